@@ -1,0 +1,1 @@
+"""accord: the Model Context Protocol toolkit for Python."""
