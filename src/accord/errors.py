@@ -1,0 +1,203 @@
+"""Everything accord raises, in one tree, and the JSON-RPC codes both ways.
+
+    AccordError
+    ├── DeclarationError              a tool, resource or prompt is declared in a way that cannot work (also TypeError)
+    ├── TargetError                   a target (command, URL, FILE.py, config entry) cannot be understood (also ValueError)
+    ├── LocalProtocolError            we were about to break the protocol; nothing was sent
+    │   ├── NotSupported              the revision or the peer's capabilities do not have this
+    │   └── NotConnected              the connection is not open (any more)
+    ├── RemoteProtocolError           the peer broke the protocol
+    │   └── InvalidResult             an answer does not have the shape its method prescribes
+    ├── ConnectError                  the connection could not be opened
+    ├── ConnectionLost                the connection ended with requests in flight: exit code, last lines of stderr
+    ├── RequestTimeout                no answer in time (also TimeoutError)
+    ├── SchemaError                   a JSON Schema that cannot or may not be used
+    ├── ToolError                     raise it in a tool: the text goes to the model, without a traceback
+    └── ProtocolError                 a JSON-RPC error, sent or received: code, message, data
+        ├── ParseError                -32700
+        ├── InvalidRequest            -32600
+        ├── MethodNotFound            -32601
+        ├── InvalidParams             -32602
+        │   └── InvalidArguments      arguments that do not fit a tool's parameters, told so that a model can act on it
+        ├── InternalError             -32603
+        ├── ResourceNotFound          -32002 through 2025-11-25, -32602 with the URI from 2026-07-28
+        ├── HeaderMismatch            -32020
+        ├── MissingClientCapability   -32021
+        └── UnsupportedVersion        -32022
+
+A `ProtocolError` raised in a handler is answered as it is; received ones are raised by the client's verbs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+RESOURCE_NOT_FOUND = -32002
+HEADER_MISMATCH = -32020
+MISSING_CLIENT_CAPABILITY = -32021
+UNSUPPORTED_VERSION = -32022
+URL_ELICITATION_REQUIRED = -32042
+
+
+class AccordError(Exception):
+    """The root: `except AccordError` catches whatever this library raises on its own account."""
+
+
+class DeclarationError(AccordError, TypeError):
+    """A declaration that cannot work; the text says how to write it."""
+
+
+class TargetError(AccordError, ValueError):
+    """A target that cannot be understood or found."""
+
+
+class LocalProtocolError(AccordError):
+    """We were about to break the protocol. Nothing was sent."""
+
+
+class NotSupported(LocalProtocolError):
+    """The revision in use, or the peer by its capabilities, does not have this."""
+
+
+class NotConnected(LocalProtocolError):
+    """The connection is not open yet, or not any more."""
+
+
+class RemoteProtocolError(AccordError):
+    """The peer broke the protocol."""
+
+
+class InvalidResult(RemoteProtocolError):
+    """An answer that does not have the shape its method prescribes. `raw` holds the bytes of the result."""
+
+    def __init__(self, message: str, *, raw: bytes = b"") -> None:
+        super().__init__(message)
+        self.raw = raw
+
+
+class ConnectError(AccordError):
+    """The connection could not be opened; the text tells each step that was tried."""
+
+
+class ConnectionLost(AccordError):
+    """The connection ended. `exit_code` and `stderr` (last lines) are set where the peer was our child process."""
+
+    def __init__(self, message: str, *, exit_code: int | None = None, stderr: str = "") -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+        self.stderr = stderr
+
+
+class RequestTimeout(AccordError, TimeoutError):
+    """No answer in time. Where the protocol allows it, the peer has been told to stop."""
+
+
+class SchemaError(AccordError):
+    """A JSON Schema that is not valid, too costly, in an unknown dialect, or refers outside itself."""
+
+
+class ToolError(AccordError):
+    """Raise it in a tool to answer `isError` with this text and nothing else."""
+
+
+class ProtocolError(AccordError):
+    """A JSON-RPC error.
+
+    Attributes: `code` (int), `message` (str), `data` (any JSON value, or None where there is none).
+    """
+
+    default_code: ClassVar[int] = INTERNAL_ERROR
+
+    def __init__(self, message: str, *, code: int | None = None, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = self.default_code if code is None else code
+        self.message = message
+        self.data = data
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.code})"
+
+
+class ParseError(ProtocolError):
+    """-32700: not JSON."""
+
+    default_code = PARSE_ERROR
+
+
+class InvalidRequest(ProtocolError):
+    """-32600: JSON, but not a message this connection allows."""
+
+    default_code = INVALID_REQUEST
+
+
+class MethodNotFound(ProtocolError):
+    """-32601: no such method in this revision, or its capability was not advertised."""
+
+    default_code = METHOD_NOT_FOUND
+
+
+class InvalidParams(ProtocolError):
+    """-32602: params that do not fit the method, or name nothing that exists."""
+
+    default_code = INVALID_PARAMS
+
+
+class InvalidArguments(InvalidParams):
+    """Arguments that do not fit a tool's parameters: where, what was expected, what came."""
+
+
+class InternalError(ProtocolError):
+    """-32603: the peer (or our own handler) failed."""
+
+    default_code = INTERNAL_ERROR
+
+
+class ResourceNotFound(ProtocolError):
+    """-32002 through 2025-11-25, -32602 from 2026-07-28. `uri` is the resource asked for."""
+
+    default_code = RESOURCE_NOT_FOUND
+
+    def __init__(self, message: str = "", *, uri: str = "", code: int | None = None, data: Any = None) -> None:
+        super().__init__(message or f"no resource {uri!r}", code=code, data={"uri": uri} if data is None else data)
+        self.uri = uri
+
+
+class HeaderMismatch(ProtocolError):
+    """-32020: an HTTP header says something else than the body."""
+
+    default_code = HEADER_MISMATCH
+
+
+class MissingClientCapability(ProtocolError):
+    """-32021: the request needs a capability that the client did not declare; `data.requiredCapabilities`."""
+
+    default_code = MISSING_CLIENT_CAPABILITY
+
+
+class UnsupportedVersion(ProtocolError):
+    """-32022: `data.supported` lists what the server speaks, `data.requested` what was asked for."""
+
+    default_code = UNSUPPORTED_VERSION
+
+
+# Codes -32000 to -32019 have no meaning for a receiver, apart from -32002 (2026-07-28, basic, Error Codes).
+_BY_CODE: dict[int, type[ProtocolError]] = {
+    cls.default_code: cls
+    for cls in (
+        ParseError, InvalidRequest, MethodNotFound, InvalidParams, InternalError,
+        HeaderMismatch, MissingClientCapability, UnsupportedVersion,
+    )
+}  # fmt: skip
+
+
+def from_wire(code: int, message: str, data: Any = None) -> ProtocolError:
+    """The exception for an error that came over the wire; an unknown code stays a plain `ProtocolError`."""
+    if code == RESOURCE_NOT_FOUND:
+        uri = data.get("uri") if isinstance(data, dict) else None
+        return ResourceNotFound(message, uri=uri if isinstance(uri, str) else "", data=data)
+    return _BY_CODE.get(code, ProtocolError)(message, code=code, data=data)

@@ -1,0 +1,60 @@
+"""Every bound that protects, and its default, in one frozen value."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds on what a peer controls. Sizes in bytes, times in seconds; `None` means no bound.
+
+    Give your own to `Server(limits=...)` or `Client(limits=...)`: `Limits(line_bytes=1 << 20)`.
+    """
+
+    line_bytes: int = 64 << 20
+    """One message on a stdio line; a longer one is skipped in linear time and answered with one error."""
+    pending_bytes: int = 1 << 20
+    """Unsent bytes to one peer before senders wait (back-pressure)."""
+    depth: int = 128
+    """Nesting of arrays and objects in one message."""
+
+    requests_in_flight: int = 256
+    """Requests of one peer being worked on at once; one more is refused with an error that says so."""
+    workers: int = 40
+    """Threads for plain `def` handlers."""
+    worker_queue: int = 1_000
+    """Calls that may wait for a thread; one more is refused with an error that says so."""
+    tool_seconds: float | None = None
+    """Time for one tool call; none by default over stdio."""
+    progress_per_second: float = 20
+    """Progress notifications per request and second; those in between are coalesced, the last one is kept."""
+    grace_seconds: float = 5
+    """At SIGTERM, Ctrl-C or end of input: time for calls in flight to finish."""
+
+    request_seconds: float | None = None
+    """Client: time without an answer or progress before a request fails; `None` waits."""
+    total_seconds: float | None = None
+    """Client: time for one request, whatever progress it reports."""
+    connect_seconds: float = 60
+    """Client: time for the whole opening."""
+    probe_seconds: float = 5
+    """Client: silence after `server/discover` before `initialize` is sent as well."""
+    close_seconds: float = 2
+    """Client: time the server has to exit after its input closed, before SIGTERM; and again before SIGKILL."""
+
+    pages: int = 1_000
+    """Client: pages of one list that are followed."""
+    items: int = 100_000
+    """Client: items of one list that are taken."""
+    page_size: int = 1_000
+    """Server: items of one page."""
+
+    schema_depth: int = 64
+    """Nesting of a JSON Schema."""
+    schema_nodes: int = 5_000
+    """Subschemas of a JSON Schema, references counted as often as they expand."""
+    stderr_lines: int = 20
+    """Client: last lines of a server's stderr kept for errors."""
+
+
+DEFAULT_LIMITS = Limits()
