@@ -1,0 +1,73 @@
+"""The five revisions, and what differs in behaviour between them as a row of named facts.
+
+Code asks for a fact (`rules.batches`), never for a revision: no other module compares revisions.
+Differences of shape are not here: they are the life of a field (`base.since`) and the rows of `methods`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from accord.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND
+
+REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+"""Every revision, the oldest first."""
+
+LATEST = REVISIONS[-1]
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """How one revision behaves."""
+
+    revision: str
+    handshake: bool = True
+    """Opened by `initialize`; otherwise every request carries revision and capabilities in `_meta`."""
+    server_requests: bool = True
+    """A server may send requests; otherwise it asks by answering `input_required`."""
+    client_progress: bool = True
+    """A client may send progress (for a server's request)."""
+    batches: bool = False
+    """A message may be an array of messages (2025-03-26, basic, Batching)."""
+    result_type: bool = False
+    """A result says what it is in `resultType`, and who gave it in `_meta`."""
+    null_id: bool = True
+    """An error for a message whose id could not be read has `id: null`; otherwise no id at all."""
+    structured_objects_only: bool = True
+    """`structuredContent` and the root of `outputSchema` are objects."""
+    resource_not_found: int = RESOURCE_NOT_FOUND
+
+
+_ROWS = (
+    Rules(revision="2024-11-05"),
+    Rules(revision="2025-03-26", batches=True),
+    Rules(revision="2025-06-18"),
+    Rules(revision="2025-11-25", null_id=False),
+    Rules(
+        revision="2026-07-28",
+        handshake=False,
+        server_requests=False,
+        client_progress=False,
+        result_type=True,
+        null_id=False,
+        structured_objects_only=False,
+        resource_not_found=INVALID_PARAMS,
+    ),
+)
+
+RULES = {rules.revision: rules for rules in _ROWS}
+
+BEFORE_OPENING = Rules(revision="", server_requests=False)
+"""What holds before anything is agreed: an unreadable id is `null`, nothing is batched."""
+
+HANDSHAKE = tuple(rules.revision for rules in _ROWS if rules.handshake)
+"""Revisions that are opened by `initialize`, the oldest first."""
+
+PER_REQUEST = tuple(rules.revision for rules in _ROWS if not rules.handshake)
+"""Revisions in which every request carries its revision, the oldest first."""
+
+
+def lives_in(revision: str, since: str | None, until: str | None) -> bool:
+    """Whether something that came with `since` and went with `until` is part of `revision`."""
+    at = REVISIONS.index(revision)
+    born = REVISIONS.index(since) if since else 0
+    return born <= at and (until is None or at < REVISIONS.index(until))
