@@ -13,6 +13,8 @@ import msgspec
 from msgspec import Raw
 
 from accord.errors import InvalidParams
+from accord.messages.meta import SERVER_INFO
+from accord.messages.revision import Rules
 from accord.messages.views import view
 
 T = TypeVar("T")
@@ -28,6 +30,8 @@ def decoder(type_: type[T]) -> msgspec.json.Decoder[T]:
 
 def narrow(value: Any, revision: str) -> Any:
     """`value` as `revision` knows it: the value itself, or one of the view's type."""
+    if not isinstance(value, msgspec.Struct):
+        return value
     known = view(type(value), revision)
     return value if known is type(value) else decoder(known).decode(encode(value))
 
@@ -45,3 +49,48 @@ def decode_params(type_: type[T], params: Any) -> T:
 def raw(value: Any) -> Raw:
     """A value encoded once, to be sent many times."""
     return Raw(encode(value))
+
+
+def finish(result: Any, rules: Rules, info: Raw) -> Any:
+    """A result as the revision wants it: stamped with what it is and who gave it, or narrowed to an older shape.
+
+    `Raw` is taken as finished. "The result MUST include a resultType field" (2026-07-28, basic, Result Responses);
+    cache hints default to "do not keep".
+    """
+    if isinstance(result, Raw):
+        return result
+    return stamp(result, info) if rules.result_type else narrow(result, rules.revision)
+
+
+def stamp(result: Any, info: Raw) -> Any:
+    """`result` with `resultType`, `serverInfo` and, where it may be cached, cache hints."""
+    if isinstance(result, dict):
+        return {"resultType": "complete", **result}
+    if result.result_type is not None:
+        return result
+    changes: dict[str, Any] = {"result_type": "complete", "meta": {**(result.meta or {}), SERVER_INFO: info}}
+    if getattr(result, "ttl_ms", 0) is None:
+        changes["ttl_ms"] = 0
+    if getattr(result, "cache_scope", "") is None:
+        changes["cache_scope"] = "private"
+    return msgspec.structs.replace(result, **changes)
+
+
+def join_objects(first: bytes, second: bytes) -> bytes:
+    """Two JSON objects as one; where both have a key, the second is the one that counts."""
+    if first == b"{}":
+        return second
+    return first if second == b"{}" else first[:-1] + b"," + second[1:]
+
+
+def with_meta(params: bytes, meta: bytes) -> bytes:
+    """Encoded params that have no `_meta` yet, with it."""
+    return join_objects(b'{"_meta":%b}' % meta, params)
+
+
+def convert(type_: type[T], value: Any) -> T | None:
+    """A value that was decoded without a type, as `type_`; None where it does not fit."""
+    try:
+        return msgspec.convert(value, type_)
+    except msgspec.ValidationError:
+        return None

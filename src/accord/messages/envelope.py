@@ -21,7 +21,7 @@ class Incoming(msgspec.Struct):
     """Any one message, unvalidated beyond its envelope."""
 
     jsonrpc: Literal["2.0"]
-    id: RequestId | UnsetType = UNSET
+    id: RequestId | None | UnsetType = UNSET
     method: str | UnsetType = UNSET
     params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
@@ -97,8 +97,11 @@ def read(message: bytes | Raw) -> Incoming:
         raise Malformed(ParseError("not readable: nested too deep")) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise Malformed(ParseError(f"not JSON: {exc}")) from exc
-    if incoming.method is UNSET and incoming.result is UNSET and incoming.error is UNSET:
-        raise Malformed(InvalidRequest("neither method, nor result, nor error"), incoming.id)
+    if incoming.method is UNSET:
+        if incoming.result is UNSET and incoming.error is UNSET:
+            raise Malformed(InvalidRequest("neither method, nor result, nor error"), incoming.id)
+    elif incoming.id is None:
+        raise Malformed(InvalidRequest("the id of a request must not be null"))
     return incoming
 
 

@@ -1,0 +1,101 @@
+"""What a session says has happened. The driver acts on these and on nothing else."""
+
+from __future__ import annotations
+
+
+import msgspec
+from msgspec import Raw, UnsetType
+
+from accord.messages.methods import Method
+from accord.messages.revision import Rules
+from accord.session.exchange import Exchange
+
+
+class RequestReceived(msgspec.Struct, frozen=True):
+    """The peer asks. Answer with `session.respond` or `session.fail`."""
+
+    exchange: Exchange
+
+
+class NotificationReceived(msgspec.Struct, frozen=True):
+    """The peer tells, and the session has no business with it itself."""
+
+    method: Method
+    params: Raw | UnsetType
+    rules: Rules
+
+
+class ResultReceived(msgspec.Struct, frozen=True):
+    """The answer to a request of ours."""
+
+    exchange: Exchange
+    result: Raw
+
+
+class ErrorReceived(msgspec.Struct, frozen=True):
+    """A request of ours has failed: by the peer's word, or because its answer is none."""
+
+    exchange: Exchange
+    error: Exception
+
+
+class ProgressReceived(msgspec.Struct, frozen=True):
+    """A request of ours is getting on."""
+
+    exchange: Exchange
+    progress: float
+    total: float | None
+    message: str | None
+
+
+class CancelReceived(msgspec.Struct, frozen=True):
+    """The peer does not want the answer any more; whatever is answered now is dropped.
+
+    `reply` holds the rest of a batch that waited for it alone.
+    """
+
+    exchange: Exchange
+    reason: str | None
+    reply: bytes | None
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """Bytes to send: an answer that the session gives itself, or the next step of the opening."""
+
+    message: bytes
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """Both sides agree on a revision; `reply` holds bytes to send first, if any."""
+
+    revision: str
+    reply: bytes | None = None
+
+
+class OpeningFailed(msgspec.Struct, frozen=True):
+    """The peer cannot or will not be opened."""
+
+    error: Exception
+
+
+class Ignored(msgspec.Struct, frozen=True):
+    """Something was dropped, counted in `stats`. `first` is true once per kind: the time to log it."""
+
+    kind: str
+    detail: str
+    first: bool
+
+
+Event = (
+    RequestReceived
+    | NotificationReceived
+    | ResultReceived
+    | ErrorReceived
+    | ProgressReceived
+    | CancelReceived
+    | Reply
+    | Opened
+    | OpeningFailed
+    | Ignored
+)
+

@@ -1,0 +1,93 @@
+"""One request and what belongs to it, until it is answered, cancelled or lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Raw, UnsetType
+
+from accord.messages.capabilities import ClientCapabilities
+from accord.messages.envelope import RequestId
+from accord.messages.meta import RequestMeta
+from accord.messages.methods import Method
+from accord.messages.revision import Rules
+from accord.session.states import EXCHANGE, Stage
+
+
+class Batch:
+    """A message that is an array (2025-03-26): the answers to its requests leave together, when all are there."""
+
+    __slots__ = ("answers", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self.answers: list[bytes] = []
+
+    def take(self, answer: bytes | None) -> bytes | None:
+        """Add one answer (None for a request that gets none); the whole array when it was the last."""
+        self.waiting -= 1
+        if answer is not None:
+            self.answers.append(answer)
+        return self.sealed()
+
+    def sealed(self) -> bytes | None:
+        """The array, when nothing is outstanding and there is something to say."""
+        if self.waiting or not self.answers:
+            return None
+        return b"[" + b",".join(self.answers) + b"]"
+
+
+class Exchange:
+    """A request in flight, in either direction.
+
+    `driver` belongs to whoever drives the session (a task, a future); the session never looks at it.
+    """
+
+    __slots__ = (
+        "batch",
+        "capabilities",
+        "driver",
+        "held",
+        "id",
+        "meta",
+        "method",
+        "params",
+        "reported",
+        "reported_at",
+        "rules",
+        "stage",
+    )
+
+    def __init__(
+        self,
+        id: RequestId,
+        method: Method,
+        rules: Rules,
+        params: Raw | UnsetType = UNSET,
+        meta: RequestMeta | None = None,
+        capabilities: ClientCapabilities | None = None,
+        batch: Batch | None = None,
+    ) -> None:
+        self.id = id
+        self.method = method
+        self.rules = rules
+        self.params = params
+        self.meta = meta
+        self.capabilities = capabilities
+        self.batch = batch
+        self.stage = Stage.ACTIVE
+        self.reported: float | None = None
+        self.reported_at = float("-inf")
+        self.held: bytes | None = None
+        self.driver: Any = None
+
+    def end(self, how: str) -> bool:
+        """End it by `answer`, `cancel` or `lose`; False when it had ended before."""
+        stage = EXCHANGE.get((self.stage, how))
+        if stage is None:
+            return False
+        self.stage = stage
+        return True
+
+    def __repr__(self) -> str:
+        return f"<Exchange {self.method.name} id={self.id!r} {self.stage.value}>"

@@ -1,0 +1,225 @@
+"""How a connection opens, for each side (2025-11-25, Lifecycle; 2026-07-28, Versioning and stdio).
+
+A client asks `server/discover` first, in a revision that has no handshake. An answer of such a revision opens; any
+other answer is that of an older server, which is opened with `initialize`. After silence `initialize` is sent as
+well, and whichever answer comes first opens. A server answers both, on one connection.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from accord.errors import (
+    AccordError,
+    ConnectError,
+    InvalidRequest,
+    ProtocolError,
+    RemoteProtocolError,
+    UnsupportedVersion,
+)
+from accord.messages import codec
+from accord.messages.envelope import Notification
+from accord.messages.lifecycle import DiscoverResult, Implementation, InitializeParams, InitializeResult
+from accord.messages.meta import SERVER_INFO
+from accord.messages.methods import table
+from accord.messages.revision import HANDSHAKE, PER_REQUEST, RULES
+from accord.session.events import ErrorReceived, Event, Opened, OpeningFailed, Reply, ResultReceived
+from accord.session.negotiate import answer_initialize, choose, newest_handshake, offered_by
+from accord.session.profile import Profile
+from accord.session.states import CLIENT, SERVER, Phase
+
+if TYPE_CHECKING:
+    from accord.session.exchange import Exchange
+    from accord.session.session import Session
+
+DISCOVER_TTL_MS = 3_600_000
+"""How long a client may keep what `server/discover` said: an hour."""
+
+
+class ServerOpening:
+    """The server's side: answers `initialize` and `server/discover`."""
+
+    methods = frozenset(("initialize", "server/discover"))
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def answer(self, exchange: Exchange) -> Event:
+        """The answer to one of `methods`."""
+        try:
+            if exchange.method.name == "server/discover":
+                return Reply(self._discovered(exchange))
+            return self._initialized(exchange)
+        except ProtocolError as error:
+            return Reply(self._session.fail(exchange, error) or b"")
+
+    def _discovered(self, exchange: Exchange) -> bytes:
+        session, profile = self._session, self._session.profile
+        result = DiscoverResult(
+            supported_versions=[revision for revision in PER_REQUEST if revision in session.spoken],
+            capabilities=profile.capabilities,
+            instructions=profile.instructions,
+            ttl_ms=DISCOVER_TTL_MS,
+            cache_scope="private",
+        )
+        return session.respond(exchange, result) or b""
+
+    def _initialized(self, exchange: Exchange) -> Event:
+        session, profile = self._session, self._session.profile
+        params = codec.decode_params(InitializeParams, exchange.params)
+        revision = answer_initialize(params.protocol_version, session.spoken)
+        if revision is None:
+            raise UnsupportedVersion(
+                f"no initialize here: this server speaks {', '.join(session.spoken)}",
+                data={"supported": list(session.spoken), "requested": params.protocol_version},
+            )
+        if (session.phase, "initialize") not in SERVER:
+            raise InvalidRequest("initialize was answered before")
+        session.phase = SERVER[session.phase, "initialize"]
+        session.rules = exchange.rules = RULES[revision]
+        session.peer = Profile(params.client_info, params.capabilities)
+        result = InitializeResult(
+            protocol_version=revision,
+            capabilities=profile.capabilities,
+            server_info=profile.info,
+            instructions=profile.instructions,
+        )
+        return Opened(revision, session.respond(exchange, result))
+
+    def confirmed(self) -> Event:
+        """`notifications/initialized` came: our own requests may go out."""
+        phase = SERVER.get((self._session.phase, "initialized"))
+        if phase is None:
+            return self._session.ignore("initialized without initialize", "")
+        self._session.phase = phase
+        return self._session.ignore("initialized", "the client is ready", log=False)
+
+    def take(self, event: ResultReceived | ErrorReceived) -> Event:
+        """A server asks none of these, so it gets no answers to them."""
+        return event
+
+
+class ClientOpening:
+    """The client's side: finds out which kind of server it has."""
+
+    methods = frozenset(("initialize", "server/discover"))
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def begin(self, *, handshake: bool = False) -> bytes:
+        """The first message. `handshake` skips the probe: the server is known to be an older one."""
+        revision = choose(PER_REQUEST, self._session.spoken)
+        if revision is None or handshake:
+            return self._initialize()
+        return self._probe(revision)
+
+    def silent(self) -> bytes | None:
+        """No answer to the probe for a while: `initialize`, if that is an option, while still waiting for either."""
+        if self._session.phase is Phase.PROBING and newest_handshake(self._session.spoken) is not None:
+            return self._initialize()
+        return None
+
+    def assume(self, revision: str) -> None:
+        """Take a revision without a handshake as agreed, unasked. Capabilities are unknown and not checked."""
+        self._move("assume")
+        self._session.rules = RULES[revision]
+
+    def _move(self, what: str) -> None:
+        self._session.phase = CLIENT[self._session.phase, what]
+
+    def _probe(self, revision: str) -> bytes:
+        self._move("probe")
+        row = table(revision, "client")["server/discover"]
+        return self._session.send(row, RULES[revision])[1]
+
+    def _initialize(self) -> bytes:
+        revision = newest_handshake(self._session.spoken)
+        if revision is None:
+            raise ConnectError(f"the server has a handshake, and only {', '.join(self._session.spoken)} is allowed")
+        self._move("initialize")
+        profile = self._session.profile
+        params = InitializeParams(
+            protocol_version=revision,
+            capabilities=profile.capabilities,
+            client_info=profile.info or Implementation(name="accord", version="0"),
+        )
+        return self._session.send(table(revision, "client")["initialize"], RULES[revision], params)[1]
+
+    def take(self, event: ResultReceived | ErrorReceived) -> Event:
+        """An answer to `initialize` or `server/discover` before the connection is open: what follows from it."""
+        try:
+            if event.exchange.method.name == "initialize":
+                return self._initialize_answered(event)
+            return self._probe_answered(event)
+        except AccordError as error:
+            return OpeningFailed(error)
+
+    def _probe_answered(self, event: ResultReceived | ErrorReceived) -> Event:
+        shaking = self._session.phase is Phase.SHAKING
+        if isinstance(event, ErrorReceived):
+            offered = offered_by(event.error) if isinstance(event.error, ProtocolError) else None
+            if offered is None:  # "any other error": an older server
+                return self._session.ignore("probe refused", "", log=False) if shaking else Reply(self._initialize())
+            return self._open_without(offered, event.error)
+        try:
+            result = codec.decode_params(DiscoverResult, event.result)
+        except ProtocolError:  # a result that is none: an older server that answers anything
+            return self._session.ignore("probe refused", "", log=False) if shaking else Reply(self._initialize())
+        revision = choose(result.supported_versions, self._session.spoken)
+        if revision is None:
+            return self._fall_back(result.supported_versions)
+        info = codec.convert(Implementation, (result.meta or {}).get(SERVER_INFO))
+        return self._opened("discovered", revision, Profile(info, result.capabilities, result.instructions))
+
+    def _open_without(self, offered: list[str], error: Exception) -> Event:
+        """The server is one of 2026-07-28 or later and refused the probe itself."""
+        revision = choose(offered, self._session.spoken)
+        if revision is None:
+            return self._fall_back(offered)
+        if isinstance(error, UnsupportedVersion):  # it refused this very revision, and offers it
+            raise RemoteProtocolError(f"the server refuses {revision} and offers it at once") from error
+        return self._opened("discovered", revision, None)
+
+    def _fall_back(self, offered: list[str]) -> Event:
+        """No revision without a handshake in common; one with it may be (traps: older versions only)."""
+        if any(revision in HANDSHAKE and revision in self._session.spoken for revision in offered):
+            if self._session.phase is Phase.SHAKING:
+                return self._session.ignore("probe refused", "", log=False)
+            return Reply(self._initialize())
+        ours, theirs = ", ".join(self._session.spoken), ", ".join(map(str, offered)) or "nothing"
+        raise ConnectError(f"no revision in common: the server speaks {theirs}, we speak {ours}")
+
+    def _initialize_answered(self, event: ResultReceived | ErrorReceived) -> Event:
+        if isinstance(event, ErrorReceived):
+            offered = offered_by(event.error) if isinstance(event.error, ProtocolError) else None
+            revision = choose(offered or (), self._session.spoken)
+            if revision is not None:
+                return Reply(self._probe(revision))
+            raise ConnectError(f"the server refused initialize: {event.error}") from event.error
+        result = codec.decode_params(InitializeResult, event.result)
+        if result.protocol_version not in HANDSHAKE or result.protocol_version not in self._session.spoken:
+            raise ConnectError(
+                f"the server answered initialize with revision {result.protocol_version!r}; "
+                f"we speak {', '.join(self._session.spoken)}"
+            )
+        peer = Profile(result.server_info, result.capabilities, result.instructions)
+        confirm = codec.encode(Notification("notifications/initialized"))
+        return self._opened("initialized", result.protocol_version, peer, confirm)
+
+    def _opened(self, how: str, revision: str, peer: Profile | None, reply: bytes | None = None) -> Event:
+        session = self._session
+        self._move(how)
+        session.rules, session.peer = RULES[revision], peer
+        for id in [id for id, exchange in session.outgoing.items() if exchange.method.name in self.methods]:
+            session.give_up(id)  # the other knock, still unanswered
+        return Opened(revision, reply)
+
+    def answer(self, exchange: Exchange) -> Event:
+        """A client is never asked to open; its tables have none of `methods`."""
+        raise AssertionError(exchange)
+
+    def confirmed(self) -> Event:
+        """`notifications/initialized` is for servers."""
+        return self._session.ignore("unknown notification", "notifications/initialized")
+

@@ -1,0 +1,50 @@
+"""What one side says of itself, and what may be asked of it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from msgspec import Raw
+
+from accord.messages import codec
+from accord.messages.capabilities import ClientCapabilities, ServerCapabilities
+from accord.messages.lifecycle import Implementation
+
+
+class Profile:
+    """Name, capabilities and instructions of one side; immutable, its bytes made once."""
+
+    def __init__(
+        self,
+        info: Implementation | None,
+        capabilities: ClientCapabilities | ServerCapabilities,
+        instructions: str | None = None,
+    ) -> None:
+        self.info = info
+        self.capabilities = capabilities
+        self.instructions = instructions
+
+    @cached_property
+    def raw_info(self) -> Raw:
+        """`Implementation` as bytes."""
+        return codec.raw(self.info)
+
+    @cached_property
+    def raw_capabilities(self) -> Raw:
+        """The capabilities as bytes, as the newest revision has them."""
+        return codec.raw(self.capabilities)
+
+    def declares(self, path: str | None) -> bool:
+        """Whether a capability (`"tools"`, `"resources.subscribe"`) is declared; no path needs none."""
+        return path is None or declares(self.capabilities, path)
+
+
+def declares(capabilities: Any, path: str) -> bool:
+    """Whether `capabilities` has something at `path` that is neither missing nor false."""
+    value = capabilities
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+        if value is None or value is False:
+            return False
+    return True
