@@ -22,13 +22,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Requests of one peer being worked on at once; one more is refused with an error that says so."""
     workers: int = 40
     """Threads for plain `def` handlers."""
-    worker_queue: int = 1_000
+    worker_queue: int = 128
     """Calls that may wait for a thread; one more is refused with an error that says so."""
     tool_seconds: float | None = None
     """Time for one tool call; none by default over stdio."""
     progress_per_second: float = 20
     """Progress notifications per request and second; those in between are coalesced, the last one is kept."""
-    grace_seconds: float = 5
+    grace_seconds: float = 4
     """At SIGTERM, Ctrl-C or end of input: time for calls in flight to finish."""
 
     request_seconds: float | None = None

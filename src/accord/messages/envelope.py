@@ -134,4 +134,6 @@ def _diagnose(message: bytes | Raw, reason: str) -> Malformed:
     method = value.get("method")
     silent = method is None and ("result" in value or "error" in value)
     silent = silent or ("id" not in value and isinstance(method, str) and method.startswith("notifications/"))
-    return Malformed(InvalidRequest(f"not a JSON-RPC 2.0 message: {reason}"), value.get("id"), answerable=not silent)
+    return Malformed(
+        InvalidRequest(f"not a JSON-RPC 2.0 message: {reason}"), value.get("id"), answerable=not silent
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from accord.messages.capabilities import ClientCapabilities
@@ -37,49 +38,27 @@ class Batch:
         return b"[" + b",".join(self.answers) + b"]"
 
 
-class Exchange:
+class Exchange(msgspec.Struct, eq=False):
     """A request in flight, in either direction.
 
     `driver` belongs to whoever drives the session (a task, a future); the session never looks at it.
     """
 
-    __slots__ = (
-        "batch",
-        "capabilities",
-        "driver",
-        "held",
-        "id",
-        "meta",
-        "method",
-        "params",
-        "reported",
-        "reported_at",
-        "rules",
-        "stage",
-    )
-
-    def __init__(
-        self,
-        id: RequestId,
-        method: Method,
-        rules: Rules,
-        params: Raw | UnsetType = UNSET,
-        meta: RequestMeta | None = None,
-        capabilities: ClientCapabilities | None = None,
-        batch: Batch | None = None,
-    ) -> None:
-        self.id = id
-        self.method = method
-        self.rules = rules
-        self.params = params
-        self.meta = meta
-        self.capabilities = capabilities
-        self.batch = batch
-        self.stage = Stage.ACTIVE
-        self.reported: float | None = None
-        self.reported_at = float("-inf")
-        self.held: bytes | None = None
-        self.driver: Any = None
+    id: RequestId
+    method: Method
+    rules: Rules
+    params: Raw | UnsetType = UNSET
+    meta: RequestMeta | None = None
+    capabilities: ClientCapabilities | None = None
+    """What the client declared in this very request, where the revision has it do so."""
+    batch: Batch | None = None
+    stage: Stage = Stage.ACTIVE
+    reported: float | None = None
+    """The last progress, sent or received."""
+    reported_at: float = float("-inf")
+    held: bytes | None = None
+    """A report of progress that waits."""
+    driver: Any = None
 
     def end(self, how: str) -> bool:
         """End it by `answer`, `cancel` or `lose`; False when it had ended before."""

@@ -19,7 +19,8 @@ from accord.errors import (
 )
 from accord.messages import codec
 from accord.messages.envelope import Notification
-from accord.messages.lifecycle import DiscoverResult, Implementation, InitializeParams, InitializeResult
+from accord.messages.identity import Implementation
+from accord.messages.lifecycle import DiscoverResult, InitializeParams, InitializeResult
 from accord.messages.meta import SERVER_INFO
 from accord.messages.methods import table
 from accord.messages.revision import HANDSHAKE, PER_REQUEST, RULES

@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from accord.messages import codec
 from accord.messages.capabilities import ClientCapabilities, ServerCapabilities
-from accord.messages.lifecycle import Implementation
+from accord.messages.identity import Implementation
 
 
 class Profile:

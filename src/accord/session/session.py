@@ -41,7 +41,7 @@ from accord.messages.envelope import (
     RequestId,
     Response,
 )
-from accord.messages.lifecycle import CancelledParams, ProgressParams
+from accord.messages.progress import CancelledParams, ProgressParams
 from accord.messages.meta import RequestMeta
 from accord.messages.methods import Method, table
 from accord.messages.revision import BEFORE_OPENING, HANDSHAKE, PER_REQUEST, REVISIONS, RULES, Rules
@@ -104,6 +104,8 @@ class Session:
         self._given_up: OrderedDict[RequestId, None] = OrderedDict()
         self._last_id = 0
         self._seen: set[str] = set()
+        self.draining = False
+        """Whether the end is near: new requests are refused."""
         self.profile = profile
 
     @property
@@ -204,6 +206,8 @@ class Session:
         method = self._methods(rules).get(name)
         if method is None:
             raise self._not_served(name, rules)
+        if self.draining:
+            raise InternalError("this side is shutting down and takes no new requests")
         if len(self.incoming) >= self.limits.requests_in_flight:
             raise InternalError(f"too many requests in flight: the limit is {self.limits.requests_in_flight}")
         return Exchange(id, method, rules, incoming.params, meta, capabilities, batch)

@@ -1,0 +1,109 @@
+"""Make a virtual environment inside the checkout, or leave it alone when it is already right.
+
+    scripts/python scripts/env.py FOLDER [--project] [--group NAME]... [--require REQUIREMENT]...
+
+`--project` installs the checkout itself (editable), `--group` one of the dependency groups of pyproject.toml,
+which pip can do itself only from 25.1 on. A stamp in the folder holds a digest of everything that
+went in; it is written last, so an interrupted run is made again. Only the standard library is used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+import tomllib
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+STAMP = "accord-stamp"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--project", action="store_true")
+    parser.add_argument("--group", action="append", default=[])
+    parser.add_argument("--require", action="append", default=[])
+    options = parser.parse_args()
+
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wanted = [*options.require]
+    for group in options.group:
+        wanted += requirements(pyproject, group)
+    sources = {name: pyproject.get(name) for name in ("build-system", "project")} if options.project else {}
+    folder = (ROOT / options.folder).resolve()
+    stamp = digest([sys.version, sys.prefix, str(folder), sources, wanted])
+    arguments = [*(["--editable", str(ROOT)] if options.project else []), *wanted]
+    with locked(folder):
+        if written(folder) != stamp:
+            make(folder, arguments)
+            (folder / STAMP).write_text(stamp, encoding="ascii")
+    return 0
+
+
+def requirements(pyproject: dict[str, dict[str, list[str]]], group: str) -> list[str]:
+    """The requirements of one dependency group."""
+    groups = pyproject.get("dependency-groups", {})
+    if group not in groups:
+        raise SystemExit(f"pyproject.toml has no dependency group {group!r}; it has {', '.join(groups)}")
+    return groups[group]
+
+
+def digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def written(folder: Path) -> str | None:
+    """The stamp of an environment that is whole, if there is one."""
+    try:
+        return (folder / STAMP).read_text(encoding="ascii")
+    except FileNotFoundError:
+        return None
+
+
+def make(folder: Path, arguments: list[str]) -> None:
+    name = os.path.relpath(folder, ROOT)
+    say(f"{name}: installing with Python {sys.version.split()[0]}")
+    begun = time.monotonic()
+    venv.create(folder, clear=True, with_pip=True)
+    pip = [str(python_of(folder)), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "-qq"]
+    # Scripts that are piped into each other must not lose a line to pip: it reads and writes nothing of ours.
+    done = subprocess.run([*pip, *arguments], stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
+    if done.returncode:
+        raise SystemExit(f"{name}: pip failed with exit code {done.returncode}; its words are above")
+    say(f"{name}: ready after {time.monotonic() - begun:.0f} s")
+
+
+def python_of(folder: Path) -> Path:
+    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One at a time per folder: two scripts started together do not build over each other."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: no lock, and scripts/ are bash anyway
+        yield
+        return
+    locks = ROOT / ".cache" / "locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    with open(locks / folder.name, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""From a target to an open connection: whichever transport, whichever revision."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from accord.client.target import Command, Serves
+from accord.errors import ConnectError, ConnectionLost, MethodNotFound
+from accord.limits import Limits
+from accord.messages.methods import Method
+from accord.session.exchange import Exchange
+from accord.session.profile import Profile
+from accord.session.session import Session
+from accord.transport import memory
+from accord.transport.base import Transport
+from accord.transport.connection import Connection
+from accord.transport.subprocess import SubprocessTransport
+
+
+class Connector:
+    """Opens connections for one client to one target."""
+
+    def __init__(
+        self,
+        target: Command | Serves | Transport,
+        profile: Profile,
+        revisions: tuple[str, ...],
+        limits: Limits,
+        on_stderr: Callable[[str], None] | None = None,
+        record: Callable[[Transport], Transport] | None = None,
+    ) -> None:
+        self._target = target
+        self._profile = profile
+        self._revisions = revisions
+        self._limits = limits
+        self._on_stderr = on_stderr
+        self._record = record
+        self._serving: asyncio.Task[None] | None = None
+
+    async def open(self) -> Connection:
+        """An open connection. Raises `ConnectError`, `ConnectionLost`.
+
+        A server that ends at the probe is an older one: it is started again and opened by the handshake (stdio,
+        Backward Compatibility).
+        """
+        try:
+            return await self._open(handshake=False)
+        except ConnectionLost:
+            if not isinstance(self._target, Command):
+                raise
+            try:
+                return await self._open(handshake=True)
+            except ConnectError as second:
+                raise second from None
+
+    async def _open(self, *, handshake: bool) -> Connection:
+        transport = self._transport()
+        session = Session("client", self._profile, revisions=self._revisions, limits=self._limits)
+        connection = Connection(session, transport, _refuse, limits=self._limits)
+        try:
+            await connection.start()
+            await connection.open_client(handshake=handshake)
+        except BaseException:
+            await asyncio.shield(connection.close())
+            raise
+        return connection
+
+    def _transport(self) -> Transport:
+        transport = self._make()
+        return transport if self._record is None else self._record(transport)
+
+    def _make(self) -> Transport:
+        target = self._target
+        if isinstance(target, Command):
+            return SubprocessTransport(
+                list(target.argv), env=target.env, cwd=target.cwd, limits=self._limits, on_stderr=self._on_stderr
+            )
+        if isinstance(target, Serves):
+            ours, theirs = memory.pair(self._limits)
+            serve: Coroutine[Any, Any, None] = target.serve(theirs)  # type: ignore[assignment]
+            self._serving = asyncio.get_running_loop().create_task(serve)
+            return ours
+        return target
+
+    async def close(self) -> None:
+        """Wait for a server in this process to have ended."""
+        if self._serving is not None:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([self._serving], timeout=self._limits.close_seconds)
+                self._serving.cancel()
+
+
+async def _refuse(exchange: Exchange, _: Connection) -> Any:
+    """A client without handlers answers no requests; its capabilities say so already."""
+    method: Method = exchange.method
+    raise MethodNotFound(f"this client does not answer {method.name}")

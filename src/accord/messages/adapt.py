@@ -1,0 +1,41 @@
+"""Content that a revision does not have, said in what it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accord.messages.base import LIVES
+from accord.messages.content import AudioContent, EmbeddedResource, ResourceContents, ResourceLink, TextContent
+from accord.messages.revision import lives_in
+
+
+def audio_as_resource(block: AudioContent) -> EmbeddedResource:
+    """Sound for a revision without it: the same bytes, embedded."""
+    return EmbeddedResource(
+        resource=ResourceContents(uri="data:", mime_type=block.mime_type, blob=block.data),
+        annotations=block.annotations,
+    )
+
+
+def link_as_text(block: ResourceLink) -> TextContent:
+    """A link for a revision without it: its name and address, to read."""
+    title = block.title or block.name
+    about = f": {block.description}" if block.description else ""
+    return TextContent(text=f"[{title}]({block.uri}){about}", annotations=block.annotations)
+
+
+_ADAPTERS: dict[type, Any] = {AudioContent: audio_as_resource, ResourceLink: link_as_text}
+
+
+def adapt_content(blocks: Sequence[Any], revision: str) -> list[Any]:
+    """`blocks` in kinds that `revision` has; nothing is lost, whatever the revision."""
+    return [_adapt(block, revision) for block in blocks]
+
+
+def _adapt(block: Any, revision: str) -> Any:
+    adapter = _ADAPTERS.get(type(block))
+    life = LIVES.get(type(block))
+    if adapter is None or life is None or lives_in(revision, life.since, life.until):
+        return block
+    return adapter(block)

@@ -1,0 +1,60 @@
+"""Completion: proposals while a person types an argument (server, Completion)."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+from .base import Model, lives, since
+from .meta import Params, Result
+
+
+class PromptReference(Model, tag_field="type", tag="ref/prompt"):
+    """Completion for an argument of this prompt."""
+
+    name: str
+    title: Annotated[str | None, since("2025-06-18")] = None
+
+
+class ResourceTemplateReference(Model, tag_field="type", tag="ref/resource"):
+    """Completion for a variable of this resource template."""
+
+    uri: str
+
+
+Reference: TypeAlias = PromptReference | ResourceTemplateReference
+
+
+class CompletionArgument(Model):
+    """The argument, and what has been typed of it."""
+
+    name: str
+    value: str
+
+
+@lives(since="2025-06-18")
+class CompletionContext(Model):
+    """Arguments that already have their value."""
+
+    arguments: dict[str, str] | None = None
+
+
+class Completion(Model):
+    """At most 100 values; how many there are in all, and whether there are more than these."""
+
+    values: list[str]
+    total: int | None = None
+    has_more: bool | None = None
+
+
+class CompleteParams(Params):
+    """Params of `completion/complete`."""
+
+    ref: Reference
+    argument: CompletionArgument
+    context: Annotated[CompletionContext | None, since("2025-06-18")] = None
+
+
+class CompleteResult(Result):
+    """Result of `completion/complete`."""
+
+    completion: Completion

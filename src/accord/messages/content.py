@@ -1,0 +1,181 @@
+"""What tools, prompts and models say: blocks of text, images, sound and resources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType, field
+
+from .base import (
+    Arm,
+    JSONObject,
+    JSONValue,
+    Meta,
+    Model,
+    Number,
+    Role,
+    arms,
+    bounded,
+    lives,
+    seen_as,
+    since,
+)
+from .identity import Icon
+
+_T = TypeVar("_T")
+
+
+class Annotations(Model):
+    """For whom something is, how much it matters (0 to 1), and when it changed (ISO 8601)."""
+
+    audience: list[Role] | None = None
+    priority: Annotated[Number | None, bounded(ge=0, le=1)] = None
+    last_modified: Annotated[str | None, since("2025-06-18")] = None
+
+
+class TextContent(Model, tag_field="type", tag="text"):
+    """Text."""
+
+    text: str
+    annotations: Annotations | None = None
+    meta: Annotated[Meta | None, since("2025-06-18")] = field(default=None, name="_meta")
+
+
+class ImageContent(Model, tag_field="type", tag="image"):
+    """An image; `data` is base64."""
+
+    data: str
+    mime_type: str
+    annotations: Annotations | None = None
+    meta: Annotated[Meta | None, since("2025-06-18")] = field(default=None, name="_meta")
+
+
+@lives(since="2025-03-26")
+class AudioContent(Model, tag_field="type", tag="audio"):
+    """Sound; `data` is base64."""
+
+    data: str
+    mime_type: str
+    annotations: Annotations | None = None
+    meta: Annotated[Meta | None, since("2025-06-18")] = field(default=None, name="_meta")
+
+
+class Resource(Model):
+    """A resource as a list names it (server, Resources)."""
+
+    uri: str
+    name: str
+    title: Annotated[str | None, since("2025-06-18")] = None
+    description: str | None = None
+    mime_type: str | None = None
+    annotations: Annotations | None = None
+    size: int | None = None
+    icons: Annotated[list[Icon] | None, since("2025-11-25")] = None
+    meta: Annotated[Meta | None, since("2025-06-18")] = field(default=None, name="_meta")
+
+
+@lives(since="2025-06-18")
+class ResourceLink(Resource, tag_field="type", tag="resource_link"):
+    """A resource that can be read, named in passing; it need not be in any list."""
+
+
+@arms(Arm("TextResourceContents", {"text": str}), Arm("BlobResourceContents", {"blob": str}))
+class ResourceContents(Model):
+    """What a resource holds: `text`, or `blob` in base64."""
+
+    uri: str
+    mime_type: str | None = None
+    text: str | None = None
+    blob: str | None = None
+    meta: Annotated[Meta | None, since("2025-06-18")] = field(default=None, name="_meta")
+
+
+class EmbeddedResource(Model, tag_field="type", tag="resource"):
+    """A resource with what it holds."""
+
+    resource: ResourceContents
+    annotations: Annotations | None = None
+    meta: Annotated[Meta | None, since("2025-06-18")] = field(default=None, name="_meta")
+
+
+ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
+
+
+@lives(since="2025-11-25")
+class ToolUseContent(Model, tag_field="type", tag="tool_use"):
+    """A model asks for a tool (client, Sampling)."""
+
+    id: str
+    name: str
+    input: JSONObject
+    meta: Meta | None = field(default=None, name="_meta")
+
+
+@lives(since="2025-11-25")
+class ToolResultContent(Model, tag_field="type", tag="tool_result"):
+    """What the tool gave, told to the model (client, Sampling)."""
+
+    tool_use_id: str
+    content: list[ContentBlock]
+    structured_content: Annotated[JSONValue | UnsetType, seen_as(JSONObject, until="2026-07-28")] = UNSET
+    is_error: bool | None = None
+    meta: Meta | None = field(default=None, name="_meta")
+
+
+SamplingMessageContentBlock: TypeAlias = (
+    TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
+)
+
+_BLOCKS = (
+    TextContent,
+    ImageContent,
+    AudioContent,
+    ResourceLink,
+    EmbeddedResource,
+    ToolUseContent,
+    ToolResultContent,
+)
+_KNOWN = {block.__struct_config__.tag for block in _BLOCKS}
+
+
+def decode_around_unknown(raw: bytes | msgspec.Raw, type_: type[_T]) -> _T:
+    """Decode a value whose content holds kinds of block that no type here describes.
+
+    A newer peer may send such. For use after the plain decoder has failed, since it is slower. An unknown
+    block stays the dict it came as, in its place, and encodes as it came. `type_` has `content`, or `messages`
+    that have it.
+    Raises `msgspec.ValidationError` when anything else is wrong.
+    """
+    hidden: list[JSONObject | None] = []
+
+    def hide(block: Any) -> Any:
+        known = not isinstance(block, dict) or block.get("type") in _KNOWN
+        hidden.append(None if known else block)
+        return block if known else {"type": "text", "text": ""}
+
+    data = msgspec.json.decode(raw)
+    for holder in _holders(data):
+        holder["content"] = _each(holder["content"], hide)
+    value = msgspec.convert(data, type_)
+    found = iter(hidden)
+    restored: _T = _restored(value, lambda block: next(found) or block)
+    return restored
+
+
+def _holders(data: Any) -> Iterator[JSONObject]:
+    if isinstance(data, dict):
+        for holder in (data, *data.get("messages", ())):
+            if isinstance(holder, dict) and "content" in holder:
+                yield holder
+
+
+def _restored(value: Any, restore: Callable[[Any], Any]) -> Any:
+    if hasattr(value, "messages"):
+        return msgspec.structs.replace(value, messages=[_restored(each, restore) for each in value.messages])
+    return msgspec.structs.replace(value, content=_each(value.content, restore))
+
+
+def _each(content: Any, change: Callable[[Any], Any]) -> Any:
+    return [change(block) for block in content] if isinstance(content, list) else change(content)

@@ -1,0 +1,30 @@
+"""What the `data` of a JSON-RPC error holds, where the specification says so."""
+
+from __future__ import annotations
+
+from .base import Model, lives, open_ended
+from .capabilities import ClientCapabilities
+from .elicitation import ElicitParams
+
+
+@lives(since="2026-07-28")
+class UnsupportedVersionData(Model):
+    """Data of -32022: the revisions that would do, and the one asked for."""
+
+    supported: list[str]
+    requested: str
+
+
+@lives(since="2026-07-28")
+class MissingClientCapabilityData(Model):
+    """Data of -32021: what the client would have to declare."""
+
+    required_capabilities: ClientCapabilities
+
+
+@open_ended
+@lives(since="2025-11-25", until="2026-07-28")
+class URLElicitationRequiredData(Model):
+    """Data of -32042: the pages the person must visit first."""
+
+    elicitations: list[ElicitParams]

@@ -1,0 +1,36 @@
+"""How two peers find out what they have in common: `initialize`, or `server/discover` (basic, Lifecycle)."""
+
+from __future__ import annotations
+
+from .base import lives
+from .capabilities import ClientCapabilities, ServerCapabilities
+from .identity import Implementation
+from .meta import CacheableResult, Params, Result
+
+
+@lives(until="2026-07-28")
+class InitializeParams(Params):
+    """Params of `initialize`: the client introduces itself and proposes a revision."""
+
+    protocol_version: str
+    capabilities: ClientCapabilities
+    client_info: Implementation
+
+
+@lives(until="2026-07-28")
+class InitializeResult(Result):
+    """Result of `initialize`: the server introduces itself and settles the revision."""
+
+    protocol_version: str
+    capabilities: ServerCapabilities
+    server_info: Implementation
+    instructions: str | None = None
+
+
+@lives(since="2026-07-28")
+class DiscoverResult(CacheableResult):
+    """Result of `server/discover`; who answers stands in `_meta`."""
+
+    supported_versions: list[str]
+    capabilities: ServerCapabilities
+    instructions: str | None = None

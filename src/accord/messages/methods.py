@@ -1,0 +1,200 @@
+"""The table: one row per method and sender, with the types of its params and its result.
+
+`table(revision, sender)` is what one side of one revision may send. A missing key means "method not found".
+Dispatch, the client's verbs, the checker and a page of the documentation read this table and no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from .base import Life
+from .completion import CompleteParams, CompleteResult
+from .elicitation import ElicitationCompleteParams, ElicitParams, ElicitResult
+from .lifecycle import DiscoverResult, InitializeParams, InitializeResult
+from .logging import LoggingMessageParams, SetLevelParams
+from .meta import EmptyNotificationParams, EmptyParams, EmptyResult, PaginatedParams
+from .progress import CancelledParams, ProgressParams
+from .prompts import GetPromptParams, GetPromptResult, ListPromptsResult
+from .resources import (
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ReadResourceParams,
+    ReadResourceResult,
+    ResourceUpdatedParams,
+    SubscribeParams,
+    UnsubscribeParams,
+)
+from .revision import lives_in
+from .roots import ListRootsParams, ListRootsResult
+from .sampling import CreateMessageParams, CreateMessageResult
+from .subscriptions import ListenParams, ListenResult, SubscriptionsAcknowledgedParams
+from .tasks import (
+    CancelTaskResult,
+    GetTaskPayloadResult,
+    GetTaskResult,
+    ListTasksResult,
+    TaskParams,
+    TaskStatusParams,
+)
+from .tools import CallToolParams, CallToolResult, ListToolsResult
+
+Sender: TypeAlias = Literal["client", "server"]
+
+CLIENT: Literal["client"] = "client"
+SERVER: Literal["server"] = "server"
+BOTH: Literal["both"] = "both"
+
+
+class Method(msgspec.Struct, frozen=True):
+    """One method as one side may send it.
+
+    `needs` is the capability that the receiver must have declared, `offers` the one that the sender must
+    have, each as a path of attributes. `may_ask`: the answer may be `input_required` instead of `result`.
+    """
+
+    name: str
+    sender: Literal["client", "server", "both"]
+    params: Any
+    result: Any = None
+    needs: str | None = None
+    offers: str | None = None
+    may_ask: bool = False
+    life: Life = Life()
+
+    @property
+    def notification(self) -> bool:
+        """Whether nobody answers it."""
+        return self.result is None
+
+
+def _row(
+    name: str,
+    sender: Literal["client", "server", "both"],
+    params: Any,
+    result: Any = None,
+    *,
+    since: str | None = None,
+    until: str | None = None,
+    **rest: Any,
+) -> Method:
+    return Method(name, sender, params, result, life=Life(since, until), **rest)
+
+
+METHODS: tuple[Method, ...] = (
+    # Finding each other
+    _row("initialize", CLIENT, InitializeParams, InitializeResult, until="2026-07-28"),
+    _row("notifications/initialized", CLIENT, EmptyNotificationParams, until="2026-07-28"),
+    _row("server/discover", CLIENT, EmptyParams, DiscoverResult, since="2026-07-28"),
+    _row("ping", BOTH, EmptyParams, EmptyResult, until="2026-07-28"),
+    # About a request in flight
+    _row("notifications/cancelled", BOTH, CancelledParams),
+    _row("notifications/progress", SERVER, ProgressParams),
+    _row("notifications/progress", CLIENT, ProgressParams, until="2026-07-28"),
+    # What a server has
+    _row("tools/list", CLIENT, PaginatedParams, ListToolsResult, needs="tools"),
+    _row("tools/call", CLIENT, CallToolParams, CallToolResult, needs="tools", may_ask=True),
+    _row("notifications/tools/list_changed", SERVER, EmptyNotificationParams, offers="tools.list_changed"),
+    _row("resources/list", CLIENT, PaginatedParams, ListResourcesResult, needs="resources"),
+    _row("resources/templates/list", CLIENT, PaginatedParams, ListResourceTemplatesResult, needs="resources"),
+    _row("resources/read", CLIENT, ReadResourceParams, ReadResourceResult, needs="resources", may_ask=True),
+    _row(
+        "resources/subscribe",
+        CLIENT,
+        SubscribeParams,
+        EmptyResult,
+        needs="resources.subscribe",
+        until="2026-07-28",
+    ),
+    _row(
+        "resources/unsubscribe",
+        CLIENT,
+        UnsubscribeParams,
+        EmptyResult,
+        needs="resources.subscribe",
+        until="2026-07-28",
+    ),
+    _row("notifications/resources/updated", SERVER, ResourceUpdatedParams, offers="resources.subscribe"),
+    _row(
+        "notifications/resources/list_changed",
+        SERVER,
+        EmptyNotificationParams,
+        offers="resources.list_changed",
+    ),
+    _row("prompts/list", CLIENT, PaginatedParams, ListPromptsResult, needs="prompts"),
+    _row("prompts/get", CLIENT, GetPromptParams, GetPromptResult, needs="prompts", may_ask=True),
+    _row(
+        "notifications/prompts/list_changed", SERVER, EmptyNotificationParams, offers="prompts.list_changed"
+    ),
+    # 2024-11-05 has completion without a capability for it
+    _row("completion/complete", CLIENT, CompleteParams, CompleteResult, until="2025-03-26"),
+    _row(
+        "completion/complete", CLIENT, CompleteParams, CompleteResult, needs="completions", since="2025-03-26"
+    ),
+    _row("logging/setLevel", CLIENT, SetLevelParams, EmptyResult, needs="logging", until="2026-07-28"),
+    _row("notifications/message", SERVER, LoggingMessageParams, offers="logging"),
+    _row("subscriptions/listen", CLIENT, ListenParams, ListenResult, since="2026-07-28"),
+    _row(
+        "notifications/subscriptions/acknowledged",
+        SERVER,
+        SubscriptionsAcknowledgedParams,
+        since="2026-07-28",
+    ),
+    # What a client has; from 2026-07-28 on asked inside `input_required` (see asking.py)
+    _row(
+        "sampling/createMessage",
+        SERVER,
+        CreateMessageParams,
+        CreateMessageResult,
+        needs="sampling",
+        until="2026-07-28",
+    ),
+    _row(
+        "elicitation/create",
+        SERVER,
+        ElicitParams,
+        ElicitResult,
+        needs="elicitation",
+        since="2025-06-18",
+        until="2026-07-28",
+    ),
+    _row(
+        "notifications/elicitation/complete",
+        SERVER,
+        ElicitationCompleteParams,
+        needs="elicitation.url",
+        since="2025-11-25",
+        until="2026-07-28",
+    ),
+    _row("roots/list", SERVER, ListRootsParams, ListRootsResult, needs="roots", until="2026-07-28"),
+    _row(
+        "notifications/roots/list_changed",
+        CLIENT,
+        EmptyNotificationParams,
+        offers="roots.list_changed",
+        until="2026-07-28",
+    ),
+    # Tasks of the core
+    *(
+        _row(name, BOTH, params, result, since="2025-11-25", until="2026-07-28", **capability)
+        for name, params, result, capability in (
+            ("tasks/get", TaskParams, GetTaskResult, {"needs": "tasks"}),
+            ("tasks/result", TaskParams, GetTaskPayloadResult, {"needs": "tasks"}),
+            ("tasks/list", PaginatedParams, ListTasksResult, {"needs": "tasks.list"}),
+            ("tasks/cancel", TaskParams, CancelTaskResult, {"needs": "tasks.cancel"}),
+            ("notifications/tasks/status", TaskStatusParams, None, {"offers": "tasks"}),
+        )
+    ),
+)
+
+
+@cache
+def table(revision: str, sender: Sender) -> Mapping[str, Method]:
+    """What `sender` may send in `revision`, by name."""
+    rows = (row for row in METHODS if row.sender in (sender, BOTH) and lives_in(revision, *row.life))
+    return MappingProxyType({row.name: row for row in rows})

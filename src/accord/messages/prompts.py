@@ -1,0 +1,59 @@
+"""Prompts: what a server has for people to start from (server, Prompts)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import field
+
+from .base import Meta, Model, Role, since
+from .content import ContentBlock
+from .identity import Icon
+from .meta import InputResponseParams, ListResult, Result
+
+
+class PromptArgument(Model):
+    """One argument of a prompt; its value is always a string."""
+
+    name: str
+    title: Annotated[str | None, since("2025-06-18")] = None
+    description: str | None = None
+    required: bool | None = None
+
+
+class Prompt(Model):
+    """A prompt as `prompts/list` names it."""
+
+    name: str
+    title: Annotated[str | None, since("2025-06-18")] = None
+    description: str | None = None
+    arguments: list[PromptArgument] | None = None
+    icons: Annotated[list[Icon] | None, since("2025-11-25")] = None
+    meta: Annotated[Meta | None, since("2025-06-18")] = field(default=None, name="_meta")
+
+
+class PromptMessage(Model):
+    """One message of a prompt."""
+
+    role: Role
+    content: ContentBlock
+
+
+class ListPromptsResult(ListResult):
+    """Result of `prompts/list`."""
+
+    prompts: list[Prompt]
+
+
+class GetPromptParams(InputResponseParams):
+    """Params of `prompts/get`; with `input_responses`, it is asked again with the answers."""
+
+    name: str
+    arguments: dict[str, str] | None = None
+
+
+class GetPromptResult(Result):
+    """Result of `prompts/get`."""
+
+    messages: list[PromptMessage]
+    description: str | None = None

@@ -1,0 +1,69 @@
+"""Resources: what a server has to read (server, Resources)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import field
+
+from .base import Meta, Model, lives, since
+from .content import Annotations, Resource, ResourceContents
+from .identity import Icon
+from .meta import CacheableResult, InputResponseParams, ListResult, NotificationParams, Params
+
+
+class ResourceTemplate(Model):
+    """A family of resources, by an RFC 6570 template of their URIs."""
+
+    uri_template: str
+    name: str
+    title: Annotated[str | None, since("2025-06-18")] = None
+    description: str | None = None
+    mime_type: str | None = None
+    annotations: Annotations | None = None
+    icons: Annotated[list[Icon] | None, since("2025-11-25")] = None
+    meta: Annotated[Meta | None, since("2025-06-18")] = field(default=None, name="_meta")
+
+
+class ListResourcesResult(ListResult):
+    """Result of `resources/list`."""
+
+    resources: list[Resource]
+
+
+class ListResourceTemplatesResult(ListResult):
+    """Result of `resources/templates/list`."""
+
+    resource_templates: list[ResourceTemplate]
+
+
+class ReadResourceParams(InputResponseParams):
+    """Params of `resources/read`; with `input_responses`, it is asked again with the answers."""
+
+    uri: str
+
+
+class ReadResourceResult(CacheableResult):
+    """Result of `resources/read`."""
+
+    contents: list[ResourceContents]
+
+
+@lives(until="2026-07-28")
+class SubscribeParams(Params):
+    """Params of `resources/subscribe`."""
+
+    uri: str
+
+
+@lives(until="2026-07-28")
+class UnsubscribeParams(Params):
+    """Params of `resources/unsubscribe`."""
+
+    uri: str
+
+
+class ResourceUpdatedParams(NotificationParams):
+    """Params of `notifications/resources/updated`; the URI may be that of a part."""
+
+    uri: str

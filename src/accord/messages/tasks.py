@@ -1,0 +1,86 @@
+"""Tasks as 2025-11-25 has them in its core: a request that is answered at once, its result fetched later."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import field
+
+from .base import JSONObject, Meta, Model, lives, seen_as
+from .meta import NotificationMeta, Params, Result, ResultMeta
+
+TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
+
+
+@lives(since="2025-11-25", until="2026-07-28")
+class TaskMetadata(Model):
+    """`task` in the params of a request that asks to be run as one; `ttl` in milliseconds."""
+
+    ttl: int | None = None
+
+
+@lives(since="2025-11-25", until="2026-07-28")
+class RelatedTaskMetadata(Model):
+    """The value of `io.modelcontextprotocol/related-task` in `_meta`."""
+
+    task_id: str
+
+
+@lives(since="2025-11-25", until="2026-07-28")
+class Task(Model):
+    """A task: times are ISO 8601, durations milliseconds, a `ttl` of None is without end."""
+
+    task_id: str
+    status: TaskStatus
+    created_at: str
+    last_updated_at: str
+    ttl: int | None
+    status_message: str | None = None
+    poll_interval: int | None = None
+
+
+@lives(since="2025-11-25", until="2026-07-28")
+class CreateTaskResult(Result):
+    """Result of a request that became a task."""
+
+    task: Task
+
+
+@lives(since="2025-11-25", until="2026-07-28")
+class TaskParams(Params):
+    """Params of `tasks/get`, `tasks/result` and `tasks/cancel`."""
+
+    task_id: str
+
+
+@lives(since="2025-11-25", until="2026-07-28")
+class GetTaskResult(Task):
+    """Result of `tasks/get`."""
+
+    meta: Annotated[Meta | None, seen_as(ResultMeta)] = field(default=None, name="_meta")
+
+
+@lives(since="2025-11-25", until="2026-07-28")
+class CancelTaskResult(Task):
+    """Result of `tasks/cancel`."""
+
+    meta: Annotated[Meta | None, seen_as(ResultMeta)] = field(default=None, name="_meta")
+
+
+@lives(since="2025-11-25", until="2026-07-28")
+class ListTasksResult(Result):
+    """Result of `tasks/list`."""
+
+    tasks: list[Task]
+    next_cursor: str | None = None
+
+
+@lives(since="2025-11-25", until="2026-07-28")
+class TaskStatusParams(Task):
+    """Params of `notifications/tasks/status`."""
+
+    meta: Annotated[Meta | None, seen_as(NotificationMeta)] = field(default=None, name="_meta")
+
+
+GetTaskPayloadResult: TypeAlias = JSONObject
+"""Result of `tasks/result`: whatever the request that became the task would have been answered."""

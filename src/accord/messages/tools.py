@@ -1,0 +1,90 @@
+"""Tools: what a server can do for a model (server, Tools)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, UnsetType, field
+
+from .base import JSONObject, JSONValue, Meta, Model, lives, open_ended, required, seen_as, since
+from .content import ContentBlock
+from .identity import Icon
+from .meta import InputResponseParams, ListResult, Result
+from .tasks import TaskMetadata
+
+
+@lives(since="2025-03-26")
+class ToolAnnotations(Model):
+    """What a tool says of its own conduct. Hints, not to be trusted by themselves."""
+
+    title: str | None = None
+    read_only_hint: bool | None = None
+    destructive_hint: bool | None = None
+    idempotent_hint: bool | None = None
+    open_world_hint: bool | None = None
+
+
+@lives(since="2025-11-25", until="2026-07-28")
+class ToolExecution(Model):
+    """How a tool may be run: as a task, or not."""
+
+    task_support: Literal["forbidden", "optional", "required"] | None = None
+
+
+@open_ended
+class InputSchema(Model):
+    """The least that a tool's `inputSchema` must be: a JSON Schema of an object."""
+
+    type: Literal["object"]
+    dialect: Annotated[str | None, since("2025-11-25")] = field(default=None, name="$schema")
+    properties: Annotated[dict[str, JSONObject] | None, since("2024-11-05", until="2026-07-28")] = None
+    required: Annotated[list[str] | None, since("2024-11-05", until="2026-07-28")] = None
+
+
+@open_ended
+@lives(since="2025-06-18")
+class OutputSchema(Model):
+    """The least that a tool's `outputSchema` must be: a JSON Schema, to 2025-11-25 of an object."""
+
+    type: Annotated[Literal["object"] | None, since("2025-06-18", until="2026-07-28"), required()] = None
+    dialect: Annotated[str | None, since("2025-11-25")] = field(default=None, name="$schema")
+    properties: Annotated[dict[str, JSONObject] | None, since("2025-06-18", until="2026-07-28")] = None
+    required: Annotated[list[str] | None, since("2025-06-18", until="2026-07-28")] = None
+
+
+class Tool(Model):
+    """A tool as `tools/list` names it."""
+
+    name: str
+    input_schema: Annotated[JSONObject, seen_as(InputSchema)]
+    title: Annotated[str | None, since("2025-06-18")] = None
+    description: str | None = None
+    output_schema: Annotated[JSONObject | None, since("2025-06-18"), seen_as(OutputSchema)] = None
+    annotations: Annotated[ToolAnnotations | None, since("2025-03-26")] = None
+    execution: Annotated[ToolExecution | None, since("2025-11-25", until="2026-07-28")] = None
+    icons: Annotated[list[Icon] | None, since("2025-11-25")] = None
+    meta: Annotated[Meta | None, since("2025-06-18")] = field(default=None, name="_meta")
+
+
+class ListToolsResult(ListResult):
+    """Result of `tools/list`."""
+
+    tools: list[Tool]
+
+
+class CallToolParams(InputResponseParams):
+    """Params of `tools/call`; with `input_responses`, the call is asked again with the answers."""
+
+    name: str
+    arguments: JSONObject | None = None
+    task: Annotated[TaskMetadata | None, since("2025-11-25", until="2026-07-28")] = None
+
+
+class CallToolResult(Result):
+    """Result of `tools/call`. JSON null is structured content too, hence `UNSET` where there is none."""
+
+    content: list[ContentBlock]
+    structured_content: Annotated[
+        JSONValue | UnsetType, since("2025-06-18"), seen_as(JSONObject, until="2026-07-28")
+    ] = UNSET
+    is_error: bool | None = None

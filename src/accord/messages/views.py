@@ -1,0 +1,172 @@
+"""The exact types of one revision, derived from the one set.
+
+`view(Tool, revision)` is `Tool` itself where nothing changes, else a Struct without what does not live there,
+all the way down: fields, arms of unions, the types of fields. Content that a revision does not have drops out of
+the unions of its view, and so does not pass: to say it in other words is the work of `adapt`.
+
+`view(type, revision, strict=True)` is the checker's eye: exactly the fields that the revision requires are
+required, unknown ones are forbidden except in open-ended types, null stands for nothing but itself, raw JSON
+is seen as what it must be, and a merged type must fit one of its arms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import msgspec
+from msgspec import NODEFAULT, UNSET, UnsetType
+
+from .base import ARMS, LIVES, OPEN, Arm, Bounded, Life, Required, SeenAs
+from .revision import lives_in
+
+
+@cache
+def view(type_: Any, revision: str, *, strict: bool = False) -> Any:
+    """`type_` (a message type, or a union, list or dict of such) as `revision` has it."""
+    if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
+        return _struct(type_, revision, strict)
+    return _Lens(revision, strict).look(type_)
+
+
+@cache
+def arm_view(type_: type, name: str, revision: str) -> type:
+    """One shape of a merged type, strictly as `revision` has it. Raises `KeyError` where it does not live."""
+    arm = {arm.name: arm for arm in living_arms(type_, revision)}[name]
+    elsewhere = {field for other in ARMS[type_] for field in other.fields} - set(arm.fields)
+    lens = _Lens(revision, strict=True)
+    fields: list[tuple[str, Any, Any]] = []
+    for field in msgspec.structs.fields(type_):
+        if field.name in arm.fields:
+            hint = arm.fields[field.name]
+            default = None if type(None) in _members(hint) else NODEFAULT
+            fields += lens.field(field.name, field.encode_name, hint, default)
+        elif field.name not in elsewhere:
+            fields += lens.field(field.name, field.encode_name, field.type, field.default)
+    return msgspec.defstruct(name, fields, frozen=True, kw_only=True, forbid_unknown_fields=True)
+
+
+def living_arms(type_: type, revision: str) -> list[Arm]:
+    """The shapes of a merged type that `revision` has."""
+    return [arm for arm in ARMS[type_] if lives_in(revision, *arm.life)]
+
+
+def living_type(type_: type, revision: str) -> bool:
+    """Whether a whole type is part of `revision`."""
+    return lives_in(revision, *LIVES.get(type_, Life()))
+
+
+def _struct(type_: type[msgspec.Struct], revision: str, strict: bool) -> type[msgspec.Struct]:
+    lens = _Lens(revision, strict)
+    plain = msgspec.structs.fields(type_)
+    fields = [
+        each
+        for field in plain
+        for each in lens.field(field.name, field.encode_name, field.type, field.default)
+    ]
+    if not strict and [field[:2] for field in fields] == [(field.name, field.type) for field in plain]:
+        return type_
+    config = type_.__struct_config__
+    return msgspec.defstruct(
+        type_.__name__,
+        fields,
+        frozen=True,
+        kw_only=True,
+        omit_defaults=config.omit_defaults,
+        tag_field=config.tag_field,
+        tag=config.tag,
+        module=type_.__module__,
+        forbid_unknown_fields=strict and type_ not in OPEN,
+        namespace={"__post_init__": _one_arm(type_, revision)} if strict and type_ in ARMS else None,
+    )
+
+
+def _one_arm(type_: type, revision: str) -> Any:
+    """A check that a value fits one of the arms; msgspec adds the path to what it raises."""
+
+    def check(self: msgspec.Struct) -> None:
+        data = msgspec.to_builtins(self)
+        reasons = []
+        for arm in living_arms(type_, revision):
+            try:
+                msgspec.convert(data, arm_view(type_, arm.name, revision))
+            except msgspec.ValidationError as exc:
+                reasons.append(f"{arm.name}: {exc}")
+            else:
+                return
+        raise ValueError("Fits none of its shapes: " + "; ".join(reasons))
+
+    return check
+
+
+class _Lens:
+    """Looks at types as one revision sees them."""
+
+    def __init__(self, revision: str, strict: bool) -> None:
+        self.revision = revision
+        self.strict = strict
+
+    def field(self, name: str, key: str, hint: Any, default: Any) -> Iterator[tuple[str, Any, Any]]:
+        """The field as `defstruct` takes it, or nothing where it does not live."""
+        notes = _notes(hint)
+        if not self._alive(hint):
+            return
+        shape = self.look(hint)
+        if self.strict and (default is None or default is UNSET):
+            shape = _union(member for member in _members(shape) if member is not type(default))
+            default = UNSET
+            if any(isinstance(note, Required) and self._lives(note.life) for note in notes):
+                default = NODEFAULT
+        for note in notes:
+            if self.strict and isinstance(note, Bounded):
+                shape = _union(Annotated[member, note.bounds] for member in _members(shape))
+        if default is UNSET and self.strict:
+            shape = _union([shape, UnsetType])
+        yield name, shape, msgspec.field(default=default, name=key)
+
+    def look(self, hint: Any) -> Any:
+        """The type as it is here; the same object where nothing changes."""
+        if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+            return view(hint, self.revision, strict=self.strict)
+        origin = get_origin(hint)
+        if origin is Annotated:
+            return self._annotated(hint)
+        if origin in (Union, UnionType):
+            kept = [self.look(member) for member in get_args(hint) if self._alive(member)]
+            return hint if kept == list(get_args(hint)) else _union(kept)
+        if origin in (list, dict):
+            inner = tuple(self.look(arg) for arg in get_args(hint))
+            return hint if inner == get_args(hint) else origin[inner]
+        return hint
+
+    def _annotated(self, hint: Any) -> Any:
+        base, *notes = get_args(hint)
+        seen = [note.type for note in notes if isinstance(note, SeenAs) and self._lives(note.life)]
+        if self.strict and seen:
+            absent = [member for member in _members(base) if member in (type(None), UnsetType)]
+            base = _union([*seen, *absent])
+        looked = self.look(base)
+        return hint if looked == base and not self.strict else looked
+
+    def _alive(self, hint: Any) -> bool:
+        lives = [note for note in _notes(hint) if isinstance(note, Life)]
+        return all(self._lives(life) for life in [*lives, LIVES.get(hint, Life())])
+
+    def _lives(self, life: Life) -> bool:
+        return lives_in(self.revision, *life)
+
+
+def _notes(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    """The arms of a union, through `Annotated`; a plain type is its only arm."""
+    base = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    return get_args(base) if get_origin(base) in (Union, UnionType) else (base,)
+
+
+def _union(members: Iterable[Any]) -> Any:
+    return Union[tuple(members)]  # noqa: UP007  the members are only known now

@@ -1,0 +1,133 @@
+"""Arguments that did not fit at once: mended where that is safe, else explained so that a model can act on it.
+
+Only after msgspec refused: `3.0` is an integer in JSON Schema, and models often send an array or an object as JSON inside a
+string. Neither is tried where the value fits as it is; `strict` tries nothing. What is left is told in one message,
+every failing argument on its own line:
+
+    argument "days": expected integer, got string "three"
+    unknown argument "cty", did you mean "city"?
+    missing argument "city"
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from accord.errors import InvalidArguments
+from accord.schema import explain
+from accord.schema.convert import convert
+from accord.schema.hints import Field, Node
+
+
+class Rest(msgspec.Struct, frozen=True, eq=False):
+    """What `**kwargs` takes."""
+
+    node: Node
+    type: Any
+
+
+class Arguments:
+    """The parameters of one tool, and the types their arguments become."""
+
+    def __init__(
+        self, fields: Sequence[Field], types: Sequence[Any], *, rest: Rest | None = None, strict: bool = False
+    ) -> None:
+        self._fields = fields
+        self._types = types
+        self._rest = rest
+        self._strict = strict
+        self._known = {field.key for field in fields}
+
+    def read(self, raw: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Values in the order of the fields, and the rest. Raises InvalidArguments that lists every failure."""
+        failures: list[str] = []
+        try:
+            given = _object(raw)
+            values = tuple(
+                [
+                    self._value(field, type_, given, failures)
+                    for field, type_ in zip(self._fields, self._types, strict=True)
+                ]
+            )
+            rest = self._others(given, failures)
+        except RecursionError:
+            raise InvalidArguments("the arguments are nested too deeply") from None
+        if failures:
+            raise InvalidArguments("\n".join(failures))
+        return values, rest
+
+    def _value(self, field: Field, type_: Any, given: Mapping[str, Any], failures: list[str]) -> Any:
+        if field.key in given:
+            return self._fitted(field.key, field.node, type_, given[field.key], failures)
+        if field.required:
+            failures.append(f'missing argument "{field.key}"')
+        return field.factory() if field.factory else field.default
+
+    def _others(self, given: Mapping[str, Any], failures: list[str]) -> dict[str, Any]:
+        others = {key: value for key, value in given.items() if key not in self._known}
+        if self._rest is None:
+            failures.extend(map(self._unknown, others))
+            return {}
+        return {
+            key: self._fitted(key, self._rest.node, self._rest.type, value, failures)
+            for key, value in others.items()
+        }
+
+    def _fitted(self, key: str, node: Node, type_: Any, value: Any, failures: list[str]) -> Any:
+        try:
+            return convert(value, type_)
+        except msgspec.ValidationError as exc:
+            failure = exc
+        for other in () if self._strict else _readings(value):
+            try:
+                return convert(other, type_)
+            except msgspec.ValidationError:
+                continue
+        failures.append(explain.argument(key, node, value, str(failure)))
+        return None
+
+    def _unknown(self, key: str) -> str:
+        close = difflib.get_close_matches(key, self._known, n=1)
+        known = ", ".join(f'"{field.key}"' for field in self._fields) or "none"
+        hint = f'did you mean "{close[0]}"?' if close else f"known are: {known}"
+        return f'unknown argument "{explain.shortened(key)}", {hint}'
+
+
+def _object(raw: Any) -> dict[str, Any]:
+    try:
+        given = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        raise InvalidArguments(f"the arguments are not valid JSON: {exc}") from None
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise InvalidArguments(f"the arguments must be an object, got {explain.excerpt(given)}")
+    return given
+
+
+def _readings(value: Any) -> Iterator[Any]:
+    """What a value that does not fit may have meant."""
+    yield narrowed(value)
+    if isinstance(value, str):
+        try:
+            decoded = msgspec.json.decode(value)
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            return
+        if decoded is not None and not isinstance(decoded, str):
+            yield decoded
+            yield narrowed(decoded)
+
+
+def narrowed(value: Any) -> Any:
+    """The value with 3.0 as 3: an integer, says JSON Schema, is any number without a fractional part."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < 2**63 else value
+    if isinstance(value, list):
+        return [narrowed(item) for item in value]
+    if isinstance(value, dict):
+        return {key: narrowed(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,303 @@
+"""Nodes as types that msgspec can decode.
+
+What msgspec knows stays the hint itself. For the rest there is `Converted`: a made-up class that msgspec takes for a custom
+type and hands, through `dec_hook`, to our function: unions it cannot tell apart, enums of floats, bounds on a Decimal,
+pydantic models, classes with any of these in a field. So one decoder serves a whole signature, and errors keep their path.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import pathlib
+import re
+from collections.abc import Callable, Mapping, Sized
+from typing import Annotated, Any, Union
+
+import msgspec
+
+from accord.schema import foreign
+from accord.schema.hints import (
+    Choice,
+    Foreign,
+    Items,
+    Narrowed,
+    Node,
+    Plain,
+    Record,
+    Row,
+    Table,
+    Values,
+)
+
+_LITERALS = {str, int, type(None)}
+_ORDER = {"gt", "ge", "lt", "le", "multiple_of"}
+_LENGTH = {"min_length", "max_length"}
+_BEYOND_MSGSPEC = (pathlib.Path, pathlib.PurePath, msgspec.Raw)
+
+
+class _Anything(type):
+    """msgspec checks that `dec_hook` returned an instance; what a conversion returns is not one, and that is right."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return True
+
+
+class Converted(metaclass=_Anything):
+    """A type by its conversion. Subclasses are made by `_converted`."""
+
+    convert: Callable[[Any], Any]
+
+
+def dec_hook(type_: Any, value: Any) -> Any:
+    """Give it to every decoder of a type from `decodable`."""
+    try:
+        return type_.convert(value)
+    except msgspec.ValidationError as exc:
+        raise ValueError(str(exc)) from None  # so that msgspec adds the path to here
+
+
+def convert(value: Any, type_: Any) -> Any:
+    """A JSON value as the type. Raises msgspec.ValidationError."""
+    return msgspec.convert(value, type_, dec_hook=dec_hook, str_keys=True)
+
+
+def decodable(node: Node) -> Any:
+    """The type msgspec decodes for a node."""
+    return Decodables().of(node)
+
+
+class Decodables:
+    """Types for nodes; keeps those of records, which may refer to themselves."""
+
+    def __init__(self) -> None:
+        self._native: dict[int, bool] = {}
+        self._mirrors: dict[int, type[Converted]] = {}
+
+    def of(self, node: Node) -> Any:
+        if isinstance(node, Plain) and node.hint not in _BEYOND_MSGSPEC:
+            return node.hint
+        return node.hint if self.native(node) else _MAKERS[type(node)](self, node)
+
+    def native(self, node: Node) -> bool:
+        """Whether msgspec decodes the hint as it stands, and means the same by it."""
+        match node:
+            case Plain(hint=hint):
+                return hint not in _BEYOND_MSGSPEC
+            case Items(item=item):
+                return self.native(item) and self._decodes(node.hint)
+            case Row(items=items) | Choice(arms=items):
+                return all(map(self.native, items)) and self._decodes(node.hint)
+            case Table(key=key, value=value):
+                return self.native(key) and self.native(value) and self._decodes(node.hint)
+            case Values(values=values):
+                return {type(value) for value, _ in values} <= _LITERALS and self._decodes(node.hint)
+            case Record():
+                return self._native_record(node)
+            case Narrowed(node=inner, bounds=bounds, hint=hint):
+                metadata = getattr(hint, "__metadata__", (None,))
+                known = not bounds or all(isinstance(piece, (msgspec.Meta, str)) for piece in metadata)
+                return known and self.native(inner) and self._decodes(hint)
+        return False
+
+    def _native_record(self, node: Record) -> bool:
+        if id(node) not in self._native:
+            self._native[id(node)] = True  # while its own fields are looked at
+            fields_are = all(self.native(field.node) for field in node.fields)
+            self._native[id(node)] = fields_are and self._decodes(node.hint)
+        return self._native[id(node)]
+
+    def _decodes(self, hint: Any) -> bool:
+        try:
+            msgspec.json.Decoder(hint)
+        except (TypeError, NameError):
+            return False
+        return True
+
+    def plain(self, node: Plain) -> Any:
+        if node.hint is msgspec.Raw:
+            return _converted(lambda value: msgspec.Raw(msgspec.json.encode(value)))
+        return _converted(lambda value: node.hint(msgspec.convert(value, str)))
+
+    def items(self, node: Items) -> Any:
+        item = self.of(node.item)
+        return tuple[item, ...] if node.kind is tuple else node.kind[item]
+
+    def row(self, node: Row) -> Any:
+        return tuple[tuple(map(self.of, node.items))]  # type: ignore[misc]
+
+    def table(self, node: Table) -> Any:
+        return dict[self.of(node.key), self.of(node.value)]  # type: ignore[misc]
+
+    def choice(self, node: Choice) -> Any:
+        arms = tuple(map(self.of, node.arms))
+        union = Union[arms]  # noqa: UP007
+        return union if self._decodes(union) else _converted(_FirstOf(arms))
+
+    def values(self, node: Values) -> Any:
+        return _converted(_OneOf(node.values))
+
+    def foreign(self, node: Foreign) -> Any:
+        return _converted(lambda value: foreign.load(node.hint, value))
+
+    def narrowed(self, node: Narrowed) -> Any:
+        if isinstance(node.node, Choice):
+            arms = tuple(_narrow(arm, node.bounds) for arm in node.node.arms)
+            return self.choice(Choice(node.hint, arms))
+        inner = self.of(node.node)
+        bounds = {name: value for name, value in node.bounds.items() if name in _bounds_of(node.node)}
+        if not bounds:
+            return inner
+        try:
+            narrowed = Annotated[inner, msgspec.Meta(**bounds)]
+        except (TypeError, ValueError):
+            return _converted(_Bounded(inner, bounds))
+        return narrowed if self._decodes(narrowed) else _converted(_Bounded(inner, bounds))
+
+    def record(self, node: Record) -> Any:
+        """A struct of the fields is decoded, then the class is called with what came."""
+        if id(node) not in self._mirrors:
+            self._mirrors[id(node)] = _converted(_Mirror(self, node))
+        return self._mirrors[id(node)]
+
+
+_MAKERS: dict[type[Node], Callable[[Decodables, Any], Any]] = {
+    Plain: Decodables.plain,
+    Items: Decodables.items,
+    Row: Decodables.row,
+    Table: Decodables.table,
+    Choice: Decodables.choice,
+    Values: Decodables.values,
+    Foreign: Decodables.foreign,
+    Narrowed: Decodables.narrowed,
+    Record: Decodables.record,
+}
+
+
+def _converted(function: Callable[[Any], Any]) -> type[Converted]:
+    return _Anything("Converted", (Converted,), {"convert": staticmethod(function)})
+
+
+def _narrow(arm: Node, bounds: Mapping[str, Any]) -> Node:
+    fitting = {name: value for name, value in bounds.items() if name in _bounds_of(arm)}
+    return Narrowed(None, arm, fitting, {}) if fitting else arm
+
+
+def _bounds_of(node: Node) -> set[str]:
+    """The bounds that mean something for a node; a bound on a union is meant for the arms it fits."""
+    match node:
+        case Plain(hint=hint) if hint in _ORDERED:
+            return _ORDER
+        case Plain(hint=hint) if hint is str:
+            return _LENGTH | {"pattern"}
+        case Plain(hint=hint) if hint is bytes:
+            return _LENGTH
+        case Items() | Table():
+            return _LENGTH
+        case Narrowed(node=inner):
+            return _bounds_of(inner)
+    return set()
+
+
+_ORDERED = (int, float, decimal.Decimal, datetime.datetime, datetime.date, datetime.time, datetime.timedelta)
+
+
+class _FirstOf:
+    """A union msgspec cannot tell apart: the first arm that fits."""
+
+    def __init__(self, arms: tuple[Any, ...]) -> None:
+        self._arms = arms
+
+    def __call__(self, value: Any) -> Any:
+        reasons = []
+        for arm in self._arms:
+            try:
+                return convert(value, arm)
+            except msgspec.ValidationError as exc:
+                reasons.append(str(exc))
+        raise ValueError(_all_of(reasons))
+
+
+def _all_of(reasons: list[str]) -> str:
+    """One sentence where every arm wants another type, else each arm's own reason."""
+    wanted = [re.fullmatch(r"Expected `([^`]*)`, got `([^`]*)`", reason) for reason in reasons]
+    if all(wanted):
+        names = dict.fromkeys(match[1] for match in wanted if match)
+        return f"Expected `{' | '.join(names)}`, got `{wanted[0][2]}`"  # type: ignore[index]
+    return "Fits none of its types (" + "; ".join(dict.fromkeys(reasons)) + ")"
+
+
+class _OneOf:
+    """Values msgspec has no Literal or Enum for; `True` is not `1`."""
+
+    def __init__(self, values: tuple[tuple[Any, Any], ...]) -> None:
+        self._values = {(isinstance(value, bool), value): meaning for value, meaning in values}
+
+    def __call__(self, value: Any) -> Any:
+        try:
+            return self._values[isinstance(value, bool), value]
+        except (KeyError, TypeError):
+            raise ValueError(f"Invalid enum value {value!r}") from None
+
+
+class _Bounded:
+    """Bounds msgspec does not check: on a Decimal, a date, a value that is itself converted."""
+
+    _FAILS: Mapping[str, tuple[str, Callable[[Any, Any], bool]]] = {
+        "gt": (">", lambda value, bound: value <= bound),
+        "ge": (">=", lambda value, bound: value < bound),
+        "lt": ("<", lambda value, bound: value >= bound),
+        "le": ("<=", lambda value, bound: value > bound),
+        "multiple_of": ("that's a multiple of", lambda value, bound: value % bound != 0),
+        "min_length": ("of length >=", lambda value, bound: len(value) < bound),
+        "max_length": ("of length <=", lambda value, bound: len(value) > bound),
+        "pattern": ("matching regex", lambda value, bound: re.search(bound, value) is None),
+    }
+
+    def __init__(self, inner: Any, bounds: Mapping[str, Any]) -> None:
+        self._inner = inner
+        self._bounds = bounds
+
+    def __call__(self, value: Any) -> Any:
+        converted = convert(value, self._inner)
+        kind = "array" if isinstance(converted, Sized) and not isinstance(converted, str) else "value"
+        for name, bound in self._bounds.items():
+            words, fails = self._FAILS[name]
+            if fails(converted, bound):
+                raise ValueError(f"Expected `{kind}` {words} {bound}")
+        return converted
+
+
+class _Mirror:
+    """A class with fields that msgspec cannot decode: a struct of its fields is decoded, then the class is called."""
+
+    def __init__(self, decodables: Decodables, node: Record) -> None:
+        self._decodables = decodables
+        self._node = node
+        self._struct: Any = None
+
+    def __call__(self, value: Any) -> Any:
+        if self._struct is None:
+            self._struct = self._made()
+        values = msgspec.structs.astuple(convert(value, self._struct))
+        pairs = zip(self._node.fields, values, strict=True)
+        return self._node.make(**{field.name: value for field, value in pairs if value is not msgspec.UNSET})
+
+    def _made(self) -> Any:
+        fields = self._node.fields
+        names = [f"f{index}" for index in range(len(fields))]
+        types = map(self._decodables.of, (field.node for field in fields))
+        tag_field, tag = self._node.tag or (None, None)
+        return msgspec.defstruct(
+            self._node.name,
+            [
+                (name, type_) if field.required else (name, type_, msgspec.UNSET)
+                for name, type_, field in zip(names, types, fields, strict=True)
+            ],
+            rename=dict(zip(names, (field.key for field in fields), strict=True)),
+            kw_only=not self._node.array,
+            array_like=self._node.array,
+            forbid_unknown_fields=self._node.closed,
+            tag_field=tag_field,
+            tag=tag,
+        )

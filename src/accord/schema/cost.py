@@ -1,0 +1,200 @@
+"""What a JSON Schema from elsewhere may cost, settled before it is compiled.
+
+A validator can be made to work for ever by a schema of a few lines: `allOf` of two references to `allOf` of two references, a
+schema that refers to itself twice. So, without compiling anything:
+
+- nesting is bounded, of the JSON and of the subschemas, references included;
+- subschemas are counted as often as references expand them;
+- a reference leads into the schema itself (`#...`) and to something that is there; nothing is ever fetched;
+- a schema that refers to itself at the same place of a value, and so never comes to an end, is refused;
+- one that looks at the same place of a value through several references to itself takes exponential time in the depth of
+  the value: `measure` returns how deep a value may be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+
+from accord.errors import SchemaError
+from accord.limits import Limits
+
+_STEPS = 1_000_000
+"""Subschemas looked at for one value, roughly 100 ms."""
+
+# Keyword -> where in a value its subschemas look: here (""), at an item or a member ("[]", "*").
+_ONE = {
+    "not": "", "if": "", "then": "", "else": "",
+    "items": "[]", "additionalItems": "[]", "contains": "[]", "unevaluatedItems": "[]",
+    "additionalProperties": "*", "unevaluatedProperties": "*", "propertyNames": "key", "contentSchema": "content",
+}  # fmt: skip
+_MANY = {"allOf": "", "anyOf": "", "oneOf": "", "prefixItems": "[]", "items": "[]"}
+_NAMED = {"properties": None, "patternProperties": "*", "dependentSchemas": "", "dependencies": ""}
+_DEFINITIONS = ("$defs", "definitions")
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+Place = tuple[str, ...]
+
+
+class _Measure(msgspec.Struct):
+    """Subschemas after expansion, and references back to what is being expanded: (target, place in the value)."""
+
+    nodes: int = 1
+    back: Counter[tuple[int, Place]] = msgspec.field(default_factory=Counter)
+
+
+def measure(schema: Any, limits: Limits) -> float:
+    """The depth of value a schema can be used for. Raises SchemaError for one that may not be used."""
+    _check_nesting(schema, limits.depth)
+    return _Walk(schema, limits).depth_of_values()
+
+
+def _check_nesting(schema: Any, limit: int) -> None:
+    level = [schema]
+    for _ in range(limit + 1):
+        level = [inner for outer in level for inner in _inside(outer) if isinstance(inner, (dict, list))]
+        if not level:
+            return
+    raise SchemaError(f"the schema is nested more than {limit} levels deep")
+
+
+def _inside(value: Any) -> Any:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+class _Walk:
+    """One walk over a schema, following references. What was measured once is not measured again."""
+
+    def __init__(self, root: Any, limits: Limits) -> None:
+        self._root = root
+        self._limits = limits
+        self._done: dict[tuple[int, int], _Measure] = {}
+        self._open: set[tuple[int, int]] = set()
+        self._branching = 1
+
+    def depth_of_values(self) -> float:
+        for definition in _definitions(self._root):
+            self._measure(definition, self._root, 1)
+        self._measure(self._root, self._root, 0)
+        return math.inf if self._branching == 1 else math.log(_STEPS) / math.log(self._branching)
+
+    def _measure(self, schema: Any, base: Any, depth: int) -> _Measure:
+        if not isinstance(schema, dict):
+            return _Measure()
+        if depth > self._limits.schema_depth:
+            raise SchemaError(f"the schema is nested more than {self._limits.schema_depth} subschemas deep")
+        base = schema if _is_resource(schema) else base
+        key = id(schema), id(base)
+        if key in self._open:
+            return _Measure(back=Counter({(key[0], ()): 1}))
+        if key not in self._done:
+            self._open.add(key)
+            self._done[key] = self._sum(schema, base, depth)
+            self._open.discard(key)
+        return self._done[key]
+
+    def _sum(self, schema: dict[str, Any], base: Any, depth: int) -> _Measure:
+        total = _Measure()
+        for place, inner in self._subschemas(schema, base):
+            measured = self._measure(inner, base, depth + 1)
+            total.nodes += measured.nodes
+            for (target, below), times in measured.back.items():
+                total.back[target, _joined(place, below)] += times
+            if total.nodes > self._limits.schema_nodes or total.back.total() > self._limits.schema_nodes:
+                raise SchemaError(
+                    f"the schema has more than {self._limits.schema_nodes} subschemas when its references are expanded"
+                )
+        self._close(id(schema), total)
+        return total
+
+    def _close(self, target: int, total: _Measure) -> None:
+        """Takes out the references back to this schema, and notes how many of them look at one place."""
+        own = {place: total.back.pop((target, place)) for back, place in list(total.back) if back == target}
+        if () in own:
+            raise SchemaError("the schema refers to itself without end: a $ref leads back to where it stands")
+        self._branching = max(self._branching, _crowd(own))
+
+    def _subschemas(self, schema: dict[str, Any], base: Any) -> Iterator[tuple[str, Any]]:
+        """Each subschema that applies, with the step to the place of the value it looks at."""
+        for keyword, value in schema.items():
+            if keyword in _REFERENCES and isinstance(value, str):
+                yield "", _target(value, base)
+            elif keyword in _ONE and not isinstance(value, list):
+                yield _ONE[keyword], value
+            elif keyword in _MANY and isinstance(value, list):
+                yield from ((_MANY[keyword], inner) for inner in value)
+            elif keyword in _NAMED and isinstance(value, dict):
+                yield from ((_NAMED[keyword] or f".{name}", inner) for name, inner in value.items())
+
+
+def _is_resource(schema: dict[str, Any]) -> bool:
+    """Whether references inside start anew here: a subschema with an `$id` of its own."""
+    name = schema.get("$id")
+    return isinstance(name, str) and not name.startswith("#")
+
+
+def _definitions(schema: Any) -> Iterator[Any]:
+    for keyword in _DEFINITIONS:
+        found = schema.get(keyword) if isinstance(schema, dict) else None
+        if isinstance(found, dict):
+            yield from found.values()
+
+
+def _joined(step: str, below: Place) -> Place:
+    return (step, *below) if step else below
+
+
+def _crowd(places: Mapping[Place, int]) -> int:
+    """How many references meet at the fullest place; one that stops above another is on its way there."""
+    if len(places) > 100:
+        return sum(places.values())
+    return max((sum(places[other] for other in places if _leads_to(other, place)) for place in places), default=1)
+
+
+def _leads_to(shorter: Place, longer: Place) -> bool:
+    return len(shorter) <= len(longer) and all(
+        a == b or (a == "*" and b[0] == ".") or (b == "*" and a[0] == ".")
+        for a, b in zip(shorter, longer, strict=False)
+    )
+
+
+def _target(reference: str, base: Any) -> Any:
+    """What a reference leads to. Raises SchemaError if that is not inside this schema."""
+    if not reference.startswith("#"):
+        raise SchemaError(f"the schema refers to {reference!r}: only references inside it (#...) are followed")
+    pointer = unquote(reference[1:])
+    if not pointer:
+        return base
+    found = _at_pointer(pointer, base) if pointer.startswith("/") else _at_anchor(pointer, base)
+    if found is None:
+        raise SchemaError(f"the schema refers to {reference!r}, and there is nothing there")
+    return found
+
+
+def _at_pointer(pointer: str, value: Any) -> Any:
+    for step in pointer.split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+            value = value[int(key)]
+        elif isinstance(value, dict):
+            value = value.get(key)
+        else:
+            return None
+    return value
+
+
+def _at_anchor(name: str, base: Any) -> Any:
+    pending = [base]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict) and (
+            name in (value.get("$anchor"), value.get("$dynamicAnchor")) or value.get("$id") == f"#{name}"
+        ):
+            return value
+        pending.extend(_inside(value))
+    return None

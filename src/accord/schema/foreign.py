@@ -1,0 +1,81 @@
+"""What only pydantic understands: its models, and hints with its validators.
+
+pydantic is never imported here. A hint can only be foreign when pydantic is in `sys.modules` already.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+JSONObject = dict[str, Any]
+
+
+def schema(hint: Any, *, output: bool) -> tuple[JSONObject, JSONObject]:
+    """The schema pydantic gives, without titles, and its definitions apart."""
+    mode = "serialization" if output else "validation"
+    written = _untitled(_adapter(hint).json_schema(mode=mode))
+    return written, written.pop("$defs", {})
+
+
+def load(hint: Any, value: Any) -> Any:
+    """A JSON value as pydantic reads it. Raises ValueError, one line per failure."""
+    adapter = _adapter(hint)
+    try:
+        return adapter.validate_json(msgspec.json.encode(value))
+    except sys.modules["pydantic"].ValidationError as exc:
+        raise ValueError("; ".join(map(_line, exc.errors(include_url=False)))) from None
+
+
+def dump(value: Any) -> Any:
+    """`enc_hook` for msgspec: what pydantic or the standard library can turn into JSON values. Raises TypeError."""
+    if isinstance(value, pathlib.PurePath):
+        return str(value)
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json", by_alias=True)
+    if "pydantic" in sys.modules and hasattr(type(value), "__get_pydantic_core_schema__"):
+        return _adapter(type(value)).dump_python(value, mode="json")
+    raise TypeError(f"{type(value).__qualname__} cannot be turned into JSON")
+
+
+@lru_cache(maxsize=256)
+def _adapter_of(hint: Any) -> Any:
+    return sys.modules["pydantic"].TypeAdapter(hint)
+
+
+def _adapter(hint: Any) -> Any:
+    try:
+        return _adapter_of(hint)
+    except TypeError:  # the hint has metadata without a hash
+        return sys.modules["pydantic"].TypeAdapter(hint)
+
+
+def _line(error: Any) -> str:
+    where = ".".join(map(str, error["loc"]))
+    return f"{where}: {error['msg']}" if where else str(error["msg"])
+
+
+_MAPS = ("properties", "$defs", "patternProperties")
+
+
+def _untitled(schema: Any) -> Any:
+    """The schema without `title`; what stands under `properties` and its like are names, not keywords."""
+    if isinstance(schema, list):
+        return [_untitled(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: {name: _untitled(inner) for name, inner in value.items()}
+        if key in _MAPS
+        else _keyword(key, value)
+        for key, value in schema.items()
+        if key != "title"
+    }
+
+
+def _keyword(key: str, value: Any) -> Any:
+    return value if key in ("default", "const", "enum", "examples") else _untitled(value)

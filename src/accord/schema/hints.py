@@ -1,0 +1,327 @@
+"""A type hint taken apart: the one reading of it that schemas, decoders and declaration checks share.
+
+    read(hint) -> Node      Plain | Items | Row | Table | Choice | Values | Record | Foreign | Narrowed
+
+A node knows what a hint means as JSON; `emit` writes it as JSON Schema, `convert` as a type that msgspec can decode.
+Reading costs about a microsecond for a built-in, so it happens when a tool is declared; everything else waits.
+Whatever cannot be JSON is a `DeclarationError`; a name that does not exist yet is a `NameError`: ask again later.
+Libraries that people may use but we do not need (pydantic, attrs, annotated-types, dataclasses) are never imported:
+a hint can only be made with them if they are in `sys.modules` already.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections.abc as abc
+import datetime
+import decimal
+import enum
+import pathlib
+import types
+import typing
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from accord.errors import DeclarationError
+from accord.schema import records
+from accord.schema.records import MISSING
+
+
+class Node(msgspec.Struct, eq=False):
+    """What a hint means as JSON. `hint` is the hint itself, its forward references resolved where they were strings."""
+
+    hint: Any
+
+
+class Plain(Node):
+    """One type that JSON has, or has a usual spelling for."""
+
+
+class Items(Node):
+    """An array of any length: list, tuple[X, ...], set or frozenset."""
+
+    kind: Any
+    item: Node
+
+
+class Row(Node):
+    """An array of fixed length: tuple[X, Y]."""
+
+    items: tuple[Node, ...]
+
+
+class Table(Node):
+    """An object with any keys."""
+
+    key: Node
+    value: Node
+
+
+class Choice(Node):
+    """A union; the arms are tried in order where msgspec cannot tell them apart."""
+
+    arms: tuple[Node, ...]
+
+
+class Values(Node):
+    """Literal or Enum: JSON value to Python value."""
+
+    values: tuple[tuple[Any, Any], ...]
+
+
+class Field(msgspec.Struct, frozen=True, eq=False):
+    """One key of an object: of a record, or a parameter of a function."""
+
+    name: str
+    key: str
+    node: Node
+    default: Any = MISSING
+    required: bool = True
+    factory: Callable[[], Any] | None = None
+    """Makes a default that must not be shared."""
+
+
+class Record(Node):
+    """A class with fields. `fields` is filled after the record is known, so that it can refer to itself."""
+
+    name: str
+    make: Callable[..., Any]
+    fields: tuple[Field, ...] = ()
+    closed: bool = False
+    """Unknown keys are refused."""
+    array: bool = False
+    """It is an array in JSON: NamedTuple, `array_like=True`."""
+    tag: tuple[str, str | int] | None = None
+
+
+class Foreign(Node):
+    """What only pydantic understands."""
+
+
+class Narrowed(Node):
+    """Annotated: `bounds` restrict the value, `notes` are keywords of the schema."""
+
+    node: Node
+    bounds: dict[str, Any]
+    notes: dict[str, Any]
+
+
+BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern")
+
+ANYTHING = Plain(Any)
+NULL = Plain(None)
+_PLAIN: dict[Any, Node] = {
+    type_: Plain(type_)
+    for type_ in (
+        str, int, float, bool, bytes, uuid.UUID, decimal.Decimal,
+        datetime.datetime, datetime.date, datetime.time, datetime.timedelta,
+        pathlib.Path, pathlib.PurePath,
+    )
+} | {type(None): NULL, None: NULL, object: ANYTHING, Any: ANYTHING, MISSING: ANYTHING, msgspec.Raw: Plain(msgspec.Raw)}  # fmt: skip
+
+_LISTS = {list, abc.Sequence, abc.MutableSequence, abc.Collection, abc.Iterable}
+_SETS = {set, abc.Set, abc.MutableSet}
+_TABLES = {dict, abc.Mapping, abc.MutableMapping}
+
+
+def plain(hint: Any) -> bool:
+    """Whether a hint is a built-in, the quick answer for most parameters."""
+    return type(hint) is type and hint in _PLAIN
+
+
+def accepts_null(node: Node) -> bool:
+    """Whether JSON null is among the values."""
+    match node:
+        case Choice(arms=arms):
+            return any(map(accepts_null, arms))
+        case Values(values=values):
+            return any(value is None for value, _ in values)
+        case Narrowed(node=inner):
+            return accepts_null(inner)
+    return node is NULL or node is ANYTHING or isinstance(node, Foreign)
+
+
+class Reader:
+    """Reads hints in one scope: the globals of a function, and the names around it."""
+
+    def __init__(self, scope: Mapping[str, Any], around: Mapping[str, Any]) -> None:
+        self.scope = scope
+        self.around = around
+        self._records: dict[Any, Record] = {}
+        self._variables: dict[Any, Any] = {}
+
+    def resolve(self, text: str) -> Any:
+        """What an annotation written as a string stands for. Raises NameError."""
+        for names in (self.around, self.scope, vars(builtins)):
+            if text in names:
+                return names[text]
+        try:
+            return eval(text, {**self.scope}, {**self.around})
+        except SyntaxError as exc:
+            raise DeclarationError(f"the annotation {text!r} is not a type") from exc
+
+    def read(self, hint: Any) -> Node:
+        """The node of a hint. Raises DeclarationError, and NameError for a name that does not exist yet."""
+        if type(hint) is type and (known := _PLAIN.get(hint)) is not None:
+            return known
+        if isinstance(hint, str):
+            return self.read(self.resolve(hint))
+        if isinstance(hint, typing.ForwardRef):
+            return self.read(self.resolve(hint.__forward_arg__))
+        origin = typing.get_origin(hint)
+        if origin is not None:
+            return self._generic(hint, origin, typing.get_args(hint))
+        return self._bare(hint)
+
+    def _generic(self, hint: Any, origin: Any, args: tuple[Any, ...]) -> Node:
+        if origin is typing.Union or origin is types.UnionType:
+            return self._union(hint, args)
+        if origin is typing.Literal:
+            return Values(hint, tuple((_literal(value), value) for value in args))
+        if origin is typing.Annotated:
+            return self._annotated(hint, args[0], args[1:])
+        if origin in (typing.Required, typing.NotRequired, typing.Final) or _named(origin, "ReadOnly"):
+            return self.read(args[0])
+        if origin is tuple and not (len(args) == 2 and args[1] is Ellipsis):
+            return Row(hint, tuple(map(self.read, args)))
+        return self._container(hint, origin, args) or self._class(hint, origin, args)
+
+    def _container(self, hint: Any, origin: Any, args: tuple[Any, ...]) -> Node | None:
+        item = args[0] if args else Any
+        if origin in _LISTS or origin is tuple:
+            return Items(hint, list if origin in _LISTS else tuple, self.read(item))
+        if origin in _SETS or origin is frozenset:
+            return Items(hint, set if origin in _SETS else frozenset, self.read(item))
+        if origin in _TABLES:
+            key = self.read(args[0] if args else str)
+            if not _spells_a_key(key):
+                raise _refusal(hint, "the keys of a JSON object are strings")
+            return Table(hint, key, self.read(args[1] if args else Any))
+        return None
+
+    def _bare(self, hint: Any) -> Node:
+        try:
+            known = _PLAIN.get(hint) or self._container(hint, hint, ())
+        except TypeError:
+            raise _refusal(hint) from None
+        if known is not None:
+            return known
+        if isinstance(hint, typing.TypeVar):
+            chosen = self._variables.get(hint, hint.__bound__ or hint.__constraints__ or Any)
+            return self.read(typing.Union[chosen]) if isinstance(chosen, tuple) else self.read(chosen)  # noqa: UP007
+        if isinstance(hint, typing.NewType):
+            return self.read(hint.__supertype__)
+        if _named(type(hint), "TypeAliasType"):
+            return self.read(hint.__value__)
+        return self._class(hint, hint, ())
+
+    def _union(self, hint: Any, args: tuple[Any, ...]) -> Node:
+        arms = tuple(self.read(arm) for arm in args if arm is not msgspec.UnsetType)
+        return arms[0] if len(arms) == 1 else Choice(hint, arms)
+
+    def _annotated(self, hint: Any, inner: Any, metadata: tuple[Any, ...]) -> Node:
+        if records.needs_pydantic(metadata):
+            return Foreign(hint)
+        node = self.read(inner)
+        bounds, notes = restrictions(metadata)
+        if isinstance(node, Narrowed):
+            node, bounds, notes = node.node, node.bounds | bounds, node.notes | notes
+        return Narrowed(hint, node, bounds, notes) if bounds or notes else node
+
+    def _class(self, hint: Any, cls: Any, args: tuple[Any, ...]) -> Node:
+        if not isinstance(cls, type):
+            raise _refusal(hint)
+        if issubclass(cls, enum.Enum):
+            return Values(hint, tuple((_literal(member.value), member) for member in cls))
+        if records.is_pydantic(cls):
+            return Foreign(hint)
+        if hint in self._records:
+            return self._records[hint]
+        return self._record(hint, cls, args)
+
+    def _record(self, hint: Any, cls: type, args: tuple[Any, ...]) -> Node:
+        shape = records.shape(cls)
+        if shape is None:
+            raise _refusal(hint)
+        record = self._records[hint] = Record(
+            hint, cls.__name__, cls, closed=shape.closed, array=shape.array, tag=shape.tag
+        )
+        outer = self._variables
+        self._variables = dict(zip(getattr(cls, "__parameters__", ()), map(self._bound, args), strict=False))
+        types_ = typing.get_type_hints(cls, localns=dict(self.around) or None, include_extras=True)
+        try:
+            record.fields = tuple(
+                self._field(raw, types_[raw.name if raw.name in types_ else raw.key]) for raw in shape.fields
+            )
+        except DeclarationError as exc:
+            raise DeclarationError(f"{cls.__name__}: {exc}") from None
+        finally:
+            self._variables = outer
+        return record
+
+    def _bound(self, argument: Any) -> Any:
+        return self._variables.get(argument, argument) if isinstance(argument, typing.TypeVar) else argument
+
+    def _field(self, raw: records.RawField, hint: Any) -> Field:
+        required = {typing.Required: True, typing.NotRequired: False}.get(
+            typing.get_origin(hint), raw.required
+        )
+        return Field(raw.name, raw.key, self.read(hint), raw.default, required)
+
+
+def restrictions(metadata: Iterable[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Bounds and notes of Annotated metadata: msgspec.Meta, annotated-types, pydantic.Field, or a description."""
+    bounds: dict[str, Any] = {}
+    notes: dict[str, Any] = {}
+    for piece in metadata:
+        if isinstance(piece, str):
+            notes["description"] = piece
+            continue
+        inner_bounds, inner_notes = restrictions(getattr(piece, "metadata", None) or ())
+        bounds |= inner_bounds
+        notes |= inner_notes | _notes(piece)
+        bounds |= {name: value for name in BOUNDS if (value := getattr(piece, name, None)) is not None}
+    return bounds, notes
+
+
+def _notes(piece: Any) -> dict[str, Any]:
+    description = getattr(piece, "description", None) or getattr(piece, "documentation", None)
+    examples = getattr(piece, "examples", None)
+    extra = getattr(piece, "extra_json_schema", None) or getattr(piece, "json_schema_extra", None)
+    notes: dict[str, Any] = {"description": description} if isinstance(description, str) else {}
+    if isinstance(examples, list):
+        notes["examples"] = examples
+    return notes | extra if isinstance(extra, dict) else notes
+
+
+def _literal(value: Any) -> Any:
+    value = value.value if isinstance(value, enum.Enum) else value
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    raise DeclarationError(f"{value!r} cannot be a JSON value; use strings, numbers, booleans or None")
+
+
+def _spells_a_key(node: Node) -> bool:
+    match node:
+        case Plain(hint=hint):
+            return hint is not None and hint not in (bool, bytes, msgspec.Raw, pathlib.Path, pathlib.PurePath)
+        case Values(values=values):
+            return all(isinstance(value, str) for value, _ in values)
+        case Narrowed(node=inner):
+            return _spells_a_key(inner)
+    return False
+
+
+def _named(thing: Any, name: str) -> bool:
+    return bool(getattr(thing, "__name__", getattr(thing, "_name", "")) == name)
+
+
+def _refusal(hint: Any, why: str = "") -> DeclarationError:
+    name = hint.__qualname__ if isinstance(hint, type) else repr(hint)
+    advice = (
+        why or "use a built-in type, a dataclass, a TypedDict, an Enum, a msgspec.Struct or a pydantic model"
+    )
+    return DeclarationError(f"{name} cannot be a JSON value: {advice}")

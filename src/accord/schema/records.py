@@ -1,0 +1,139 @@
+"""Classes with fields, whatever made them: dataclass, TypedDict, NamedTuple, msgspec.Struct, attrs.
+
+`shape(cls)` says what its fields are called, which are required, and their defaults. Nothing is imported for it: a class
+can only be made with a library that is in `sys.modules`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING"})()
+"""No annotation, or no default. (msgspec.NODEFAULT cannot be a default itself.)"""
+
+
+class RawField(msgspec.Struct, frozen=True):
+    """A field before its hint is read."""
+
+    name: str
+    key: str
+    default: Any = MISSING
+    required: bool = True
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """How a class looks as JSON."""
+
+    fields: tuple[RawField, ...]
+    closed: bool = False
+    array: bool = False
+    tag: tuple[str, str | int] | None = None
+
+
+def shape(cls: Any) -> Shape | None:
+    """The shape of a class with fields; None for any other."""
+    for mark, read in _SHAPES.items():
+        if hasattr(cls, mark):
+            return read(cls)
+    return None
+
+
+def _struct(cls: Any) -> Shape:
+    config = cls.__struct_config__
+    names, keys, defaults = cls.__struct_fields__, cls.__struct_encode_fields__, cls.__struct_defaults__
+    required = (msgspec.NODEFAULT,) * (len(names) - len(defaults))
+    return Shape(
+        tuple(map(_optional, names, keys, required + defaults)),
+        closed=config.forbid_unknown_fields,
+        array=config.array_like,
+        tag=None if config.tag is None else (config.tag_field, config.tag),
+    )
+
+
+def _optional(name: str, key: str, default: Any) -> RawField:
+    """A factory or UNSET makes a field optional, without a default that a schema could show."""
+    if default is msgspec.NODEFAULT:
+        return RawField(name, key)
+    shown = default is not msgspec.UNSET and type(default).__name__ != "Factory"
+    return RawField(name, key, default if shown else MISSING, required=False)
+
+
+def _dataclass(cls: Any) -> Shape:
+    dataclasses = sys.modules["dataclasses"]
+    return Shape(
+        tuple(
+            RawField(
+                field.name,
+                field.name,
+                MISSING if field.default is dataclasses.MISSING else field.default,
+                required=field.default is dataclasses.MISSING
+                and field.default_factory is dataclasses.MISSING,
+            )
+            for field in dataclasses.fields(cls)
+            if field.init
+        )
+    )
+
+
+def _attrs(cls: Any) -> Shape:
+    nothing = sys.modules["attr"].NOTHING
+    return Shape(
+        tuple(
+            _optional(
+                field.alias, field.name, msgspec.NODEFAULT if field.default is nothing else field.default
+            )
+            for field in cls.__attrs_attrs__
+            if field.init
+        )
+    )
+
+
+def _typed_dict(cls: Any) -> Shape:
+    required = cls.__required_keys__
+    return Shape(tuple(RawField(name, name, required=name in required) for name in cls.__annotations__))
+
+
+def _named_tuple(cls: Any) -> Shape:
+    defaults = cls._field_defaults
+    return Shape(
+        tuple(
+            RawField(name, name, defaults.get(name, MISSING), required=name not in defaults)
+            for name in cls._fields
+        ),
+        array=True,
+    )
+
+
+_SHAPES = {
+    "__struct_fields__": _struct,
+    "__dataclass_fields__": _dataclass,
+    "__attrs_attrs__": _attrs,
+    "__required_keys__": _typed_dict,
+    "_field_defaults": _named_tuple,
+}
+
+
+def is_pydantic(cls: Any) -> bool:
+    """Whether only pydantic knows how to read this class: a model, its dataclass, a type of its own."""
+    return "pydantic" in sys.modules and (
+        hasattr(cls, "__pydantic_core_schema__") or hasattr(cls, "__get_pydantic_core_schema__")
+    )
+
+
+def is_field(piece: Any) -> bool:
+    """Whether this is `pydantic.Field(...)`."""
+    return type(piece).__name__ == "FieldInfo" and type(piece).__module__ == "pydantic.fields"
+
+
+def needs_pydantic(metadata: Iterable[Any]) -> bool:
+    """Whether Annotated metadata has validators or discriminators that only pydantic can run."""
+    return any(
+        piece.discriminator is not None or needs_pydantic(piece.metadata)
+        if is_field(piece)
+        else hasattr(piece, "__get_pydantic_core_schema__")
+        for piece in metadata
+    )

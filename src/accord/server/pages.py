@@ -1,0 +1,76 @@
+"""Lists as pages of bytes, made once per revision, and cursors that survive a restart.
+
+A cursor is the name of the last item sent, and a checksum against accidents; it needs no memory in the server. An
+item that has gone since makes it invalid ("Invalid cursors SHOULD result in an error with code -32602").
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Raw
+
+from accord.errors import InvalidParams
+from accord.messages.revision import Rules
+
+
+def cursor_after(name: str) -> str:
+    """The cursor that stands behind the item `name`."""
+    data = name.encode()
+    return base64.urlsafe_b64encode(zlib.crc32(data).to_bytes(4, "big") + data).decode("ascii").rstrip("=")
+
+
+def name_before(cursor: str) -> str:
+    """The item before a cursor. Raises `InvalidParams`."""
+    try:
+        data = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        if zlib.crc32(data[4:]) == int.from_bytes(data[:4], "big") and len(data) > 4:
+            return data[4:].decode()
+    except (binascii.Error, ValueError):
+        pass
+    raise InvalidParams(f"not a cursor of this server: {cursor[:100]!r}")
+
+
+class Pages:
+    """The pages of one list. `items` gives what is listed, by name, in order; `pack` makes a page's bytes."""
+
+    def __init__(
+        self,
+        items: Callable[[], dict[str, Any]],
+        pack: Callable[[Sequence[Any], str | None, Rules], Raw],
+        size: int,
+    ) -> None:
+        self._items = items
+        self._pack = pack
+        self._size = size
+        self._made: dict[tuple[str, str | None], Raw] = {}
+
+    def clear(self) -> None:
+        """Something was added or removed."""
+        self._made.clear()
+
+    def page(self, cursor: str | None, rules: Rules) -> Raw:
+        """The page behind a cursor. Raises `InvalidParams`."""
+        made = self._made.get((rules.revision, cursor))
+        if made is None:
+            made = self._made[rules.revision, cursor] = self._make(cursor, rules)
+        return made
+
+    def _make(self, cursor: str | None, rules: Rules) -> Raw:
+        items = self._items()
+        names = list(items)
+        start = 0 if cursor is None else self._start(names, cursor)
+        page = names[start : start + self._size]
+        more = start + len(page) < len(names)
+        return self._pack([items[name](rules) for name in page], cursor_after(page[-1]) if more else None, rules)
+
+    def _start(self, names: list[str], cursor: str) -> int:
+        name = name_before(cursor)
+        try:
+            return names.index(name) + 1
+        except ValueError:
+            raise InvalidParams(f"the list has changed since this cursor was given: {name!r} is gone") from None

@@ -1,0 +1,169 @@
+"""The parameters of anything callable, as they are written.
+
+Functions and methods are read from their code object, forty times faster than `inspect.signature`; everything else
+(partials, callable objects, wrapped functions) goes through it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType, MethodType
+from typing import Any
+
+import msgspec
+
+from accord.errors import DeclarationError
+from accord.schema.records import MISSING
+
+_VARARGS, _VARKEYWORDS, _GENERATOR, _COROUTINE, _ITERABLE, _ASYNC_GENERATOR = (
+    0x04,
+    0x08,
+    0x20,
+    0x80,
+    0x100,
+    0x200,
+)
+
+
+class Parameter(msgspec.Struct, eq=False):
+    """One parameter; `hint` is what was written, until `signature` resolves it."""
+
+    name: str
+    hint: Any
+    default: Any = MISSING
+    keyword_only: bool = False
+
+
+class Declared(msgspec.Struct, eq=False):
+    """What a callable declares."""
+
+    function: Any
+    """The function that was written, under methods, partials and wrappers: its globals are the scope of the hints."""
+    parameters: list[Parameter]
+    rest: Any = None
+    """The hint of `**kwargs` (MISSING if it has none), or None."""
+    returns: Any = MISSING
+    is_async: bool = False
+
+
+def declared(function: Callable[..., Any]) -> Declared:
+    """Reads a callable. Raises DeclarationError for `*args`, positional-only parameters and generators."""
+    if type(function) is FunctionType and _as_written(function):
+        return _from_code(function, 0)
+    if (
+        type(function) is MethodType
+        and type(function.__func__) is FunctionType
+        and _as_written(function.__func__)
+    ):
+        return _from_code(function.__func__, 1)
+    return _from_inspect(function)
+
+
+def _as_written(function: FunctionType) -> bool:
+    """Neither a wrapper around another function nor one with a signature of its own."""
+    return not function.__dict__ or not ({"__wrapped__", "__signature__"} & function.__dict__.keys())
+
+
+def _from_code(function: FunctionType, skip: int) -> Declared:
+    code = function.__code__
+    count, total = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    names = code.co_varnames
+    if code.co_flags & (_VARARGS | _GENERATOR | _ASYNC_GENERATOR) or code.co_posonlyargcount > skip:
+        _refuse(code.co_flags, names, total, code.co_posonlyargcount)
+    hints = function.__annotations__
+    defaults = function.__defaults__ or ()
+    by_name = dict(zip(names[count - len(defaults) : count], defaults, strict=True)) | (
+        function.__kwdefaults__ or {}
+    )
+    parameters = [
+        Parameter(name, hints.get(name, MISSING), by_name.get(name, MISSING), index >= count)
+        for index, name in enumerate(names[skip:total], skip)
+    ]
+    if not skip and parameters and parameters[0].name in ("self", "cls") and parameters[0].hint is MISSING:
+        raise DeclarationError(
+            f"{function.__qualname__} is a method of no object yet: register the bound method, "
+            "server.tool(thing.method)"
+        )
+    rest = hints.get(names[total], MISSING) if code.co_flags & _VARKEYWORDS else None
+    returns = hints.get("return", MISSING)
+    return Declared(function, parameters, rest, returns, bool(code.co_flags & (_COROUTINE | _ITERABLE)))
+
+
+def _refuse(flags: int, names: tuple[str, ...], total: int, positional_only: int) -> None:
+    if flags & (_GENERATOR | _ASYNC_GENERATOR):
+        raise DeclarationError(
+            "it yields: a tool returns its result once, collect it in a list and return that"
+        )
+    if positional_only:
+        raise DeclarationError(
+            f"{names[0]!r} is positional-only, but arguments have names: leave out the `/`"
+        )
+    raise DeclarationError(
+        f"*{names[total]} has no names for its arguments: write {names[total]}: list[...] instead"
+    )
+
+
+def _from_inspect(function: Any) -> Declared:
+    try:
+        found = inspect.signature(function)
+    except (TypeError, ValueError) as exc:
+        raise DeclarationError(f"its parameters cannot be read: {exc}; wrap it in a function") from exc
+    called = _called(function)
+    if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
+        _refuse(_GENERATOR, (), 0, 0)
+    parameters, rest = [], None
+    for parameter in found.parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            rest = _or_missing(parameter.annotation)
+        elif parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
+            _refuse(0, (parameter.name,), 0, parameter.kind is parameter.POSITIONAL_ONLY)
+        else:
+            parameters.append(
+                Parameter(
+                    parameter.name,
+                    _or_missing(parameter.annotation),
+                    _or_missing(parameter.default),
+                    parameter.kind is parameter.KEYWORD_ONLY,
+                )
+            )
+    written = inspect.unwrap(called)
+    return Declared(
+        written, parameters, rest, _or_missing(found.return_annotation), inspect.iscoroutinefunction(called)
+    )
+
+
+def _called(function: Any) -> Any:
+    """The function that runs when this is called: under partials, and the `__call__` of an object."""
+    while hasattr(function, "func") and type(function).__name__ == "partial":
+        function = function.func
+    if isinstance(function, (FunctionType, MethodType, type)):
+        return function
+    return getattr(type(function), "__call__", function)
+
+
+def _or_missing(value: Any) -> Any:
+    return MISSING if isinstance(value, type) and value.__name__ == "_empty" else value
+
+
+def around(function: Any) -> Mapping[str, Any]:
+    """Names that a function defined inside another may use in its hints: what it closes over, what its makers hold."""
+    names: dict[str, Any] = {}
+    scope = getattr(function, "__globals__", {})
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals is scope and frame.f_locals is not scope:
+            names = {**frame.f_locals, **names}
+        frame = frame.f_back  # type: ignore[assignment]
+    return names | dict(_closed_over(function))
+
+
+def _closed_over(function: Any) -> Iterator[tuple[str, Any]]:
+    for cell, name in zip(
+        getattr(function, "__closure__", None) or (), function.__code__.co_freevars, strict=False
+    ):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue

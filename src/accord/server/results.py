@@ -1,0 +1,169 @@
+"""What handlers return, as the results that go to the peer.
+
+Everything a handler returns is encoded here or known to be encodable, so that what cannot be sent (a lone surrogate,
+NaN, a cycle) becomes an error of its own call.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from accord.errors import ToolError
+from accord.messages import codec
+from accord.messages.adapt import adapt_content
+from accord.messages.content import ContentBlock, ResourceContents, TextContent
+from accord.messages.meta import SERVER_INFO
+from accord.messages.prompts import GetPromptResult, PromptMessage
+from accord.messages.resources import ReadResourceResult
+from accord.messages.revision import Rules
+from accord.messages.tools import CallToolResult
+from accord.server.registry import Returns
+
+CONTENT = ContentBlock.__args__ if hasattr(ContentBlock, "__args__") else (ContentBlock,)
+UNENCODABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
+
+
+class Text(msgspec.Struct, omit_defaults=True):
+    """A `CallToolResult` with nothing but text: alike in all revisions, so nothing has to be narrowed."""
+
+    content: tuple[TextContent, ...]
+    is_error: bool | None = msgspec.field(default=None, name="isError")
+    result_type: str | None = msgspec.field(default=None, name="resultType")
+    meta: dict[str, Any] | None = msgspec.field(default=None, name="_meta")
+
+
+class Packer:
+    """Packs results for one server: knows who signs them."""
+
+    def __init__(self, info: Raw) -> None:
+        self._info = info
+        self._meta = {SERVER_INFO: info}
+
+    def text(self, text: str, rules: Rules, *, is_error: bool = False) -> Text:
+        """A tool's text."""
+        if not text.isascii():
+            text = encodable(text, is_error)
+        content = (TextContent(text=text),)
+        if rules.result_type:
+            return Text(content, is_error or None, "complete", self._meta)
+        return Text(content, is_error or None)
+
+    def raw(self, result: Any, rules: Rules) -> Raw:
+        """Any result, encoded. Raises `ToolError` for what JSON cannot hold."""
+        return Raw(encode(codec.finish(result, rules, self._info)))
+
+    def tool(self, value: Any, returns: Returns | None, rules: Rules) -> Any:
+        """What a tool returned, as its declaration says: structured, or content."""
+        structured = returns is not None and returns.result_schema is not None
+        if type(value) is str and not structured:
+            return self.text(value, rules)
+        if isinstance(value, CallToolResult):
+            content = adapt_content(value.content, rules.revision)
+            return self.raw(msgspec.structs.replace(value, content=content), rules)
+        if not structured:
+            return self.raw(CallToolResult(content=adapt_content(content_of(value), rules.revision)), rules)
+        return self._structured(value, returns, rules)
+
+    def _structured(self, value: Any, returns: Returns, rules: Rules) -> Raw:
+        """The value as structured content, and as text for those who read only that (server, Tools)."""
+        packed = returns.pack(value)
+        text = str(packed, "utf-8")
+        structured = returns.wrap(packed) if rules.structured_objects_only else packed
+        return self.raw(CallToolResult(content=[TextContent(text=text)], structured_content=structured), rules)
+
+    def resource(self, value: Any, uri: str, mime_type: str | None, rules: Rules) -> Raw:
+        """What a resource returned."""
+        return self.raw(ReadResourceResult(contents=contents_of(value, uri, mime_type)), rules)
+
+    def prompt(self, value: Any, description: str | None, rules: Rules) -> Raw:
+        """What a prompt returned."""
+        result = value if isinstance(value, GetPromptResult) else GetPromptResult(
+            description=description, messages=messages_of(value)
+        )
+        messages = [
+            msgspec.structs.replace(message, content=adapt_content([message.content], rules.revision)[0])
+            for message in result.messages
+        ]
+        return self.raw(msgspec.structs.replace(result, messages=messages), rules)
+
+
+def encodable(text: str, is_error: bool) -> str:
+    """`text`, if UTF-8 can hold it. Raises `ToolError`; an error's own text is repaired instead."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as exc:
+        if is_error:
+            return text.encode(errors="backslashreplace").decode()
+        raise ToolError(f"the result cannot be sent: it holds a lone surrogate at position {exc.start}") from exc
+    return text
+
+
+def encode(value: Any) -> bytes:
+    """JSON of anything. Raises `ToolError` for what JSON cannot hold, NaN and infinity among it."""
+    try:
+        data = codec.encode(value)
+        if b"null" in data and holds_nan(value):
+            raise ToolError("the result cannot be sent: JSON has no NaN and no infinity")
+    except UNENCODABLE as exc:
+        raise ToolError(f"the result cannot be sent: {exc}") from exc
+    return data
+
+
+def holds_nan(value: Any) -> bool:
+    """Whether a float in `value` is NaN or infinite: msgspec writes those as null, without a word."""
+    if isinstance(value, float):
+        return value != value or value in (float("inf"), float("-inf"))
+    if isinstance(value, str | bytes | int | Raw) or value is None:
+        return False
+    if isinstance(value, msgspec.Struct):
+        value = msgspec.structs.astuple(value)
+    elif not isinstance(value, dict | list | tuple | set | frozenset):
+        value = msgspec.to_builtins(value, enc_hook=str)
+        return not isinstance(value, str) and holds_nan(value)
+    return any(map(holds_nan, value.values() if isinstance(value, dict) else value))
+
+
+def content_of(value: Any) -> list[Any]:
+    """Content blocks of what a tool without structured output returned."""
+    if value is None or value is UNSET:
+        return []
+    if isinstance(value, CONTENT):
+        return [value]
+    if isinstance(value, str):
+        return [TextContent(text=value)]
+    if isinstance(value, list | tuple) and any(isinstance(item, CONTENT) for item in value):
+        return [block for item in value for block in content_of(item)]
+    return [TextContent(text=encode(value).decode())]
+
+
+def contents_of(value: Any, uri: str, mime_type: str | None) -> list[ResourceContents]:
+    """Resource contents of what a resource returned: text, bytes, contents, or anything JSON can hold."""
+    if isinstance(value, ReadResourceResult):
+        return value.contents
+    if isinstance(value, ResourceContents):
+        return [value]
+    if isinstance(value, list | tuple) and value and all(isinstance(item, ResourceContents) for item in value):
+        return list(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        blob = base64.b64encode(value).decode("ascii")
+        return [ResourceContents(uri=uri, mime_type=mime_type or "application/octet-stream", blob=blob)]
+    if isinstance(value, str):
+        return [ResourceContents(uri=uri, mime_type=mime_type or "text/plain", text=value)]
+    return [ResourceContents(uri=uri, mime_type=mime_type or "application/json", text=encode(value).decode())]
+
+
+def messages_of(value: Any) -> list[PromptMessage]:
+    """Prompt messages of what a prompt returned: a text, a block, a message, or a list of them."""
+    if isinstance(value, PromptMessage):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [message for item in value for message in messages_of(item)]
+    if isinstance(value, dict) and "role" in value and "content" in value:
+        block = value["content"]
+        block = TextContent(text=block) if isinstance(block, str) else msgspec.convert(block, ContentBlock)
+        return [PromptMessage(role=value["role"], content=block)]
+    return [PromptMessage(role="user", content=block) for block in content_of(value)]

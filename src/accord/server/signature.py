@@ -1,0 +1,396 @@
+"""A Python function as a tool: what it is called with, and what it gives back.
+
+    tool = signature(forecast, context=Context)
+    tool.input_schema                        # for tools/list
+    args, kwargs = tool.bind(raw, context)   # for tools/call; InvalidArguments tells a model what to change
+    tool.pack(forecast(*args, **kwargs))     # the result as JSON, checked against the return annotation
+
+A declaration is checked when it is made, and cheaply: hints are read, nothing is built. Schemas wait for the first list, the
+decoder for the first call. The call itself is one msgspec decoder for a struct whose fields are the parameters in order, so
+that its values are the positional arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from functools import cached_property
+from types import FunctionType, MethodType
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import msgspec
+from msgspec.structs import astuple
+
+from accord.errors import DeclarationError, ToolError
+from accord.schema import emit, explain, foreign
+from accord.schema.arguments import Arguments, Rest, narrowed
+from accord.schema.convert import Decodables, convert, dec_hook
+from accord.schema.emit import JSONObject
+from accord.schema.hints import ANYTHING, MISSING, Field, Node, Reader, accepts_null, plain
+from accord.schema.records import is_field
+from accord.server.docstring import Docstring, docstring
+from accord.server.parameters import Parameter, around, declared
+
+Injected = Callable[[Any, Any], bool]
+"""Whether a parameter with this hint and default is filled by the server instead of the model."""
+
+_SIMPLE = (type(None), str, int, float, bool)
+_UNDECLARED = (MISSING, None, type(None), str, Any, object, "str", "None", "Any", "typing.Any", "object")
+"""Return annotations that promise nothing a schema could say: text and whatever comes."""
+
+
+def signature(
+    function: Callable[..., Any],
+    *,
+    context: type | tuple[type, ...] = (),
+    injected: Injected | None = None,
+    unstructured: Collection[type] = (),
+    strict: bool = False,
+) -> Signature:
+    """Reads a function. Raises DeclarationError that says how to write what cannot work.
+
+    `context` is the type that marks the context parameter, `unstructured` are return types that are content already,
+    `strict` refuses arguments that are right only after `3.0` is taken for `3` or JSON in a string is decoded.
+    """
+    contexts = context if isinstance(context, tuple) else (context,)
+    try:
+        return Signature(function, contexts, injected, frozenset(unstructured), strict)
+    except DeclarationError as exc:
+        raise DeclarationError(f"{getattr(function, '__qualname__', function)}: {exc}") from exc.__cause__
+
+
+class Signature:
+    """What one function takes and gives."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        contexts: tuple[type, ...],
+        injected: Injected | None,
+        unstructured: frozenset[type],
+        strict: bool,
+    ) -> None:
+        self.function = function
+        self.context: str | None = None
+        """The name of the parameter that takes the context."""
+        self.injected: list[Parameter] = []
+        """Parameters the server fills by other means; add them to the keywords that `bind` returns."""
+        self._declared = declared(function)
+        self._contexts = contexts
+        self._is_injected = injected
+        self._unstructured = unstructured
+        self._strict = strict
+        self._around: Mapping[str, Any] = {}
+        self._hints: _Hints | None = None
+        self._read_or_wait()
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return str(getattr(self._declared.function, "__name__", type(self.function).__name__))
+
+    @property
+    def is_async(self) -> bool:
+        """Whether a call has to be awaited."""
+        return self._declared.is_async
+
+    @cached_property
+    def docstring(self) -> Docstring:
+        """The docstring in its parts."""
+        text = (
+            getattr(self.function, "__doc__", None)
+            if isinstance(self.function, (FunctionType, MethodType))
+            else None
+        )
+        return docstring(text or getattr(self._declared.function, "__doc__", None) or "")
+
+    @property
+    def description(self) -> str:
+        """The docstring without its sections on arguments and results."""
+        return self.docstring.description
+
+    @cached_property
+    def input_schema(self) -> JSONObject:
+        """JSON Schema of the arguments."""
+        written = emit.object_schema(self._all.fields, rest=self._all.rest)
+        for name, text in self.docstring.parameters.items():
+            if name in written["properties"]:
+                written["properties"][name].setdefault("description", text)
+        return written
+
+    @cached_property
+    def result_schema(self) -> JSONObject | None:
+        """JSON Schema of what the function returns, as it is; None where nothing is declared."""
+        return None if self._all.result is None else emit.schema(self._all.result, output=True)
+
+    @cached_property
+    def wraps(self) -> bool:
+        """Whether the result is no object, so that it travels as `{"result": value}` through 2025-11-25."""
+        return self.result_schema is not None and self.result_schema.get("type") != "object"
+
+    @cached_property
+    def output_schema(self) -> JSONObject | None:
+        """`result_schema` with an object at its root."""
+        if self.result_schema is None or not self.wraps:
+            return self.result_schema
+        inner = dict(self.result_schema)
+        defs = {"$defs": inner.pop("$defs")} if "$defs" in inner else {}
+        return {"type": "object", "properties": {"result": inner}, "required": ["result"], **defs}
+
+    def bind(self, arguments: Any, context: Any = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What to call the function with, from the JSON of `arguments` (None is `{}`). Raises InvalidArguments."""
+        if arguments is None:
+            arguments = b"{}"
+        rest: dict[str, Any] = {}
+        try:
+            values = astuple(self._decode(arguments))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            values, rest = self._arguments.read(arguments)
+        if self._in_order:
+            return values, rest
+        return self._placed(values, rest, context)
+
+    def _placed(
+        self, values: tuple[Any, ...], rest: dict[str, Any], context: Any
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        at = self._context_at
+        if at is not None:
+            return (*values[:at], context, *values[at:]), rest
+        named = dict(zip((field.name for field in self._all.fields), values, strict=True)) | rest
+        if self.context is not None:
+            named[self.context] = context
+        return (), named
+
+    def pack(self, value: Any) -> msgspec.Raw:
+        """A returned value as JSON, checked against the return annotation. Raises ToolError."""
+        try:
+            packed = msgspec.json.encode(value, enc_hook=foreign.dump)
+            if b"null" in packed:
+                _refuse_nan(value)
+        except RecursionError:
+            raise ToolError(
+                f"{self.name} returned a value that is nested too deeply or contains itself"
+            ) from None
+        except (TypeError, ValueError, OverflowError) as exc:
+            raise ToolError(f"{self.name} returned what cannot be JSON: {exc}") from exc
+        if self._all.result is not None:
+            self._check(packed)
+        return msgspec.Raw(packed)
+
+    def wrap(self, packed: msgspec.Raw) -> msgspec.Raw:
+        """`packed` as it travels where only objects may: `{"result": ...}` if the signature `wraps`."""
+        return msgspec.Raw(b'{"result":%b}' % bytes(packed)) if self.wraps else packed
+
+    def _check(self, packed: bytes) -> None:
+        try:
+            self._decode_result(packed)
+        except msgspec.ValidationError as exc:
+            self._check_narrowed(msgspec.json.decode(packed), exc)
+
+    def _check_narrowed(self, value: Any, failed: msgspec.ValidationError) -> None:
+        node, type_ = self._all.result, self._result_type
+        assert node is not None
+        try:
+            convert(narrowed(value), type_)
+        except msgspec.ValidationError:
+            where, why = explain.failure(node, value, str(failed))
+            at = f" at {where}" if where else ""
+            raise ToolError(f"{self.name} returned what its annotation does not allow{at}: {why}") from failed
+
+    # What is built once, when it is first needed.
+
+    @cached_property
+    def _types(self) -> list[Any]:
+        decodables = Decodables()
+        return [decodables.of(field.node) for field in self._all.fields]
+
+    @cached_property
+    def _decode(self) -> Callable[[Any], Any]:
+        if self._all.rest is not None:
+            return _undecodable
+        fields = [_member(field, type_) for field, type_ in zip(self._all.fields, self._types, strict=True)]
+        keys = {field.name: field.key for field in self._all.fields if field.key != field.name}
+        struct = msgspec.defstruct(
+            self.name, fields, kw_only=True, forbid_unknown_fields=True, rename=keys or None
+        )
+        return msgspec.json.Decoder(struct, dec_hook=dec_hook).decode
+
+    @cached_property
+    def _arguments(self) -> Arguments:
+        rest = self._all.rest
+        open_ = None if rest is None else Rest(rest, Decodables().of(rest))
+        return Arguments(self._all.fields, self._types, rest=open_, strict=self._strict)
+
+    @cached_property
+    def _result_type(self) -> Any:
+        assert self._all.result is not None
+        return Decodables().of(self._all.result)
+
+    @cached_property
+    def _decode_result(self) -> Callable[[bytes], Any]:
+        return msgspec.json.Decoder(self._result_type, dec_hook=dec_hook).decode
+
+    @cached_property
+    def _by_name(self) -> bool:
+        return bool(self.injected) or any(parameter.keyword_only for parameter in self._declared.parameters)
+
+    @cached_property
+    def _in_order(self) -> bool:
+        return self.context is None and not self._by_name
+
+    @cached_property
+    def _context_at(self) -> int | None:
+        if self._by_name or self.context is None:
+            return None
+        return [parameter.name for parameter in self._declared.parameters].index(self.context)
+
+    # Reading the hints: when declared, or, where a name does not exist yet, when first needed.
+
+    @property
+    def _all(self) -> _Hints:
+        if self._hints is None:
+            try:
+                self._hints = self._read()
+            except NameError as exc:
+                raise DeclarationError(
+                    f"{self.name}: an annotation names what does not exist: {exc}"
+                ) from exc
+        return self._hints
+
+    def _read_or_wait(self) -> None:
+        try:
+            self._hints = self._read()
+        except NameError:
+            self._around = around(self._declared.function)
+            with suppress(NameError):
+                self._hints = self._read()
+
+    def _read(self) -> _Hints:
+        reader = Reader(getattr(self._declared.function, "__globals__", {}), self._around)
+        self.injected = []
+        ordinary = [
+            parameter for parameter in self._declared.parameters if self._is_ordinary(parameter, reader)
+        ]
+        rest = self._declared.rest
+        return _Hints(
+            [_field(parameter, reader) for parameter in ordinary],
+            None if rest is None else _named("**", rest, reader),
+            self._result(reader),
+        )
+
+    def _is_ordinary(self, parameter: Parameter, reader: Reader) -> bool:
+        """Whether the model gives it; otherwise notes who does."""
+        hint, default = parameter.hint, parameter.default
+        if plain(hint) and (default is MISSING or type(default) in _SIMPLE):
+            return True
+        if isinstance(hint, str):
+            try:
+                parameter.hint = hint = reader.resolve(hint)
+            except NameError:  # imported for type checkers only, as a context often is
+                if hint.split("[")[0].split("|")[0].strip().rpartition(".")[2] not in {
+                    t.__name__ for t in self._contexts
+                }:
+                    raise
+                hint = self._contexts[0]
+        if _mentions(hint, self._contexts):
+            self.context = parameter.name
+            return False
+        if self._is_injected is not None and self._is_injected(hint, default):
+            self.injected.append(parameter)
+            return False
+        return True
+
+    def _result(self, reader: Reader) -> Node | None:
+        hint = self._declared.returns
+        if isinstance(hint, str) and hint not in _UNDECLARED:
+            hint = reader.resolve(hint)
+        if _in(hint, _UNDECLARED) or _mentions(hint, self._unstructured):
+            return None
+        node = _named("the result", hint, reader)
+        return None if node is ANYTHING else node
+
+
+class _Hints(msgspec.Struct, eq=False):
+    fields: list[Field]
+    rest: Node | None
+    result: Node | None
+
+
+def _field(parameter: Parameter, reader: Reader) -> Field:
+    name, hint, default = parameter.name, parameter.hint, parameter.default
+    key, factory, required = name, None, default is MISSING
+    if is_field(default):
+        hint, key, factory = Annotated[hint, default], default.alias or name, default.default_factory
+        required = default.is_required()
+        default = MISSING if required or factory else default.default
+    elif type(default) in (list, dict, set):
+        factory = _same(default)
+    node = _named(name, hint, reader)
+    if default is None and not accepts_null(node):
+        written = (
+            hint
+            if isinstance(hint, str)
+            else getattr(hint, "__name__", None)
+            if isinstance(hint, type)
+            else str(hint)
+        )
+        raise DeclarationError(
+            f"{name!r} may be None, but its type says otherwise: write {name}: {written} | None = None"
+        )
+    return Field(name, key, node, default, required, factory)
+
+
+def _named(name: str, hint: Any, reader: Reader) -> Node:
+    try:
+        return reader.read(hint)
+    except DeclarationError as exc:
+        raise DeclarationError(
+            f"{name!r}: {exc}" if name.isidentifier() else f"{name}: {exc}"
+        ) from exc.__cause__
+
+
+def _same(value: Any) -> Callable[[], Any]:
+    """A mutable default is shared between calls, as Python does it."""
+    return lambda: value
+
+
+def _member(field: Field, type_: Any) -> Any:
+    if field.required:
+        return field.name, type_
+    if field.factory:
+        return field.name, type_, msgspec.field(default_factory=field.factory)
+    return field.name, type_, field.default
+
+
+def _undecodable(arguments: Any) -> Any:
+    """With `**kwargs` there is no struct of all arguments."""
+    raise msgspec.ValidationError
+
+
+def _in(hint: Any, hints: tuple[Any, ...]) -> bool:
+    return any(hint is other or (isinstance(hint, str) and hint == other) for other in hints)
+
+
+def _mentions(hint: Any, types: Collection[type]) -> bool:
+    """Whether one of the types is the hint, or stands somewhere in it."""
+    if isinstance(hint, type) and any(issubclass(hint, type_) for type_ in types):
+        return True
+    origin = get_origin(hint)
+    return (
+        origin is not None
+        and origin is not Literal
+        and (_mentions(origin, types) or any(_mentions(argument, types) for argument in get_args(hint)))
+    )
+
+
+def _refuse_nan(value: Any) -> None:
+    """msgspec writes NaN and infinity as null, silently. Raises ValueError."""
+    pending = [msgspec.to_builtins(value, enc_hook=foreign.dump)]
+    while pending:
+        match pending.pop():
+            case float(number) if number != number or number in (float("inf"), float("-inf")):
+                raise ValueError(f"{number} is no JSON number")
+            case dict(members):
+                pending.extend(members.values())
+            case list(items) | tuple(items):
+                pending.extend(items)

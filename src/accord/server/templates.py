@@ -1,0 +1,2 @@
+class Template:
+    def __init__(self,t): self.text=t; self.variables=()

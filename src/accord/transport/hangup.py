@@ -1,0 +1,98 @@
+"""The end of a server whose client has gone while its event loop is blocked.
+
+A loop that runs sees the end of the input by itself. One that a tool blocks sees nothing, and such
+servers outlive their client for ever; so a daemon thread watches the input, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from accord.transport.descriptors import blocks
+
+_EXIT_CODE = 1
+
+
+def watch_hangup(
+    fd: int,
+    loop: asyncio.AbstractEventLoop,
+    *,
+    grace_seconds: float,
+    exit_process: Callable[[int], None] = os._exit,
+) -> Callable[[], None]:
+    """Call from the loop's thread: end the process when `fd` has hung up and the loop does not react.
+
+    Returns what stops the watch. Only pipes and sockets hang up, and nothing does on Windows.
+    """
+    if blocks(fd):
+        return lambda: None
+    own, (stopped, stop) = os.dup(fd), os.pipe()
+    watch = _Watch(own, stopped, loop, grace_seconds, exit_process)
+    threading.Thread(target=watch.run, name="accord hang-up watch", daemon=True).start()
+    return lambda: os.close(stop)
+
+
+class _Watch:
+    def __init__(
+        self,
+        fd: int,
+        stopped: int,
+        loop: asyncio.AbstractEventLoop,
+        grace_seconds: float,
+        exit_process: Callable[[int], None],
+    ) -> None:
+        self._fd = fd
+        self._stopped = stopped
+        self._loop = loop
+        self._thread = threading.get_ident()
+        self._grace = grace_seconds
+        self._exit = exit_process
+
+    def run(self) -> None:
+        try:
+            if self._has_hung_up():
+                self._end_when_stuck()
+        finally:
+            os.close(self._fd)
+            os.close(self._stopped)
+
+    def _has_hung_up(self) -> bool:
+        poll = select.poll()
+        poll.register(self._fd, getattr(select, "POLLRDHUP", 0))  # POLLHUP needs no asking
+        poll.register(self._stopped, 0)
+        return self._stopped not in dict(poll.poll())
+
+    def _end_when_stuck(self) -> None:
+        stop = select.poll()
+        stop.register(self._stopped, 0)
+        while not stop.poll(0):
+            reacted = threading.Event()
+            try:
+                self._loop.call_soon_threadsafe(reacted.set)
+            except RuntimeError:  # the loop is closed, the program is ending by itself
+                return
+            if not reacted.wait(self._grace) and not stop.poll(0):
+                self._report()
+                self._exit(_EXIT_CODE)
+                return
+            stop.poll(1000)
+
+    def _report(self) -> None:
+        text = (
+            f"accord: the client is gone and the event loop did not react for {self._grace:g} s, "
+            f"blocked at {self._place()}; the process ends\n"
+        )
+        # Stderr may be a full pipe nobody reads: then the message is lost rather than the exit.
+        with suppress(OSError):
+            if select.select([], [2], [], 0)[1]:
+                os.write(2, text.encode())
+
+    def _place(self) -> str:
+        frame = sys._current_frames().get(self._thread)
+        return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "an unknown place"

@@ -1,0 +1,65 @@
+"""Where messages wait for the one who receives: handed over in one list, bounded by size."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from accord.transport.base import Message
+
+
+class Inbox:
+    """Messages that have come and were not taken yet.
+
+    `on_room` is called when an inbox that was full has been emptied, and when it has ended.
+    """
+
+    def __init__(self, bound: int, on_room: Callable[[], None]) -> None:
+        self._bound = bound
+        self._on_room = on_room
+        self._messages: list[Message] = []
+        self._size = 0
+        self._ended = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    @property
+    def full(self) -> bool:
+        return self._size >= self._bound and not self._ended
+
+    @property
+    def ended(self) -> bool:
+        return self._ended
+
+    def put(self, messages: list[Message], size: int) -> None:
+        """Add messages of `size` bytes together; what comes after the end is dropped."""
+        if not self._ended:
+            self._messages += messages
+            self._size += size
+            self._wake()
+
+    def end(self) -> None:
+        """Nothing more will come. What is there can still be taken."""
+        if not self._ended:
+            self._ended = True
+            self._wake()
+            self._on_room()
+
+    async def take(self) -> list[Message]:
+        """All that is there, waiting for at least one; `[]` after the end."""
+        while not self._messages and not self._ended:
+            await self._wait()
+        was_full = self.full
+        messages, self._messages, self._size = self._messages, [], 0
+        if was_full:
+            self._on_room()
+        return messages
+
+    async def _wait(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            raise RuntimeError("receive() is already waiting in another task")
+        self._waiter = asyncio.get_running_loop().create_future()
+        await self._waiter
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

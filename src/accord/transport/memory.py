@@ -1,0 +1,57 @@
+"""Two ends in one process: what one sends, the other receives as the very same bytes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from accord.errors import ConnectionLost
+from accord.limits import DEFAULT_LIMITS, Limits
+from accord.transport.base import Message
+from accord.transport.inbox import Inbox
+
+
+class MemoryTransport:
+    """One end of a pair; `pair()` makes both."""
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._room = asyncio.Event()
+        self._inbox = Inbox(limits.pending_bytes, self._room.set)
+        self._peer = self
+
+    @property
+    def name(self) -> str:
+        return "memory"
+
+    async def open(self) -> None:
+        """Nothing to start."""
+
+    def receive(self) -> Coroutine[Any, Any, list[Message]]:
+        return self._inbox.take()
+
+    def send(self, message: bytes) -> None:
+        self._peer._inbox.put([message], len(message))
+
+    def flush(self) -> None:
+        """Nothing waits: `send` has handed it over."""
+
+    async def drain(self) -> None:
+        peer = self._peer
+        while peer._inbox.full:
+            peer._room.clear()
+            await peer._room.wait()
+
+    async def close(self) -> None:
+        self._inbox.end()
+        self._peer._inbox.end()
+
+    def lost(self) -> ConnectionLost:
+        return ConnectionLost("the other end of the in-memory connection was closed")
+
+
+def pair(limits: Limits = DEFAULT_LIMITS) -> tuple[MemoryTransport, MemoryTransport]:
+    """Two connected ends."""
+    here, there = MemoryTransport(limits), MemoryTransport(limits)
+    here._peer, there._peer = there, here
+    return here, there

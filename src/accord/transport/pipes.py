@@ -1,0 +1,127 @@
+"""Lines over two file descriptors, of whatever kind they are: what stdio and child processes share."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Coroutine
+from typing import Any
+
+from accord.errors import ConnectionLost
+from accord.limits import DEFAULT_LIMITS, Limits
+from accord.transport.base import Message
+from accord.transport.inbox import Inbox
+from accord.transport.readers import Reader, read_from
+from accord.transport.writers import Writer, write_to
+from accord.wire.lines import LineReader
+
+_LINGER = 0.5
+
+
+class PipeTransport:
+    """Messages as lines, read from one descriptor and written to another; it takes over both.
+
+    Reading pauses only while `Limits.pending_bytes` of messages wait to be received. When nobody
+    reads what we send, what the peer still had to say is received before the end.
+    """
+
+    def __init__(
+        self, read_fd: int, write_fd: int, *, limits: Limits = DEFAULT_LIMITS, name: str = "pipes"
+    ) -> None:
+        self._fds = (read_fd, write_fd)
+        self._limits = limits
+        self._name = name
+        self._lines = LineReader(limits.line_bytes)
+        self._inbox = Inbox(limits.pending_bytes, self._on_room)
+        self._unfinished = 0  # bytes read since a message was last complete
+        self._heard = 0
+        self._paused = False
+        self._reader: Reader | None = None
+        self._writer: Writer | None = None
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def open(self) -> None:
+        read_fd, write_fd = self._fds
+        self._writer = write_to(write_fd, self.linger)
+        self._reader = read_from(read_fd, self._on_data, self._on_end)
+
+    def receive(self) -> Coroutine[Any, Any, list[Message]]:
+        return self._inbox.take()
+
+    def send(self, message: bytes) -> None:
+        if self._writer is not None:
+            self._writer.send(message)
+
+    def flush(self) -> None:
+        if self._writer is not None:
+            self._writer.flush()
+
+    async def drain(self) -> None:
+        if self._writer is not None:
+            await self._writer.drain(self._limits.pending_bytes)
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            await self.close_sending()
+        finally:
+            self._inbox.end()
+            if self._reader is not None:
+                self._reader.close()
+            else:
+                for fd in self._fds:
+                    os.close(fd)
+
+    async def close_sending(self) -> None:
+        """Write what was sent, as far as it is taken in time, then let the peer see the end."""
+        if self._writer is None:
+            return
+        try:
+            async with asyncio.timeout(self._limits.close_seconds):
+                await self._writer.drain(1)
+        except TimeoutError:
+            return  # it is dropped
+        finally:
+            self._writer.close()
+
+    def linger(self) -> None:
+        """The peer is as good as gone: end as soon as it has been silent for a moment."""
+        if self._inbox.ended:
+            return
+        heard = self._heard
+        asyncio.get_running_loop().call_later(_LINGER, self._end_if_silent_since, heard)
+
+    def lost(self) -> ConnectionLost:
+        return ConnectionLost(f"{self._name}: the other side has closed the connection")
+
+    def _on_data(self, data: bytes) -> None:
+        self._heard += 1
+        self._unfinished += len(data)
+        if messages := self._lines.feed(data):
+            self._inbox.put(messages, self._unfinished)
+            self._unfinished = 0
+            if self._inbox.full and self._reader is not None:
+                self._paused = True
+                self._reader.pause()
+
+    def _on_room(self) -> None:
+        if self._paused and self._reader is not None:
+            self._paused = False
+            self._heard += 1
+            self._reader.resume()
+
+    def _on_end(self) -> None:
+        self._inbox.put(self._lines.end(), self._unfinished)
+        self._inbox.end()
+
+    def _end_if_silent_since(self, heard: int) -> None:
+        if heard == self._heard and not self._paused:
+            self._inbox.end()
+        else:
+            self.linger()

@@ -1,0 +1,134 @@
+"""Reading a descriptor as its bytes come: by the event loop where it can wait for them, else by a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from accord.transport.descriptors import READ_SIZE, Source, blocks, source
+
+
+class Reader(Protocol):
+    """A descriptor being read until it is closed; it can be paused."""
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def read_from(fd: int, on_data: Callable[[bytes], None], on_end: Callable[[], None]) -> Reader:
+    """Take over `fd` and give its bytes to `on_data`, in the running loop; `on_end` comes once."""
+    loop = asyncio.get_running_loop()
+    if blocks(fd):
+        return ThreadReader(loop, fd, on_data, on_end)
+    return LoopReader(loop, source(fd), on_data, on_end)
+
+
+class LoopReader:
+    """For pipes and sockets."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        origin: Source,
+        on_data: Callable[[bytes], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        self._loop = loop
+        self._fd, self._read, self._close = origin
+        self._on_data = on_data
+        self._on_end = on_end
+        self._ended = False
+        self.resume()
+
+    def pause(self) -> None:
+        self._loop.remove_reader(self._fd)
+
+    def resume(self) -> None:
+        if not self._ended:
+            self._loop.add_reader(self._fd, self._on_readable)
+
+    def close(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self._loop.remove_reader(self._fd)
+            self._close()
+
+    def _on_readable(self) -> None:
+        try:
+            data = self._read()
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""  # a reset connection has ended, too
+        if data:
+            self._on_data(data)
+        else:
+            self.close()
+            self._on_end()
+
+
+class ThreadReader:
+    """For files, terminals and Windows: one daemon thread, which never keeps the process alive."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        fd: int,
+        on_data: Callable[[bytes], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        self._loop = loop
+        self._fd = fd
+        self._on_data = on_data
+        self._on_end = on_end
+        self._closed = False
+        self._may_read = threading.Event()
+        self._may_read.set()
+        threading.Thread(target=self._run, name=f"accord reader of fd {fd}", daemon=True).start()
+
+    def pause(self) -> None:
+        self._may_read.clear()
+
+    def resume(self) -> None:
+        self._may_read.set()
+
+    def close(self) -> None:
+        # The thread closes the descriptor: closed from here, its number could be taken while it reads.
+        self._closed = True
+        self._may_read.set()
+
+    def _run(self) -> None:
+        data = b"."
+        while data and not self._closed:
+            try:
+                data = os.read(self._fd, READ_SIZE)
+            except OSError:
+                data = b""
+            self._tell(data)
+            self._may_read.wait()
+        os.close(self._fd)
+
+    def _tell(self, data: bytes) -> None:
+        taken = threading.Event()
+        try:
+            self._loop.call_soon_threadsafe(self._take, data, taken)
+        except RuntimeError:  # the loop is closed
+            self._closed = True
+            return
+        # One piece at a time: what is not taken yet cannot be counted.
+        while not taken.wait(1) and not self._loop.is_closed():
+            continue
+
+    def _take(self, data: bytes, taken: threading.Event) -> None:
+        if not self._closed:
+            if data:
+                self._on_data(data)
+            else:
+                self._on_end()
+        taken.set()

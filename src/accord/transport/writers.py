@@ -1,0 +1,179 @@
+"""Writing messages as lines: those queued in one step of the loop go out together, and nothing blocks.
+
+Small messages are joined into one write; large ones are written from where they are, never copied.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+
+from accord.transport.descriptors import Buffer, Sink, blocks, sink
+
+_JOIN = 64 << 10
+_AT_ONCE = 64  # buffers in one system call
+
+
+class Writer:
+    """What the two kinds share: the queue, and waiting until it is short."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_gone: Callable[[], None]) -> None:
+        self._loop = loop
+        self._on_gone = on_gone
+        self._queue: list[bytes] = []
+        self._pending = 0  # bytes that are queued or with the descriptor, but not written
+        self._progress = asyncio.Event()
+        self._flush_is_due = False
+        self._over = False
+
+    def send(self, message: bytes) -> None:
+        if self._over:
+            return
+        self._queue.append(message)
+        self._pending += len(message) + 1
+        if not self._flush_is_due:
+            self._flush_is_due = True
+            self._loop.call_soon(self._flush_now)
+
+    def flush(self) -> None:
+        raise NotImplementedError
+
+    async def drain(self, bound: int) -> None:
+        """Return when less than `bound` bytes are pending, or nobody takes them any more."""
+        self.flush()
+        while self._pending >= bound and not self._over:
+            self._progress.clear()
+            await self._progress.wait()
+
+    def close(self) -> None:
+        """Drop what is pending and let go of the descriptor."""
+        if not self._over:
+            self._over = True
+            self._queue = []
+            self._progress.set()
+            self._release()
+
+    def _release(self) -> None:
+        raise NotImplementedError
+
+    def _flush_now(self) -> None:
+        self._flush_is_due = False
+        self.flush()
+
+    def _wrote(self, size: int) -> None:
+        self._pending -= size
+        self._progress.set()
+
+    def _lost(self) -> None:
+        if not self._over:
+            self.close()
+            self._on_gone()
+
+
+class LoopWriter(Writer):
+    """For pipes and sockets."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, target: Sink, on_gone: Callable[[], None]) -> None:
+        super().__init__(loop, on_gone)
+        self._sink = target
+        self._unsent: deque[Buffer] = deque()  # what the descriptor did not take yet
+
+    def flush(self) -> None:
+        if self._queue and not self._unsent:
+            self._unsent.extend(_buffers(self._queue, self._pending))
+            self._queue = []
+            if not self._write():
+                self._loop.add_writer(self._sink.fd, self._on_writable)
+
+    def _on_writable(self) -> None:
+        if self._write():
+            self._loop.remove_writer(self._sink.fd)
+            self.flush()
+
+    def _write(self) -> bool:
+        """Write what the descriptor takes; true when nothing is left to wait for."""
+        unsent = self._unsent
+        try:
+            while unsent:
+                taken = self._sink.write(list(islice(unsent, _AT_ONCE)))
+                _drop(unsent, taken)
+                self._wrote(taken)
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError:  # EPIPE, ECONNRESET: nobody reads any more
+            self._loop.call_soon(self._lost)
+            unsent.clear()
+        return True
+
+    def _release(self) -> None:
+        self._loop.remove_writer(self._sink.fd)
+        self._unsent.clear()
+        self._sink.close()
+
+
+class ThreadWriter(Writer):
+    """For files, terminals and Windows: one daemon thread, which never keeps the process alive."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, fd: int, on_gone: Callable[[], None]) -> None:
+        super().__init__(loop, on_gone)
+        self._fd = fd
+        self._to_write: queue.SimpleQueue[list[Buffer]] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name=f"accord writer of fd {fd}", daemon=True).start()
+
+    def flush(self) -> None:
+        if self._queue:
+            self._to_write.put(_buffers(self._queue, self._pending))
+            self._queue = []
+
+    def _release(self) -> None:
+        self._to_write.put([])
+
+    def _run(self) -> None:
+        try:
+            while buffers := self._to_write.get():
+                for buffer in buffers:
+                    self._write_whole(memoryview(buffer))
+        except OSError:
+            self._tell(self._lost)
+        except RuntimeError:  # the loop is closed
+            pass
+        finally:
+            os.close(self._fd)
+
+    def _write_whole(self, rest: memoryview) -> None:
+        while rest:
+            taken = os.write(self._fd, rest)
+            rest = rest[taken:]
+            self._loop.call_soon_threadsafe(self._wrote, taken)
+
+    def _tell(self, what: Callable[[], None]) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(what)
+
+
+def write_to(fd: int, on_gone: Callable[[], None]) -> Writer:
+    """Take over `fd` for writing, in the running loop; `on_gone` comes when nobody reads any more."""
+    loop = asyncio.get_running_loop()
+    if blocks(fd):
+        return ThreadWriter(loop, fd, on_gone)
+    return LoopWriter(loop, sink(fd), on_gone)
+
+
+def _buffers(messages: list[bytes], size: int) -> list[Buffer]:
+    if size <= _JOIN:
+        return [b"\n".join([*messages, b""])]
+    return [piece for message in messages for piece in (message, b"\n")]
+
+
+def _drop(buffers: deque[Buffer], size: int) -> None:
+    while size:
+        first = buffers.popleft()
+        if size < len(first):
+            buffers.appendleft(memoryview(first)[size:])
+            return
+        size -= len(first)

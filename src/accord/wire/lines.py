@@ -1,0 +1,75 @@
+"""Framing by lines: bytes in, whole messages out, whatever way the bytes were cut.
+
+A message ends at `\\n` and nowhere else (not at U+2028, not at a lone CR). A `\\r` before it is left
+in place: for JSON it is whitespace. Blank lines are no messages. What stands after the last newline
+when the input ends is a message.
+
+A line over the limit is skipped, and told once, as soon as it passes the limit: a peer that sends
+an endless line still hears about it. Every byte is looked at a bounded number of times, also when
+they come one by one.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+_SMALL = 4096
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """In the place of a message that was skipped: why, and from which size on."""
+
+    reason: str
+    size: int
+
+
+class LineReader:
+    """Cuts a stream of bytes into lines of at most `limit` bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._parts: list[bytes | bytearray] = []
+        self._size = 0  # of the unfinished line; over the limit means it is being skipped
+
+    def feed(self, data: bytes) -> list[bytes | Unreadable]:
+        """The messages that `data` completes."""
+        lines = data.split(b"\n")
+        rest = lines.pop()
+        found: list[bytes | Unreadable] = []
+        if lines and self._size:
+            found += self._finish(lines.pop(0))
+        if len(data) <= self._limit:
+            found += [line for line in lines if line and not line.isspace()]
+        else:
+            for line in lines:
+                found += self._finish(line)
+        if rest:
+            found += self._keep(rest)
+        return found
+
+    def end(self) -> list[bytes | Unreadable]:
+        """The input has ended: what was left without a newline."""
+        return self._finish(b"")
+
+    def _finish(self, part: bytes) -> list[bytes | Unreadable]:
+        found = self._keep(part)
+        line = b"".join(self._parts)
+        self._parts.clear()
+        self._size = 0
+        return found if not line or line.isspace() else [line]
+
+    def _keep(self, part: bytes) -> list[bytes | Unreadable]:
+        if self._size > self._limit:
+            return []
+        self._size += len(part)
+        if self._size > self._limit:
+            self._parts.clear()
+            return [Unreadable(f"a line of more than {self._limit:,} bytes was skipped", self._size)]
+        # Small pieces share one buffer: a list of them would cost forty times their size.
+        if len(part) >= _SMALL:
+            self._parts.append(part)
+        elif self._parts and isinstance(self._parts[-1], bytearray):
+            self._parts[-1] += part
+        else:
+            self._parts.append(bytearray(part))
+        return []

@@ -1,0 +1,69 @@
+"""What every test shares: hypothesis without a clock, `--update`, and no process left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+from hypothesis.database import DirectoryBasedExampleDatabase
+
+hypothesis.settings.register_profile(
+    "accord",
+    deadline=None,  # a busy machine is not a failure; pytest-timeout bounds the test
+    database=DirectoryBasedExampleDatabase(Path(__file__).parent.parent / ".cache" / "hypothesis"),
+)
+hypothesis.settings.load_profile("accord")
+
+MARK = "ACCORD_TEST_RUN"
+"""In the environment of this run and, by inheritance, of every process that it starts."""
+
+GRACE = 2.0
+"""Seconds that a process may take to end after the last test."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update", action="store_true", help="write transcripts anew instead of comparing them")
+
+
+@pytest.fixture
+def update(request: pytest.FixtureRequest) -> bool:
+    """Whether files that hold expected output are to be written anew."""
+    return bool(request.config.getoption("--update"))
+
+
+def pytest_sessionstart() -> None:
+    os.environ[MARK] = uuid.uuid4().hex
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A process that outlives the tests is a leak: name it, end it, fail the run."""
+    deadline = time.monotonic() + GRACE
+    while (left := list(processes_left(os.environ[MARK]))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for pid, command in left:
+        session.config.get_terminal_writer().line(
+            f"\nleft behind by the tests: process {pid}: {command}", red=True
+        )
+        os.kill(pid, signal.SIGKILL)
+    if left and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def processes_left(mark: str) -> Iterator[tuple[int, str]]:
+    """Living processes below this one, or orphaned with its mark in their environment; none without /proc."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+            environment = (entry / "environ").read_bytes()
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:  # gone meanwhile, or another user's
+            continue
+        ours = f"{MARK}={mark}".encode() in environment.split(b"\0")
+        if int(entry.name) != os.getpid() and state != "Z" and (ours or int(parent) == os.getpid()):
+            yield int(entry.name), command.strip()

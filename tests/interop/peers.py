@@ -1,0 +1,143 @@
+"""What accord is tested against: other people's SDKs and servers, each in an environment of its own.
+
+`scripts/peers` runs this file and installs them under .cache/peers/; the tests ask it for commands:
+
+    peer_server("mcp2")                  the peer program tests/interop/servers/mcp2_server.py, on mcp 2.x
+    peer_client("mcp1")                  the peer program that opens a server and prints what it saw
+    python_server("mcp-server-time")     a published server from PyPI
+    npm_server("everything")             a published server from npm
+
+A peer that is not installed raises `PeerMissing`: an interop test fails then, it never skips.
+Only the standard library is used, since this also runs before anything is installed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Literal, get_args
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PEERS = ROOT / ".cache" / "peers"
+PROGRAMS = Path(__file__).resolve().parent / "servers"
+
+Sdk = Literal["mcp2", "mcp1", "fastmcp"]
+"""A Python SDK with a peer client and a peer server."""
+
+NpmServer = Literal["everything", "filesystem", "memory"]
+
+ENVIRONMENTS: dict[str, tuple[str, ...]] = {
+    "fastmcp": ("fastmcp==4.1.2",),
+    "mcp2": ("mcp==2.3.0",),
+    "mcp1": ("mcp==1.30.0",),
+    "servers": ("mcp-server-time==2026.10.19", "mcp-server-git==2026.10.19"),
+}
+"""Virtual environments and what is pinned in them, the slowest first."""
+
+NPM_BEFORE = "2026-11-20"
+"""npm takes nothing published later, for what the servers need as well: one tree for all, without a lock file."""
+
+
+class PeerMissing(Exception):
+    """A peer is not installed."""
+
+    def __init__(self, what: str, path: Path) -> None:
+        super().__init__(f"the interop peer {what} is not installed ({path} is missing): run scripts/peers")
+
+
+def peer_python(environment: str) -> Path:
+    """The interpreter of one of `ENVIRONMENTS`."""
+    return _present(environment, _scripts(environment) / "python")
+
+
+def peer_server(sdk: Sdk) -> list[str]:
+    """The command of the peer server written with that SDK."""
+    return [str(peer_python(sdk)), str(PROGRAMS / f"{sdk}_server.py")]
+
+
+def peer_client(sdk: Sdk) -> list[str]:
+    """The command of the peer client written with that SDK; the command of a server follows it."""
+    return [str(peer_python(sdk)), str(PROGRAMS / f"{sdk}_client.py")]
+
+
+def python_server(name: str) -> list[str]:
+    """The command of a server published on PyPI: `mcp-server-time`, `mcp-server-git`."""
+    return [str(_present(name, _scripts("servers") / name))]
+
+
+def npm_server(name: NpmServer) -> list[str]:
+    """The command of a server published on npm as `@modelcontextprotocol/server-NAME`."""
+    return [str(_present(name, PEERS / "npm" / "node_modules" / ".bin" / f"mcp-server-{name}"))]
+
+
+def _present(what: str, path: Path) -> Path:
+    if not path.exists():
+        raise PeerMissing(what, path)
+    return path
+
+
+def _scripts(environment: str) -> Path:
+    return PEERS / environment / ("Scripts" if os.name == "nt" else "bin")
+
+
+def install() -> int:
+    """Install every peer that is not there yet, two at a time; returns an exit code."""
+    begun = time.monotonic()
+    jobs: list[tuple[str, Callable[[], None]]] = [("npm", _install_npm)]
+    jobs += [(name, lambda name=name: _install_python(name)) for name in ENVIRONMENTS]
+    with ThreadPoolExecutor(2) as pool:
+        running = [(name, pool.submit(job)) for name, job in jobs]
+    failed = [(name, error) for name, future in running if (error := future.exception())]
+    for name, error in failed:
+        _say(f"{name}: {error}")
+    if not failed:
+        taken = time.monotonic() - begun
+        _say(f"{PEERS.relative_to(ROOT)}: {len(jobs)} interop peers ready after {taken:.0f} s")
+    return 1 if failed else 0
+
+
+def _install_python(name: str) -> None:
+    require = [part for requirement in ENVIRONMENTS[name] for part in ("--require", requirement)]
+    _run([sys.executable, str(ROOT / "scripts" / "env.py"), str(PEERS / name), *require])
+
+
+def _install_npm() -> None:
+    folder, manifest = PEERS / "npm", (PROGRAMS / "package.json").read_bytes()
+    stamp, wanted = folder / "accord-stamp", hashlib.sha256(manifest + NPM_BEFORE.encode()).hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    npm = shutil.which("npm")
+    if npm is None:
+        raise RuntimeError("npm is not on the PATH: the interop tests need Node 20 or later")
+    begun = time.monotonic()
+    _say(f"{folder.relative_to(ROOT)}: installing with npm")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / "package.json").write_bytes(manifest)
+    quiet = ["--no-audit", "--no-fund", "--no-progress", "--no-update-notifier", "--loglevel=error"]
+    _run([npm, "install", "--no-package-lock", "--ignore-scripts", f"--before={NPM_BEFORE}", *quiet], folder)
+    stamp.write_text(wanted)
+    _say(f"{folder.relative_to(ROOT)}: ready after {time.monotonic() - begun:.0f} s")
+
+
+def _run(command: list[str], folder: Path = ROOT) -> None:
+    done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
+    if done.returncode:
+        raise RuntimeError(f"exit code {done.returncode} of {' '.join(command[:3])} ...; its words are above")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+SDKS: tuple[Sdk, ...] = get_args(Sdk)
+
+if __name__ == "__main__":
+    sys.exit(install())

@@ -1,0 +1,312 @@
+"""The imports of src/accord run one way: the line below, read with `ast`, and what follows from it.
+
+- A folder uses what stands to its left; equals (`|`) do not import each other; `client` never uses `server`.
+- Imports inside functions stand at a few seams only (`SEAMS`); under `TYPE_CHECKING` they count like others.
+- The sans-I/O folders know no loop, thread, clock or socket; revisions are compared in one place.
+- `import accord` is quick and loads nothing heavy.
+
+Every rule is a function of a source text, and is itself tested with a source that breaks it.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).parent.parent / "src" / "accord"
+
+LINE = """
+errors limits → messages → schema | session | wire | store → transport | auth → server → client → host
+→ gateway → dev | check → testing → inspector → install | migrate → cli
+"""
+
+NEVER = {("client", "server"): "the client reaches an in-memory Server through a Protocol"}
+
+SANS_IO = ("messages", "session", "wire")
+IO = ("asyncio", "socket", "threading", "time", "subprocess")
+
+OPTIONAL = (
+    "aiohttp",
+    "attr",
+    "attrs",
+    "httptools",
+    "joserfc",
+    "keyring",
+    "opentelemetry",
+    "pydantic",
+    "redis",
+)
+OPTIONAL += ("rich", "textual", "uvicorn", "uvloop", "watchfiles")
+HEAVY = ("asyncio", "inspect", "jsonschema_rs")
+"""Imported when first needed: a program with one tool starts in 60 ms over a bare interpreter."""
+
+REVISION_FILES = ("messages/revision.py", "messages/base.py", "messages/views.py")
+
+LOADS_LATER = ("asyncio", "uvicorn", "aiohttp", "rich", "pydantic", "jsonschema_rs")
+
+
+@dataclass(frozen=True)
+class Seam:
+    """A place where an import may stand inside a function."""
+
+    reason: str
+    files: str = ".*"
+    functions: str = ".*"
+    modules: str = ".*"
+
+    def holds(self, file: str, found: Import) -> bool:
+        return (
+            re.fullmatch(self.files, file) is not None
+            and re.fullmatch(self.functions, found.function or "") is not None
+            and re.fullmatch(self.modules, found.module.partition(".")[0]) is not None
+        )
+
+
+SEAMS = (
+    Seam(
+        "lazy names (PEP 562): a name is loaded when it is first asked for",
+        r"(.*/)?__init__\.py",
+        "__getattr__",
+    ),
+    Seam(
+        "run(), serve() and app: only a server that runs pays for what runs it", r"server/.*", "run|serve|app"
+    ),
+    Seam("commands: `accord version` does not load what `accord run` needs", r"cli/.*"),
+    Seam("optional dependencies: absent until somebody installs the extra", modules="|".join(OPTIONAL)),
+    Seam("heavy modules: loaded by those who come to need them", modules="|".join(HEAVY)),
+)
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module, absolute, with where it stands."""
+
+    module: str
+    line: int
+    function: str | None = None
+
+
+def imports(source: str, file: str) -> Iterator[Import]:
+    """Every import: `from accord.x import y` counts for `accord.x`, `from accord import y` for `accord.y`."""
+    package = ["accord", *Path(file).parent.parts]
+
+    def visit(node: ast.AST, function: str | None) -> Iterator[Import]:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, node.lineno, function)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            names = [f"accord.{alias.name}" for alias in node.names] if base == "accord" else [base]
+            for name in names:
+                yield Import(name, node.lineno, function)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            function = node.name
+        for child in ast.iter_child_nodes(node):
+            yield from visit(child, function)
+
+    yield from visit(ast.parse(source), None)
+
+
+def order(line: str) -> dict[str, int]:
+    """The rank of each folder: equals share one. What stands side by side without `|` follows in order."""
+    ranks: dict[str, int] = {}
+    for step in line.split("→"):
+        equals = step.split("|")
+        groups = [equals] if len(equals) > 1 else [[name] for name in step.split()]
+        for group in groups:
+            ranks.update(dict.fromkeys((name.strip() for name in group), len(ranks)))
+    return ranks
+
+
+RANKS = order(LINE)
+
+
+def layer_of(file: str) -> str:
+    """`wire/lines.py` stands in `wire`, `errors.py` in `errors`; a front (`__init__`, `__main__`) in none."""
+    return file.partition("/")[0].removesuffix(".py")
+
+
+def layers(source: str, file: str) -> Iterator[str]:
+    """Imports that run against the line."""
+    mine = layer_of(file)
+    if mine.startswith("__"):
+        return
+    if mine not in RANKS:
+        yield f"{file}: {mine!r} has no place in the line"
+        return
+    for found in imports(source, file):
+        parts = found.module.split(".")
+        if parts[0] != "accord":
+            continue
+        theirs = parts[1] if len(parts) > 1 else "the front of the package"
+        place = f"{file}:{found.line}"
+        if theirs not in RANKS:
+            yield f"{place}: inside the package, name the folder: {found.module} is not one of them"
+        elif theirs != mine and RANKS[theirs] >= RANKS[mine]:
+            yield f"{place}: {mine} may not import {theirs}, which does not stand to its left"
+        elif (mine, theirs) in NEVER:
+            yield f"{place}: {mine} may not import {theirs}: {NEVER[mine, theirs]}"
+
+
+def seams(source: str, file: str) -> Iterator[str]:
+    """Imports inside functions that no seam allows."""
+    for found in imports(source, file):
+        if found.function and not any(seam.holds(file, found) for seam in SEAMS):
+            yield f"{file}:{found.line}: {found.function}() imports {found.module}, at none of the seams"
+
+
+def sans_io(source: str, file: str) -> Iterator[str]:
+    """Imports of I/O where there is none."""
+    if layer_of(file) not in SANS_IO:
+        return
+    for found in imports(source, file):
+        if found.module.partition(".")[0] in IO:
+            yield f"{file}:{found.line}: {layer_of(file)} is sans-I/O, it may not import {found.module}"
+
+
+def comparisons(source: str, file: str) -> Iterator[str]:
+    """Revisions compared by order outside the files that may."""
+    if file in REVISION_FILES:
+        return
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Compare):
+            continue
+        ordered = any(isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for operator in node.ops)
+        if ordered and any(is_revision(operand) for operand in (node.left, *node.comparators)):
+            yield f"{file}:{node.lineno}: asks for the order of revisions; ask the rules for a named fact"
+
+
+def is_revision(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant(value=str(text)):
+            return re.fullmatch(r"\d{4}-\d{2}-\d{2}", text) is not None
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return (
+                re.fullmatch(r"(\w+_)?(revision|protocol_version)|since|until", name, re.IGNORECASE)
+                is not None
+            )
+    return False
+
+
+Rule = Callable[[str, str], Iterator[str]]
+RULES: tuple[Rule, ...] = (layers, seams, sans_io, comparisons)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_sources_hold_the_rule(rule: Rule) -> None:
+    files = sorted(SOURCES.rglob("*.py"))
+    assert files
+    broken = [
+        sentence
+        for path in files
+        for sentence in rule(path.read_text(encoding="utf-8"), path.relative_to(SOURCES).as_posix())
+    ]
+    assert not broken, "\n" + "\n".join(broken)
+
+
+BROKEN = [
+    (layers, "wire/lines.py", "from accord.session import events"),
+    (layers, "wire/lines.py", "from ..session import events"),
+    (layers, "wire/lines.py", "import accord.session.events"),
+    (layers, "messages/tools.py", "from accord.server import Server"),
+    (layers, "messages/tools.py", "from accord import server"),
+    (layers, "messages/tools.py", "from accord import Server"),
+    (layers, "messages/tools.py", "import accord"),
+    (layers, "errors.py", "from accord.limits import Limits"),
+    (layers, "dev/reload.py", "from accord.check import run"),
+    (layers, "utils/text.py", ""),
+    (layers, "client/client.py", "from accord.server.server import Server"),
+    (layers, "client/client.py", "if TYPE_CHECKING:\n    from accord.server import Server"),
+    (layers, "client/client.py", "def connect():\n    from accord.server import Server"),
+    (seams, "session/session.py", "def step():\n    from accord.messages import codec"),
+    (seams, "server/dispatch.py", "async def call():\n    import decimal"),
+    (seams, "server/__init__.py", "def load():\n    import decimal"),
+    (sans_io, "session/session.py", "import asyncio"),
+    (sans_io, "wire/sse.py", "from time import monotonic"),
+    (sans_io, "messages/codec.py", "def f():\n    import asyncio.subprocess"),
+    (comparisons, "server/server.py", "new = revision >= '2025-06-18'"),
+    (comparisons, "server/server.py", "new = '2025-06-18' <= x < y"),
+    (comparisons, "session/session.py", "new = self.session.protocol_version > other"),
+]
+
+FINE = [
+    (layers, "session/session.py", "from accord.messages import codec\nfrom . import events\nimport asyncio"),
+    (layers, "limits.py", "from accord.errors import AccordError"),
+    (layers, "client/client.py", "from accord.transport.base import Transport"),
+    (layers, "__init__.py", "from accord.server import Server"),
+    (seams, "cli/run.py", "def run():\n    from accord.server import Server"),
+    (seams, "__init__.py", "def __getattr__(name):\n    import importlib"),
+    (seams, "schema/hints.py", "def model():\n    import pydantic"),
+    (seams, "schema/validate.py", "def validator():\n    import jsonschema_rs"),
+    (seams, "server/server.py", "def run():\n    from accord.transport import stdio"),
+    (sans_io, "transport/stdio.py", "import asyncio"),
+    (comparisons, "messages/revision.py", "new = revision >= '2025-06-18'"),
+    (
+        comparisons,
+        "server/server.py",
+        "new = sys.version_info >= (3, 12) and count > 3 and revision == '2025-06-18'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "file", "source"), BROKEN)
+def test_the_rule_finds_what_breaks_it(rule: Rule, file: str, source: str) -> None:
+    assert len(list(rule(source, file))) == 1
+
+
+@pytest.mark.parametrize(("rule", "file", "source"), FINE)
+def test_the_rule_lets_pass_what_is_fine(rule: Rule, file: str, source: str) -> None:
+    assert not list(rule(source, file))
+
+
+def test_the_line_is_read_from_left_to_right() -> None:
+    assert order("a b → c | d → e") == {"a": 0, "b": 1, "c": 2, "d": 2, "e": 4}
+
+
+def fastest(code: str, runs: int = 7) -> float:
+    """Seconds for a fresh interpreter to run `code`: the best of a few, which noise can only make slower."""
+
+    def once() -> float:
+        begun = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True, env=quiet(), stdin=subprocess.DEVNULL)
+        return time.perf_counter() - begun
+
+    return min(once() for _ in range(runs))
+
+
+def loaded(code: str) -> set[str]:
+    """Modules that are there after `code` and not in a bare interpreter."""
+    script = f"import sys; before = set(sys.modules)\n{code}\nprint(*set(sys.modules) - before)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, env=quiet(), capture_output=True, text=True
+    )
+    return set(done.stdout.split())
+
+
+def quiet() -> dict[str, str]:
+    """The environment without what would measure the child, such as coverage."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+
+
+def test_importing_accord_takes_less_than_a_tenth_of_a_second() -> None:
+    assert fastest("import accord") - fastest("pass") < 0.1
+
+
+def test_importing_something_heavy_would_be_noticed() -> None:
+    assert fastest("import time; time.sleep(0.15)", runs=2) - fastest("pass", runs=2) > 0.1
+    assert "asyncio" in loaded("import asyncio")
+
+
+def test_importing_accord_loads_nothing_heavy() -> None:
+    assert "accord" in loaded("import accord")
+    assert not loaded("import accord") & set(LOADS_LATER)
