@@ -42,7 +42,7 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
 """Virtual environments and what is pinned in them, the slowest first."""
 
 NPM_BEFORE = "2026-11-20"
-"""npm takes nothing published later, for what the servers need as well: one tree for all, without a lock file."""
+"""npm takes nothing published later, also where a server needs it: one tree for all, without a lock file."""
 
 
 class PeerMissing(Exception):

@@ -79,7 +79,8 @@ class Reader:
         """A result with content of kinds not known here, or no result at all."""
         try:
             if not self._strict and "content" in str(first) or "messages" in str(first):
-                return decode_around_unknown(raw, type_)
+                around: T = decode_around_unknown(raw, type_)
+                return around
         except (msgspec.MsgspecError, RecursionError, TypeError, AttributeError, KeyError):
             pass
         excerpt = bytes(raw)[:200].decode(errors="replace")

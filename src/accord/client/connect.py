@@ -83,7 +83,8 @@ class Connector:
             serve: Coroutine[Any, Any, None] = target.serve(theirs)  # type: ignore[assignment]
             self._serving = asyncio.get_running_loop().create_task(serve)
             return ours
-        return target
+        made: Transport = target
+        return made
 
     async def close(self) -> None:
         """Wait for a server in this process to have ended."""

@@ -35,6 +35,7 @@ class SamplingCapability(Model):
 
 
 @open_ended
+@lives(since="2025-06-18")
 class ElicitationCapability(Model):
     """`elicitation`: by form, by URL; an empty object means by form only."""
 

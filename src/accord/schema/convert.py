@@ -120,7 +120,7 @@ class Decodables:
         return _converted(lambda value: node.hint(msgspec.convert(value, str)))
 
     def items(self, node: Items) -> Any:
-        item = self.of(node.item)
+        item: Any = self.of(node.item)
         return tuple[item, ...] if node.kind is tuple else node.kind[item]
 
     def row(self, node: Row) -> Any:

@@ -27,6 +27,12 @@ from accord.limits import Limits
 _STEPS = 1_000_000
 """Subschemas looked at for one value, roughly 100 ms."""
 
+_PATTERN = 20
+"""A pattern takes as long to compile as this many subschemas."""
+_UNEVALUATED = 3
+"""`unevaluated...` looks again at everything that applies beside it, so nesting it is exponential."""
+_LOOKS_AGAIN = {"unevaluatedItems", "unevaluatedProperties"}
+
 # Keyword -> where in a value its subschemas look: here (""), at an item or a member ("[]", "*").
 _ONE = {
     "not": "", "if": "", "then": "", "else": "",
@@ -99,15 +105,17 @@ class _Walk:
         return self._done[key]
 
     def _sum(self, schema: dict[str, Any], base: Any, depth: int) -> _Measure:
-        total = _Measure()
+        total = _Measure(1 + _PATTERN * _patterns(schema))
+        again = _UNEVALUATED if schema.keys() & _LOOKS_AGAIN else 1
         for place, inner in self._subschemas(schema, base):
             measured = self._measure(inner, base, depth + 1)
-            total.nodes += measured.nodes
+            looks = 1 if place else again
+            total.nodes += looks * measured.nodes
             for (target, below), times in measured.back.items():
-                total.back[target, _joined(place, below)] += times
+                total.back[target, _joined(place, below)] += looks * times
             if total.nodes > self._limits.schema_nodes or total.back.total() > self._limits.schema_nodes:
                 raise SchemaError(
-                    f"the schema has more than {self._limits.schema_nodes} subschemas when its references are expanded"
+                    f"the schema has more than {self._limits.schema_nodes} subschemas, its references expanded and its patterns weighed"
                 )
         self._close(id(schema), total)
         return total
@@ -138,6 +146,11 @@ def _is_resource(schema: dict[str, Any]) -> bool:
     return isinstance(name, str) and not name.startswith("#")
 
 
+def _patterns(schema: dict[str, Any]) -> int:
+    named = schema.get("patternProperties")
+    return ("pattern" in schema) + (len(named) if isinstance(named, dict) else 0)
+
+
 def _definitions(schema: Any) -> Iterator[Any]:
     for keyword in _DEFINITIONS:
         found = schema.get(keyword) if isinstance(schema, dict) else None
@@ -153,7 +166,9 @@ def _crowd(places: Mapping[Place, int]) -> int:
     """How many references meet at the fullest place; one that stops above another is on its way there."""
     if len(places) > 100:
         return sum(places.values())
-    return max((sum(places[other] for other in places if _leads_to(other, place)) for place in places), default=1)
+    return max(
+        (sum(places[other] for other in places if _leads_to(other, place)) for place in places), default=1
+    )
 
 
 def _leads_to(shorter: Place, longer: Place) -> bool:
@@ -166,7 +181,9 @@ def _leads_to(shorter: Place, longer: Place) -> bool:
 def _target(reference: str, base: Any) -> Any:
     """What a reference leads to. Raises SchemaError if that is not inside this schema."""
     if not reference.startswith("#"):
-        raise SchemaError(f"the schema refers to {reference!r}: only references inside it (#...) are followed")
+        raise SchemaError(
+            f"the schema refers to {reference!r}: only references inside it (#...) are followed"
+        )
     pointer = unquote(reference[1:])
     if not pointer:
         return base

@@ -27,7 +27,7 @@ import msgspec
 
 from accord.errors import DeclarationError
 from accord.schema import records
-from accord.schema.records import MISSING
+from accord.schema.records import MISSING as MISSING
 
 
 class Node(msgspec.Struct, eq=False):

@@ -23,7 +23,7 @@ _DIALECTS = {
     "http://json-schema.org/draft-06/schema",
     "http://json-schema.org/draft-04/schema",
 }
-_BACKTRACKS = 10_000
+_BACKTRACKS = 1_000
 _PATTERN_BYTES = 1 << 18
 
 
@@ -65,7 +65,9 @@ def compile(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Validator:  # noqa:
 def _check_dialect(schema: Any) -> None:
     dialect = schema.get("$schema") if isinstance(schema, dict) else None
     if dialect is not None and (not isinstance(dialect, str) or dialect.rstrip("#") not in _DIALECTS):
-        raise SchemaError(f"the schema is written in the dialect {dialect!r}; known are 2020-12, 2019-09 and drafts 4 to 7")
+        raise SchemaError(
+            f"the schema is written in the dialect {dialect!r}; known are 2020-12, 2019-09 and drafts 4 to 7"
+        )
 
 
 def _compiled(schema: Any) -> Compiled:

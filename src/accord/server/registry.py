@@ -33,10 +33,6 @@ class Returns(Protocol):
     def result_schema(self) -> JSONObject | None:
         """The schema of the value itself, or None where there is no structured output."""
 
-    @property
-    def output_schema(self) -> JSONObject | None:
-        """The same with an object at its root."""
-
     def pack(self, value: Any) -> Raw:
         """The value, checked and encoded. Raises `ToolError`."""
 

@@ -64,7 +64,7 @@ class Packer:
         if isinstance(value, CallToolResult):
             content = adapt_content(value.content, rules.revision)
             return self.raw(msgspec.structs.replace(value, content=content), rules)
-        if not structured:
+        if returns is None or not structured:
             return self.raw(CallToolResult(content=adapt_content(content_of(value), rules.revision)), rules)
         return self._structured(value, returns, rules)
 

@@ -128,7 +128,7 @@ class Server:
 
     def add_tool(self, tool: Tool, handler: Callable[..., Any], *, timeout: float | None = None) -> None:
         """Offer a tool with a schema by hand. `handler(arguments)` gets a dict, checked against `input_schema`;
-        a second parameter annotated `Context` gets the context.
+        `handler(arguments, context)` gets the `Context` as well.
 
         What it returns is taken as for other tools; structured output is checked against `output_schema`.
         """
@@ -170,7 +170,7 @@ class Server:
         return declare
 
     def _add_template(self, template: Template, function: F, read: Any, about: ResourceTemplate) -> None:
-        unknown = set(template.variables) - set(read.parameters)
+        unknown: set[str] = set(template.variables) - set(read.parameters)
         if unknown:
             raise DeclarationError(
                 f"resource {template.text!r}: {read.name}() has no parameter for {', '.join(sorted(unknown))}"

@@ -52,7 +52,7 @@ class Exchange(msgspec.Struct, eq=False):
     capabilities: ClientCapabilities | None = None
     """What the client declared in this very request, where the revision has it do so."""
     batch: Batch | None = None
-    stage: Stage = Stage.ACTIVE
+    stage: Stage = "active"
     reported: float | None = None
     """The last progress, sent or received."""
     reported_at: float = float("-inf")
@@ -69,4 +69,4 @@ class Exchange(msgspec.Struct, eq=False):
         return True
 
     def __repr__(self) -> str:
-        return f"<Exchange {self.method.name} id={self.id!r} {self.stage.value}>"
+        return f"<Exchange {self.method.name} id={self.id!r} {self.stage}>"

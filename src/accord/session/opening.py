@@ -26,7 +26,7 @@ from accord.messages.methods import table
 from accord.messages.revision import HANDSHAKE, PER_REQUEST, RULES
 from accord.session.events import ErrorReceived, Event, Opened, OpeningFailed, Reply, ResultReceived
 from accord.session.negotiate import answer_initialize, choose, newest_handshake, offered_by
-from accord.session.profile import Profile
+from accord.session.profile import UNNAMED, Profile
 from accord.session.states import CLIENT, SERVER, Phase
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class ServerOpening:
         result = InitializeResult(
             protocol_version=revision,
             capabilities=profile.capabilities,
-            server_info=profile.info,
+            server_info=profile.info or UNNAMED,
             instructions=profile.instructions,
         )
         return Opened(revision, session.respond(exchange, result))
@@ -143,7 +143,7 @@ class ClientOpening:
         params = InitializeParams(
             protocol_version=revision,
             capabilities=profile.capabilities,
-            client_info=profile.info or Implementation(name="accord", version="0"),
+            client_info=profile.info or UNNAMED,
         )
         return self._session.send(table(revision, "client")["initialize"], RULES[revision], params)[1]
 

@@ -8,17 +8,23 @@ from typing import Any
 from msgspec import Raw
 
 from accord.messages import codec
-from accord.messages.capabilities import ClientCapabilities, ServerCapabilities
 from accord.messages.identity import Implementation
 
 
+UNNAMED = Implementation(name="unnamed", version="0")
+"""Who speaks where the handshake wants a name and none was given."""
+
+
 class Profile:
-    """Name, capabilities and instructions of one side; immutable, its bytes made once."""
+    """Name, capabilities and instructions of one side; immutable, its bytes made once.
+
+    `capabilities` are `ClientCapabilities` or `ServerCapabilities`, by the role of that side.
+    """
 
     def __init__(
         self,
         info: Implementation | None,
-        capabilities: ClientCapabilities | ServerCapabilities,
+        capabilities: Any,
         instructions: str | None = None,
     ) -> None:
         self.info = info

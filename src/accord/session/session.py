@@ -24,6 +24,7 @@ from accord.errors import (
     MethodNotFound,
     NotConnected,
     NotSupported,
+    ParseError,
     ProtocolError,
     RemoteProtocolError,
     ResourceNotFound,
@@ -152,7 +153,7 @@ class Session:
         """A message that is an array: 2025-03-26 MUST take it, no other revision does."""
         found = envelope.items(message)
         if found is None:
-            return [self._malformed(Malformed(envelope.ParseError("not JSON")))]
+            return [self._malformed(Malformed(ParseError("not JSON")))]
         if not self.rules.batches:
             return [self._malformed(Malformed(InvalidRequest("this revision has no batches")))]
         if not found:

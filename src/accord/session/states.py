@@ -12,6 +12,7 @@ after the answer changes nothing.
 from __future__ import annotations
 
 from enum import Enum
+from typing import Literal
 
 
 class Phase(Enum):
@@ -42,17 +43,11 @@ SERVER: dict[tuple[Phase, str], Phase] = {
 }
 
 
-class Stage(Enum):
-    """Where an exchange stands."""
-
-    ACTIVE = "active"
-    ANSWERED = "answered"
-    CANCELLED = "cancelled"
-    LOST = "lost"
-
+Stage = Literal["active", "answered", "cancelled", "lost"]
+"""Where an exchange stands."""
 
 EXCHANGE: dict[tuple[Stage, str], Stage] = {
-    (Stage.ACTIVE, "answer"): Stage.ANSWERED,
-    (Stage.ACTIVE, "cancel"): Stage.CANCELLED,
-    (Stage.ACTIVE, "lose"): Stage.LOST,
+    ("active", "answer"): "answered",
+    ("active", "cancel"): "cancelled",
+    ("active", "lose"): "lost",
 }

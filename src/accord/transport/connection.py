@@ -142,7 +142,7 @@ class Connection:
             if happened:
                 event = happened.popleft()
                 if type(event) is events.RequestReceived:
-                    await lead(self._serve(event.exchange), self._read_on)
+                    await lead(self._serve(event.exchange, me), self._read_on)
                 else:
                     _REACT[type(event)](self, event)
             elif inbox:
@@ -174,8 +174,8 @@ class Connection:
 
     # --- serving -----------------------------------------------------------------------------------------------
 
-    async def _serve(self, exchange: Exchange) -> None:
-        exchange.driver = asyncio.current_task()
+    async def _serve(self, exchange: Exchange, task: asyncio.Task[Any] | None) -> None:
+        exchange.driver = task
         session, send = self.session, self.transport.send
         try:
             message = session.respond(exchange, await self._handler(exchange, self))

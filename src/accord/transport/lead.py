@@ -26,7 +26,7 @@ def lead(handler: Coroutine[Any, Any, T], suspended: Callable[[], None]) -> Gene
         try:
             awaited = run(step, value)
         except StopIteration as stop:
-            return stop.value  # type: ignore[no-any-return]
+            return stop.value
         if first:
             first = False
             suspended()

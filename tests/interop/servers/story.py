@@ -1,11 +1,12 @@
 """The one story that every peer client plays through, whatever SDK it is written with.
 
-A peer client is a program: `CLIENT.py [--revision REVISION] COMMAND [ARGUMENT]...`. It opens the server that COMMAND
-starts over stdio, plays the story and prints one JSON object with what it saw. The server is expected to offer
-(and every peer server here does):
+A peer client is a program: `CLIENT.py [--revision REVISION] COMMAND [ARGUMENT]...`. It opens the server that
+COMMAND starts over stdio, plays the story and prints one JSON object with what it saw. The server must
+offer (as every peer server here does):
 
-    tools        echo(text) -> the text; add(a, b) -> {"sum": a + b}, structured; fail() raises "it went wrong";
-                 slow(steps) reports progress 1..steps of steps, "step N", then returns "done"; picture() -> a PNG
+    tools        echo(text) -> the text; add(a, b) -> {"sum": a + b}, structured; picture() -> a PNG;
+                 fail() raises "it went wrong"; slow(steps) reports progress 1 to steps of steps, "step N",
+                 then returns "done"
     resources    notes://today (text/plain, "buy milk"), notes://{day} ("notes of {day}")
     prompts      plan(city) -> one user message "Plan a day in {city}."
 

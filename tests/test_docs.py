@@ -1,0 +1,240 @@
+"""What README.md and docs/ show is run as shown.
+
+- ```python blocks run in order in one namespace and one process per page, in a folder of their own.
+- A block of any language below `<!-- file: weather.py -->` is also written to that name, for the other blocks.
+  It runs as an import does, so `if __name__ == "__main__"` stays quiet.
+- ```console blocks run their `$ accord ...` and `$ python ...` lines. What follows is the output to expect:
+  a line `...` stands for any lines, `...` inside a line for any text. Other `$` lines are only shown.
+- Only `<!-- no-run: reason -->` above a block opts out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import sysconfig
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if path.exists()]
+
+SECONDS = 30
+
+FENCE = re.compile(
+    r"""
+    (?P<comments> (?:^[ ]*<!--[^\n]*-->[ ]*\n\s*)* )     # comments right above say how the block is treated
+    ^(?P<indent>[ ]*)(?P<ticks>`{3,})[ ]*(?P<language>\w*)[^\n]*\n
+    (?P<text> .*? )
+    ^(?P=indent)(?P=ticks)[ ]*$
+    """,
+    re.MULTILINE | re.DOTALL | re.VERBOSE,
+)
+COMMENT = re.compile(r"<!-- *(?P<key>file|no-run) *: *(?P<value>.*?) *-->")
+COMMANDS = ("accord", "python")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block of a page."""
+
+    language: str
+    text: str
+    line: int
+    file: str | None = None
+
+
+def blocks(page: str) -> Iterator[Block]:
+    """The blocks of a page that are run."""
+    for match in FENCE.finditer(page):
+        notes = {note["key"]: note["value"] for note in COMMENT.finditer(match["comments"])}
+        if "no-run" in notes:
+            assert notes["no-run"], "no-run needs a reason"
+            continue
+        line = page.count("\n", 0, match.start("text")) + 1
+        yield Block(match["language"], textwrap.dedent(match["text"]), line, notes.get("file"))
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command of a console block, and the lines it should print."""
+
+    arguments: list[str]
+    expected: list[str]
+    line: int
+
+
+def commands(block: Block) -> Iterator[Command]:
+    """What a console block runs. A backslash at the end of a line goes on with the next."""
+    lines = block.text.splitlines()
+    at = 0
+    while at < len(lines):
+        began, shown = at, lines[at]
+        while shown.endswith("\\") and at + 1 < len(lines):
+            at += 1
+            shown = shown[:-1] + lines[at].removeprefix(">").lstrip()
+        at += 1
+        if not shown.startswith("$ "):
+            continue
+        end = next((n for n in range(at, len(lines)) if lines[n].startswith("$ ")), len(lines))
+        arguments = shlex.split(shown[2:], comments=True)
+        if arguments[:1] and arguments[0] in COMMANDS:
+            yield Command(arguments, lines[at:end], block.line + began)
+
+
+def matches(expected: list[str], printed: list[str]) -> bool:
+    """Whether what was printed is what was shown; blank lines at the end do not matter."""
+    pattern = ""
+    for line in strip(expected):
+        pattern += r"(?:.*\n)*?" if line.strip() == "..." else wild(line) + "\n"
+    return re.fullmatch(pattern, "".join(f"{line.rstrip()}\n" for line in strip(printed))) is not None
+
+
+def wild(line: str) -> str:
+    return ".*".join(re.escape(part) for part in line.rstrip().split("..."))
+
+
+def strip(lines: list[str]) -> list[str]:
+    return "\n".join(lines).rstrip().splitlines()
+
+
+def run_page(page: str, name: str, folder: Path) -> list[str]:
+    """Run a whole page in `folder`, its Python first; what went wrong, a sentence each."""
+    every = list(blocks(page))
+    for block in every:
+        if block.file:
+            (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / block.file).write_text(block.text, encoding="utf-8")
+    wrong = run_python([block for block in every if block.language == "python"], name, folder)
+    for block in every:
+        if block.language == "console":
+            wrong += run_console(block, name, folder)
+    return wrong
+
+
+def run_python(python: list[Block], name: str, folder: Path) -> list[str]:
+    """All Python blocks of a page in one process, with the line numbers of the page in their tracebacks."""
+    if not python:
+        return []
+    program = ["namespace = {'__name__': 'docs'}"]
+    for block in python:
+        source = "\n" * (block.line - 1) + block.text
+        program.append(f"exec(compile({source!r}, {name!r}, 'exec'), namespace)")
+    try:
+        done = run([sys.executable, "-c", "\n".join(program)], folder)
+    except subprocess.TimeoutExpired:
+        return [f"{name}: its Python blocks did not end within {SECONDS} s"]
+    return [] if done.returncode == 0 else [f"{name}: a Python block failed\n{done.stdout}{done.stderr}"]
+
+
+def run_console(block: Block, name: str, folder: Path) -> list[str]:
+    wrong = []
+    for command in commands(block):
+        place = f"{name}:{command.line}: $ {shlex.join(command.arguments)}"
+        try:
+            done = run(command.arguments, folder)
+        except subprocess.TimeoutExpired:
+            wrong.append(f"{place}\ndid not end within {SECONDS} s")
+            continue
+        printed = (done.stdout + done.stderr).splitlines()
+        if not matches(command.expected, printed):
+            shown, got = ("\n".join(f"  {line}" for line in lines) for lines in (command.expected, printed))
+            wrong.append(f"{place}\nshown:\n{shown}\nprinted, with exit code {done.returncode}:\n{got}")
+    return wrong
+
+
+def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command as the reader would: `python` and `accord` are those of this environment."""
+    scripts = sysconfig.get_path("scripts")
+    environment = {**os.environ, "PATH": scripts + os.pathsep + os.environ.get("PATH", ""), "NO_COLOR": "1"}
+    return subprocess.run(
+        arguments,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.timeout(300)
+def test_a_page_runs_as_shown(path: Path, tmp_path: Path) -> None:
+    wrong = run_page(path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix(), tmp_path)
+    assert not wrong, "\n\n" + "\n\n".join(wrong)
+
+
+def page(*parts: str) -> str:
+    return "\n\n".join(parts)
+
+
+def python(code: str, above: str = "") -> str:
+    return f"{above}\n```python\n{code}\n```"
+
+
+def console(text: str) -> str:
+    return f"```console\n{text}\n```"
+
+
+FINE = [
+    "# only words",
+    page(python("x = 1"), "words", python("assert x == 1")),
+    page(python("1 / 0", "<!-- no-run: shows an error -->"), python("x = 1")),
+    page(python("x = 7", "<!-- file: kept.py -->"), python("import kept; assert kept.x == 7")),
+    page(
+        python("if __name__ == '__main__':\n    print('hi')", "<!-- file: kept.py -->"),
+        console("$ python kept.py\nhi"),
+    ),
+    console("$ python -c 'print(1); print(2); print(3)'\n1\n...\n$ python -c 'print(45)'\n4...\n"),
+    console("$ rm -rf / # shown only\n$ python -c \\\n> 'print(1)'\n1"),
+    "- in a list\n\n  ```python\n  x = 1\n  ```\n",
+    "```text\n1 / 0\n```",
+]
+
+BROKEN = [
+    python("1 / 0"),
+    page(python("x = 1"), python("assert x == 2")),
+    python("import kept"),
+    python("import sys; sys.exit(3)"),
+    "- in a list\n\n  ```python\n  1 / 0\n  ```\n",
+    console("$ python -c 'print(1)'\n2"),
+    console("$ python -c 'print(1)'"),
+    console("$ python -c 'print(1)'\n1\n2"),
+    console("$ python -c 'print(1); print(2)'\n...\n1"),
+    console("$ python -c 'print(14)'\n2...\n"),
+]
+
+
+@pytest.mark.parametrize("text", FINE)
+def test_a_page_that_is_right_passes(text: str, tmp_path: Path) -> None:
+    assert run_page(text, "page.md", tmp_path) == []
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_page_that_is_wrong_is_found(text: str, tmp_path: Path) -> None:
+    assert len(run_page(text, "page.md", tmp_path)) == 1
+
+
+def test_a_failing_block_is_named_by_the_line_of_its_page(tmp_path: Path) -> None:
+    (wrong,) = run_page("one\n\n```python\n\n1 / 0\n```", "page.md", tmp_path)
+    assert 'File "page.md", line 5' in wrong
+
+
+def test_opting_out_needs_a_reason() -> None:
+    with pytest.raises(AssertionError, match="reason"):
+        list(blocks(python("x", "<!-- no-run: -->")))
+
+
+def test_a_block_that_never_ends_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "SECONDS", 1)
+    (wrong,) = run_page(python("while True: pass"), "page.md", tmp_path)
+    assert "did not end" in wrong
