@@ -1,7 +1,7 @@
 """What README.md and docs/ show is run as shown.
 
 - ```python blocks run in order in one namespace and one process per page, in a folder of their own.
-- A block of any language below `<!-- file: weather.py -->` is also written to that name, for the other blocks.
+- A block, in any language, below `<!-- file: weather.py -->` is also written to that name, for the others.
   It runs as an import does, so `if __name__ == "__main__"` stays quiet.
 - ```console blocks run their `$ accord ...` and `$ python ...` lines. What follows is the output to expect:
   a line `...` stands for any lines, `...` inside a line for any text. Other `$` lines are only shown.

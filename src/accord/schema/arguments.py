@@ -1,8 +1,8 @@
-"""Arguments that did not fit at once: mended where that is safe, else explained so that a model can act on it.
+"""Arguments that did not fit at once: mended where that is safe, else explained for a model to act on.
 
-Only after msgspec refused: `3.0` is an integer in JSON Schema, and models often send an array or an object as JSON inside a
-string. Neither is tried where the value fits as it is; `strict` tries nothing. What is left is told in one message,
-every failing argument on its own line:
+Only after msgspec refused: `3.0` is an integer in JSON Schema, and models often send an array or an object
+as JSON inside a string. Neither is tried where the value fits as it is; `strict` tries nothing. What is left
+is told in one message, every failing argument on its own line:
 
     argument "days": expected integer, got string "three"
     unknown argument "cty", did you mean "city"?

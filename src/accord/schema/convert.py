@@ -1,8 +1,9 @@
 """Nodes as types that msgspec can decode.
 
-What msgspec knows stays the hint itself. For the rest there is `Converted`: a made-up class that msgspec takes for a custom
-type and hands, through `dec_hook`, to our function: unions it cannot tell apart, enums of floats, bounds on a Decimal,
-pydantic models, classes with any of these in a field. So one decoder serves a whole signature, and errors keep their path.
+What msgspec knows stays the hint itself. For the rest there is `Converted`: a made-up class that msgspec
+takes for a custom type and hands, through `dec_hook`, to our function: unions it cannot tell apart, enums of
+floats, bounds on a Decimal, pydantic models, classes with any of these in a field. So one decoder serves a
+whole signature, and errors keep their path.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _BEYOND_MSGSPEC = (pathlib.Path, pathlib.PurePath, msgspec.Raw)
 
 
 class _Anything(type):
-    """msgspec checks that `dec_hook` returned an instance; what a conversion returns is not one, and that is right."""
+    """msgspec asks whether `dec_hook` returned an instance of the type; any value of a conversion will do."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return True

@@ -1,14 +1,14 @@
 """What a JSON Schema from elsewhere may cost, settled before it is compiled.
 
-A validator can be made to work for ever by a schema of a few lines: `allOf` of two references to `allOf` of two references, a
-schema that refers to itself twice. So, without compiling anything:
+A validator can be made to work for ever by a schema of a few lines: `allOf` of two references to `allOf` of
+two references, a schema that refers to itself twice. So, without compiling anything:
 
 - nesting is bounded, of the JSON and of the subschemas, references included;
 - subschemas are counted as often as references expand them;
 - a reference leads into the schema itself (`#...`) and to something that is there; nothing is ever fetched;
 - a schema that refers to itself at the same place of a value, and so never comes to an end, is refused;
-- one that looks at the same place of a value through several references to itself takes exponential time in the depth of
-  the value: `measure` returns how deep a value may be.
+- one that looks at the same place of a value through several references to itself takes exponential time in
+  the depth of the value: `measure` returns how deep a value may be.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _LOOKS_AGAIN = {"unevaluatedItems", "unevaluatedProperties"}
 _ONE = {
     "not": "", "if": "", "then": "", "else": "",
     "items": "[]", "additionalItems": "[]", "contains": "[]", "unevaluatedItems": "[]",
-    "additionalProperties": "*", "unevaluatedProperties": "*", "propertyNames": "key", "contentSchema": "content",
+    "additionalProperties": "*", "unevaluatedProperties": "*", "propertyNames": "key", "contentSchema":
+    "content",
 }  # fmt: skip
 _MANY = {"allOf": "", "anyOf": "", "oneOf": "", "prefixItems": "[]", "items": "[]"}
 _NAMED = {"properties": None, "patternProperties": "*", "dependentSchemas": "", "dependencies": ""}

@@ -1,10 +1,12 @@
 """Nodes written as JSON Schema 2020-12.
 
-A schema stands alone. A class that is used once is written where it is used; one used twice, or inside itself, goes to
-`$defs`. No titles: names of Python classes tell a model nothing that costs less than its tokens.
+A schema stands alone. A class that is used once is written where it is used; one used twice, or inside
+itself, goes to `$defs`. No titles: names of Python classes tell a model nothing that costs less than its
+tokens.
 
-What a type accepts and what it becomes can differ (a Decimal comes as number or string and leaves as string), so there are
-two directions: `schema(node)` for what is received, `schema(node, output=True)` for what is sent.
+What a type accepts and what it becomes can differ (a Decimal comes as number or string and leaves as
+string), so there are two directions: `schema(node)` for what is received, `schema(node, output=True)` for
+what is sent.
 """
 
 from __future__ import annotations

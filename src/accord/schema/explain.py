@@ -1,6 +1,7 @@
 """What msgspec says about a value, in the words of JSON and with the value itself.
 
-Expected `int`, got `str` - at `$.days`     becomes     argument "trip.days": expected integer, got string "three"
+    Expected `int`, got `str` - at `$.days`
+    argument "trip.days": expected integer, got string "three"
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from accord.schema.hints import Choice, Items, Narrowed, Node, Record, Row, Tabl
 
 _WORDS = {
     "int": "integer", "float": "number", "str": "string", "bool": "boolean", "bytes": "base64 string",
-    "datetime": "date-time string", "date": "date string", "time": "time string", "timedelta": "duration string",
-    "uuid": "UUID string", "decimal": "decimal number",
+    "datetime": "date-time string", "date": "date string", "time": "time string",
+    "timedelta": "duration string", "uuid": "UUID string", "decimal": "decimal number",
 }  # fmt: skip
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
 _EXCERPT = 60

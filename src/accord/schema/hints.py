@@ -2,11 +2,11 @@
 
     read(hint) -> Node      Plain | Items | Row | Table | Choice | Values | Record | Foreign | Narrowed
 
-A node knows what a hint means as JSON; `emit` writes it as JSON Schema, `convert` as a type that msgspec can decode.
-Reading costs about a microsecond for a built-in, so it happens when a tool is declared; everything else waits.
-Whatever cannot be JSON is a `DeclarationError`; a name that does not exist yet is a `NameError`: ask again later.
-Libraries that people may use but we do not need (pydantic, attrs, annotated-types, dataclasses) are never imported:
-a hint can only be made with them if they are in `sys.modules` already.
+A node knows what a hint means as JSON; `emit` writes it as JSON Schema, `convert` as a type that msgspec can
+decode. Reading costs about a microsecond for a built-in, so it happens when a tool is declared; everything
+else waits. Whatever cannot be JSON is a `DeclarationError`; a name that does not exist yet is a `NameError`:
+ask again later. Libraries that people may use but we do not need (pydantic, attrs, annotated-types,
+dataclasses) are never imported: a hint can only be made with them if they are in `sys.modules` already.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from accord.schema.records import MISSING as MISSING
 
 
 class Node(msgspec.Struct, eq=False):
-    """What a hint means as JSON. `hint` is the hint itself, its forward references resolved where they were strings."""
+    """What a hint means as JSON. `hint` is the hint itself, resolved where it was a string."""
 
     hint: Any
 
@@ -120,7 +120,8 @@ _PLAIN: dict[Any, Node] = {
         datetime.datetime, datetime.date, datetime.time, datetime.timedelta,
         pathlib.Path, pathlib.PurePath,
     )
-} | {type(None): NULL, None: NULL, object: ANYTHING, Any: ANYTHING, MISSING: ANYTHING, msgspec.Raw: Plain(msgspec.Raw)}  # fmt: skip
+} | {type(None): NULL, None: NULL, object: ANYTHING, Any: ANYTHING, MISSING: ANYTHING, msgspec.Raw:
+Plain(msgspec.Raw)}  # fmt: skip
 
 _LISTS = {list, abc.Sequence, abc.MutableSequence, abc.Collection, abc.Iterable}
 _SETS = {set, abc.Set, abc.MutableSet}
@@ -211,7 +212,7 @@ class Reader:
             return known
         if isinstance(hint, typing.TypeVar):
             chosen = self._variables.get(hint, hint.__bound__ or hint.__constraints__ or Any)
-            return self.read(typing.Union[chosen]) if isinstance(chosen, tuple) else self.read(chosen)  # noqa: UP007
+            return self._union(hint, chosen) if isinstance(chosen, tuple) else self.read(chosen)
         if isinstance(hint, typing.NewType):
             return self.read(hint.__supertype__)
         if _named(type(hint), "TypeAliasType"):

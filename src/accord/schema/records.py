@@ -1,7 +1,7 @@
 """Classes with fields, whatever made them: dataclass, TypedDict, NamedTuple, msgspec.Struct, attrs.
 
-`shape(cls)` says what its fields are called, which are required, and their defaults. Nothing is imported for it: a class
-can only be made with a library that is in `sys.modules`.
+`shape(cls)` says what its fields are called, which are required, and their defaults. Nothing is imported for
+it: a class can only be made with a library that is in `sys.modules`.
 """
 
 from __future__ import annotations

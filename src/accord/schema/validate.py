@@ -1,8 +1,9 @@
 """JSON Schema that is not a Python type: compiled once, then asked often.
 
-Schemas come from peers, so they are measured first (`cost`), never fetch anything, and their patterns run on an engine of
-linear time; only a pattern that engine does not know (look-around, back-references) gets one that counts its backtracking.
-The default dialect is 2020-12, as the specification says; the older drafts are read when `$schema` names them.
+Schemas come from peers, so they are measured first (`cost`), never fetch anything, and their patterns run on
+an engine of linear time; only a pattern that engine does not know (look-around, back-references) gets one
+that counts its backtracking. The default dialect is 2020-12, as the specification says; the older drafts are
+read when `$schema` names them.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ class Validator:
             raise _mismatch(exc) from None
 
 
-def compile(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Validator:  # noqa: A001 -- schema.compile(...)
-    """Compiles a schema. Raises SchemaError: not valid, too costly, another dialect, a reference that leads outside."""
+def compile(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Validator:
+    """Compiles a schema. Raises SchemaError: invalid, too costly, another dialect, a reference outside."""
     if not isinstance(schema, (dict, bool)):
         raise SchemaError(f"a JSON Schema is an object or a boolean, not {type(schema).__name__}")
     _check_dialect(schema)

@@ -1,7 +1,8 @@
 """A docstring in its parts: what is said about the whole, and about each parameter.
 
-Google (`Args:`), NumPy (`Parameters` and a line of dashes) and Sphinx (`:param x:`) are understood, also mixed. Sections on
-results and errors are left out: the model that reads a description calls the tool and need not know how it is written.
+Google (`Args:`), NumPy (`Parameters` and a line of dashes) and Sphinx (`:param x:`) are understood, also
+mixed. Sections on results and errors are left out: the model that reads a description calls the tool and
+need not know how it is written.
 """
 
 from __future__ import annotations

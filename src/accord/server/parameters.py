@@ -1,7 +1,7 @@
 """The parameters of anything callable, as they are written.
 
-Functions and methods are read from their code object, forty times faster than `inspect.signature`; everything else
-(partials, callable objects, wrapped functions) goes through it.
+Functions and methods are read from their code object, forty times faster than `inspect.signature`;
+everything else (partials, callable objects, wrapped functions) goes through it.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@
     args, kwargs = tool.bind(raw, context)   # for tools/call; InvalidArguments tells a model what to change
     tool.pack(forecast(*args, **kwargs))     # the result as JSON, checked against the return annotation
 
-A declaration is checked when it is made, and cheaply: hints are read, nothing is built. Schemas wait for the first list, the
-decoder for the first call. The call itself is one msgspec decoder for a struct whose fields are the parameters in order, so
-that its values are the positional arguments.
+A declaration is checked when it is made, and cheaply: hints are read, nothing is built. Schemas wait for the
+first list, the decoder for the first call. The call itself is one msgspec decoder for a struct whose fields
+are the parameters in order, so that its values are the positional arguments.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ def signature(
 ) -> Signature:
     """Reads a function. Raises DeclarationError that says how to write what cannot work.
 
-    `context` is the type that marks the context parameter, `unstructured` are return types that are content already,
-    `strict` refuses arguments that are right only after `3.0` is taken for `3` or JSON in a string is decoded.
+    `context` is the type that marks the context parameter, `unstructured` are return types that are content
+    already, `strict` refuses arguments that are right only after `3.0` is taken for `3` or JSON in a string
+    is decoded.
     """
     contexts = context if isinstance(context, tuple) else (context,)
     try:

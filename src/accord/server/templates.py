@@ -1,2 +1,393 @@
+"""URI templates (RFC 6570, all four levels) and their inverse: from a URI back to the values.
+
+Matching is two passes over the URI for each part of the template, so it is linear in the URI whatever comes in. From the
+right, every part marks the positions from which it and all that follows fit; from the left, every part picks its end among
+the marked ones. So a match is found wherever there is one, and where several are possible these rules choose:
+
+- `{a}`, `{a,b}`, `{.a}` and `{/a}` end as early as the rest allows, the leftmost first (`{a}{b}` gives `b` everything). They
+  may be empty, and never contain a raw `/`, `?` or `#`.
+- `{+a}`, `{#a}`, `{.a*}`, `{/a*}` and parameters end as late as the rest allows. `{+a}` crosses `/`, and `?` and `#` too,
+  except that a later `{?..}` keeps the `?` for itself, and a later `{#..}` the `#`.
+- `{/a}`, `{.a}`, `{#a}` and parameters may be missing, and are then absent from the result.
+- The commas of `{a,b}` go from left to right; the first exploded variable, else the last one, gets those left over.
+- `{?a,b}`, `{&c}` and `{;d}` are found by name in any order, the first of two equal names. Unknown parameters are ignored,
+  unless an exploded variable that is not there under its own name collects them in a dict.
+- Exploded variables come back as lists (or that dict), all others as strings, those with `:n` if not longer than n.
+- A variable used twice must say the same at both places (with `:n`, the beginning of it).
+
+A URI is read as one unit per character, a raw `/` and a `%2F` being different ones: no cut falls into an escape, and the
+hex digits' case does not matter. A character that may not stand raw in a URI (a space, an `é`) equals its escape.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from accord.errors import DeclarationError
+
+_RESERVED = ":/?#[]@!$&'()*+,;="
+_PART = re.compile(r"\{([^{}]*)\}|([^{}]+)|([{}])")
+_NAME = r"(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})+"
+_FIELD = re.compile(rf"({_NAME}(?:\.{_NAME})*)(?:(\*)|:([1-9][0-9]{{0,3}}))?")
+_NOT_LITERAL = re.compile("[\0-\x20\"<>\\\\^`|\x7f-\x9f\ud800-\udfff]")
+_BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+
+# Units: an escaped ASCII character, or one that has to be, stands at U+DC00 above itself, where no text has characters.
+_LIFT = {code: 0xDC00 + code for code in range(128)}
+_LIFT_FORBIDDEN = {code: 0xDC00 + code for code in [*range(33), 127, *b'"<>\\^`{|}']}
+_LOWER = {high: low for low, high in _LIFT.items()}
+
+
+class _Operator(Struct, frozen=True):
+    """A row of RFC 6570's appendix A, and how far matching may go."""
+
+    first: str
+    separator: str
+    named: bool = False
+    if_empty: str = ""
+    safe: str = ""
+    stops: str = "/?#"
+    longest: bool = False
+
+
+_OPERATORS = {
+    "": _Operator("", ","),
+    "+": _Operator("", ",", safe=_RESERVED, stops="", longest=True),
+    "#": _Operator("#", ",", safe=_RESERVED, stops="", longest=True),
+    ".": _Operator(".", "."),
+    "/": _Operator("/", "/"),
+    ";": _Operator(";", ";", named=True, longest=True),
+    "?": _Operator("?", "&", named=True, if_empty="=", stops="#", longest=True),
+    "&": _Operator("&", "&", named=True, if_empty="=", stops="#", longest=True),
+}
+
+
+class _Field(Struct, frozen=True):
+    """A variable in an expression: `name`, `name*` or `name:limit`."""
+
+    name: str
+    explode: bool
+    limit: int | None
+
+
+class _Expression(Struct, frozen=True):
+    operator: _Operator
+    fields: tuple[_Field, ...]
+
+
+class _Slot(Struct, frozen=True):
+    """A stretch of a URI to find: `lead` and then `run`, or nothing at all if there is a lead."""
+
+    operator: _Operator
+    fields: tuple[_Field, ...]
+    run: re.Pattern[str]
+    longest: bool
+    limit: int | None
+
+    @property
+    def lead(self) -> str:
+        return self.operator.first
+
+
+_Found: TypeAlias = list[tuple[_Field, Any]]
+
+
 class Template:
-    def __init__(self,t): self.text=t; self.variables=()
+    """A URI template: `file:///{+path}`, `issues://{repo}/{number}{?state,labels*}`.
+
+    Attributes: `text`, as written; `variables`, their names in order. Raises `DeclarationError` for bad syntax.
+    """
+
+    def __init__(self, template: str) -> None:
+        self.text = template
+        self._parts = list(_parse(template))
+        fields = [field for part in self._parts if not isinstance(part, str) for field in part.fields]
+        self.variables = tuple(dict.fromkeys(field.name for field in fields))
+        self._track = list(_track(self._parts))
+
+    def __repr__(self) -> str:
+        return f"Template({self.text!r})"
+
+    def expand(self, values: Mapping[str, Any]) -> str:
+        """The URI for these values: strings, numbers, lists, dicts; None, and an empty list or dict, as if absent.
+
+        Raises `TypeError` for lists in lists and for `{var:3}` of a list, `UnicodeEncodeError` for half a surrogate pair.
+        """
+        return "".join(
+            _quote(part, _RESERVED) if isinstance(part, str) else _expand(part, values) for part in self._parts
+        )
+
+    def match(self, uri: str) -> dict[str, Any] | None:
+        """The values that lead to this URI, or None; the rules stand at the head of this module.
+
+        Values are percent-decoded once, and passed as they are: `..`, NUL, and a `/` that came as `%2F` included. Whoever
+        makes a file path of one has to guard it. A URI with a `%` that is not an escape, or that is not UTF-8, is no match.
+        """
+        units = _units(uri)
+        spans = None if units is None else _locate(self._track, units)
+        if spans is None:
+            return None
+        found: _Found = []
+        pools: dict[str, list[str]] = {}
+        for slot, text in spans:
+            if slot.operator.named:
+                pools.setdefault(slot.operator.separator, []).extend(text.split(slot.operator.separator))
+            else:
+                found += _unnamed(slot, text)
+        for separator, pieces in pools.items():
+            found += _named([slot for slot, _ in spans if slot.operator.separator == separator], pieces)
+        return self._agreed(found)
+
+    def _agreed(self, found: _Found) -> dict[str, Any] | None:
+        """One value for each name, taken from where it stands in full if it does; None where two differ."""
+        values: dict[str, Any] = {}
+        for field, value in sorted(found, key=lambda item: item[0].limit is not None):
+            if field.limit is not None and len(value) > field.limit:
+                return None
+            known = values.setdefault(field.name, value)
+            if value != (known[: field.limit] if isinstance(known, str) else known):
+                return None
+        return {name: values[name] for name in self.variables if name in values}
+
+
+def _parse(template: str) -> Iterator[str | _Expression]:
+    for part in _PART.finditer(template):
+        expression, literal, brace = part.groups()
+        if brace == "{":
+            raise _wrong(template, part.start(), "this `{` is not closed; write `{name}`, or %7B for a brace")
+        if brace == "}":
+            raise _wrong(template, part.start(), "this `}` closes nothing; write `{name}`, or %7D for a brace")
+        if literal is None:
+            yield _expression(template, part.start(1), expression)
+        else:
+            _check_literal(template, part.start(), literal)
+            yield literal
+
+
+def _check_literal(template: str, start: int, literal: str) -> None:
+    if bad := _NOT_LITERAL.search(literal):
+        advice = f"write {quote(bad[0])}" if bad[0] < "\ud800" else "it is half a character"
+        raise _wrong(template, start + bad.start(), f"{bad[0]!r} cannot stand in a URI; {advice}")
+    if bad := _BARE_PERCENT.search(literal):
+        raise _wrong(template, start + bad.start(), "`%` needs two hex digits after it; write %25 for a percent sign")
+    if _units(literal) is None:
+        raise _wrong(template, start, f"the escapes in {literal!r} are not UTF-8; write the character itself")
+
+
+def _expression(template: str, start: int, inside: str) -> _Expression:
+    sign = inside[:1] if inside[:1] in _OPERATORS else ""
+    if inside[:1] and inside[0] in "=,!@|":
+        raise _wrong(template, start, f"`{inside[0]}` is no operator; use one of + # . / ; ? & or none, as in {{name}}")
+    fields = []
+    at = start + len(sign)
+    for text in inside[len(sign) :].split(","):
+        if not (parts := _FIELD.fullmatch(text)):
+            raise _wrong(template, at, _advice(text))
+        fields.append(_Field(parts[1], bool(parts[2]), int(parts[3]) if parts[3] else None))
+        at += len(text) + 1
+    return _Expression(_OPERATORS[sign], tuple(fields))
+
+
+def _advice(text: str) -> str:
+    if not text:
+        return "a variable's name is missing; write `{name}`, or `{a,b}` for two"
+    if ":" in text:
+        return f"`{text}` is no variable; write `name:3` for the first 3 characters (1 to 9999, not with `*`)"
+    return f"`{text}` is no variable; write letters, digits, `_` and single dots, then perhaps `*` or `:3`"
+
+
+def _wrong(template: str, at: int, problem: str) -> DeclarationError:
+    return DeclarationError(f"URI template {template!r}, character {at + 1}: {problem}")
+
+
+def _expand(expression: _Expression, values: Mapping[str, Any]) -> str:
+    operator = expression.operator
+    pieces = [
+        piece for field in expression.fields for piece in _pieces(operator, field, values.get(field.name))
+    ]
+    return operator.first + operator.separator.join(pieces) if pieces else ""
+
+
+def _pieces(operator: _Operator, field: _Field, value: Any) -> Iterator[str]:
+    """What a variable contributes: nothing, one piece, or one for each member if it is exploded."""
+    members = _members(value)
+    if isinstance(value, Mapping | list | tuple) and field.limit is not None:
+        raise TypeError(f"{{{field.name}:{field.limit}}} takes the beginning of a string, not of {value!r}")
+    quoted = [(_quote(key, operator.safe), _quote(text[: field.limit], operator.safe)) for key, text in members]
+    if field.explode and isinstance(value, Mapping):
+        for key, text in quoted:
+            yield _pair(operator, key, text) if operator.named else f"{key}={text}"
+    elif field.explode or not isinstance(value, Mapping):
+        joined = [text for _, text in quoted] if field.explode else [",".join(text for _, text in quoted)]
+        for text in joined if members else ():
+            yield _pair(operator, field.name, text) if operator.named else text
+    elif members:
+        text = ",".join(f"{key},{text}" for key, text in quoted)
+        yield _pair(operator, field.name, text) if operator.named else text
+
+
+def _members(value: Any) -> list[tuple[str, str]]:
+    """A value as pairs; only those of a mapping have keys."""
+    if isinstance(value, Mapping):
+        return [(_plain(key), _plain(item)) for key, item in value.items() if item is not None]
+    items = value if isinstance(value, list | tuple) else [value]
+    return [("", _plain(item)) for item in items if item is not None]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping | list | tuple):
+        raise TypeError(f"{value!r} is nested too deep for a URI template; use a list or dict of plain values")
+    return str(value)
+
+
+def _pair(operator: _Operator, name: str, text: str) -> str:
+    return f"{name}={text}" if text else name + operator.if_empty
+
+
+def _quote(text: str, safe: str) -> str:
+    """Percent-encodes; where reserved characters are safe, escapes that are there already stay."""
+    return quote(_BARE_PERCENT.sub("%25", text), safe=safe + "%") if safe else quote(text, safe="")
+
+
+def _units(text: str) -> str | None:
+    """One character for each that the URI means; see the head of this module."""
+    try:
+        text.encode()
+        units = _ESCAPES.sub(lambda run: bytes.fromhex(run[0].replace("%", "")).decode().translate(_LIFT), text)
+    except UnicodeError:
+        return None
+    return None if "%" in units else units.translate(_LIFT_FORBIDDEN)
+
+
+def _track(parts: Sequence[str | _Expression]) -> Iterator[str | _Slot]:
+    """The template as matching needs it: each of the variables of `{/a,b}` and `{.a,b}` is found on its own."""
+    for at, part in enumerate(parts):
+        if isinstance(part, str):
+            yield _units(part) or ""
+            continue
+        operator, stops = part.operator, part.operator.stops
+        if operator is _OPERATORS["+"]:
+            stops = "".join({later.operator.first for later in parts[at:] if not isinstance(later, str)} & {*"?#"})
+        alone = [(field,) for field in part.fields] if operator.first in (".", "/") else [part.fields]
+        for fields in alone:
+            explode = fields[0].explode and operator.first in (".", "/")
+            limit = fields[0].limit if len(fields) == 1 and not operator.named else None
+            reach = stops.replace(operator.separator, "") if explode else stops
+            run = re.compile(f"[^{reach}]+" if reach else "(?s:.+)")
+            yield _Slot(operator, fields, run, operator.longest or explode, limit)
+
+
+def _locate(track: Sequence[str | _Slot], units: str) -> list[tuple[_Slot, str]] | None:
+    """The slots that are there, with their text less its lead."""
+    marks = [bytearray(len(units)) + b"\1"]
+    for part in reversed(track):
+        marks.append(_mark_literal(part, units, marks[-1]) if isinstance(part, str) else _mark(part, units, marks[-1]))
+    if not marks.pop()[0]:
+        return None
+    at, spans = 0, []
+    for part in track:
+        ends = marks.pop()
+        if isinstance(part, str):
+            at += len(part)
+            continue
+        start = at + len(part.lead)
+        end = _end(part, units, start, ends) if units.startswith(part.lead, at) else -1
+        if end >= 0:
+            spans.append((part, units[start:end]))
+            at = end
+    return spans
+
+
+def _end(slot: _Slot, units: str, start: int, ends: bytearray) -> int:
+    """Where the slot's run from `start` ends, -1 if it cannot."""
+    run = slot.run.match(units, start)
+    last = run.end() if run else start
+    if slot.limit is not None:
+        last = min(last, start + slot.limit)
+    return ends.rfind(1, start, last + 1) if slot.longest else ends.find(1, start, last + 1)
+
+
+def _mark_literal(literal: str, units: str, ends: bytearray) -> bytearray:
+    marks = bytearray(len(ends))
+    for at in _occurrences(literal, units):
+        marks[at] = ends[at + len(literal)]
+    return marks
+
+
+def _mark(slot: _Slot, units: str, ends: bytearray) -> bytearray:
+    starts = bytearray(ends)
+    for run in slot.run.finditer(units):
+        _fill(starts, ends, *run.span(), slot.limit)
+    if not slot.lead:
+        return starts
+    marks = bytearray(ends)
+    for at in _occurrences(slot.lead, units):
+        marks[at] |= starts[at + 1]
+    return marks
+
+
+def _fill(starts: bytearray, ends: bytearray, start: int, stop: int, limit: int | None) -> None:
+    """Marks each position of a run from which an end is in reach."""
+    if limit is None:
+        end = ends.rfind(1, start, stop + 1)
+        starts[start : end + 1] = b"\1" * (end + 1 - start)
+        return
+    while (end := ends.find(1, start, stop + 1)) >= 0:
+        start = max(start, end - limit)
+        starts[start : end + 1] = b"\1" * (end + 1 - start)
+        start = end + 1
+
+
+def _occurrences(text: str, units: str) -> Iterator[int]:
+    at = units.find(text)
+    while at >= 0:
+        yield at
+        at = units.find(text, at + 1)
+
+
+def _unnamed(slot: _Slot, text: str) -> _Found:
+    """The variables of one slot, its text shared among them."""
+    if len(slot.fields) == 1 and not slot.fields[0].explode:
+        return [(slot.fields[0], text.translate(_LOWER))]
+    separator = slot.operator.separator
+    pieces = text.split(separator) if text or slot.lead else []
+    wide = next((at for at, field in enumerate(slot.fields) if field.explode), len(slot.fields) - 1)
+    spare = max(len(pieces) - len(slot.fields), 0)
+    found: _Found = []
+    for at, field in enumerate(slot.fields):
+        count = 1 + spare if at == wide else 1
+        mine, pieces = pieces[:count], pieces[count:]
+        if field.explode:
+            found.append((field, [piece.translate(_LOWER) for piece in mine]))
+        elif mine:
+            found.append((field, separator.join(mine).translate(_LOWER)))
+    return found
+
+
+def _named(slots: Sequence[_Slot], pieces: Sequence[str]) -> _Found:
+    """The variables of all parameter slots of one kind, by name."""
+    given: dict[str, list[str]] = {}
+    for piece in filter(None, pieces):
+        key, _, text = piece.partition("=")
+        given.setdefault(key.translate(_LOWER), []).append(text.translate(_LOWER))
+    found: _Found = []
+    absent = []
+    for field in [field for slot in slots for field in slot.fields]:
+        texts = given.get((_units(field.name) or "").translate(_LOWER))
+        if texts is None:
+            absent.append(field)
+        else:
+            found.append((field, texts if field.explode else texts[0]))
+    names = {(_units(field.name) or "").translate(_LOWER) for slot in slots for field in slot.fields}
+    others = {key: texts[0] for key, texts in given.items() if key not in names}
+    if others and (open_ended := next((field for field in absent if field.explode), None)):
+        found.append((open_ended, others))
+    return found
