@@ -145,8 +145,7 @@ def decode_around_unknown(raw: bytes | msgspec.Raw, type_: type[_T]) -> _T:
 
     A newer peer may send such. For use after the plain decoder has failed, since it is slower. An unknown
     block stays the dict it came as, in its place, and encodes as it came. `type_` has `content`, or `messages`
-    that have it.
-    Raises `msgspec.ValidationError` when anything else is wrong.
+    with `content`. Raises `msgspec.ValidationError` when anything else is wrong.
     """
     hidden: list[JSONObject | None] = []
 
@@ -166,7 +165,8 @@ def decode_around_unknown(raw: bytes | msgspec.Raw, type_: type[_T]) -> _T:
 
 def _holders(data: Any) -> Iterator[JSONObject]:
     if isinstance(data, dict):
-        for holder in (data, *data.get("messages", ())):
+        inner = data.get("messages")
+        for holder in (data, *(inner if isinstance(inner, list) else ())):
             if isinstance(holder, dict) and "content" in holder:
                 yield holder
 

@@ -1,8 +1,8 @@
 """The exact types of one revision, derived from the one set.
 
 `view(Tool, revision)` is `Tool` itself where nothing changes, else a Struct without what does not live there,
-all the way down: fields, arms of unions, the types of fields. Content that a revision does not have drops out of
-the unions of its view, and so does not pass: to say it in other words is the work of `adapt`.
+all the way down: fields, arms of unions, the types of fields. Content that a revision does not have drops out
+of the unions of its view, and so does not pass: to say it in other words is the work of `adapt`.
 
 `view(type, revision, strict=True)` is the checker's eye: exactly the fields that the revision requires are
 required, unknown ones are forbidden except in open-ended types, null stands for nothing but itself, raw JSON
@@ -19,14 +19,21 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import msgspec
 from msgspec import NODEFAULT, UNSET, UnsetType
 
+from accord.errors import NotSupported
+
 from .base import ARMS, LIVES, OPEN, Arm, Bounded, Life, Required, SeenAs
 from .revision import lives_in
 
 
 @cache
 def view(type_: Any, revision: str, *, strict: bool = False) -> Any:
-    """`type_` (a message type, or a union, list or dict of such) as `revision` has it."""
+    """`type_` (a message type, or a union, list or dict of such) as `revision` has it.
+
+    Raises `NotSupported` for a type that is no part of the revision.
+    """
     if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
+        if not living_type(type_, revision):
+            raise NotSupported(f"{type_.__name__} is not part of revision {revision}")
         return _struct(type_, revision, strict)
     return _Lens(revision, strict).look(type_)
 
@@ -53,7 +60,7 @@ def living_arms(type_: type, revision: str) -> list[Arm]:
     return [arm for arm in ARMS[type_] if lives_in(revision, *arm.life)]
 
 
-def living_type(type_: type, revision: str) -> bool:
+def living_type(type_: Any, revision: str) -> bool:
     """Whether a whole type is part of `revision`."""
     return lives_in(revision, *LIVES.get(type_, Life()))
 
@@ -152,7 +159,7 @@ class _Lens:
 
     def _alive(self, hint: Any) -> bool:
         lives = [note for note in _notes(hint) if isinstance(note, Life)]
-        return all(self._lives(life) for life in [*lives, LIVES.get(hint, Life())])
+        return all(self._lives(life) for life in lives) and living_type(hint, self.revision)
 
     def _lives(self, life: Life) -> bool:
         return lives_in(self.revision, *life)

@@ -43,7 +43,7 @@ class Arguments:
         self._known = {field.key for field in fields}
 
     def read(self, raw: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Values in the order of the fields, and the rest. Raises InvalidArguments that lists every failure."""
+        """Values in the order of the fields, and the rest. Raises InvalidArguments with every failure."""
         failures: list[str] = []
         try:
             given = _object(raw)

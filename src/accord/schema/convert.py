@@ -13,7 +13,7 @@ import decimal
 import pathlib
 import re
 from collections.abc import Callable, Mapping, Sized
-from typing import Annotated, Any, Union
+from typing import Annotated, Any, Union, cast
 
 import msgspec
 
@@ -132,7 +132,7 @@ class Decodables:
 
     def choice(self, node: Choice) -> Any:
         arms = tuple(map(self.of, node.arms))
-        union = Union[arms]  # noqa: UP007
+        union: Any = Union.__getitem__(arms)
         return union if self._decodes(union) else _converted(_FirstOf(arms))
 
     def values(self, node: Values) -> Any:
@@ -150,7 +150,7 @@ class Decodables:
         if not bounds:
             return inner
         try:
-            narrowed = Annotated[inner, msgspec.Meta(**bounds)]
+            narrowed: Any = Annotated[inner, msgspec.Meta(**bounds)]  # type: ignore[valid-type]
         except (TypeError, ValueError):
             return _converted(_Bounded(inner, bounds))
         return narrowed if self._decodes(narrowed) else _converted(_Bounded(inner, bounds))
@@ -176,7 +176,8 @@ _MAKERS: dict[type[Node], Callable[[Decodables, Any], Any]] = {
 
 
 def _converted(function: Callable[[Any], Any]) -> type[Converted]:
-    return _Anything("Converted", (Converted,), {"convert": staticmethod(function)})
+    made: Any = _Anything("Converted", (Converted,), {"convert": staticmethod(function)})
+    return cast(type[Converted], made)
 
 
 def _narrow(arm: Node, bounds: Mapping[str, Any]) -> Node:
@@ -270,7 +271,7 @@ class _Bounded:
 
 
 class _Mirror:
-    """A class with fields that msgspec cannot decode: a struct of its fields is decoded, then the class is called."""
+    """A class with fields that msgspec cannot decode: a struct of its fields, then the class itself."""
 
     def __init__(self, decodables: Decodables, node: Record) -> None:
         self._decodables = decodables

@@ -49,7 +49,7 @@ Place = tuple[str, ...]
 
 
 class _Measure(msgspec.Struct):
-    """Subschemas after expansion, and references back to what is being expanded: (target, place in the value)."""
+    """Subschemas after expansion, and references back to what is open: (target, place in the value)."""
 
     nodes: int = 1
     back: Counter[tuple[int, Place]] = msgspec.field(default_factory=Counter)
@@ -116,7 +116,8 @@ class _Walk:
                 total.back[target, _joined(place, below)] += looks * times
             if total.nodes > self._limits.schema_nodes or total.back.total() > self._limits.schema_nodes:
                 raise SchemaError(
-                    f"the schema has more than {self._limits.schema_nodes} subschemas, its references expanded and its patterns weighed"
+                    f"the schema costs more than {self._limits.schema_nodes} subschemas, with its references "
+                    "expanded and its patterns weighed"
                 )
         self._close(id(schema), total)
         return total

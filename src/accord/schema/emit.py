@@ -95,7 +95,7 @@ def object_schema(fields: Iterable[Field], *, rest: Node | None = None) -> JSONO
 
 
 class _Emitter:
-    """Writes one schema; every place where a class is used is remembered until it is known how often that is."""
+    """Writes one schema; every place where a class is used is remembered until all are known."""
 
     def __init__(self, output: bool) -> None:
         self._output = output

@@ -1,7 +1,7 @@
 """What msgspec says about a value, in the words of JSON and with the value itself.
 
-    Expected `int`, got `str` - at `$.days`
-    argument "trip.days": expected integer, got string "three"
+Expected `int`, got `str` - at `$.days`
+argument "trip.days": expected integer, got string "three"
 """
 
 from __future__ import annotations

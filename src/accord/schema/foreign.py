@@ -32,7 +32,7 @@ def load(hint: Any, value: Any) -> Any:
 
 
 def dump(value: Any) -> Any:
-    """`enc_hook` for msgspec: what pydantic or the standard library can turn into JSON values. Raises TypeError."""
+    """`enc_hook` for msgspec: what pydantic or a path is as JSON. Raises TypeError."""
     if isinstance(value, pathlib.PurePath):
         return str(value)
     if hasattr(value, "model_dump"):

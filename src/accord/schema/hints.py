@@ -212,7 +212,7 @@ class Reader:
             return known
         if isinstance(hint, typing.TypeVar):
             chosen = self._variables.get(hint, hint.__bound__ or hint.__constraints__ or Any)
-            return self._union(hint, chosen) if isinstance(chosen, tuple) else self.read(chosen)
+            return self._union(chosen, chosen) if isinstance(chosen, tuple) else self.read(chosen)
         if isinstance(hint, typing.NewType):
             return self.read(hint.__supertype__)
         if _named(type(hint), "TypeAliasType"):
@@ -228,8 +228,9 @@ class Reader:
             return Foreign(hint)
         node = self.read(inner)
         bounds, notes = restrictions(metadata)
-        if isinstance(node, Narrowed):
-            node, bounds, notes = node.node, node.bounds | bounds, node.notes | notes
+        match node:
+            case Narrowed(node=inner, bounds=inner_bounds, notes=inner_notes):
+                node, bounds, notes = inner, inner_bounds | bounds, inner_notes | notes
         return Narrowed(hint, node, bounds, notes) if bounds or notes else node
 
     def _class(self, hint: Any, cls: Any, args: tuple[Any, ...]) -> Node:
@@ -274,7 +275,7 @@ class Reader:
 
 
 def restrictions(metadata: Iterable[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Bounds and notes of Annotated metadata: msgspec.Meta, annotated-types, pydantic.Field, or a description."""
+    """Bounds and notes of metadata: msgspec.Meta, annotated-types, pydantic.Field, or a description."""
     bounds: dict[str, Any] = {}
     notes: dict[str, Any] = {}
     for piece in metadata:

@@ -89,8 +89,9 @@ def _compiled(schema: Any) -> Compiled:
 
 
 def _mismatch(exc: Exception) -> Mismatch:
-    if hasattr(exc, "instance_path"):
-        return Mismatch(_shortened(str(exc.message)), _path(exc.instance_path))
+    path = getattr(exc, "instance_path", None)
+    if path is not None:
+        return Mismatch(_shortened(str(getattr(exc, "message", exc))), _path(path))
     return Mismatch(f"not a JSON value: {exc}")
 
 

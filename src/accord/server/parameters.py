@@ -40,7 +40,7 @@ class Declared(msgspec.Struct, eq=False):
     """What a callable declares."""
 
     function: Any
-    """The function that was written, under methods, partials and wrappers: its globals are the scope of the hints."""
+    """The function that was written, under methods, partials and wrappers; its globals are the scope."""
     parameters: list[Parameter]
     rest: Any = None
     """The hint of `**kwargs` (MISSING if it has none), or None."""
@@ -140,7 +140,7 @@ def _called(function: Any) -> Any:
         function = function.func
     if isinstance(function, (FunctionType, MethodType, type)):
         return function
-    return getattr(type(function), "__call__", function)
+    return type(function).__call__
 
 
 def _or_missing(value: Any) -> Any:
@@ -148,7 +148,7 @@ def _or_missing(value: Any) -> Any:
 
 
 def around(function: Any) -> Mapping[str, Any]:
-    """Names that a function defined inside another may use in its hints: what it closes over, what its makers hold."""
+    """Names around a function defined in another: what it closes over, and what its makers hold."""
     names: dict[str, Any] = {}
     scope = getattr(function, "__globals__", {})
     frame = sys._getframe(1)

@@ -7,7 +7,7 @@ NaN, a cycle) becomes an error of its own call.
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -23,7 +23,9 @@ from accord.messages.revision import Rules
 from accord.messages.tools import CallToolResult
 from accord.server.registry import Returns
 
-CONTENT = ContentBlock.__args__ if hasattr(ContentBlock, "__args__") else (ContentBlock,)
+CONTENT: tuple[type, ...] = get_args(ContentBlock)
+UNSTRUCTURED = frozenset({*CONTENT, CallToolResult})
+"""Return types that are content already, and so no structured output."""
 UNENCODABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 
 

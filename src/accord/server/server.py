@@ -18,6 +18,7 @@ from accord.messages.resources import ResourceTemplate
 from accord.messages.revision import LATEST, REVISIONS, RULES, Rules
 from accord.messages.tools import Tool, ToolAnnotations
 from accord.server.context import Context
+from accord.server.handmade import handmade_offer
 from accord.server.registry import (
     Offer,
     Registry,
@@ -25,6 +26,7 @@ from accord.server.registry import (
     resource_offer,
     tool_offer,
 )
+from accord.server.results import UNSTRUCTURED, contents_of
 from accord.server.signature import signature
 from accord.server.templates import Template
 from accord.session.negotiate import check_spoken
@@ -119,7 +121,7 @@ class Server:
         strict: bool = False,
         **about: Any,
     ) -> F:
-        read = signature(function, context=Context, strict=strict)
+        read = signature(function, context=Context, unstructured=UNSTRUCTURED, strict=strict)
         tool = Tool(
             name=name or read.name, description=description or read.description or None, input_schema={}, **_listed(about)
         )
@@ -132,8 +134,6 @@ class Server:
 
         What it returns is taken as for other tools; structured output is checked against `output_schema`.
         """
-        from accord.server.handmade import handmade_offer
-
         self.registry.add(self.registry.tools, tool.name, handmade_offer(tool, handler, timeout), "tool")
 
     # --- resources ---------------------------------------------------------------------------------------------
@@ -180,8 +180,6 @@ class Server:
 
     async def read_resource(self, uri: str, *, context: Context | None = None) -> list[ResourceContents]:
         """Read one of the server's own resources. Raises `ResourceNotFound`."""
-        from accord.server.results import contents_of
-
         offer, variables = self.registry.resource(uri)
         args, kwargs = offer.bind(variables, context)
         value = offer.function(*args, **kwargs)

@@ -1,22 +1,23 @@
 """URI templates (RFC 6570, all four levels) and their inverse: from a URI back to the values.
 
-Matching is two passes over the URI for each part of the template, so it is linear in the URI whatever comes in. From the
-right, every part marks the positions from which it and all that follows fit; from the left, every part picks its end among
-the marked ones. So a match is found wherever there is one, and where several are possible these rules choose:
+Matching is two passes over the URI for each part of the template, so it is linear in the URI whatever comes
+in. From the right, every part marks the positions from which it and all that follows fit; from the left, every
+part picks its end among the marked ones. So where several matches are possible, these rules choose:
 
-- `{a}`, `{a,b}`, `{.a}` and `{/a}` end as early as the rest allows, the leftmost first (`{a}{b}` gives `b` everything). They
-  may be empty, and never contain a raw `/`, `?` or `#`.
-- `{+a}`, `{#a}`, `{.a*}`, `{/a*}` and parameters end as late as the rest allows. `{+a}` crosses `/`, and `?` and `#` too,
-  except that a later `{?..}` keeps the `?` for itself, and a later `{#..}` the `#`.
+- `{a}`, `{a,b}`, `{.a}` and `{/a}` end as early as the rest allows, the leftmost first (`{a}{b}` gives `b`
+  everything). They may be empty, and never contain a raw `/`, `?` or `#`.
+- `{+a}`, `{#a}`, `{.a*}`, `{/a*}` and parameters end as late as the rest allows. `{+a}` crosses `/`, and `?` and
+  `#` too, except that a later `{?..}` keeps the `?` for itself, and a later `{#..}` the `#`.
 - `{/a}`, `{.a}`, `{#a}` and parameters may be missing, and are then absent from the result.
-- The commas of `{a,b}` go from left to right; the first exploded variable, else the last one, gets those left over.
-- `{?a,b}`, `{&c}` and `{;d}` are found by name in any order, the first of two equal names. Unknown parameters are ignored,
-  unless an exploded variable that is not there under its own name collects them in a dict.
-- Exploded variables come back as lists (or that dict), all others as strings, those with `:n` if not longer than n.
+- The commas of `{a,b}` go from left to right; the first exploded variable, else the last one, gets spare ones.
+- `{?a,b}`, `{&c}` and `{;d}` are found by name in any order, the first of two equal names. Unknown parameters
+  are ignored, unless an exploded variable that is not there under its own name collects them in a dict.
+- Exploded variables come back as lists (or that dict), all others as strings, with `:n` of at most n characters.
 - A variable used twice must say the same at both places (with `:n`, the beginning of it).
 
-A URI is read as one unit per character, a raw `/` and a `%2F` being different ones: no cut falls into an escape, and the
-hex digits' case does not matter. A character that may not stand raw in a URI (a space, an `é`) equals its escape.
+A URI is read as one unit per character, a raw `/` and a `%2F` being different ones: no cut falls into an escape,
+and the hex digits' case does not matter. A character that may not stand raw in a URI (a space, an `é`) equals
+its escape.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ _RESERVED = ":/?#[]@!$&'()*+,;="
 _PART = re.compile(r"\{([^{}]*)\}|([^{}]+)|([{}])")
 _NAME = r"(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})+"
 _FIELD = re.compile(rf"({_NAME}(?:\.{_NAME})*)(?:(\*)|:([1-9][0-9]{{0,3}}))?")
-_NOT_LITERAL = re.compile("[\0-\x20\"<>\\\\^`|\x7f-\x9f\ud800-\udfff]")
+_NOT_LITERAL = re.compile('[\0-\x20"<>\\\\^`|\x7f-\x9f\ud800-\udfff]')
 _BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 
-# Units: an escaped ASCII character, or one that has to be, stands at U+DC00 above itself, where no text has characters.
+# An escaped ASCII character, or one that has to be, is the unit U+DC00 above it, where no text has characters.
 _LIFT = {code: 0xDC00 + code for code in range(128)}
 _LIFT_FORBIDDEN = {code: 0xDC00 + code for code in [*range(33), 127, *b'"<>\\^`{|}']}
 _LOWER = {high: low for low, high in _LIFT.items()}
@@ -101,7 +102,7 @@ _Found: TypeAlias = list[tuple[_Field, Any]]
 class Template:
     """A URI template: `file:///{+path}`, `issues://{repo}/{number}{?state,labels*}`.
 
-    Attributes: `text`, as written; `variables`, their names in order. Raises `DeclarationError` for bad syntax.
+    Attributes: `text`, as written; `variables`, the names in order. Raises `DeclarationError` for bad syntax.
     """
 
     def __init__(self, template: str) -> None:
@@ -110,24 +111,36 @@ class Template:
         fields = [field for part in self._parts if not isinstance(part, str) for field in part.fields]
         self.variables = tuple(dict.fromkeys(field.name for field in fields))
         self._track = list(_track(self._parts))
+        self._parameters = {
+            separator: [
+                field
+                for slot in self._track
+                if not isinstance(slot, str) and slot.operator.separator == separator
+                for field in slot.fields
+            ]
+            for separator in "&;"
+        }
 
     def __repr__(self) -> str:
         return f"Template({self.text!r})"
 
     def expand(self, values: Mapping[str, Any]) -> str:
-        """The URI for these values: strings, numbers, lists, dicts; None, and an empty list or dict, as if absent.
+        """The URI for these strings, numbers, lists and dicts; None, [] and {} are as if absent.
 
-        Raises `TypeError` for lists in lists and for `{var:3}` of a list, `UnicodeEncodeError` for half a surrogate pair.
+        Raises `TypeError` for lists in lists and for `{var:3}` of a list, `UnicodeEncodeError` for half a
+        surrogate pair.
         """
         return "".join(
-            _quote(part, _RESERVED) if isinstance(part, str) else _expand(part, values) for part in self._parts
+            _quote(part, _RESERVED) if isinstance(part, str) else _expand(part, values)
+            for part in self._parts
         )
 
     def match(self, uri: str) -> dict[str, Any] | None:
         """The values that lead to this URI, or None; the rules stand at the head of this module.
 
-        Values are percent-decoded once, and passed as they are: `..`, NUL, and a `/` that came as `%2F` included. Whoever
-        makes a file path of one has to guard it. A URI with a `%` that is not an escape, or that is not UTF-8, is no match.
+        Values are percent-decoded once, and passed as they are: `..`, NUL, and a `/` that came as `%2F` included.
+        Whoever makes a file path of one has to guard it. A URI with a `%` that is no escape, or with escapes that
+        are not UTF-8, is no match.
         """
         units = _units(uri)
         spans = None if units is None else _locate(self._track, units)
@@ -141,7 +154,7 @@ class Template:
             else:
                 found += _unnamed(slot, text)
         for separator, pieces in pools.items():
-            found += _named([slot for slot, _ in spans if slot.operator.separator == separator], pieces)
+            found += _named(self._parameters[separator], pieces)
         return self._agreed(found)
 
     def _agreed(self, found: _Found) -> dict[str, Any] | None:
@@ -160,9 +173,9 @@ def _parse(template: str) -> Iterator[str | _Expression]:
     for part in _PART.finditer(template):
         expression, literal, brace = part.groups()
         if brace == "{":
-            raise _wrong(template, part.start(), "this `{` is not closed; write `{name}`, or %7B for a brace")
+            raise _wrong(template, part.start(), "this `{` is not closed; write `{name}`, or %7B")
         if brace == "}":
-            raise _wrong(template, part.start(), "this `}` closes nothing; write `{name}`, or %7D for a brace")
+            raise _wrong(template, part.start(), "this `}` closes nothing; write `{name}`, or %7D")
         if literal is None:
             yield _expression(template, part.start(1), expression)
         else:
@@ -175,7 +188,7 @@ def _check_literal(template: str, start: int, literal: str) -> None:
         advice = f"write {quote(bad[0])}" if bad[0] < "\ud800" else "it is half a character"
         raise _wrong(template, start + bad.start(), f"{bad[0]!r} cannot stand in a URI; {advice}")
     if bad := _BARE_PERCENT.search(literal):
-        raise _wrong(template, start + bad.start(), "`%` needs two hex digits after it; write %25 for a percent sign")
+        raise _wrong(template, start + bad.start(), "`%` needs two hex digits; write %25 for itself")
     if _units(literal) is None:
         raise _wrong(template, start, f"the escapes in {literal!r} are not UTF-8; write the character itself")
 
@@ -183,7 +196,7 @@ def _check_literal(template: str, start: int, literal: str) -> None:
 def _expression(template: str, start: int, inside: str) -> _Expression:
     sign = inside[:1] if inside[:1] in _OPERATORS else ""
     if inside[:1] and inside[0] in "=,!@|":
-        raise _wrong(template, start, f"`{inside[0]}` is no operator; use one of + # . / ; ? & or none, as in {{name}}")
+        raise _wrong(template, start, f"`{inside[0]}` is no operator; use + # . / ; ? & or none")
     fields = []
     at = start + len(sign)
     for text in inside[len(sign) :].split(","):
@@ -216,20 +229,21 @@ def _expand(expression: _Expression, values: Mapping[str, Any]) -> str:
 
 def _pieces(operator: _Operator, field: _Field, value: Any) -> Iterator[str]:
     """What a variable contributes: nothing, one piece, or one for each member if it is exploded."""
-    members = _members(value)
     if isinstance(value, Mapping | list | tuple) and field.limit is not None:
         raise TypeError(f"{{{field.name}:{field.limit}}} takes the beginning of a string, not of {value!r}")
-    quoted = [(_quote(key, operator.safe), _quote(text[: field.limit], operator.safe)) for key, text in members]
-    if field.explode and isinstance(value, Mapping):
-        for key, text in quoted:
-            yield _pair(operator, key, text) if operator.named else f"{key}={text}"
-    elif field.explode or not isinstance(value, Mapping):
-        joined = [text for _, text in quoted] if field.explode else [",".join(text for _, text in quoted)]
-        for text in joined if members else ():
-            yield _pair(operator, field.name, text) if operator.named else text
-    elif members:
-        text = ",".join(f"{key},{text}" for key, text in quoted)
-        yield _pair(operator, field.name, text) if operator.named else text
+    members = [
+        (_quote(key, operator.safe), _quote(text[: field.limit], operator.safe))
+        for key, text in _members(value)
+    ]
+    keyed = isinstance(value, Mapping)
+    if not field.explode and members:
+        text = ",".join(f"{key},{text}" if keyed else text for key, text in members)
+        members, keyed = [("", text)], False
+    for key, text in members:
+        if operator.named:
+            yield f"{key or field.name}={text}" if text else (key or field.name) + operator.if_empty
+        else:
+            yield f"{key}={text}" if keyed else text
 
 
 def _members(value: Any) -> list[tuple[str, str]]:
@@ -244,12 +258,8 @@ def _plain(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping | list | tuple):
-        raise TypeError(f"{value!r} is nested too deep for a URI template; use a list or dict of plain values")
+        raise TypeError(f"{value!r} is nested too deep for a URI; use a list or dict of plain values")
     return str(value)
-
-
-def _pair(operator: _Operator, name: str, text: str) -> str:
-    return f"{name}={text}" if text else name + operator.if_empty
 
 
 def _quote(text: str, safe: str) -> str:
@@ -257,25 +267,30 @@ def _quote(text: str, safe: str) -> str:
     return quote(_BARE_PERCENT.sub("%25", text), safe=safe + "%") if safe else quote(text, safe="")
 
 
+def _unescape(run: re.Match[str]) -> str:
+    return bytes.fromhex(run[0].replace("%", "")).decode().translate(_LIFT)
+
+
 def _units(text: str) -> str | None:
     """One character for each that the URI means; see the head of this module."""
     try:
         text.encode()
-        units = _ESCAPES.sub(lambda run: bytes.fromhex(run[0].replace("%", "")).decode().translate(_LIFT), text)
+        units = _ESCAPES.sub(_unescape, text)
     except UnicodeError:
         return None
     return None if "%" in units else units.translate(_LIFT_FORBIDDEN)
 
 
 def _track(parts: Sequence[str | _Expression]) -> Iterator[str | _Slot]:
-    """The template as matching needs it: each of the variables of `{/a,b}` and `{.a,b}` is found on its own."""
+    """The template as matching needs it: the variables of `{/a,b}` and `{.a,b}` are found one by one."""
     for at, part in enumerate(parts):
         if isinstance(part, str):
             yield _units(part) or ""
             continue
         operator, stops = part.operator, part.operator.stops
         if operator is _OPERATORS["+"]:
-            stops = "".join({later.operator.first for later in parts[at:] if not isinstance(later, str)} & {*"?#"})
+            later = {other.operator.first for other in parts[at:] if not isinstance(other, str)}
+            stops = "".join(later & {"?", "#"})
         alone = [(field,) for field in part.fields] if operator.first in (".", "/") else [part.fields]
         for fields in alone:
             explode = fields[0].explode and operator.first in (".", "/")
@@ -289,7 +304,7 @@ def _locate(track: Sequence[str | _Slot], units: str) -> list[tuple[_Slot, str]]
     """The slots that are there, with their text less its lead."""
     marks = [bytearray(len(units)) + b"\1"]
     for part in reversed(track):
-        marks.append(_mark_literal(part, units, marks[-1]) if isinstance(part, str) else _mark(part, units, marks[-1]))
+        marks.append(_mark(part, units, marks[-1]))
     if not marks.pop()[0]:
         return None
     at, spans = 0, []
@@ -322,7 +337,10 @@ def _mark_literal(literal: str, units: str, ends: bytearray) -> bytearray:
     return marks
 
 
-def _mark(slot: _Slot, units: str, ends: bytearray) -> bytearray:
+def _mark(slot: str | _Slot, units: str, ends: bytearray) -> bytearray:
+    """The positions from which a part can reach one of `ends`."""
+    if isinstance(slot, str):
+        return _mark_literal(slot, units, ends)
     starts = bytearray(ends)
     for run in slot.run.finditer(units):
         _fill(starts, ends, *run.span(), slot.limit)
@@ -372,22 +390,19 @@ def _unnamed(slot: _Slot, text: str) -> _Found:
     return found
 
 
-def _named(slots: Sequence[_Slot], pieces: Sequence[str]) -> _Found:
+def _named(fields: Sequence[_Field], pieces: Sequence[str]) -> _Found:
     """The variables of all parameter slots of one kind, by name."""
     given: dict[str, list[str]] = {}
     for piece in filter(None, pieces):
         key, _, text = piece.partition("=")
         given.setdefault(key.translate(_LOWER), []).append(text.translate(_LOWER))
+    keys = [(_units(field.name) or "").translate(_LOWER) for field in fields]
     found: _Found = []
-    absent = []
-    for field in [field for slot in slots for field in slot.fields]:
-        texts = given.get((_units(field.name) or "").translate(_LOWER))
-        if texts is None:
-            absent.append(field)
-        else:
-            found.append((field, texts if field.explode else texts[0]))
-    names = {(_units(field.name) or "").translate(_LOWER) for slot in slots for field in slot.fields}
-    others = {key: texts[0] for key, texts in given.items() if key not in names}
-    if others and (open_ended := next((field for field in absent if field.explode), None)):
-        found.append((open_ended, others))
+    others = {key: texts[0] for key, texts in given.items() if key not in keys}
+    for field, key in zip(fields, keys, strict=True):
+        if key in given:
+            found.append((field, given[key] if field.explode else given[key][0]))
+        elif field.explode and others:
+            found.append((field, others))
+            others = {}
     return found
