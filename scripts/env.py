@@ -40,7 +40,7 @@ def main() -> int:
         wanted += requirements(pyproject, group)
     sources = {name: pyproject.get(name) for name in ("build-system", "project")} if options.project else {}
     folder = (ROOT / options.folder).resolve()
-    stamp = digest([sys.version, sys.prefix, str(folder), sources, wanted])
+    stamp = digest([sys.version, sys.base_prefix, str(folder), sources, wanted])
     arguments = [*(["--editable", str(ROOT)] if options.project else []), *wanted]
     with locked(folder):
         if written(folder) != stamp:

@@ -1,7 +1,7 @@
 """The official examples of 2026-07-28: each decodes with its type and encodes to the same JSON value.
 
-The examples lie beside the schema: see `tests/test_schema_parity.py` for where. Each is read twice, with the one
-type and with the strict view, which takes nothing that the revision does not have.
+The examples lie beside the schema: see `tests/test_schema_parity.py` for where. Each is read twice, with the
+one type and with the strict view, which takes nothing that the revision does not have.
 """
 
 from __future__ import annotations
@@ -55,9 +55,7 @@ def paths() -> list[Any]:
 def parts(name: str, value: Any) -> list[tuple[Any, Any]]:
     """What of an example is for our types to read: the value itself, or what its envelope holds."""
     if name.endswith("ResultResponse"):
-        return [
-            (getattr(messages, name.removesuffix("Response"), None) or messages.ListenResult, value["result"])
-        ]
+        return parts(name.removesuffix("Response"), value["result"])
     if name.endswith("Error"):
         error = value.get("error", value)
         return [(ERROR_DATA[name], error["data"])] if name in ERROR_DATA else []

@@ -127,7 +127,7 @@ def declares(capabilities: ClientCapabilities | ServerCapabilities, path: str) -
     """Whether `path`, such as `resources.subscribe`, is declared. An empty `elicitation` means by form."""
     value: object = capabilities
     for name in path.split("."):
-        holder, value = value, getattr(value, name, None)
-    if path == "elicitation.form" and isinstance(holder, ElicitationCapability):
-        return value is not None or holder.url is None
+        if name == "form" and isinstance(value, ElicitationCapability) and value.url is None:
+            return True
+        value = getattr(value, name, None)
     return value is not None and value is not False

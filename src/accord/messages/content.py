@@ -144,8 +144,8 @@ def decode_around_unknown(raw: bytes | msgspec.Raw, type_: type[_T]) -> _T:
     """Decode a value whose content holds kinds of block that no type here describes.
 
     A newer peer may send such. For use after the plain decoder has failed, since it is slower. An unknown
-    block stays the dict it came as, in its place, and encodes as it came. `type_` has `content`, or `messages`
-    with `content`. Raises `msgspec.ValidationError` when anything else is wrong.
+    block stays the dict it came as, in its place, and encodes as it came. `type_` has `content`, or has
+    `messages` with it. Raises `msgspec.ValidationError` when anything else is wrong.
     """
     hidden: list[JSONObject | None] = []
 

@@ -120,10 +120,10 @@ class PrimitiveSchema(Model):
     maximum: Number | None = None
     enum: list[str] | None = None
     enum_names: list[str] | None = None
-    one_of: list[EnumOption] | None = None
-    items: JSONObject | None = None
-    min_items: int | None = None
-    max_items: int | None = None
+    one_of: Annotated[list[EnumOption] | None, since("2025-11-25")] = None
+    items: Annotated[JSONObject | None, since("2025-11-25")] = None
+    min_items: Annotated[int | None, since("2025-11-25")] = None
+    max_items: Annotated[int | None, since("2025-11-25")] = None
 
 
 @lives(since="2025-06-18")

@@ -38,7 +38,9 @@ class InputSchema(Model):
     type: Literal["object"]
     dialect: Annotated[str | None, since("2025-11-25")] = field(default=None, name="$schema")
     properties: Annotated[dict[str, JSONObject] | None, since("2024-11-05", until="2026-07-28")] = None
-    required: Annotated[list[str] | None, since("2024-11-05", until="2026-07-28")] = None
+    required_names: Annotated[list[str] | None, since("2024-11-05", until="2026-07-28")] = field(
+        default=None, name="required"
+    )
 
 
 @open_ended
@@ -49,7 +51,9 @@ class OutputSchema(Model):
     type: Annotated[Literal["object"] | None, since("2025-06-18", until="2026-07-28"), required()] = None
     dialect: Annotated[str | None, since("2025-11-25")] = field(default=None, name="$schema")
     properties: Annotated[dict[str, JSONObject] | None, since("2025-06-18", until="2026-07-28")] = None
-    required: Annotated[list[str] | None, since("2025-06-18", until="2026-07-28")] = None
+    required_names: Annotated[list[str] | None, since("2025-06-18", until="2026-07-28")] = field(
+        default=None, name="required"
+    )
 
 
 class Tool(Model):

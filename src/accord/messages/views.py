@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache
-from types import UnionType
+from types import GenericAlias, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
@@ -145,7 +145,7 @@ class _Lens:
             return hint if kept == list(get_args(hint)) else _union(kept)
         if origin in (list, dict):
             inner = tuple(self.look(arg) for arg in get_args(hint))
-            return hint if inner == get_args(hint) else origin[inner]
+            return hint if inner == get_args(hint) else GenericAlias(origin, inner)
         return hint
 
     def _annotated(self, hint: Any) -> Any:

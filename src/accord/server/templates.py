@@ -1,23 +1,23 @@
 """URI templates (RFC 6570, all four levels) and their inverse: from a URI back to the values.
 
-Matching is two passes over the URI for each part of the template, so it is linear in the URI whatever comes
-in. From the right, every part marks the positions from which it and all that follows fit; from the left, every
-part picks its end among the marked ones. So where several matches are possible, these rules choose:
+Matching is two passes over the URI for each part of the template, so it is linear in the URI whatever comes.
+From the right, every part marks the positions from which it and all that follows fit; from the left, every
+part picks its end among the marked ones. Where several matches are possible, these rules choose:
 
 - `{a}`, `{a,b}`, `{.a}` and `{/a}` end as early as the rest allows, the leftmost first (`{a}{b}` gives `b`
   everything). They may be empty, and never contain a raw `/`, `?` or `#`.
-- `{+a}`, `{#a}`, `{.a*}`, `{/a*}` and parameters end as late as the rest allows. `{+a}` crosses `/`, and `?` and
-  `#` too, except that a later `{?..}` keeps the `?` for itself, and a later `{#..}` the `#`.
+- `{+a}`, `{#a}`, `{.a*}`, `{/a*}` and parameters end as late as the rest allows. `{+a}` crosses `/`, and `?`
+  and `#` too, except that a later `{?..}` keeps the `?` for itself, and a later `{#..}` the `#`.
 - `{/a}`, `{.a}`, `{#a}` and parameters may be missing, and are then absent from the result.
-- The commas of `{a,b}` go from left to right; the first exploded variable, else the last one, gets spare ones.
+- The commas of `{a,b}` go from left to right; the first exploded variable, else the last, gets spare ones.
 - `{?a,b}`, `{&c}` and `{;d}` are found by name in any order, the first of two equal names. Unknown parameters
   are ignored, unless an exploded variable that is not there under its own name collects them in a dict.
-- Exploded variables come back as lists (or that dict), all others as strings, with `:n` of at most n characters.
-- A variable used twice must say the same at both places (with `:n`, the beginning of it).
+- Exploded variables come back as lists (or that dict), others as strings, `{a:3}` of 3 characters at most.
+- A variable used twice must say the same at both places (with `:3`, the beginning of it).
 
-A URI is read as one unit per character, a raw `/` and a `%2F` being different ones: no cut falls into an escape,
-and the hex digits' case does not matter. A character that may not stand raw in a URI (a space, an `é`) equals
-its escape.
+A URI is read as one unit per character, a raw `/` and a `%2F` being different ones: no cut falls into an
+escape, and the case of hex digits does not matter. A character that may not stand raw in a URI (a space, an
+`é`) equals its escape.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NOT_LITERAL = re.compile('[\0-\x20"<>\\\\^`|\x7f-\x9f\ud800-\udfff]')
 _BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 
-# An escaped ASCII character, or one that has to be, is the unit U+DC00 above it, where no text has characters.
+# An escaped ASCII character, or one that has to be, is the unit U+DC00 above it, where text has none.
 _LIFT = {code: 0xDC00 + code for code in range(128)}
 _LIFT_FORBIDDEN = {code: 0xDC00 + code for code in [*range(33), 127, *b'"<>\\^`{|}']}
 _LOWER = {high: low for low, high in _LIFT.items()}
@@ -138,9 +138,9 @@ class Template:
     def match(self, uri: str) -> dict[str, Any] | None:
         """The values that lead to this URI, or None; the rules stand at the head of this module.
 
-        Values are percent-decoded once, and passed as they are: `..`, NUL, and a `/` that came as `%2F` included.
-        Whoever makes a file path of one has to guard it. A URI with a `%` that is no escape, or with escapes that
-        are not UTF-8, is no match.
+        Values are percent-decoded once and passed as they are, `..`, NUL and the `/` of a `%2F` included:
+        whoever makes a file path of one has to guard it. A URI with a `%` that is no escape, or with escapes
+        that are not UTF-8, is no match.
         """
         units = _units(uri)
         spans = None if units is None else _locate(self._track, units)

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Raw
 
 from accord.messages import codec
+from accord.messages.capabilities import declares
 from accord.messages.identity import Implementation
 
 
@@ -45,12 +46,3 @@ class Profile:
         """Whether a capability (`"tools"`, `"resources.subscribe"`) is declared; no path needs none."""
         return path is None or declares(self.capabilities, path)
 
-
-def declares(capabilities: Any, path: str) -> bool:
-    """Whether `capabilities` has something at `path` that is neither missing nor false."""
-    value = capabilities
-    for name in path.split("."):
-        value = value.get(name) if isinstance(value, dict) else getattr(value, name, None)
-        if value is None or value is False:
-            return False
-    return True

@@ -47,18 +47,15 @@ class Inbox:
     async def take(self) -> list[Message]:
         """All that is there, waiting for at least one; `[]` after the end."""
         while not self._messages and not self._ended:
-            await self._wait()
-        was_full = self.full
+            if self._waiter is not None and not self._waiter.done():
+                raise RuntimeError("receive() is already waiting in another task")
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        had_room = self._size < self._bound
         messages, self._messages, self._size = self._messages, [], 0
-        if was_full:
+        if not had_room:
             self._on_room()
         return messages
-
-    async def _wait(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            raise RuntimeError("receive() is already waiting in another task")
-        self._waiter = asyncio.get_running_loop().create_future()
-        await self._waiter
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

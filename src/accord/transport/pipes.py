@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Coroutine
 from typing import Any
 
@@ -18,19 +17,16 @@ from accord.wire.lines import LineReader
 _LINGER = 0.5
 
 
-class PipeTransport:
-    """Messages as lines, read from one descriptor and written to another; it takes over both.
+class LineTransport:
+    """Messages as lines over two descriptors that a subclass finds when it is opened.
 
     Reading pauses only while `Limits.pending_bytes` of messages wait to be received. When nobody
     reads what we send, what the peer still had to say is received before the end.
     """
 
-    def __init__(
-        self, read_fd: int, write_fd: int, *, limits: Limits = DEFAULT_LIMITS, name: str = "pipes"
-    ) -> None:
-        self._fds = (read_fd, write_fd)
-        self._limits = limits
+    def __init__(self, name: str, limits: Limits = DEFAULT_LIMITS) -> None:
         self._name = name
+        self._limits = limits
         self._lines = LineReader(limits.line_bytes)
         self._inbox = Inbox(limits.pending_bytes, self._on_room)
         self._unfinished = 0  # bytes read since a message was last complete
@@ -38,15 +34,17 @@ class PipeTransport:
         self._paused = False
         self._reader: Reader | None = None
         self._writer: Writer | None = None
-        self._closed = False
 
     @property
     def name(self) -> str:
         return self._name
 
     async def open(self) -> None:
-        read_fd, write_fd = self._fds
-        self._writer = write_to(write_fd, self.linger)
+        raise NotImplementedError
+
+    def _start(self, read_fd: int, write_fd: int) -> None:
+        """Take over both descriptors, which must not be the same."""
+        self._writer = write_to(write_fd, self._linger)
         self._reader = read_from(read_fd, self._on_data, self._on_end)
 
     def receive(self) -> Coroutine[Any, Any, list[Message]]:
@@ -61,24 +59,19 @@ class PipeTransport:
             self._writer.flush()
 
     async def drain(self) -> None:
-        if self._writer is not None:
-            await self._writer.drain(self._limits.pending_bytes)
+        writer = self._writer
+        if writer is not None and writer.pending >= self._limits.pending_bytes:
+            await writer.drain(self._limits.pending_bytes)
 
     async def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
         try:
-            await self.close_sending()
+            await self._close_sending()
         finally:
             self._inbox.end()
             if self._reader is not None:
                 self._reader.close()
-            else:
-                for fd in self._fds:
-                    os.close(fd)
 
-    async def close_sending(self) -> None:
+    async def _close_sending(self) -> None:
         """Write what was sent, as far as it is taken in time, then let the peer see the end."""
         if self._writer is None:
             return
@@ -86,16 +79,15 @@ class PipeTransport:
             async with asyncio.timeout(self._limits.close_seconds):
                 await self._writer.drain(1)
         except TimeoutError:
-            return  # it is dropped
+            return  # the rest is dropped
         finally:
             self._writer.close()
 
-    def linger(self) -> None:
+    def _linger(self) -> None:
         """The peer is as good as gone: end as soon as it has been silent for a moment."""
-        if self._inbox.ended:
-            return
-        heard = self._heard
-        asyncio.get_running_loop().call_later(_LINGER, self._end_if_silent_since, heard)
+        if not self._inbox.ended:
+            loop = asyncio.get_running_loop()
+            loop.call_later(_LINGER, self._end_if_silent_since, self._heard)
 
     def lost(self) -> ConnectionLost:
         return ConnectionLost(f"{self._name}: the other side has closed the connection")
@@ -124,4 +116,22 @@ class PipeTransport:
         if heard == self._heard and not self._paused:
             self._inbox.end()
         else:
-            self.linger()
+            self._linger()
+
+
+class PipeTransport(LineTransport):
+    """Messages as lines, read from one open descriptor and written to another; it takes over both."""
+
+    def __init__(
+        self, read_fd: int, write_fd: int, *, limits: Limits = DEFAULT_LIMITS, name: str = "pipes"
+    ) -> None:
+        super().__init__(name, limits)
+        self._fds = read_fd, write_fd
+
+    async def open(self) -> None:
+        self._start(*self._fds)
+
+    async def close(self) -> None:
+        if self._reader is None:  # never opened
+            self._start(*self._fds)
+        await super().close()

@@ -9,22 +9,20 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Coroutine
 from contextlib import ExitStack, suppress
-from typing import Any, TextIO
+from typing import TextIO
 
 from accord.errors import ConnectError, ConnectionLost
 from accord.limits import DEFAULT_LIMITS, Limits
-from accord.transport.base import Message
 from accord.transport.guard import guard_streams
 from accord.transport.hangup import watch_hangup
-from accord.transport.pipes import PipeTransport
+from accord.transport.pipes import LineTransport
 
 if sys.platform != "win32":
     from fcntl import F_DUPFD_CLOEXEC, fcntl
 
 
-class StdioTransport:
+class StdioTransport(LineTransport):
     """Speaks over this process's stdin and stdout.
 
     With `exit_when_stuck`, the process ends when the client is gone and the event loop has not
@@ -32,57 +30,33 @@ class StdioTransport:
     """
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS, *, exit_when_stuck: bool = False) -> None:
-        self._limits = limits
+        super().__init__("stdio", limits)
         self._exit_when_stuck = exit_when_stuck
         self._restore = ExitStack()
-        self._pipes: PipeTransport | None = None
-
-    @property
-    def name(self) -> str:
-        return "stdio"
 
     async def open(self) -> None:
         """Take over stdin and stdout. A closed stdin is an input at its end; a closed stdout raises."""
         if not _is_open(1, sys.__stdout__):
             raise ConnectError("stdout is closed: there is nobody to answer to")
         with ExitStack() as undo:
-            read_fd = _take_over(undo, 0, sys.__stdin__, _null(os.O_RDONLY))
+            read_fd = _take_over(undo, 0, sys.__stdin__, os.open(os.devnull, os.O_RDONLY))
             write_fd = _take_over(undo, 1, sys.__stdout__, _stderr_or_null())
             undo.callback(guard_streams())
             if self._exit_when_stuck:
                 loop, grace = asyncio.get_running_loop(), self._limits.grace_seconds
                 undo.callback(watch_hangup(read_fd, loop, grace_seconds=grace))
-            self._pipes = PipeTransport(read_fd, write_fd, limits=self._limits, name=self.name)
-            await self._pipes.open()
+            self._start(read_fd, write_fd)
             self._restore = undo.pop_all()
 
-    def receive(self) -> Coroutine[Any, Any, list[Message]]:
-        return self._opened.receive()
-
-    def send(self, message: bytes) -> None:
-        self._opened.send(message)
-
-    def flush(self) -> None:
-        self._opened.flush()
-
-    async def drain(self) -> None:
-        await self._opened.drain()
-
     async def close(self) -> None:
-        if self._pipes is not None:
-            try:
-                await self._pipes.close()
-            finally:
-                self._restore.close()
+        """Put everything back, after what was sent has gone out."""
+        try:
+            await super().close()
+        finally:
+            self._restore.close()
 
     def lost(self) -> ConnectionLost:
         return ConnectionLost("the client has closed the connection")
-
-    @property
-    def _opened(self) -> PipeTransport:
-        if self._pipes is None:
-            raise RuntimeError("StdioTransport is not open")
-        return self._pipes
 
 
 def _take_over(undo: ExitStack, fd: int, stream: TextIO | None, stand_in: int) -> int:
@@ -122,9 +96,5 @@ def _is_open(fd: int, stream: TextIO | None) -> bool:
     return True
 
 
-def _null(mode: int) -> int:
-    return os.open(os.devnull, mode)
-
-
 def _stderr_or_null() -> int:
-    return _private(2) if _is_open(2, sys.__stderr__) else _null(os.O_WRONLY)
+    return _private(2) if _is_open(2, sys.__stderr__) else os.open(os.devnull, os.O_WRONLY)

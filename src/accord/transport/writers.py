@@ -26,7 +26,7 @@ class Writer:
         self._loop = loop
         self._on_gone = on_gone
         self._queue: list[bytes] = []
-        self._pending = 0  # bytes that are queued or with the descriptor, but not written
+        self.pending = 0  # bytes that are queued or with the descriptor, but not written
         self._progress = asyncio.Event()
         self._flush_is_due = False
         self._over = False
@@ -35,7 +35,7 @@ class Writer:
         if self._over:
             return
         self._queue.append(message)
-        self._pending += len(message) + 1
+        self.pending += len(message) + 1
         if not self._flush_is_due:
             self._flush_is_due = True
             self._loop.call_soon(self._flush_now)
@@ -46,7 +46,7 @@ class Writer:
     async def drain(self, bound: int) -> None:
         """Return when less than `bound` bytes are pending, or nobody takes them any more."""
         self.flush()
-        while self._pending >= bound and not self._over:
+        while self.pending >= bound and not self._over:
             self._progress.clear()
             await self._progress.wait()
 
@@ -66,7 +66,7 @@ class Writer:
         self.flush()
 
     def _wrote(self, size: int) -> None:
-        self._pending -= size
+        self.pending -= size
         self._progress.set()
 
     def _lost(self) -> None:
@@ -85,7 +85,7 @@ class LoopWriter(Writer):
 
     def flush(self) -> None:
         if self._queue and not self._unsent:
-            self._unsent.extend(_buffers(self._queue, self._pending))
+            self._unsent.extend(_buffers(self._queue, self.pending))
             self._queue = []
             if not self._write():
                 self._loop.add_writer(self._sink.fd, self._on_writable)
@@ -101,8 +101,11 @@ class LoopWriter(Writer):
         try:
             while unsent:
                 taken = self._sink.write(list(islice(unsent, _AT_ONCE)))
-                _drop(unsent, taken)
                 self._wrote(taken)
+                if taken == len(unsent[0]):  # nearly always: all of it in one piece
+                    unsent.popleft()
+                else:
+                    _drop(unsent, taken)
         except (BlockingIOError, InterruptedError):
             return False
         except OSError:  # EPIPE, ECONNRESET: nobody reads any more
@@ -127,7 +130,7 @@ class ThreadWriter(Writer):
 
     def flush(self) -> None:
         if self._queue:
-            self._to_write.put(_buffers(self._queue, self._pending))
+            self._to_write.put(_buffers(self._queue, self.pending))
             self._queue = []
 
     def _release(self) -> None:

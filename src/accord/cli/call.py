@@ -1,0 +1,82 @@
+"""`accord call`: call a tool."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+import click
+import msgspec
+
+from accord.cli import content, values
+from accord.cli.failures import EXIT_CODES, TOOL_FAILED, printable, red
+from accord.cli.progress import Progress
+from accord.cli.settings import Settings, settings_options
+from accord.cli.visit import visit
+from accord.client.answers import ToolResult
+from accord.client.client import Client
+from accord.errors import InvalidParams
+
+_EPILOG = f"""\
+\b
+Arguments:
+  city=Oslo days=3      each value read as the tool's schema says
+  tags=a tags=b         several make an array
+  days:=3               a value that is JSON, whatever the schema says
+
+{EXIT_CODES}"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("target")
+@click.argument("tool")
+@click.argument("words", metavar="[KEY=VALUE]...", nargs=-1)
+@click.option("--args", "given", metavar="JSON", help="All arguments as a JSON object; @FILE, or - for stdin.")
+@click.option("-o", "--output", metavar="FILE", help="Save images, sound and embedded resources; - for stdout.")
+@settings_options
+def command(
+    target: str, tool: str, words: tuple[str, ...], given: str | None, output: str | None, settings: Settings
+) -> int:
+    """Call a tool and print its answer. Progress is shown on stderr as it comes."""
+    values.pairs(words)
+    base = values.document(given) if given is not None else {}
+
+    async def work(client: Client) -> int:
+        arguments = {**base, **(values.typed(words, await _schema(client, tool)) if words else {})}
+        result = await _call(client, tool, arguments)
+        if output is not None and not result.is_error:
+            content.save(content.binaries(result.content), output)
+        else:
+            show(tool, result, settings)
+        return TOOL_FAILED if result.is_error else 0
+
+    return visit(target, settings, work)
+
+
+async def _schema(client: Client, name: str) -> dict[str, Any]:
+    return next((tool.input_schema for tool in await client.list_tools() if tool.name == name), {})
+
+
+async def _call(client: Client, name: str, arguments: dict[str, Any]) -> ToolResult:
+    progress = Progress()
+    try:
+        return await client.call_tool(name, arguments, on_progress=progress)
+    except InvalidParams as exc:
+        known = [tool.name for tool in await client.list_tools()]
+        if name not in known and (close := difflib.get_close_matches(name, known, 1)):
+            exc.message += f"; did you mean {close[0]!r}?"
+        raise
+    finally:
+        progress.done()
+
+
+def show(tool: str, result: ToolResult, settings: Settings) -> None:
+    """The answer: on stdout, or on stderr where the tool failed."""
+    if settings.as_json:
+        content.echo_json(msgspec.structs.replace(result, output_schema=None))
+    elif result.is_error:
+        told = "\n".join(printable(content.block_text(block)) for block in result.content)
+        click.echo(f"{red('error:')} {printable(tool)} failed: {told}", err=True)
+    else:
+        for line in content.answer_lines(result):
+            click.echo(line)

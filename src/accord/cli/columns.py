@@ -1,0 +1,61 @@
+"""Two columns for people: what something is called on the left, what it is about on the right."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import click
+
+from accord.cli.failures import printable
+
+_WIDEST = 110
+_GAP = 3
+
+
+class Row(NamedTuple):
+    """A name, what follows it directly, and a description."""
+
+    name: str
+    rest: str
+    about: str
+
+
+def width() -> int:
+    """Columns to fill: those of the terminal, as long as lines stay readable."""
+    return min(shutil.get_terminal_size((100, 24)).columns, _WIDEST)
+
+
+def heading(text: str) -> str:
+    """A line over rows."""
+    return click.style(printable(text), bold=True)
+
+
+def rows(items: Iterable[Row], *, indent: int = 2) -> Iterator[str]:
+    """The rows as lines, aligned; a left side that is too long has its lines to itself."""
+    clean = [Row(*(" ".join(printable(cell).split()) for cell in item)) for item in items]
+    room = max(width() - indent, 40)
+    fitting = [len(item.name + item.rest) for item in clean if len(item.name + item.rest) <= room * 45 // 100]
+    left = max(fitting, default=8)
+    for item in clean:
+        yield from _lines(item, left, room, " " * indent)
+
+
+def _lines(item: Row, left: int, room: int, indent: str) -> Iterator[str]:
+    whole = item.name + item.rest
+    about = textwrap.wrap(item.about, max(room - left - _GAP, 20)) or [""]
+    if len(whole) <= left:
+        yield (indent + _styled(whole, item) + " " * (left - len(whole) + _GAP) + about[0]).rstrip()
+        about = about[1:]
+    else:
+        wrapped = textwrap.wrap(whole, room, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+        yield indent + _styled(wrapped[0], item)
+        yield from (indent + line for line in wrapped[1:])
+    for line in about if item.about else ():
+        yield indent + " " * (left + _GAP) + line
+
+
+def _styled(line: str, item: Row) -> str:
+    return click.style(item.name, fg="cyan") + line[len(item.name) :] if line.startswith(item.name) else line

@@ -1,0 +1,97 @@
+"""The group of commands: a table of names, each loaded from its module when it is invoked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from accord.cli import failures
+from accord.cli.failures import EXIT_CODES
+
+COMMANDS = {
+    "run": "Serve the server in a Python file over stdio.",
+    "list": "List what a server offers.",
+    "call": "Call a tool.",
+    "read": "Read a resource.",
+    "prompt": "Get a prompt.",
+    "ping": "Measure the way to a server and back.",
+    "version": "Show the version.",
+}
+
+TARGETS = """\
+\b
+A TARGET is one argument:
+  weather.py, weather.py:name      a file that holds a Server
+  "npx -y some-server --fast"      a command line; no shell is run
+  mcp.json#name                    an entry of a configuration file"""
+
+
+class Commands(click.Group):
+    """Loads commands when they are invoked, and turns what they raise into messages and exit codes."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"accord.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS:
+            ctx.fail(f"no command {args[0]!r}; there are {', '.join(COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            code = super().invoke(ctx)
+            sys.stdout.flush()
+        except (click.ClickException, click.exceptions.Exit, click.Abort, SystemExit):
+            raise
+        except BaseException as exc:  # whatever it is, it becomes one message and one code
+            wanted = ctx.meta
+            code = failures.tell(exc, as_json=wanted.get("json", False), trace=wanted.get("traceback", False))
+        ctx.exit(code or 0)
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")  # an old locale shows less, it does not fail
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(args, prog_name, **extra)
+        except click.UsageError as exc:
+            code = _tell_usage(exc)
+        except click.Abort:
+            code = failures.INTERRUPTED
+        except click.ClickException as exc:
+            click.echo(f"{failures.red('error:')} {exc.format_message()}", err=True)
+            code = exc.exit_code
+        sys.exit(code)
+
+
+def _tell_usage(exc: click.UsageError) -> int:
+    click.echo(f"{failures.red('error:')} {failures.printable(exc.format_message())}", err=True)
+    if exc.ctx is not None:
+        click.echo(exc.ctx.get_usage() + f"\nTry '{exc.ctx.command_path} --help'.", err=True)
+    return exc.exit_code
+
+
+@click.group(
+    cls=Commands,
+    epilog=f"{TARGETS}\n\n{EXIT_CODES}",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+def accord() -> None:
+    """The Model Context Protocol from the command line: run servers, and talk to any of them."""

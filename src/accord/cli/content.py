@@ -1,0 +1,130 @@
+"""What tools, resources and prompts hold, for people: text as it is, pictures and sound in one line each."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import msgspec
+from msgspec import UNSET
+
+from accord.cli.failures import printable
+from accord.client.answers import ToolResult
+from accord.messages.content import (
+    AudioContent,
+    EmbeddedResource,
+    ImageContent,
+    ResourceContents,
+    ResourceLink,
+    TextContent,
+)
+
+
+class Saved(NamedTuple):
+    """Something to save: bytes, and what they are."""
+
+    data: bytes
+    mime_type: str
+
+
+def echo_json(value: Any) -> None:
+    """A value as one JSON document."""
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+
+
+def answer_lines(result: ToolResult) -> Iterator[str]:
+    """What a tool answered: its structured content, or else its blocks; text that only repeats it is left out."""
+    blocks: list[Any] = list(result.content)
+    if result.structured_content is not UNSET:
+        blocks = [block for block in blocks if not isinstance(block, TextContent)]
+        yield pretty(result.data)
+    for block in blocks:
+        yield block_text(block)
+
+
+def pretty(value: Any) -> str:
+    """A JSON value, laid out; a string as it is."""
+    return shown(value if isinstance(value, str) else msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def block_text(block: Any) -> str:
+    """One block of content as text."""
+    match block:
+        case TextContent():
+            return shown(block.text)
+        case ImageContent():
+            return _summary("image", block.mime_type, block.data)
+        case AudioContent():
+            return _summary("audio", block.mime_type, block.data)
+        case EmbeddedResource():
+            return f"[resource] {printable(block.resource.uri)}\n{contents_text(block.resource)}"
+        case ResourceLink():
+            about = " · ".join(filter(None, (block.title or block.name, block.mime_type, block.description)))
+            return f"[link] {printable(block.uri)}  {printable(about)}"
+    return f"[{block.get('type', 'unknown')}] {pretty(block)}" if isinstance(block, dict) else shown(str(block))
+
+
+def contents_text(contents: ResourceContents) -> str:
+    """What a resource holds as text."""
+    if contents.blob is not None:
+        return _summary("binary", contents.mime_type or "application/octet-stream", contents.blob)
+    return shown(contents.text or "")
+
+
+def shown(text: str) -> str:
+    """Text of others: as it is for a file or a pipe, without what would steer a terminal for a terminal."""
+    return printable(text) if sys.stdout.isatty() else text
+
+
+def _summary(kind: str, mime_type: str, data: str) -> str:
+    size = len(data.rstrip("=")) * 3 // 4
+    return click.style(f"[{kind}] {printable(mime_type)}, {size:,} bytes; --output FILE saves it", dim=True)
+
+
+# --- saving ----------------------------------------------------------------------------------------------------
+
+
+def binaries(blocks: Iterable[Any]) -> Iterator[Saved]:
+    """What is worth a file in the content of a tool or a prompt."""
+    for block in blocks:
+        if isinstance(block, ImageContent | AudioContent):
+            yield Saved(_decoded(block.data), block.mime_type)
+        elif isinstance(block, EmbeddedResource):
+            yield whole(block.resource)
+
+
+def whole(contents: ResourceContents) -> Saved:
+    """All that a resource holds."""
+    if contents.blob is not None:
+        return Saved(_decoded(contents.blob), contents.mime_type or "application/octet-stream")
+    return Saved((contents.text or "").encode(errors="backslashreplace"), contents.mime_type or "text/plain")
+
+
+def save(found: Iterable[Saved], output: str) -> None:
+    """Write to a file, `-` for stdout; a second one becomes `FILE-2.png`."""
+    items = list(found)
+    if not items:
+        raise click.UsageError("--output: the answer holds nothing to save")
+    for number, item in enumerate(items, 1):
+        if output == "-":
+            click.get_binary_stream("stdout").write(item.data)
+            continue
+        path = Path(output)
+        path = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
+        try:
+            path.write_bytes(item.data)
+        except OSError as exc:
+            raise click.UsageError(f"--output: {exc}") from exc
+        click.echo(f"{path}: {printable(item.mime_type)}, {len(item.data):,} bytes", err=True)
+
+
+def _decoded(data: str) -> bytes:
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return base64.b64decode(data + "==")  # not quite base64; what can be read is better than nothing

@@ -1,0 +1,116 @@
+"""What went wrong, as one message for a person and one exit code for a program."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from typing import Any
+
+from accord.errors import (
+    AccordError,
+    ConnectError,
+    ConnectionLost,
+    DeclarationError,
+    NotConnected,
+    NotSupported,
+    ProtocolError,
+    RemoteProtocolError,
+    RequestTimeout,
+    SchemaError,
+    TargetError,
+)
+
+TOOL_FAILED, USAGE, UNREACHABLE, PROTOCOL, TIMED_OUT = 1, 2, 3, 4, 5
+DEFECT, INTERRUPTED, PIPE_CLOSED = 70, 130, 141
+
+EXIT_CODES = """\
+\b
+Exit codes:
+  0    it worked
+  1    the tool answered that it failed
+  2    the command line, a value, or the file to serve is wrong
+  3    the server could not be reached, or the connection was lost
+  4    the server answered with an error, or broke the protocol
+  5    no answer in time
+  130  interrupted by Ctrl-C"""
+
+_CODES: tuple[tuple[type[BaseException], int], ...] = (
+    (TimeoutError, TIMED_OUT),
+    (KeyboardInterrupt, INTERRUPTED),
+    (BrokenPipeError, PIPE_CLOSED),
+    (ConnectError, UNREACHABLE),
+    (ConnectionLost, UNREACHABLE),
+    (NotConnected, UNREACHABLE),
+    (TargetError, USAGE),
+    (DeclarationError, USAGE),
+    (ProtocolError, PROTOCOL),
+    (RemoteProtocolError, PROTOCOL),
+    (NotSupported, PROTOCOL),
+    (SchemaError, PROTOCOL),
+)
+"""The first row that fits counts."""
+
+
+def exit_code(error: BaseException) -> int:
+    """The exit code for what was raised."""
+    if isinstance(error, ConnectError) and isinstance(error.__cause__, TimeoutError):
+        return TIMED_OUT
+    return next((code for kind, code in _CODES if isinstance(error, kind)), DEFECT)
+
+
+def tell(error: BaseException, *, as_json: bool = False, trace: bool = False) -> int:
+    """Say on stderr what was raised, and with `as_json` on stdout as well; the exit code."""
+    code = exit_code(error)
+    if code == PIPE_CLOSED:
+        _abandon_stdout()
+    if code in (INTERRUPTED, PIPE_CLOSED):
+        return code
+    if trace or os.environ.get("ACCORD_TRACEBACK", "") not in ("", "0"):
+        traceback.print_exception(error)
+    print(f"{red('error:')} {message(error)}", file=sys.stderr)
+    if as_json:
+        print(json.dumps({"error": details(error)}, indent=2))
+    return code
+
+
+def message(error: BaseException) -> str:
+    """What was raised, in words."""
+    if not isinstance(error, AccordError):
+        return f"{type(error).__name__}: {error} (a defect in accord; --traceback shows where)"
+    text = printable(str(error))
+    if isinstance(error, ConnectionLost) and error.stderr.strip() and error.stderr.strip() not in str(error):
+        text += "\n" + "\n".join(f"  | {line}" for line in printable(error.stderr.strip()).splitlines())
+    return text
+
+
+def details(error: BaseException) -> dict[str, Any]:
+    """What was raised, for a program."""
+    found: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
+    if isinstance(error, ProtocolError):
+        found.update(message=error.message, code=error.code, data=error.data)
+    if isinstance(error, ConnectionLost):
+        found.update(exitCode=error.exit_code, stderr=error.stderr)
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def red(text: str) -> str:
+    """Coloured on a terminal only. Without click, which `accord run` does not load."""
+    return f"\x1b[31m{text}\x1b[0m" if colourful(sys.stderr) else text
+
+
+def colourful(stream: Any) -> bool:
+    """Whether colour may go there: a terminal, and nobody said NO_COLOR."""
+    return stream is not None and stream.isatty() and not os.environ.get("NO_COLOR")
+
+
+def printable(text: str) -> str:
+    """Without what would steer a terminal: others wrote this. Newlines and tabs stay."""
+    return "".join(each if each.isprintable() or each in "\n\t" else ascii(each)[1:-1] for each in text)
+
+
+def _abandon_stdout() -> None:
+    """Nobody reads it any more: what is buffered must not raise again when the interpreter ends."""
+    if sys.stdout is sys.__stdout__:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

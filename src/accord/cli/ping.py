@@ -1,0 +1,63 @@
+"""`accord ping`: the way to a server and back."""
+
+from __future__ import annotations
+
+import time
+from statistics import fmean
+
+import click
+
+from accord.cli.columns import heading
+from accord.cli.content import echo_json
+from accord.cli.failures import EXIT_CODES
+from accord.cli.settings import Settings, settings_options
+from accord.cli.visit import visit
+from accord.client.client import Client
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("target")
+@click.option("-n", "--count", type=click.IntRange(1), default=3, show_default=True, help="How often.")
+@settings_options
+def command(target: str, count: int, settings: Settings) -> int:
+    """Open a server and measure round trips to it."""
+    begun = time.perf_counter()
+
+    async def work(client: Client) -> None:
+        opened = _milliseconds(begun)
+        if not settings.as_json:
+            _introduce(client, opened)
+        trips = []
+        for number in range(1, count + 1):
+            start = time.perf_counter()
+            await client.ping()
+            trips.append(_milliseconds(start))
+            if not settings.as_json:
+                click.echo(f"{number:>3}  {trips[-1]:.2f} ms")
+        _conclude(client, opened, trips, settings)
+
+    return visit(target, settings, work)
+
+
+def _introduce(client: Client, opened: float) -> None:
+    info = client.server_info
+    name = f"{info.name} {info.version}" if info else "a server without a name"
+    click.echo(f"{heading(name)} · revision {client.revision} · opened in {opened:.0f} ms")
+
+
+def _conclude(client: Client, opened: float, trips: list[float], settings: Settings) -> None:
+    if settings.as_json:
+        echo_json(
+            {
+                "server": client.server_info,
+                "revision": client.revision,
+                "openedMs": round(opened, 3),
+                "roundTripsMs": [round(trip, 3) for trip in trips],
+            }
+        )
+    elif len(trips) > 1:
+        click.echo(f"min {min(trips):.2f}  mean {fmean(trips):.2f}  max {max(trips):.2f} ms")
+
+
+def _milliseconds(since: float) -> float:
+    return (time.perf_counter() - since) * 1000

@@ -1,0 +1,41 @@
+"""`accord prompt`: get a prompt."""
+
+from __future__ import annotations
+
+import click
+
+from accord.cli import content, values
+from accord.cli.columns import heading
+from accord.cli.failures import EXIT_CODES
+from accord.cli.settings import Settings, settings_options
+from accord.cli.visit import visit
+from accord.client.client import Client
+from accord.messages.prompts import GetPromptResult
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("target")
+@click.argument("name")
+@click.argument("words", metavar="[KEY=VALUE]...", nargs=-1)
+@settings_options
+def command(target: str, name: str, words: tuple[str, ...], settings: Settings) -> int:
+    """Get the prompt NAME and print its messages. Arguments of prompts are strings."""
+    arguments = {key: value for key, _, value in values.pairs(words)}
+
+    async def work(client: Client) -> None:
+        result = await client.get_prompt(name, arguments)
+        if settings.as_json:
+            content.echo_json(result)
+        else:
+            show(result)
+
+    return visit(target, settings, work)
+
+
+def show(result: GetPromptResult) -> None:
+    """The messages, each under who says it."""
+    for number, message in enumerate(result.messages):
+        if number:
+            click.echo()
+        click.echo(heading(f"{message.role}:"))
+        click.echo(content.block_text(message.content))

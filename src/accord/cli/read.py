@@ -1,0 +1,41 @@
+"""`accord read`: read a resource."""
+
+from __future__ import annotations
+
+import click
+
+from accord.cli import content
+from accord.cli.columns import heading
+from accord.cli.failures import EXIT_CODES
+from accord.cli.settings import Settings, settings_options
+from accord.cli.visit import visit
+from accord.client.client import Client
+from accord.messages.resources import ReadResourceResult
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("target")
+@click.argument("uri")
+@click.option("-o", "--output", metavar="FILE", help="Save the contents; - for stdout, byte for byte.")
+@settings_options
+def command(target: str, uri: str, output: str | None, settings: Settings) -> int:
+    """Read the resource at URI and print what it holds."""
+
+    async def work(client: Client) -> None:
+        result = await client.read_resource(uri)
+        if output is not None:
+            content.save(map(content.whole, result.contents), output)
+        elif settings.as_json:
+            content.echo_json(result)
+        else:
+            show(result)
+
+    return visit(target, settings, work)
+
+
+def show(result: ReadResourceResult) -> None:
+    """The contents; with their URIs where there are several."""
+    for each in result.contents:
+        if len(result.contents) > 1:
+            click.echo(heading(each.uri))
+        click.echo(content.contents_text(each))

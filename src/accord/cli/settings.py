@@ -1,0 +1,84 @@
+"""Options that commands share, and the frozen value they become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import update_wrapper
+from typing import Any
+
+import click
+
+from accord.messages.revision import REVISIONS
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to reach a server, and how to show what comes back."""
+
+    as_json: bool = False
+    verbose: bool = False
+    timeout: float | None = None
+    revision: str | None = None
+    env: tuple[tuple[str, str], ...] = ()
+    cwd: str | None = None
+    stderr: bool = False
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
+    """Errors are told in the form asked for, wherever they are raised."""
+    ctx.meta[param.opts[-1].removeprefix("--")] = value
+    return value
+
+
+def _pair(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    for each in value:
+        if "=" not in each.lstrip("="):
+            raise click.BadParameter(f"{each!r} is not KEY=VALUE")
+    return tuple((key, text) for key, _, text in (each.partition("=") for each in value))
+
+
+def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not 0 < value < float("inf"):
+        raise click.BadParameter("give a number of seconds above 0")
+    return value
+
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, is_eager=True, callback=_remember, help="One JSON document, for programs."
+)
+traceback_option = click.option(
+    "--traceback", is_flag=True, is_eager=True, expose_value=False, callback=_remember,
+    help="Show where an error was raised (also ACCORD_TRACEBACK=1).",
+)  # fmt: skip
+
+_OPTIONS = (
+    json_option,
+    click.option("-v", "--verbose", is_flag=True, help="Show each message as it passes, on stderr."),
+    click.option(
+        "--timeout", type=float, metavar="SECONDS", callback=_seconds,
+        help="Give up after so long without an answer or progress.",
+    ),
+    click.option("--revision", type=click.Choice(REVISIONS), metavar="REVISION", help="Speak this revision only."),
+    click.option(
+        "--env", multiple=True, metavar="KEY=VALUE", callback=_pair, help="Set for the server; may be repeated."
+    ),
+    click.option(
+        "--cwd", type=click.Path(exists=True, file_okay=False), help="The directory that the server is started in."
+    ),
+    click.option("--stderr", is_flag=True, help="Show what the server writes to its stderr."),
+    traceback_option,
+)  # fmt: skip
+
+
+def settings_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of `Settings`; it gets them as `settings`."""
+
+    def packed(**given: Any) -> Any:
+        settings = Settings(**{field.name: given.pop(field.name) for field in fields(Settings)})
+        return function(settings=settings, **given)
+
+    command = update_wrapper(packed, function)
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command

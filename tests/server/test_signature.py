@@ -1,0 +1,595 @@
+"""A Python function becomes a tool: its schema, its arguments, its result."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import datetime
+import functools
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
+
+import msgspec
+import pydantic
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from accord.errors import DeclarationError, InvalidArguments, ToolError
+from accord.server.signature import signature
+
+if TYPE_CHECKING:
+    from nowhere import Elsewhere, Hidden
+
+
+class Context:
+    pass
+
+
+class Content(msgspec.Struct):
+    text: str
+
+
+@dataclasses.dataclass
+class Day:
+    date: datetime.date
+    high: float = 0.0
+
+
+@dataclasses.dataclass
+class Later:
+    day: Day
+
+
+CONTEXT = Context()
+
+
+def bind(function: Any, arguments: Any, **options: Any) -> Any:
+    raw = arguments if isinstance(arguments, bytes) else msgspec.json.encode(arguments)
+    args, kwargs = signature(function, context=Context, **options).bind(raw, CONTEXT)
+    return function(*args, **kwargs)
+
+
+def refused(function: Any, arguments: Any, **options: Any) -> list[str]:
+    with pytest.raises(InvalidArguments) as caught:
+        bind(function, arguments, **options)
+    return caught.value.message.splitlines()
+
+
+def forecast(city: str, days: int = 3, units: Literal["C", "F"] = "C", tags: list[str] | None = None) -> Any:
+    return city, days, units, tags
+
+
+# The schema
+
+
+def test_the_schema_has_the_parameters_and_refuses_others() -> None:
+    def search(text: str, limit: int = 10, exact: bool | None = None) -> str:
+        return text
+
+    assert signature(search).input_schema == {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string"},
+            "limit": {"type": "integer", "default": 10},
+            "exact": {"anyOf": [{"type": "boolean"}, {"type": "null"}], "default": None},
+        },
+        "required": ["text"],
+        "additionalProperties": False,
+    }
+
+
+def test_a_function_without_parameters_has_an_empty_object() -> None:
+    def now() -> str:
+        return ""
+
+    assert signature(now).input_schema == {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+def test_unannotated_parameters_accept_everything() -> None:
+    def echo(value, other=3):  # type: ignore[no-untyped-def]
+        return value
+
+    assert signature(echo).input_schema["properties"] == {"value": {}, "other": {"default": 3}}
+    assert bind(echo, {"value": [1]}) == [1]
+
+
+@pytest.mark.parametrize("style", ["google", "numpy", "sphinx"])
+def test_descriptions_come_from_the_docstring(style: str) -> None:
+    def search(text: str, limit: int = 10, *, exact: bool = False) -> str:
+        return text
+
+    search.__doc__ = {
+        "google": """Looks for text.
+
+        Everywhere: in titles too.
+
+        Args:
+            text: what to look for,
+                in any case
+            limit (int, optional): how many: at most
+            exact: Whether it must be
+                the same.
+
+        Returns:
+            What was found.
+        """,
+        "numpy": """Looks for text.
+
+        Everywhere: in titles too.
+
+        Parameters
+        ----------
+        text : str
+            what to look for,
+            in any case
+        limit : int, optional
+            how many: at most
+        exact
+            Whether it must be
+            the same.
+
+        Returns
+        -------
+        str
+            What was found.
+        """,
+        "sphinx": """Looks for text.
+
+        Everywhere: in titles too.
+
+        :param text: what to look for,
+            in any case
+        :param int limit: how many: at most
+        :type limit: int
+        :param exact: Whether it must be
+            the same.
+        :returns: What was found.
+        """,
+    }[style]
+    found = signature(search)
+    assert found.description == "Looks for text.\n\nEverywhere: in titles too."
+    assert {name: schema["description"] for name, schema in found.input_schema["properties"].items()} == {
+        "text": "what to look for, in any case",
+        "limit": "how many: at most",
+        "exact": "Whether it must be the same.",
+    }
+
+
+def test_a_description_at_the_annotation_wins() -> None:
+    def search(text: Annotated[str, "the text"]) -> str:
+        """Args:
+        text: something else
+        """
+        return text
+
+    assert signature(search).input_schema["properties"]["text"]["description"] == "the text"
+
+
+@given(st.text())
+@example("Args:\n  x")
+@example("Args:\n  x:\n:param\nParameters\n---")
+def test_any_docstring_can_be_read(text: str) -> None:
+    def tool() -> None: ...
+
+    tool.__doc__ = text
+    assert isinstance(signature(tool).description, str)
+
+
+def test_keywords_make_the_object_open() -> None:
+    def call(name: str, **options: int) -> Any:
+        return name, options
+
+    assert signature(call).input_schema["additionalProperties"] == {"type": "integer"}
+    assert bind(call, {"name": "a", "x": 1, "y": 2.0}) == ("a", {"x": 1, "y": 2})
+    assert refused(call, {"name": "a", "x": "b"}) == ['argument "x": expected integer, got string "b"']
+
+
+# Declarations
+
+
+def test_none_as_a_default_needs_none_in_the_type() -> None:
+    def tool(x: int = None) -> str:  # type: ignore[assignment]
+        return ""
+
+    with pytest.raises(DeclarationError, match=r"tool: 'x' .*: write x: int \| None = None$"):
+        signature(tool)
+
+
+@pytest.mark.parametrize("hint", [Any, object, "int | None", Literal["a", None], Annotated[int | None, "d"]])
+def test_none_as_a_default_is_fine_where_null_is(hint: Any) -> None:
+    def tool(x=None):  # type: ignore[no-untyped-def]
+        return x
+
+    tool.__annotations__["x"] = hint
+    assert bind(tool, {}) is None
+
+
+def _positional(x: int, /) -> None: ...
+def _starred(*names: str) -> None: ...
+def _generator() -> Iterator[int]:
+    yield 1
+
+
+async def _async_generator() -> AsyncIterator[int]:
+    yield 1
+
+
+def _unspeakable(ok: int, wave: complex) -> None: ...
+def _nested(wave: list[dict[str, complex]]) -> None: ...
+def _result() -> complex:
+    return 1j
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (_positional, "'x' is positional-only, .* leave out the `/`"),
+        (functools.partial(_positional), "leave out the `/`"),
+        (_starred, r"\*names has no names for its arguments: write names: list\[...\]"),
+        (functools.partial(_starred), r"\*names"),
+        (_generator, "it yields"),
+        (_async_generator, "it yields"),
+        (_unspeakable, "'wave': complex cannot be a JSON value"),
+        (_nested, "'wave': complex cannot be a JSON value"),
+        (_result, "the result: complex cannot be a JSON value"),
+        (Context.__init__, "."),
+    ],
+)
+def test_what_cannot_work_is_refused_when_declared(function: Any, says: str) -> None:
+    with pytest.raises(DeclarationError, match=says):
+        signature(function)
+
+
+def test_a_method_of_no_object_is_refused() -> None:
+    class Thing:
+        def tool(self, x: int) -> int:
+            return x
+
+    with pytest.raises(DeclarationError, match="register the bound method"):
+        signature(Thing.tool)
+    assert bind(Thing().tool, {"x": 1}) == 1
+
+
+def test_hints_of_local_classes_are_found() -> None:
+    @dataclasses.dataclass
+    class Local:
+        inner: list[Inner]
+
+    @dataclasses.dataclass
+    class Inner:
+        value: int
+
+    def tool(x: Local, y: dict[str, Inner] | None = None) -> Any:
+        return x
+
+    assert bind(tool, {"x": {"inner": [{"value": 1}]}}) == Local([Inner(1)])
+
+
+def test_a_name_may_be_defined_after_the_declaration() -> None:
+    def tool(x: AfterAll) -> Any:
+        return x
+
+    found = signature(tool)
+    globals()["AfterAll"] = int
+    try:
+        assert found.input_schema["properties"] == {"x": {"type": "integer"}}
+    finally:
+        del globals()["AfterAll"]
+
+
+def test_a_name_that_never_appears_is_named() -> None:
+    def tool(x: Elsewhere) -> None: ...
+
+    found = signature(tool)
+    with pytest.raises(DeclarationError, match="Elsewhere"):
+        _ = found.input_schema
+
+
+# Binding
+
+
+def test_arguments_reach_their_parameters() -> None:
+    assert bind(forecast, {"city": "Oslo"}) == ("Oslo", 3, "C", None)
+    assert bind(forecast, {"units": "F", "city": "Oslo", "days": 1, "tags": ["a"]}) == ("Oslo", 1, "F", ["a"])
+
+
+@pytest.mark.parametrize("nothing", [None, b"{}", b"null", msgspec.Raw(b"{}")])
+def test_missing_arguments_are_an_empty_object(nothing: Any) -> None:
+    def tool(x: int = 1) -> int:
+        return x
+
+    assert signature(tool).bind(nothing) == ((1,), {})
+
+
+def test_keyword_only_and_context_and_classes() -> None:
+    def tool(a: int, ctx: Context, b: str = "b", *, day: Day | None = None, c: int) -> Any:
+        return a, ctx, b, day, c
+
+    day = {"date": "2020-01-01"}
+    assert bind(tool, {"a": 1, "c": 2, "day": day}) == (1, CONTEXT, "b", Day(datetime.date(2020, 1, 1)), 2)
+
+
+@pytest.mark.parametrize(
+    "hint", [Context, "Context", Context | None, "Context | None", Annotated[Context, "x"]]
+)
+def test_the_context_is_found_by_its_annotation(hint: Any) -> None:
+    def tool(a, ctx, b=1):  # type: ignore[no-untyped-def]
+        return a, ctx, b
+
+    tool.__annotations__["ctx"] = hint
+    found = signature(tool, context=Context)
+    assert found.context == "ctx"
+    assert list(found.input_schema["properties"]) == ["a", "b"]
+    assert bind(tool, {"a": 0}) == (0, CONTEXT, 1)
+
+
+def test_a_context_imported_for_type_checkers_only_is_found_by_its_name() -> None:
+    def tool(ctx: Hidden, x: int) -> Any:
+        return ctx, x
+
+    found = signature(tool, context=type("Hidden", (), {}))
+    assert found.context == "ctx"
+    assert found.bind(b'{"x":1}', "it") == (("it", 1), {})
+
+
+def test_the_context_cannot_be_given_as_an_argument() -> None:
+    def tool(ctx: Context, x: int) -> Any: ...
+
+    assert refused(tool, {"x": 1, "ctx": {}}) == ['unknown argument "ctx", known are: "x"']
+
+
+def test_injected_parameters_are_left_to_the_server() -> None:
+    def tool(x: int, ok: Annotated[bool, "ask"], ctx: Context) -> Any:
+        return x, ok, ctx
+
+    found = signature(
+        tool, context=Context, injected=lambda hint, default: "ask" in getattr(hint, "__metadata__", ())
+    )
+    assert [parameter.name for parameter in found.injected] == ["ok"]
+    assert list(found.input_schema["properties"]) == ["x"]
+    args, kwargs = found.bind(b'{"x":1}', CONTEXT)
+    assert tool(*args, **kwargs, ok=True) == (1, True, CONTEXT)
+
+
+def test_pydantic_field_as_a_default() -> None:
+    def tool(
+        city: str = pydantic.Field(description="where", min_length=2),
+        days: int = pydantic.Field(default=3, ge=1, alias="numDays"),
+        tags: list[str] = pydantic.Field(default_factory=list),
+    ) -> Any:
+        return city, days, tags
+
+    assert signature(tool).input_schema["properties"] == {
+        "city": {"type": "string", "minLength": 2, "description": "where"},
+        "numDays": {"type": "integer", "minimum": 1, "default": 3},
+        "tags": {"type": "array", "items": {"type": "string"}},
+    }
+    assert bind(tool, {"city": "Oslo"}) == ("Oslo", 3, [])
+    assert bind(tool, {"city": "Oslo", "numDays": 4.0}) == ("Oslo", 4, [])
+    assert refused(tool, {"city": "O", "numDays": 0}) == [
+        'argument "city": expected string of length >= 2, got string "O"',
+        'argument "numDays": expected integer >= 1, got integer 0',
+    ]
+
+
+def test_mutable_defaults_are_what_python_has() -> None:
+    default = [1]
+
+    def tool(x: list[int] = default) -> Any:
+        return x
+
+    assert bind(tool, {}) is default
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda function: functools.partial(function, days=5),
+        lambda function: functools.wraps(function)(lambda *args, **kwargs: function(*args, **kwargs)),
+        lambda function: type("Callable", (), {"__call__": staticmethod(function)})(),
+    ],
+)
+def test_anything_callable_can_be_a_tool(make: Any) -> None:
+    assert bind(make(forecast), {"city": "Oslo", "days": 4})[:2] == ("Oslo", 4)
+
+
+def test_a_callable_object_with_a_method() -> None:
+    class Tool:
+        """Doubles."""
+
+        async def __call__(self, x: Day) -> int:
+            return 2
+
+    found = signature(Tool())
+    assert found.is_async
+    assert found.name in ("Tool", "__call__")
+    assert found.bind(b'{"x":{"date":"2020-01-01"}}') == ((Day(datetime.date(2020, 1, 1)),), {})
+
+
+def test_async_functions_are_known() -> None:
+    async def tool() -> None: ...
+
+    assert signature(tool).is_async
+    assert signature(functools.partial(tool)).is_async
+    assert not signature(forecast).is_async
+    asyncio.run(tool())
+
+
+# Arguments that do not fit
+
+
+def test_every_failure_is_told() -> None:
+    assert refused(forecast, {"cty": "Oslo", "days": "three", "units": "K", "tags": ["a", 1]}) == [
+        'missing argument "city"',
+        'argument "days": expected integer, got string "three"',
+        'argument "units": expected one of "C", "F", got string "K"',
+        'argument "tags[1]": expected string, got integer 1',
+        'unknown argument "cty", did you mean "city"?',
+    ]
+
+
+def test_nested_failures_have_their_path() -> None:
+    def tool(later: list[Later]) -> None: ...
+
+    assert refused(tool, {"later": [{"day": {"date": "2020-01-01", "high": "x"}}]}) == [
+        'argument "later[0].day.high": expected number, got string "x"'
+    ]
+    assert refused(tool, {"later": [{}]}) == ['argument "later[0]": missing "day"']
+
+
+def test_integral_floats_and_json_in_strings_are_understood() -> None:
+    def tool(a: int, b: list[int], c: Day, d: bool = False, e: str = "") -> Any:
+        return a, b, c.high, d, e
+
+    sent = {"a": "3", "b": "[1, 2.0]", "c": '{"date": "2020-01-01", "high": 1}', "d": "true", "e": "[1]"}
+    assert bind(tool, sent) == (3, [1, 2], 1.0, True, "[1]")
+    assert bind(tool, {**sent, "a": 3.0}) == (3, [1, 2], 1.0, True, "[1]")
+    assert len(refused(tool, sent, strict=True)) == 4
+
+
+@pytest.mark.parametrize(
+    ("raw", "says"),
+    [
+        (b"[1]", "must be an object, got array [1]"),
+        (b'"x"', "must be an object"),
+        (b'{"x":', "not valid JSON"),
+        (b'{"x":"\xff"}', "not valid JSON"),
+        (b'{"\xff":1}', "not valid JSON"),
+        (b'{"x":"\\ud800"}', "not valid JSON"),
+        (b'{"x":NaN}', "not valid JSON"),
+        (b'{"x":1e999}', "not valid JSON"),
+        (b'{"x":' + b"1" * 5000 + b"}", "not valid JSON"),
+        (b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
+        (b'{"x":"' + b"[" * 100_000 + b'"}', "nested too deeply|expected integer"),
+        (b'{"x":' + b"1" * 30 + b".5}", "expected integer"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_hostile_json_is_an_argument_error(raw: bytes, says: str) -> None:
+    def tool(x: int) -> None: ...
+
+    with pytest.raises(InvalidArguments, match=says.replace("[1]", r"\[1\]")):
+        signature(tool).bind(msgspec.Raw(raw))
+
+
+def test_messages_stay_short() -> None:
+    assert len(refused(forecast, {"city": ["x" * 100_000], "y" * 100_000: 1})[0]) < 150
+
+
+@given(st.binary() | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(msgspec.json.encode))
+def test_no_bytes_raise_anything_else(raw: bytes) -> None:
+    try:
+        signature(forecast).bind(raw)
+    except InvalidArguments as exc:
+        assert exc.message
+
+
+# Results
+
+
+class Movie(TypedDict):
+    title: str
+
+
+class Model(pydantic.BaseModel):
+    name: str
+    when: datetime.date | None = None
+
+
+def returning(hint: Any) -> Any:
+    def tool() -> Any: ...
+
+    tool.__annotations__["return"] = hint
+    return signature(tool, unstructured={Content})
+
+
+@pytest.mark.parametrize("hint", [str, None, Any, object, "str", Content, list[Content], list[str | Content]])
+def test_text_and_content_have_no_output_schema(hint: Any) -> None:
+    found = returning(hint)
+    assert found.output_schema is None
+    assert found.result_schema is None
+    assert not found.wraps
+
+
+@pytest.mark.parametrize("hint", [Day, Movie, Model, dict[str, int], dict, "Day"])
+def test_objects_are_their_own_output_schema(hint: Any) -> None:
+    found = returning(hint)
+    assert found.output_schema == found.result_schema
+    assert found.output_schema["type"] == "object"
+    assert not found.wraps
+
+
+@pytest.mark.parametrize("hint", [int, bool, list[int], int | None, Day | None, tuple[Day, Day], list[Model]])
+def test_other_results_are_wrapped(hint: Any) -> None:
+    found = returning(hint)
+    assert found.wraps
+    assert found.output_schema["type"] == "object"
+    assert found.output_schema["required"] == ["result"]
+    assert "$defs" not in found.output_schema["properties"]["result"]
+    assert found.output_schema.get("$defs") == found.result_schema.get("$defs")
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "packed"),
+    [
+        (int, 3, b"3"),
+        (int, 3.0, b"3.0"),
+        (list[Day], [Day(datetime.date(2020, 1, 1))], b'[{"date":"2020-01-01","high":0.0}]'),
+        (Model, Model(name="a"), b'{"name":"a","when":null}'),
+        (list[Model], [Model(name="a")], b'[{"name":"a","when":null}]'),
+        (Model, {"name": "a"}, b'{"name":"a"}'),
+        (Movie, {"title": "x"}, b'{"title":"x"}'),
+        (Any, {"a": None}, b'{"a":null}'),
+    ],
+)
+def test_results_are_packed_as_json(hint: Any, value: Any, packed: bytes) -> None:
+    assert bytes(returning(hint).pack(value)) == packed
+
+
+def test_wrapping_is_apart_from_packing() -> None:
+    found = returning(list[int])
+    assert bytes(found.wrap(found.pack([1]))) == b'{"result":[1]}'
+    found = returning(dict[str, int])
+    assert bytes(found.wrap(found.pack({"a": 1}))) == b'{"a":1}'
+
+
+def _loop() -> list[Any]:
+    loop: list[Any] = []
+    loop.append(loop)
+    return loop
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "says"),
+    [
+        (int, "x", 'does not allow: expected integer, got string "x"'),
+        (list[Day], [{"date": "2020-01-01", "high": "x"}], r"at \[0\].high: expected number"),
+        (list[Day], [Day("2020-01-01", "x")], r"at \[0\].high: expected number"),  # type: ignore[arg-type]
+        (Movie, {}, 'missing "title"'),
+        (float, float("nan"), "nan is no JSON number"),
+        (Any, {"a": [float("inf")]}, "inf is no JSON number"),
+        (Any, object(), "cannot be JSON"),
+        (Any, "\ud800", "cannot be JSON"),
+        (Any, _loop(), "nested too deeply"),
+        (Model, {"when": "x"}, "name: Field required"),
+    ],
+)
+def test_a_result_that_does_not_fit_is_a_tool_error(hint: Any, value: Any, says: str) -> None:
+    with pytest.raises(ToolError, match=says):
+        returning(hint).pack(value)
+
+
+# Speed: generous bounds, the true numbers are in bench/
+
+
+def test_a_declaration_builds_nothing_and_a_bind_is_quick() -> None:
+    def many(
+        ctx: Context, a: str, b: int = 1, c: float = 1.0, d: bool = True, e: list[str] | None = None
+    ) -> Any: ...
+
+    started = time.perf_counter()
+    found = [signature(many, context=Context) for _ in range(500)]
+    assert (time.perf_counter() - started) / 500 < 500e-6
+    assert not any({"input_schema", "_decode", "_types"} & vars(each).keys() for each in found)
