@@ -224,6 +224,8 @@ def test_a_pattern_too_large_to_compile_is_refused() -> None:
 
 def test_large_values_are_checked_in_time() -> None:
     compile({"uniqueItems": True}).validate([[i] for i in range(20_000)])
+    with pytest.raises(Mismatch, match="too large to say where"):
+        compile({"anyOf": [{"items": {"type": "string"}}] * 1000}).validate([1] * 10_000)
     with pytest.raises(Mismatch) as caught:
         compile({"enum": [str(i) for i in range(50_000)]}).validate("x" * 100_000)
     assert len(str(caught.value)) < 400

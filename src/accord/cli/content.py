@@ -49,7 +49,11 @@ def answer_lines(result: ToolResult) -> Iterator[str]:
 
 def pretty(value: Any) -> str:
     """A JSON value, laid out; a string as it is."""
-    return shown(value if isinstance(value, str) else msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    return shown(
+        value
+        if isinstance(value, str)
+        else msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    )
 
 
 def block_text(block: Any) -> str:
@@ -66,7 +70,9 @@ def block_text(block: Any) -> str:
         case ResourceLink():
             about = " · ".join(filter(None, (block.title or block.name, block.mime_type, block.description)))
             return f"[link] {printable(block.uri)}  {printable(about)}"
-    return f"[{block.get('type', 'unknown')}] {pretty(block)}" if isinstance(block, dict) else shown(str(block))
+    return (
+        f"[{block.get('type', 'unknown')}] {pretty(block)}" if isinstance(block, dict) else shown(str(block))
+    )
 
 
 def contents_text(contents: ResourceContents) -> str:

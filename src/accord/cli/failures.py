@@ -17,7 +17,6 @@ from accord.errors import (
     NotSupported,
     ProtocolError,
     RemoteProtocolError,
-    RequestTimeout,
     SchemaError,
     TargetError,
 )

@@ -45,7 +45,12 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) ->
 
 
 json_option = click.option(
-    "--json", "as_json", is_flag=True, is_eager=True, callback=_remember, help="One JSON document, for programs."
+    "--json",
+    "as_json",
+    is_flag=True,
+    is_eager=True,
+    callback=_remember,
+    help="One JSON document, for programs.",
 )
 traceback_option = click.option(
     "--traceback", is_flag=True, is_eager=True, expose_value=False, callback=_remember,

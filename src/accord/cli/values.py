@@ -1,8 +1,8 @@
 """`key=value` words as arguments of a tool, each value read as the tool's schema says.
 
-    days=3           an integer where the schema has one, a string where it has that
-    tags='["a"]'     arrays and objects are JSON; an array may also be given as tags=a tags=b
-    days:=3          always JSON, whatever the schema says
+days=3           an integer where the schema has one, a string where it has that
+tags='["a"]'     arrays and objects are JSON; an array may also be given as tags=a tags=b
+days:=3          always JSON, whatever the schema says
 """
 
 from __future__ import annotations
@@ -100,7 +100,12 @@ def kinds(about: Any, root: Schema) -> set[str]:
 
 def resolve(about: Any, root: Schema, depth: int = 16) -> Schema:
     """A schema with a reference to within its root followed."""
-    while isinstance(about, dict) and isinstance(ref := about.get("$ref"), str) and ref.startswith("#/") and depth:
+    while (
+        isinstance(about, dict)
+        and isinstance(ref := about.get("$ref"), str)
+        and ref.startswith("#/")
+        and depth
+    ):
         about, depth = root, depth - 1
         for step in ref[2:].split("/"):
             about = about.get(step, {}) if isinstance(about, dict) else {}

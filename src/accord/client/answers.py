@@ -78,7 +78,7 @@ class Reader:
     def _read_around(self, method: str, type_: type[T], raw: Raw, first: Exception) -> T:
         """A result with content of kinds not known here, or no result at all."""
         try:
-            if not self._strict and "content" in str(first) or "messages" in str(first):
+            if (not self._strict and "content" in str(first)) or "messages" in str(first):
                 around: T = decode_around_unknown(raw, type_)
                 return around
         except (msgspec.MsgspecError, RecursionError, TypeError, AttributeError, KeyError):
@@ -93,7 +93,9 @@ class Reader:
         if kind == "input_required":
             raise NotSupported(f"{self._name}: {method} asks for input, and this client answers no questions")
         # "A resultType of any value unrecognized by the client MUST be considered invalid" (2026-07-28, basic)
-        raise InvalidResult(f"{self._name}: {method} answered with unknown resultType {kind!r}", raw=bytes(raw))
+        raise InvalidResult(
+            f"{self._name}: {method} answered with unknown resultType {kind!r}", raw=bytes(raw)
+        )
 
     def checked(self, result: ToolResult, tool: Tool | None) -> ToolResult:
         """The answer to a call, its structured content checked against the schema of its tool, if that is known."""
@@ -106,7 +108,7 @@ class Reader:
     def _check(self, tool: Tool, result: ToolResult) -> None:
         validator = self._validator(tool)
         if validator is None:
-            return
+            return None
         if result.structured_content is UNSET:
             return self._complain(f"tool {tool.name!r} declares structured output and gave none")
         try:

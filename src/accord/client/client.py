@@ -106,7 +106,9 @@ class Client:
     def connection(self) -> Connection:
         """The open connection. Raises `NotConnected`."""
         if self._connection is None:
-            raise NotConnected("the client is not connected; use `async with Client(...)` or `await connect()`")
+            raise NotConnected(
+                "the client is not connected; use `async with Client(...)` or `await connect()`"
+            )
         return self._connection
 
     @property

@@ -76,7 +76,11 @@ class Connector:
         target = self._target
         if isinstance(target, Command):
             return SubprocessTransport(
-                list(target.argv), env=target.env, cwd=target.cwd, limits=self._limits, on_stderr=self._on_stderr
+                list(target.argv),
+                env=target.env,
+                cwd=target.cwd,
+                limits=self._limits,
+                on_stderr=self._on_stderr,
             )
         if isinstance(target, Serves):
             ours, theirs = memory.pair(self._limits)

@@ -1,11 +1,11 @@
 """What a client can be pointed at, in one grammar for `Client` and every command.
 
-    "python weather.py --fast"        a command line, split as a shell splits words; no shell is run
-    ["python", "weather.py"]          the same, split already
-    "weather.py", "weather.py:app"    a file that holds a `Server` (named `server`, `mcp` or `app`, or the one named)
-    {"command": "npx", "args": [...]} an entry of an `mcpServers` configuration; also `env`, `cwd`
-    a `Server`                        in this process, over memory
-    a `Transport`                     anything that moves messages
+"python weather.py --fast"        a command line, split as a shell splits words; no shell is run
+["python", "weather.py"]          the same, split already
+"weather.py", "weather.py:app"    a file that holds a `Server` (named `server`, `mcp` or `app`, or the one named)
+{"command": "npx", "args": [...]} an entry of an `mcpServers` configuration; also `env`, `cwd`
+a `Server`                        in this process, over memory
+a `Transport`                     anything that moves messages
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def parse(target: Target) -> Command | Serves | Transport:
         return Command(tuple(target))
     if isinstance(target, Serves) or all(hasattr(target, name) for name in ("receive", "send", "close")):
         return target
-    raise TargetError(f"not a target: {target!r}; give a command, a URL, FILE.py[:server], a Server or a transport")
+    raise TargetError(
+        f"not a target: {target!r}; give a command, a URL, FILE.py[:server], a Server or a transport"
+    )
 
 
 def _from_text(text: str) -> Command:

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from accord.messages.base import LIVES
-from accord.messages.content import AudioContent, EmbeddedResource, ResourceContents, ResourceLink, TextContent
+from accord.messages.content import (
+    AudioContent,
+    EmbeddedResource,
+    ResourceContents,
+    ResourceLink,
+    TextContent,
+)
 from accord.messages.revision import lives_in
 
 

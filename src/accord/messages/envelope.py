@@ -21,7 +21,7 @@ class Incoming(msgspec.Struct):
     """Any one message, unvalidated beyond its envelope."""
 
     jsonrpc: Literal["2.0"]
-    id: RequestId | None | UnsetType = UNSET
+    id: RequestId | UnsetType | None = UNSET
     method: str | UnsetType = UNSET
     params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
@@ -61,7 +61,7 @@ class ErrorObject(msgspec.Struct, omit_defaults=True):
 class ErrorResponse(msgspec.Struct, tag_field="jsonrpc", tag="2.0", omit_defaults=True):
     """An error as it goes out; `id` is None (null) or UNSET (absent) where it could not be read."""
 
-    id: RequestId | None | UnsetType
+    id: RequestId | UnsetType | None
     error: ErrorObject
 
 

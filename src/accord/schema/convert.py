@@ -150,7 +150,7 @@ class Decodables:
         if not bounds:
             return inner
         try:
-            narrowed: Any = Annotated[inner, msgspec.Meta(**bounds)]  # type: ignore[valid-type]
+            narrowed: Any = Annotated[inner, msgspec.Meta(**bounds)]
         except (TypeError, ValueError):
             return _converted(_Bounded(inner, bounds))
         return narrowed if self._decodes(narrowed) else _converted(_Bounded(inner, bounds))

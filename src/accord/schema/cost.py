@@ -8,7 +8,7 @@ two references, a schema that refers to itself twice. So, without compiling anyt
 - a reference leads into the schema itself (`#...`) and to something that is there; nothing is ever fetched;
 - a schema that refers to itself at the same place of a value, and so never comes to an end, is refused;
 - one that looks at the same place of a value through several references to itself takes exponential time in
-  the depth of the value: `measure` returns how deep a value may be.
+  the depth of the value: its `Cost` says how deep a value may be.
 """
 
 from __future__ import annotations
@@ -52,13 +52,31 @@ class _Measure(msgspec.Struct):
     """Subschemas after expansion, and references back to what is open: (target, place in the value)."""
 
     nodes: int = 1
+    deep: bool = False
+    """It looks into arrays or objects."""
     back: Counter[tuple[int, Place]] = msgspec.field(default_factory=Counter)
 
 
-def measure(schema: Any, limits: Limits) -> float:
-    """The depth of value a schema can be used for. Raises SchemaError for one that may not be used."""
+class Cost(msgspec.Struct, frozen=True):
+    """What it takes to use a schema."""
+
+    nodes: int
+    """Subschemas, counted as often as they expand."""
+    branching: int
+    """References to itself that meet at one place: the base of the exponent, and mostly 1."""
+    alternatives: bool
+    """It has arms that look into arrays or objects, so that one failure may consist of very many."""
+
+    @property
+    def depth(self) -> float:
+        """How deep a value may be."""
+        return math.inf if self.branching == 1 else math.log(_STEPS) / math.log(self.branching)
+
+
+def measure(schema: Any, limits: Limits) -> Cost:
+    """What a schema costs. Raises SchemaError for one that may not be used."""
     _check_nesting(schema, limits.depth)
-    return _Walk(schema, limits).depth_of_values()
+    return _Walk(schema, limits).cost()
 
 
 def _check_nesting(schema: Any, limit: int) -> None:
@@ -83,12 +101,13 @@ class _Walk:
         self._done: dict[tuple[int, int], _Measure] = {}
         self._open: set[tuple[int, int]] = set()
         self._branching = 1
+        self._alternatives = False
 
-    def depth_of_values(self) -> float:
+    def cost(self) -> Cost:
         for definition in _definitions(self._root):
             self._measure(definition, self._root, 1)
-        self._measure(self._root, self._root, 0)
-        return math.inf if self._branching == 1 else math.log(_STEPS) / math.log(self._branching)
+        total = self._measure(self._root, self._root, 0)
+        return Cost(total.nodes, self._branching, self._alternatives)
 
     def _measure(self, schema: Any, base: Any, depth: int) -> _Measure:
         if not isinstance(schema, dict):
@@ -112,6 +131,7 @@ class _Walk:
             measured = self._measure(inner, base, depth + 1)
             looks = 1 if place else again
             total.nodes += looks * measured.nodes
+            total.deep |= bool(place) or measured.deep
             for (target, below), times in measured.back.items():
                 total.back[target, _joined(place, below)] += looks * times
             if total.nodes > self._limits.schema_nodes or total.back.total() > self._limits.schema_nodes:
@@ -120,6 +140,7 @@ class _Walk:
                     "expanded and its patterns weighed"
                 )
         self._close(id(schema), total)
+        self._alternatives |= total.deep and bool(schema.keys() & {"anyOf", "oneOf"})
         return total
 
     def _close(self, target: int, total: _Measure) -> None:

@@ -8,11 +8,13 @@ read when `$schema` names them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from accord.errors import AccordError, SchemaError
 from accord.limits import DEFAULT_LIMITS, Limits
-from accord.schema.cost import measure
+from accord.schema.cost import Cost, measure
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator as Compiled
@@ -24,6 +26,8 @@ _DIALECTS = {
     "http://json-schema.org/draft-06/schema",
     "http://json-schema.org/draft-04/schema",
 }
+_DETAILS = 20_000
+"""Failures, at most, among which the first is named: jsonschema-rs makes an object of each, in every arm."""
 _BACKTRACKS = 1_000
 _PATTERN_BYTES = 1 << 18
 
@@ -40,18 +44,27 @@ class Mismatch(AccordError, ValueError):
 class Validator:
     """A compiled schema."""
 
-    def __init__(self, compiled: Compiled, depth: float) -> None:
+    def __init__(self, compiled: Compiled, cost: Cost, depth: float) -> None:
         self._compiled = compiled
-        self._depth = depth
+        self._cost = cost
+        self._depth = min(depth, cost.depth)
 
     def validate(self, value: Any) -> None:
         """Raises Mismatch for the first thing that does not fit."""
-        if _is_deeper(value, self._depth):
+        levels = list(islice(_levels(value), int(self._depth) + 2))
+        if len(levels) > self._depth + 1:
             raise Mismatch(f"nested more than {int(self._depth)} levels deep, too deep for this schema")
         try:
-            self._compiled.validate(value)
+            if self._compiled.is_valid(value):
+                return
+            if not self._cost.alternatives or self._failures(levels) <= _DETAILS:
+                self._compiled.validate(value)
         except (ValueError, RecursionError) as exc:
             raise _mismatch(exc) from None
+        raise Mismatch("does not fit the schema, somewhere in a value too large to say where")
+
+    def _failures(self, levels: list[int]) -> float:
+        return self._cost.nodes * sum(levels) * float(self._cost.branching) ** len(levels)
 
 
 def compile(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Validator:
@@ -59,8 +72,8 @@ def compile(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Validator:
     if not isinstance(schema, (dict, bool)):
         raise SchemaError(f"a JSON Schema is an object or a boolean, not {type(schema).__name__}")
     _check_dialect(schema)
-    depth = measure(schema, limits)
-    return Validator(_compiled(schema), min(depth, limits.depth))
+    cost = measure(schema, limits)
+    return Validator(_compiled(schema), cost, limits.depth)
 
 
 def _check_dialect(schema: Any) -> None:
@@ -103,14 +116,12 @@ def _path(steps: Any) -> str:
     return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
 
 
-def _is_deeper(value: Any, depth: float) -> bool:
-    level = [value] if isinstance(value, (dict, list)) else []
-    while depth >= 0 and level:
+def _levels(value: Any) -> Iterator[int]:
+    """For each level of nesting, how many values are on it."""
+    level = [value]
+    while level:
+        yield len(level)
+        containers = [outer for outer in level if isinstance(outer, (dict, list))]
         level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, (dict, list))
+            inner for outer in containers for inner in (outer.values() if isinstance(outer, dict) else outer)
         ]
-        depth -= 1
-    return bool(level)

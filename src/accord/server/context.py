@@ -9,9 +9,9 @@ from accord.messages import codec
 from accord.messages.meta import Params
 
 if TYPE_CHECKING:
+    from accord.messages.content import ResourceContents
     from accord.messages.envelope import RequestId
     from accord.messages.identity import Implementation
-    from accord.messages.content import ResourceContents
     from accord.server.server import Server
     from accord.session.exchange import Exchange
     from accord.session.session import Session
@@ -75,7 +75,9 @@ class Context:
         peer = self._line.session.peer
         return peer.info if peer is not None else None
 
-    def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> Done:
+    def report_progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> Done:
         """Tell the client how far this is (basic, Progress). Nothing happens where it did not ask to be told.
 
         `progress` must grow from call to call; reports that come faster than the limit allows are coalesced. Works

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw
 
-from accord.errors import AccordError, InternalError, InvalidArguments, MethodNotFound, ProtocolError, ToolError
+from accord.errors import (
+    AccordError,
+    InternalError,
+    InvalidArguments,
+    MethodNotFound,
+    ProtocolError,
+    ToolError,
+)
 from accord.limits import Limits
 from accord.messages import codec
 from accord.messages.meta import PaginatedParams

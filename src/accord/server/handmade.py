@@ -48,7 +48,11 @@ class Handmade:
         """The tool as a revision lists it."""
         if not (self.wraps and rules.structured_objects_only):
             return self._tool
-        wrapped = {"type": "object", "properties": {"result": self._tool.output_schema}, "required": ["result"]}
+        wrapped = {
+            "type": "object",
+            "properties": {"result": self._tool.output_schema},
+            "required": ["result"],
+        }
         return msgspec.structs.replace(self._tool, output_schema=wrapped)
 
     def bind(self, arguments: Raw | None, context: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -57,7 +61,9 @@ class Handmade:
             values = msgspec.json.decode(arguments or b"{}", type=dict[str, Any])
             self._arguments.validate(values)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Mismatch) as exc:
-            raise InvalidArguments(f"the arguments do not fit the schema of {self._tool.name!r}: {exc}") from exc
+            raise InvalidArguments(
+                f"the arguments do not fit the schema of {self._tool.name!r}: {exc}"
+            ) from exc
         return ((values, context) if self._takes_context else (values,)), {}
 
     def pack(self, value: Any) -> Raw:
@@ -67,7 +73,9 @@ class Handmade:
             try:
                 self._output.validate(msgspec.json.decode(packed))
             except Mismatch as exc:
-                raise ToolError(f"{self._tool.name} returned what its output schema does not allow: {exc}") from exc
+                raise ToolError(
+                    f"{self._tool.name} returned what its output schema does not allow: {exc}"
+                ) from exc
         return Raw(packed)
 
     def wrap(self, packed: Raw) -> Raw:

@@ -83,11 +83,17 @@ class Registry:
         }
 
     def _pages(
-        self, offers: Mapping[str, Any], result: type, field: str, pack: Callable[[Any, Rules], Raw], size: int
+        self,
+        offers: Mapping[str, Any],
+        result: type,
+        field: str,
+        pack: Callable[[Any, Rules], Raw],
+        size: int,
     ) -> Pages:
         def definitions() -> dict[str, Any]:
             return {
-                name: (offer[1] if isinstance(offer, tuple) else offer).define for name, offer in offers.items()
+                name: (offer[1] if isinstance(offer, tuple) else offer).define
+                for name, offer in offers.items()
             }
 
         def packed(items: Any, cursor: str | None, rules: Rules) -> Raw:
@@ -141,7 +147,9 @@ class Registry:
         raise ResourceNotFound(uri=uri)
 
 
-def tool_offer(function: Callable[..., Any], signature: Signature, tool: Tool, timeout: float | None) -> Offer:
+def tool_offer(
+    function: Callable[..., Any], signature: Signature, tool: Tool, timeout: float | None
+) -> Offer:
     """A function as a tool. The schemas are made when the tools are first listed."""
 
     def define(rules: Rules) -> Tool:

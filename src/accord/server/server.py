@@ -10,7 +10,7 @@ from msgspec import Raw
 from accord.errors import DeclarationError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import codec
-from accord.messages.base import JSONObject, Meta
+from accord.messages.base import Meta
 from accord.messages.content import Annotations, Resource, ResourceContents
 from accord.messages.identity import Icon, Implementation
 from accord.messages.prompts import Prompt
@@ -20,7 +20,6 @@ from accord.messages.tools import Tool, ToolAnnotations
 from accord.server.context import Context
 from accord.server.handmade import handmade_offer
 from accord.server.registry import (
-    Offer,
     Registry,
     prompt_offer,
     resource_offer,
@@ -123,7 +122,10 @@ class Server:
     ) -> F:
         read = signature(function, context=Context, unstructured=UNSTRUCTURED, strict=strict)
         tool = Tool(
-            name=name or read.name, description=description or read.description or None, input_schema={}, **_listed(about)
+            name=name or read.name,
+            description=description or read.description or None,
+            input_schema={},
+            **_listed(about),
         )
         self.registry.add(self.registry.tools, tool.name, tool_offer(function, read, tool, timeout), "tool")
         return function
@@ -159,7 +161,11 @@ class Server:
 
         def declare(function: F) -> F:
             read = signature(function, context=Context)
-            about.update(name=name or read.name, description=description or read.description or None, mime_type=mime_type)
+            about.update(
+                name=name or read.name,
+                description=description or read.description or None,
+                mime_type=mime_type,
+            )
             if "{" in uri:
                 self._add_template(Template(uri), function, read, ResourceTemplate(uri_template=uri, **about))
             else:
@@ -183,7 +189,9 @@ class Server:
         offer, variables = self.registry.resource(uri)
         args, kwargs = offer.bind(variables, context)
         value = offer.function(*args, **kwargs)
-        return contents_of(await value if offer.is_async else value, uri, offer.define(RULES[LATEST]).mime_type)
+        return contents_of(
+            await value if offer.is_async else value, uri, offer.define(RULES[LATEST]).mime_type
+        )
 
     # --- prompts -----------------------------------------------------------------------------------------------
 
@@ -212,7 +220,9 @@ class Server:
         self, function: F, *, name: str | None = None, description: str | None = None, **about: Any
     ) -> F:
         read = signature(function, context=Context)
-        prompt = Prompt(name=name or read.name, description=description or read.description or None, **_listed(about))
+        prompt = Prompt(
+            name=name or read.name, description=description or read.description or None, **_listed(about)
+        )
         self.registry.add(self.registry.prompts, prompt.name, prompt_offer(function, read, prompt), "prompt")
         return function
 
@@ -244,5 +254,3 @@ def _listed(about: dict[str, Any]) -> dict[str, Any]:
     if "icons" in found:
         found["icons"] = list(found["icons"])
     return found
-
-

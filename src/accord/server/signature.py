@@ -139,7 +139,7 @@ class Signature:
         return {"type": "object", "properties": {"result": inner}, "required": ["result"], **defs}
 
     def bind(self, arguments: Any, context: Any = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What to call the function with, for the JSON of `arguments` (None: `{}`). Raises InvalidArguments."""
+        """What to call the function with; `arguments` is JSON, None is `{}`. Raises InvalidArguments."""
         if arguments is None:
             arguments = b"{}"
         rest: dict[str, Any] = {}

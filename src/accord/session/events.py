@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import msgspec
 from msgspec import Raw, UnsetType
 
@@ -98,4 +97,3 @@ Event = (
     | OpeningFailed
     | Ignored
 )
-

@@ -137,7 +137,9 @@ class ClientOpening:
     def _initialize(self) -> bytes:
         revision = newest_handshake(self._session.spoken)
         if revision is None:
-            raise ConnectError(f"the server has a handshake, and only {', '.join(self._session.spoken)} is allowed")
+            raise ConnectError(
+                f"the server has a handshake, and only {', '.join(self._session.spoken)} is allowed"
+            )
         self._move("initialize")
         profile = self._session.profile
         params = InitializeParams(
@@ -161,12 +163,18 @@ class ClientOpening:
         if isinstance(event, ErrorReceived):
             offered = offered_by(event.error) if isinstance(event.error, ProtocolError) else None
             if offered is None:  # "any other error": an older server
-                return self._session.ignore("probe refused", "", log=False) if shaking else Reply(self._initialize())
+                return (
+                    self._session.ignore("probe refused", "", log=False)
+                    if shaking
+                    else Reply(self._initialize())
+                )
             return self._open_without(offered, event.error)
         try:
             result = codec.decode_params(DiscoverResult, event.result)
         except ProtocolError:  # a result that is none: an older server that answers anything
-            return self._session.ignore("probe refused", "", log=False) if shaking else Reply(self._initialize())
+            return (
+                self._session.ignore("probe refused", "", log=False) if shaking else Reply(self._initialize())
+            )
         revision = choose(result.supported_versions, self._session.spoken)
         if revision is None:
             return self._fall_back(result.supported_versions)
@@ -223,4 +231,3 @@ class ClientOpening:
     def confirmed(self) -> Event:
         """`notifications/initialized` is for servers."""
         return self._session.ignore("unknown notification", "notifications/initialized")
-

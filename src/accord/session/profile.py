@@ -11,7 +11,6 @@ from accord.messages import codec
 from accord.messages.capabilities import declares
 from accord.messages.identity import Implementation
 
-
 UNNAMED = Implementation(name="unnamed", version="0")
 """Who speaks where the handshake wants a name and none was given."""
 
@@ -45,4 +44,3 @@ class Profile:
     def declares(self, path: str | None) -> bool:
         """Whether a capability (`"tools"`, `"resources.subscribe"`) is declared; no path needs none."""
         return path is None or declares(self.capabilities, path)
-

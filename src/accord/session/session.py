@@ -42,9 +42,9 @@ from accord.messages.envelope import (
     RequestId,
     Response,
 )
-from accord.messages.progress import CancelledParams, ProgressParams
 from accord.messages.meta import RequestMeta
 from accord.messages.methods import Method, table
+from accord.messages.progress import CancelledParams, ProgressParams
 from accord.messages.revision import BEFORE_OPENING, HANDSHAKE, PER_REQUEST, REVISIONS, RULES, Rules
 from accord.session.events import (
     CancelReceived,
@@ -185,7 +185,9 @@ class Session:
         id: Any = incoming.id
         if id in self.incoming:
             # An error with this id would end the first request at the peer.
-            return Reply(self._error(None, InvalidRequest(f"a request with id {id!r} is in flight"), self.rules))
+            return Reply(
+                self._error(None, InvalidRequest(f"a request with id {id!r} is in flight"), self.rules)
+            )
         try:
             exchange = self._admit(id, incoming, batch)
         except ProtocolError as error:
@@ -256,7 +258,9 @@ class Session:
             )
         row = table(rules.revision, self.peer_role).get(name) if rules.revision else None
         why = f" (capability {row.needs!r} is not offered)" if row is not None else ""
-        return MethodNotFound(f"no method {name!r} in {rules.revision or 'a connection that is not open'}{why}")
+        return MethodNotFound(
+            f"no method {name!r} in {rules.revision or 'a connection that is not open'}{why}"
+        )
 
     def respond(self, exchange: Exchange, result: Any) -> bytes | None:
         """The bytes of a result, or None when nobody waits for it any more (or it waits for its batch)."""
@@ -331,7 +335,11 @@ class Session:
             body = codec.with_meta(body, fields)
         exchange = self.outgoing[id] = Exchange(id, row, rules)
         self.stats.requests_sent += 1
-        return exchange, b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}' % (id, row.name.encode(), body)
+        return exchange, b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}' % (
+            id,
+            row.name.encode(),
+            body,
+        )
 
     def _meta_of(self, rules: Rules, meta: Mapping[str, Any] | None, token: int | None) -> bytes | None:
         """The `_meta` of a request of ours as bytes: what the revision demands, what was given, the token."""
@@ -400,7 +408,9 @@ class Session:
         try:
             error = codec.decoder(ErrorObject).decode(incoming.error)
         except (msgspec.DecodeError, RecursionError) as exc:
-            return ErrorReceived(exchange, RemoteProtocolError(f"the answer has an error that is none: {exc}"))
+            return ErrorReceived(
+                exchange, RemoteProtocolError(f"the answer has an error that is none: {exc}")
+            )
         data = None if error.data is UNSET else error.data
         return ErrorReceived(exchange, from_wire(error.code, error.message, data))
 
@@ -408,7 +418,9 @@ class Session:
         """An answer to nothing in flight: late, duplicate or unknown."""
         if id is UNSET or id is None:
             self.stats.ignored += 1
-            return self.ignore("error without id", bytes(incoming.error or b"")[:500].decode(errors="replace"))
+            return self.ignore(
+                "error without id", bytes(incoming.error or b"")[:500].decode(errors="replace")
+            )
         if id in self._given_up:
             del self._given_up[id]
             self.stats.late_answers += 1
@@ -426,7 +438,9 @@ class Session:
         rules = rules or self.rules
         if name not in table(rules.revision or HANDSHAKE[-1], self.role):
             raise NotSupported(f"{name} is not part of {rules.revision}")
-        return codec.encode(Notification(name, None if params is None else codec.narrow(params, rules.revision)))
+        return codec.encode(
+            Notification(name, None if params is None else codec.narrow(params, rules.revision))
+        )
 
     def _take_notification(self, name: str, params: Raw | UnsetType) -> Event:
         try:
@@ -462,7 +476,9 @@ class Session:
     def _take_progress(self, params: ProgressParams) -> Event:
         exchange = self.outgoing.get(params.progress_token)
         if exchange is None:
-            return self._drop_notification("progress of nothing in flight", f"token {params.progress_token!r}")
+            return self._drop_notification(
+                "progress of nothing in flight", f"token {params.progress_token!r}"
+            )
         if exchange.reported is not None and params.progress <= exchange.reported:
             return self._drop_notification("progress that does not increase", exchange.method.name)
         exchange.reported = params.progress

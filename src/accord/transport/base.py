@@ -33,7 +33,11 @@ class Transport(Protocol):
         """Queue one message. Never blocks, and never raises because the peer is gone."""
 
     def flush(self) -> None:
-        """Begin to write what is queued, now rather than at the end of this step of the loop."""
+        """Begin to write what is queued, now rather than at the end of this step of the loop.
+
+        Whoever receives should call it after each batch, or never: a transport may hold what is sent while
+        a batch is in hand until the `flush()`, or the next `receive()`.
+        """
 
     async def drain(self) -> None:
         """Return when less than `Limits.pending_bytes` are unsent, or the peer is gone."""

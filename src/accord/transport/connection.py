@@ -115,7 +115,9 @@ class Connection:
     async def finish(self, seconds: float | None) -> bool:
         """Take no new requests and wait until those being served are answered, at most `seconds`. Whether all were."""
         self.session.draining = True
-        pending = [exchange.driver for exchange in self.session.incoming.values() if exchange.driver is not None]
+        pending = [
+            exchange.driver for exchange in self.session.incoming.values() if exchange.driver is not None
+        ]
         if pending:
             await asyncio.wait(pending, timeout=seconds)
         self.transport.flush()
@@ -246,12 +248,18 @@ class Connection:
         """Start the timer again: after progress, up to the deadline that no progress moves."""
         if waiting.timer is not None:
             waiting.timer.cancel()
-        ends = [at for at in (waiting.deadline, waiting.idle and self._loop.time() + waiting.idle) if at is not None]
+        ends = [
+            at
+            for at in (waiting.deadline, waiting.idle and self._loop.time() + waiting.idle)
+            if at is not None
+        ]
         waiting.timer = self._loop.call_at(min(ends), self._time_out, exchange, waiting)
 
     def _time_out(self, exchange: Exchange, waiting: Waiting) -> None:
         by_total = waiting.deadline is not None and self._loop.time() >= waiting.deadline
-        why = "the total time allowed is over" if by_total else f"no answer or progress for {waiting.idle:g} s"
+        why = (
+            "the total time allowed is over" if by_total else f"no answer or progress for {waiting.idle:g} s"
+        )
         self.send(self.session.cancel(exchange, why))
         self._settle(exchange, RequestTimeout(f"{exchange.method.name} to {self.transport.name}: {why}"))
 
@@ -297,7 +305,9 @@ class Connection:
             log.error("accord: a callback failed", exc_info=exc)
 
     def _on_cancel(self, event: events.CancelReceived) -> None:
-        log.debug("%s was cancelled by the peer: %s", event.exchange.method.name, event.reason or "no reason given")
+        log.debug(
+            "%s was cancelled by the peer: %s", event.exchange.method.name, event.reason or "no reason given"
+        )
         self.send(event.reply)
         task = event.exchange.driver
         if task is not None:
@@ -321,7 +331,9 @@ class Connection:
 
     def _on_ignored(self, event: events.Ignored) -> None:
         if event.first:
-            log.warning("accord: %s: dropped a message (%s) %s", self.transport.name, event.kind, event.detail)
+            log.warning(
+                "accord: %s: dropped a message (%s) %s", self.transport.name, event.kind, event.detail
+            )
 
     async def open_client(self, *, handshake: bool = False) -> str:
         """Open as a client; the revision agreed on. Raises `ConnectError` or `ConnectionLost`."""

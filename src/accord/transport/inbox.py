@@ -21,6 +21,8 @@ class Inbox:
         self._size = 0
         self._ended = False
         self._waiter: asyncio.Future[None] | None = None
+        self.in_hand = False
+        """What was taken last is being worked on: whoever took it has not come back yet."""
 
     @property
     def full(self) -> bool:
@@ -46,6 +48,7 @@ class Inbox:
 
     async def take(self) -> list[Message]:
         """All that is there, waiting for at least one; `[]` after the end."""
+        self.in_hand = False
         while not self._messages and not self._ended:
             if self._waiter is not None and not self._waiter.done():
                 raise RuntimeError("receive() is already waiting in another task")
@@ -55,6 +58,7 @@ class Inbox:
         messages, self._messages, self._size = self._messages, [], 0
         if not had_room:
             self._on_room()
+        self.in_hand = True
         return messages
 
     def _wake(self) -> None:

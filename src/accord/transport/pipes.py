@@ -32,6 +32,7 @@ class LineTransport:
         self._unfinished = 0  # bytes read since a message was last complete
         self._heard = 0
         self._paused = False
+        self._receiver_flushes = False
         self._reader: Reader | None = None
         self._writer: Writer | None = None
 
@@ -48,13 +49,22 @@ class LineTransport:
         self._reader = read_from(read_fd, self._on_data, self._on_end)
 
     def receive(self) -> Coroutine[Any, Any, list[Message]]:
+        if self._writer is not None:
+            self._writer.flush()
         return self._inbox.take()
 
     def send(self, message: bytes) -> None:
         if self._writer is not None:
             self._writer.send(message)
+            if not (self._receiver_flushes and self._inbox.in_hand):
+                self._writer.flush_soon()
 
     def flush(self) -> None:
+        # A receiver that flushes after a batch does so after each: what is sent meanwhile can wait
+        # for it, which saves a turn of the loop per batch (5 µs of 54).
+        if self._inbox.in_hand:
+            self._receiver_flushes = True
+            self._inbox.in_hand = False
         if self._writer is not None:
             self._writer.flush()
 

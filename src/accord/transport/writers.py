@@ -32,10 +32,13 @@ class Writer:
         self._over = False
 
     def send(self, message: bytes) -> None:
-        if self._over:
-            return
-        self._queue.append(message)
-        self.pending += len(message) + 1
+        """Queue a message; it goes out with the next `flush`."""
+        if not self._over:
+            self._queue.append(message)
+            self.pending += len(message) + 1
+
+    def flush_soon(self) -> None:
+        """Flush at the end of this step of the loop, once for all that is queued until then."""
         if not self._flush_is_due:
             self._flush_is_due = True
             self._loop.call_soon(self._flush_now)
@@ -81,6 +84,7 @@ class LoopWriter(Writer):
     def __init__(self, loop: asyncio.AbstractEventLoop, target: Sink, on_gone: Callable[[], None]) -> None:
         super().__init__(loop, on_gone)
         self._sink = target
+        self._write_some = target.write
         self._unsent: deque[Buffer] = deque()  # what the descriptor did not take yet
 
     def flush(self) -> None:
@@ -100,7 +104,9 @@ class LoopWriter(Writer):
         unsent = self._unsent
         try:
             while unsent:
-                taken = self._sink.write(list(islice(unsent, _AT_ONCE)))
+                taken = self._write_some(
+                    unsent if len(unsent) <= _AT_ONCE else list(islice(unsent, _AT_ONCE))
+                )
                 self._wrote(taken)
                 if taken == len(unsent[0]):  # nearly always: all of it in one piece
                     unsent.popleft()
