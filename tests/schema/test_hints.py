@@ -18,6 +18,7 @@ import jsonschema_rs
 import msgspec
 import pydantic
 import pytest
+import typing_extensions
 from hypothesis import given, settings, strategies as st
 
 from accord.errors import DeclarationError
@@ -308,6 +309,12 @@ def test_a_class_msgspec_cannot_decode_is_still_that_class() -> None:
     assert decode(Event, {"when": "soon", "at": {"x": 1}}) == Event("soon", Point(1))
     assert decode(Car, {"wheels": 3}) == Car(3)
     assert decode(Model, {"name": "a"}) == Model(name="a")
+
+
+def test_an_alias_that_contains_itself_ends() -> None:
+    alias = typing_extensions.TypeAliasType("alias", "dict[str, alias] | int")
+    scope = Reader({"alias": alias}, {})
+    assert emit.schema(scope.read(alias)) == {"anyOf": [{"type": "object"}, {"type": "integer"}]}
 
 
 def test_true_is_not_one() -> None:

@@ -31,12 +31,8 @@ Arguments:
 @click.argument("target")
 @click.argument("tool")
 @click.argument("words", metavar="[KEY=VALUE]...", nargs=-1)
-@click.option(
-    "--args", "given", metavar="JSON", help="All arguments as a JSON object; @FILE, or - for stdin."
-)
-@click.option(
-    "-o", "--output", metavar="FILE", help="Save images, sound and embedded resources; - for stdout."
-)
+@click.option("--args", "given", metavar="JSON", help="All arguments as a JSON object; @FILE, or - for stdin.")
+@click.option("-o", "--output", metavar="FILE", help="Save images, sound and embedded resources; - for stdout.")
 @settings_options
 def command(
     target: str, tool: str, words: tuple[str, ...], given: str | None, output: str | None, settings: Settings

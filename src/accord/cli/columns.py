@@ -50,9 +50,7 @@ def _lines(item: Row, left: int, room: int, indent: str) -> Iterator[str]:
         yield (indent + _styled(whole, item) + " " * (left - len(whole) + _GAP) + about[0]).rstrip()
         about = about[1:]
     else:
-        wrapped = textwrap.wrap(
-            whole, room, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
-        )
+        wrapped = textwrap.wrap(whole, room, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
         yield indent + _styled(wrapped[0], item)
         yield from (indent + line for line in wrapped[1:])
     for line in about if item.about else ():

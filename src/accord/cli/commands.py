@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -64,13 +63,13 @@ class Commands(click.Group):
             code = failures.tell(exc, as_json=wanted.get("json", False), trace=wanted.get("traceback", False))
         ctx.exit(code or 0)
 
-    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:
+    def main(self, *args: Any, **options: Any) -> Any:
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")  # an old locale shows less, it does not fail
-        extra["standalone_mode"] = False
+        options["standalone_mode"] = False
         try:
-            code = super().main(args, prog_name, **extra)
+            code = super().main(*args, **options)
         except click.UsageError as exc:
             code = _tell_usage(exc)
         except click.Abort:

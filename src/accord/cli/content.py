@@ -50,9 +50,7 @@ def answer_lines(result: ToolResult) -> Iterator[str]:
 def pretty(value: Any) -> str:
     """A JSON value, laid out; a string as it is."""
     return shown(
-        value
-        if isinstance(value, str)
-        else msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+        value if isinstance(value, str) else msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     )
 
 
@@ -70,9 +68,12 @@ def block_text(block: Any) -> str:
         case ResourceLink():
             about = " · ".join(filter(None, (block.title or block.name, block.mime_type, block.description)))
             return f"[link] {printable(block.uri)}  {printable(about)}"
-    return (
-        f"[{block.get('type', 'unknown')}] {pretty(block)}" if isinstance(block, dict) else shown(str(block))
-    )
+    return _unknown(block)
+
+
+def _unknown(block: Any) -> str:
+    kind = block.get("type") if isinstance(block, dict) else type(block).__name__
+    return f"[{printable(str(kind))}] {pretty(block)}"
 
 
 def contents_text(contents: ResourceContents) -> str:

@@ -70,9 +70,7 @@ def _refuse(module: ModuleType, name: str, file: Path, servers: dict[str, Server
     if not hasattr(module, name):
         raise TargetError(f"{file} has no {name!r}{choices}")
     kind = type(getattr(module, name))
-    raise TargetError(
-        f"{file}: {name!r} is a {kind.__module__}.{kind.__qualname__}, not an accord Server{choices}"
-    )
+    raise TargetError(f"{file}: {name!r} is a {kind.__module__}.{kind.__qualname__}, not an accord Server{choices}")
 
 
 def _choices(file: Path, servers: dict[str, Server]) -> str:
@@ -125,9 +123,7 @@ def _streams_apart() -> Iterator[None]:
 
 def _syntax(exc: SyntaxError, file: Path) -> str:
     shown = "".join(traceback.TracebackException.from_exception(exc).format_exception_only()).splitlines()
-    return "\n".join(
-        [f"{(exc.filename and _near(exc.filename)) or file}:{exc.lineno}: {exc.msg}", *shown[1:-1]]
-    )
+    return "\n".join([f"{(exc.filename and _near(exc.filename)) or file}:{exc.lineno}: {exc.msg}", *shown[1:-1]])
 
 
 def _place(exc: BaseException, file: Path) -> str:

@@ -54,11 +54,7 @@ class Trace:
         return self._inner.lost()
 
     def _show(self, arrow: str, message: Message, fg: str) -> None:
-        text = (
-            message.decode(errors="backslashreplace")
-            if isinstance(message, bytes)
-            else f"unreadable: {message}"
-        )
+        text = message.decode(errors="backslashreplace") if isinstance(message, bytes) else f"unreadable: {message}"
         room = width() - 12
         text = printable(text.strip())
         shortened = text if len(text) <= room else f"{text[: room - 1]}…"

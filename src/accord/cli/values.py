@@ -100,12 +100,7 @@ def kinds(about: Any, root: Schema) -> set[str]:
 
 def resolve(about: Any, root: Schema, depth: int = 16) -> Schema:
     """A schema with a reference to within its root followed."""
-    while (
-        isinstance(about, dict)
-        and isinstance(ref := about.get("$ref"), str)
-        and ref.startswith("#/")
-        and depth
-    ):
+    while isinstance(about, dict) and isinstance(ref := about.get("$ref"), str) and ref.startswith("#/") and depth:
         about, depth = root, depth - 1
         for step in ref[2:].split("/"):
             about = about.get(step, {}) if isinstance(about, dict) else {}

@@ -37,9 +37,7 @@ def visit(target: str, settings: Settings, work: Work) -> int:
 def client_for(target: str, settings: Settings) -> Client:
     """The client that the settings ask for, not connected yet. Raises `TargetError`."""
     seconds = settings.timeout
-    limits = (
-        Limits() if seconds is None else Limits(connect_seconds=seconds, probe_seconds=min(5, seconds / 2))
-    )
+    limits = Limits() if seconds is None else Limits(connect_seconds=seconds, probe_seconds=min(5, seconds / 2))
     return Client(
         target_for(target, settings),
         revisions=[settings.revision] if settings.revision else REVISIONS,

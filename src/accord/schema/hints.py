@@ -153,6 +153,7 @@ class Reader:
         self.around = around
         self._records: dict[Any, Record] = {}
         self._variables: dict[Any, Any] = {}
+        self._aliases: list[Any] = []
 
     def resolve(self, text: str) -> Any:
         """What an annotation written as a string stands for. Raises NameError."""
@@ -216,8 +217,18 @@ class Reader:
         if isinstance(hint, typing.NewType):
             return self.read(hint.__supertype__)
         if _named(type(hint), "TypeAliasType"):
-            return self.read(hint.__value__)
+            return self._alias(hint)
         return self._class(hint, hint, ())
+
+    def _alias(self, alias: Any) -> Node:
+        """`type X = ...`; where it contains itself, whatever is there is accepted."""
+        if alias in self._aliases:
+            return ANYTHING
+        self._aliases.append(alias)
+        try:
+            return self.read(alias.__value__)
+        finally:
+            self._aliases.remove(alias)
 
     def _union(self, hint: Any, args: tuple[Any, ...]) -> Node:
         arms = tuple(self.read(arm) for arm in args if arm is not msgspec.UnsetType)

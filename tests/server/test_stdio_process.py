@@ -1,0 +1,224 @@
+"""A server as a process of its own, on real pipes: the wire stays intact, and the process ends when it should."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = [sys.executable, str(Path(__file__).parent / "program.py")]
+INIT = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}
+
+
+def call(id: int, tool: str, **arguments: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+
+
+def lines(*messages: Any) -> bytes:
+    return b"".join(json.dumps(message).encode() + b"\n" for message in messages)
+
+
+@contextmanager
+def running(**env: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
+        PROGRAM,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **env, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def say(process: subprocess.Popen[bytes], *messages: Any) -> None:
+    assert process.stdin is not None
+    process.stdin.write(lines(*messages))
+    process.stdin.flush()
+
+
+def hear(process: subprocess.Popen[bytes]) -> Any:
+    assert process.stdout is not None
+    return json.loads(process.stdout.readline())
+
+
+def opened(process: subprocess.Popen[bytes]) -> None:
+    say(process, INIT)
+    assert hear(process)["id"] == 0
+
+
+def end_of(process: subprocess.Popen[bytes], within: float) -> tuple[int, list[Any], str]:
+    """Exit code, the messages still to come, and stderr; the process must end in time."""
+    began = time.monotonic()
+    out, err = process.communicate(timeout=within + 10)
+    took = time.monotonic() - began
+    assert took < within, f"took {took:.1f} s; {err.decode()}"
+    return process.returncode, [json.loads(line) for line in out.splitlines()], err.decode()
+
+
+TEXTS = {
+    "prints": "printed",
+    "prints_in_a_thread": "printed",
+    "writes_to_descriptor_1": "written",
+    "starts_a_child_that_prints": "started",
+    "reads_stdin": "nothing to read, nor here: b''",
+}
+
+
+def test_the_wire_stays_intact_whatever_tools_do_with_stdin_and_stdout() -> None:
+    with running() as process:
+        opened(process)
+        for id, (tool, text) in enumerate(TEXTS.items(), 1):
+            say(process, call(id, tool))
+            answer = hear(process)
+            assert (answer["id"], answer["result"]["content"][0]["text"]) == (id, text)
+        assert process.stdin is not None
+        process.stdin.close()
+        process.stdin = None
+        code, rest, stderr = end_of(process, within=2)
+    assert (code, rest) == (0, [])
+    for said in ("this is not the protocol", "nor is this", "nor that", "raw bytes on descriptor 1", "a child prints"):
+        assert said in stderr
+    assert "print() at program.py:25 went to stderr" in stderr
+    assert "after the server" in stderr
+
+
+def test_input_from_a_file_is_answered_whole(tmp_path: Path) -> None:
+    script = tmp_path / "script.jsonl"
+    script.write_bytes(lines(INIT, call(1, "waits", seconds=0.1), call(2, "sleeps_in_a_thread", seconds=0.1)))
+    with script.open("rb") as stdin:
+        done = subprocess.run(PROGRAM, stdin=stdin, capture_output=True, timeout=20, check=False)
+    assert done.returncode == 0, done.stderr
+    assert sorted(json.loads(line)["id"] for line in done.stdout.splitlines()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("stdout", ["pipe", "file"])
+def test_no_input_at_all_ends_at_once(stdout: str, tmp_path: Path) -> None:
+    with (tmp_path / "out").open("wb") as file:
+        target = file if stdout == "file" else subprocess.PIPE
+        done = subprocess.run(PROGRAM, stdin=subprocess.DEVNULL, stdout=target, timeout=20, check=False)
+    assert done.returncode == 0
+
+
+def test_a_terminal_is_left_as_it_was() -> None:
+    main, terminal = os.openpty()
+    try:
+        process = subprocess.Popen(PROGRAM, stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        os.write(main, lines(INIT))
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["id"] == 0
+        assert os.get_blocking(terminal)
+        os.write(main, b"\x04")
+        process.stdout.close()
+        assert process.wait(timeout=10) == 0
+    finally:
+        os.close(main)
+        os.close(terminal)
+
+
+def test_requests_that_were_accepted_are_answered_after_the_input_has_ended() -> None:
+    with running() as process:
+        opened(process)
+        say(process, call(1, "waits", seconds=0.3), call(2, "sleeps_in_a_thread", seconds=0.3), call(3, "echo", text="x"))
+        assert process.stdin is not None
+        process.stdin.close()
+        process.stdin = None
+        code, rest, _ = end_of(process, within=3)
+    assert code == 0
+    assert sorted(answer["id"] for answer in rest) == [1, 2, 3]
+
+
+def test_an_idle_server_ends_with_its_input() -> None:
+    with running() as process:
+        opened(process)
+        assert process.stdin is not None
+        process.stdin.close()
+        process.stdin = None
+        assert end_of(process, within=2)[0] == 0
+
+
+@pytest.mark.parametrize("tool", ["waits", "sleeps_in_a_thread", "blocks_the_loop", "swallows_cancellation"])
+def test_a_stuck_tool_does_not_keep_the_server(tool: str) -> None:
+    with running(GRACE="0.5") as process:
+        opened(process)
+        say(process, call(1, tool, seconds=60))
+        time.sleep(0.2)  # let it get stuck: nothing would tell us that it is
+        assert process.stdin is not None
+        process.stdin.close()
+        process.stdin = None
+        code, rest, _ = end_of(process, within=3)
+    assert rest == []
+    assert code == (1 if tool == "blocks_the_loop" else 0)
+
+
+def test_a_thread_of_somebody_else_does_not_keep_the_process() -> None:
+    with running() as process:
+        opened(process)
+        say(process, call(1, "leaves_a_thread", seconds=60))
+        hear(process)
+        assert process.stdin is not None
+        process.stdin.close()
+        process.stdin = None
+        assert end_of(process, within=4)[0] == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_calls_in_flight_finish(number: signal.Signals) -> None:
+    with running() as process:
+        opened(process)
+        say(process, call(1, "waits", seconds=0.5), call(2, "echo", text="x"))
+        assert hear(process)["id"] == 2
+        process.send_signal(number)
+        time.sleep(0.1)
+        say(process, call(3, "echo", text="too late"))
+        code, rest, stderr = end_of(process, within=3)
+    assert code == 0, stderr
+    assert {answer["id"]: "result" in answer for answer in rest} == {1: True, 3: False}
+    assert "after the server" in stderr
+
+
+def test_a_second_signal_ends_at_once() -> None:
+    with running() as process:
+        opened(process)
+        say(process, call(1, "waits", seconds=60), call(2, "echo", text="x"))
+        assert hear(process)["id"] == 2
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+        assert end_of(process, within=1)[0] == 128 + signal.SIGTERM
+
+
+def test_a_peer_that_never_reads_stops_the_reading_but_not_the_end() -> None:
+    with running(GRACE="0.5") as process:
+        assert process.stdin is not None
+        process.stdin.write(lines(INIT))
+        os.set_blocking(process.stdin.fileno(), False)
+        message, sent = lines(call(1, "echo", text="x" * 60_000)), 0
+        until = time.monotonic() + 2
+        while time.monotonic() < until and sent < 500:
+            try:
+                sent += process.stdin.write(message) == len(message)
+                process.stdin.flush()
+            except BlockingIOError:
+                time.sleep(0.01)
+        assert sent < 500, "the server read on although nobody took its answers"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=5) == 0
