@@ -2,7 +2,7 @@
 
     AccordError
     ├── DeclarationError              a tool, resource or prompt is declared in a way that cannot work (also TypeError)
-    ├── TargetError                   a target (command, URL, FILE.py, config entry) cannot be understood (also ValueError)
+    ├── TargetError                   a target (command, URL, FILE.py) cannot be understood (also ValueError)
     ├── LocalProtocolError            we were about to break the protocol; nothing was sent
     │   ├── NotSupported              the revision or the peer's capabilities do not have this
     │   └── NotConnected              the connection is not open (any more)
@@ -12,6 +12,7 @@
     ├── ConnectionLost                the connection ended with requests in flight: exit code, last lines of stderr
     ├── RequestTimeout                no answer in time (also TimeoutError)
     ├── SchemaError                   a JSON Schema that cannot or may not be used
+    ├── Mismatch                      a value that does not fit a JSON Schema (also ValueError)
     ├── ToolError                     raise it in a tool: the text goes to the model, without a traceback
     └── ProtocolError                 a JSON-RPC error, sent or received: code, message, data
         ├── ParseError                -32700
@@ -101,6 +102,15 @@ class SchemaError(AccordError):
     """A JSON Schema that is not valid, too costly, in an unknown dialect, or refers outside itself."""
 
 
+class Mismatch(AccordError, ValueError):
+    """A value that does not fit a JSON Schema: `path` in the value (`$.days[0]`), `reason`."""
+
+    def __init__(self, reason: str, path: str = "$") -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
 class ToolError(AccordError):
     """Raise it in a tool to answer `isError` with this text and nothing else."""
 
@@ -115,7 +125,7 @@ class ProtocolError(AccordError):
 
     def __init__(self, message: str, *, code: int | None = None, data: Any = None) -> None:
         super().__init__(message)
-        self.code = self.default_code if code is None else code
+        self.code: int = self.default_code if code is None else code
         self.message = message
         self.data = data
 

@@ -10,7 +10,8 @@ import pytest
 
 from accord.errors import SchemaError
 from accord.limits import Limits
-from accord.schema.validate import Mismatch, compile
+from accord.schema.validate import compile
+from accord.errors import Mismatch
 
 
 @pytest.fixture(autouse=True)

@@ -119,7 +119,7 @@ def save(found: Iterable[Saved], output: str) -> None:
         raise click.UsageError("--output: the answer holds nothing to save")
     for number, item in enumerate(items, 1):
         if output == "-":
-            click.get_binary_stream("stdout").write(item.data)
+            click.echo(item.data, nl=False)
             continue
         path = Path(output)
         path = path if number == 1 else path.with_stem(f"{path.stem}-{number}")

@@ -70,7 +70,8 @@ def _refuse(module: ModuleType, name: str, file: Path, servers: dict[str, Server
     if not hasattr(module, name):
         raise TargetError(f"{file} has no {name!r}{choices}")
     kind = type(getattr(module, name))
-    raise TargetError(f"{file}: {name!r} is a {kind.__module__}.{kind.__qualname__}, not an accord Server{choices}")
+    called = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+    raise TargetError(f"{file}: {name!r} is a {called}, not an accord Server{choices}")
 
 
 def _choices(file: Path, servers: dict[str, Server]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, Raw
 
-from accord.errors import InvalidResult, NotSupported, SchemaError
+from accord.errors import InvalidResult, Mismatch, NotSupported, SchemaError
 from accord.messages import codec
 from accord.messages.base import JSONObject
 from accord.messages.content import TextContent, decode_around_unknown
@@ -23,7 +23,7 @@ from accord.schema.validate import Validator, compile
 
 T = TypeVar("T", bound=Result)
 
-log = logging.getLogger("accord.client")
+log: logging.Logger = logging.getLogger("accord.client")
 
 
 class ToolResult(CallToolResult):
@@ -113,7 +113,7 @@ class Reader:
             return self._complain(f"tool {tool.name!r} declares structured output and gave none")
         try:
             validator.validate(result.structured_content)
-        except SchemaError as exc:
+        except Mismatch as exc:
             self._complain(f"tool {tool.name!r} gave structured content that breaks its own schema: {exc}")
 
     def _validator(self, tool: Tool) -> Validator | None:

@@ -6,6 +6,7 @@ leaves out what that revision does not have; where the view is the type itself, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
@@ -19,7 +20,7 @@ from accord.messages.views import view
 
 T = TypeVar("T")
 
-encode = msgspec.json.Encoder().encode
+encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode
 
 
 @cache

@@ -75,7 +75,7 @@ class Malformed(Exception):
     def __init__(self, error: ProtocolError, id: Any = None, *, answerable: bool = True) -> None:
         super().__init__(error.message)
         self.error = error
-        self.id = id if type(id) in (int, str) else None
+        self.id: RequestId | None = id if type(id) in (int, str) else None
         self.answerable = answerable
 
 

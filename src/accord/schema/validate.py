@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from accord.errors import AccordError, SchemaError
+from accord.errors import Mismatch, SchemaError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.schema.cost import Cost, measure
 
@@ -30,15 +30,6 @@ _DETAILS = 20_000
 """Failures, at most, among which the first is named: jsonschema-rs makes an object of each, in every arm."""
 _BACKTRACKS = 1_000
 _PATTERN_BYTES = 1 << 18
-
-
-class Mismatch(AccordError, ValueError):
-    """A value that does not fit a schema: `path` in the value (`$.days[0]`), `reason`."""
-
-    def __init__(self, reason: str, path: str = "$") -> None:
-        super().__init__(f"{path}: {reason}")
-        self.path = path
-        self.reason = reason
 
 
 class Validator:

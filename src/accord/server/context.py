@@ -48,7 +48,7 @@ class Context:
     __slots__ = ("_exchange", "_line", "server")
 
     def __init__(self, server: Server, exchange: Exchange, line: Line) -> None:
-        self.server = server
+        self.server: Server = server
         self._exchange = exchange
         self._line = line
 

@@ -32,7 +32,7 @@ from accord.session.exchange import Exchange
 if TYPE_CHECKING:
     from accord.server.server import Server
 
-log = logging.getLogger("accord.server")
+log: logging.Logger = logging.getLogger("accord.server")
 
 Verb = Callable[[Exchange, Line], Coroutine[Any, Any, Any]]
 

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from accord.errors import InvalidArguments, ToolError
+from accord.errors import InvalidArguments, Mismatch, ToolError
 from accord.messages.base import JSONObject
 from accord.messages.revision import Rules
 from accord.messages.tools import Tool
-from accord.schema.validate import Mismatch, Validator, compile
+from accord.schema.validate import Validator, compile
 from accord.server.registry import Offer
 from accord.server.results import encode
 

@@ -56,13 +56,13 @@ class Offer:
         timeout: float | None = None,
         returns: Returns | None = None,
     ) -> None:
-        self.function = function
-        self.define = define
-        self.bind = bind
-        self.context = context
-        self.is_async = is_async
-        self.timeout = timeout
-        self.returns = returns
+        self.function: Callable[..., Any] = function
+        self.define: Callable[[Rules], Any] = define
+        self.bind: Callable[[Any, Any], tuple[Any, Any]] = bind
+        self.context: bool = context
+        self.is_async: bool = is_async
+        self.timeout: float | None = timeout
+        self.returns: Returns | None = returns
 
 
 class Registry:
@@ -73,7 +73,7 @@ class Registry:
         self.prompts: dict[str, Offer] = {}
         self.resources: dict[str, Offer] = {}
         self.templates: dict[str, tuple[Template, Offer]] = {}
-        self.lists = {
+        self.lists: dict[str, Pages] = {
             "tools/list": self._pages(self.tools, ListToolsResult, "tools", pack, page_size),
             "prompts/list": self._pages(self.prompts, ListPromptsResult, "prompts", pack, page_size),
             "resources/list": self._pages(self.resources, ListResourcesResult, "resources", pack, page_size),

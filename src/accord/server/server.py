@@ -26,7 +26,7 @@ from accord.server.registry import (
     tool_offer,
 )
 from accord.server.results import UNSTRUCTURED, contents_of
-from accord.server.signature import signature
+from accord.server.signature import Signature, signature
 from accord.server.templates import Template
 from accord.session.negotiate import check_spoken
 from accord.session.profile import Profile
@@ -57,7 +57,7 @@ class Server:
         revisions: Sequence[str] = REVISIONS,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        self.info = Implementation(
+        self.info: Implementation = Implementation(
             name=name,
             version=version,
             title=title,
@@ -67,8 +67,8 @@ class Server:
         )
         self.instructions = instructions
         self.limits = limits
-        self.revisions = check_spoken(revisions)
-        self.registry = Registry(self._pack_list, limits.page_size)
+        self.revisions: tuple[str, ...] = check_spoken(revisions)
+        self.registry: Registry = Registry(self._pack_list, limits.page_size)
 
     def __repr__(self) -> str:
         held = self.registry
@@ -175,8 +175,8 @@ class Server:
 
         return declare
 
-    def _add_template(self, template: Template, function: F, read: Any, about: ResourceTemplate) -> None:
-        unknown: set[str] = set(template.variables) - set(read.parameters)
+    def _add_template(self, template: Template, function: F, read: Signature, about: ResourceTemplate) -> None:
+        unknown = {name for name in template.variables if not read.takes(name)}
         if unknown:
             raise DeclarationError(
                 f"resource {template.text!r}: {read.name}() has no parameter for {', '.join(sorted(unknown))}"

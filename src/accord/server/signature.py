@@ -110,6 +110,11 @@ class Signature:
         """The docstring without its sections on arguments and results."""
         return self.docstring.description
 
+    def takes(self, name: str) -> bool:
+        """Whether there is a parameter of that name."""
+        declared = self._declared
+        return declared.rest is not None or any(parameter.name == name for parameter in declared.parameters)
+
     @cached_property
     def input_schema(self) -> JSONObject:
         """JSON Schema of the arguments."""

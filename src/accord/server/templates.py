@@ -109,7 +109,7 @@ class Template:
         self.text = template
         self._parts = list(_parse(template))
         fields = [field for part in self._parts if not isinstance(part, str) for field in part.fields]
-        self.variables = tuple(dict.fromkeys(field.name for field in fields))
+        self.variables: tuple[str, ...] = tuple(dict.fromkeys(field.name for field in fields))
         self._track = list(_track(self._parts))
         self._parameters = {
             separator: [

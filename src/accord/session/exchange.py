@@ -21,7 +21,7 @@ class Batch:
     __slots__ = ("answers", "waiting")
 
     def __init__(self) -> None:
-        self.waiting = 0
+        self.waiting: int = 0
         self.answers: list[bytes] = []
 
     def take(self, answer: bytes | None) -> bytes | None:

@@ -40,7 +40,7 @@ DISCOVER_TTL_MS = 3_600_000
 class ServerOpening:
     """The server's side: answers `initialize` and `server/discover`."""
 
-    methods = frozenset(("initialize", "server/discover"))
+    methods: frozenset[str] = frozenset(("initialize", "server/discover"))
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -103,7 +103,7 @@ class ServerOpening:
 class ClientOpening:
     """The client's side: finds out which kind of server it has."""
 
-    methods = frozenset(("initialize", "server/discover"))
+    methods: frozenset[str] = frozenset(("initialize", "server/discover"))
 
     def __init__(self, session: Session) -> None:
         self._session = session

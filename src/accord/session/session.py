@@ -93,15 +93,15 @@ class Session:
     ) -> None:
         self.role: Role = role
         self.peer_role: Role = "server" if role == "client" else "client"
-        self.spoken = check_spoken(revisions)
+        self.spoken: tuple[str, ...] = check_spoken(revisions)
         self.limits = limits
-        self.phase = Phase.NEW
-        self.rules = BEFORE_OPENING
+        self.phase: Phase = Phase.NEW
+        self.rules: Rules = BEFORE_OPENING
         self.peer: Profile | None = None
-        self.stats = Stats()
+        self.stats: Stats = Stats()
         self.incoming: dict[RequestId, Exchange] = {}
         self.outgoing: dict[RequestId, Exchange] = {}
-        self.opening = ClientOpening(self) if role == "client" else ServerOpening(self)
+        self.opening: ClientOpening | ServerOpening = ClientOpening(self) if role == "client" else ServerOpening(self)
         self._given_up: OrderedDict[RequestId, None] = OrderedDict()
         self._last_id = 0
         self._seen: set[str] = set()

@@ -33,7 +33,7 @@ from accord.session.stats import Stats
 from accord.transport.base import Transport, Unreadable
 from accord.transport.lead import lead
 
-log = logging.getLogger("accord")
+log: logging.Logger = logging.getLogger("accord")
 
 Handler = Callable[[Exchange, Any], Coroutine[Any, Any, Any]]
 ProgressCallback = Callable[[float, float | None, str | None], Any]
@@ -45,8 +45,8 @@ class Waiting:
     __slots__ = ("deadline", "future", "idle", "on_progress", "timer")
 
     def __init__(self, future: asyncio.Future[Raw], on_progress: ProgressCallback | None) -> None:
-        self.future = future
-        self.on_progress = on_progress
+        self.future: asyncio.Future[Raw] = future
+        self.on_progress: ProgressCallback | None = on_progress
         self.timer: asyncio.TimerHandle | None = None
         self.idle: float | None = None
         self.deadline: float | None = None
@@ -74,7 +74,7 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self.opened: asyncio.Future[str] = self._loop.create_future()
-        self.ended = asyncio.Event()
+        self.ended: asyncio.Event = asyncio.Event()
         self._handler = handler
         self._on_notification = on_notification
         self._inbox: deque[bytes | Unreadable] = deque()
@@ -158,7 +158,8 @@ class Connection:
                 await self.transport.drain()
                 messages = await self.transport.receive()
                 if not messages:
-                    return self._end(self.transport.lost())
+                    self._end(self.transport.lost())
+                    break
                 inbox.extend(messages)
 
     def _end(self, lost: ConnectionLost) -> None:

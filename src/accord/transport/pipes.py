@@ -132,9 +132,7 @@ class LineTransport:
 class PipeTransport(LineTransport):
     """Messages as lines, read from one open descriptor and written to another; it takes over both."""
 
-    def __init__(
-        self, read_fd: int, write_fd: int, *, limits: Limits = DEFAULT_LIMITS, name: str = "pipes"
-    ) -> None:
+    def __init__(self, read_fd: int, write_fd: int, *, limits: Limits = DEFAULT_LIMITS, name: str = "pipes") -> None:
         super().__init__(name, limits)
         self._fds = read_fd, write_fd
 

@@ -104,9 +104,7 @@ class LoopWriter(Writer):
         unsent = self._unsent
         try:
             while unsent:
-                taken = self._write_some(
-                    unsent if len(unsent) <= _AT_ONCE else list(islice(unsent, _AT_ONCE))
-                )
+                taken = self._write_some(unsent if len(unsent) <= _AT_ONCE else list(islice(unsent, _AT_ONCE)))
                 self._wrote(taken)
                 if taken == len(unsent[0]):  # nearly always: all of it in one piece
                     unsent.popleft()

@@ -1,0 +1,132 @@
+"""A child process and whatever it started: watched for its exit, and gone for certain after `end`.
+
+The child leads a session, hence a process group, of its own. A wrapper (`npx`, `uvx`, a shell) that
+exits leaves its server behind in that group, so signals go to the group, and "gone" means the group
+is empty. What still lives when the interpreter exits is killed then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+
+_POLL_SECONDS = 0.02
+_AFTER_KILL_SECONDS = 1.0
+
+
+class ProcessGroup:
+    """A process that was started with `start_new_session`; made in the loop that watches over it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], on_exit: Callable[[], None]) -> None:
+        self._process = process
+        self._on_exit = on_exit
+        self._loop = asyncio.get_running_loop()
+        self._owner = os.getpid()
+        self._empty = False
+        self.exited = asyncio.Event()
+        _LIVING.add(self)
+        self._watch()
+
+    @property
+    def exit_code(self) -> int | None:
+        """The code of the process itself; negative for a signal, `None` while it runs."""
+        return self._process.returncode if self.exited.is_set() else None
+
+    async def gone(self, seconds: float) -> bool:
+        """Wait until the process and all of its group have ended; false when that takes longer."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.exited.wait()
+                while self._has_members():
+                    await asyncio.sleep(_POLL_SECONDS)
+        except TimeoutError:
+            return False
+        return True
+
+    async def end(self, seconds: float) -> None:
+        """Wait, ask (SIGTERM), wait, kill: each wait takes at most `seconds`. Its stdin should be closed."""
+        try:
+            if await self.gone(seconds):
+                return
+            self._signal(signal.SIGTERM)
+            if await self.gone(seconds):
+                return
+        finally:
+            self.kill()
+        await self.gone(_AFTER_KILL_SECONDS)
+
+    def kill(self) -> None:
+        """Kill what is left, without waiting; for the owner of the process only, not for a fork of it."""
+        if not self._empty and self._owner == os.getpid():
+            self._signal(signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+
+    def _watch(self) -> None:
+        try:
+            pidfd = os.pidfd_open(self._process.pid)
+        except (AttributeError, OSError):  # not Linux, or an old one
+            self._poll()
+        else:
+            self._loop.add_reader(pidfd, self._on_pidfd, pidfd)
+
+    def _on_pidfd(self, pidfd: int) -> None:
+        self._loop.remove_reader(pidfd)
+        os.close(pidfd)
+        self._has_exited()
+
+    def _poll(self) -> None:
+        if self._process.poll() is None:
+            self._loop.call_later(_POLL_SECONDS, self._poll)
+        else:
+            self._has_exited()
+
+    def _has_exited(self) -> None:
+        # Those left behind are asked to go while the leader still holds the number of the group.
+        if sys.platform != "win32":
+            self._signal(signal.SIGTERM)
+        self._process.wait()
+        self.exited.set()
+        self._has_members()
+        self._on_exit()
+
+    def _has_members(self) -> bool:
+        if not self._empty and not self._group_answers():
+            self._empty = True
+            _LIVING.discard(self)
+        return not self._empty
+
+    def _group_answers(self) -> bool:
+        if sys.platform == "win32":
+            return False
+        try:
+            while os.waitpid(-self._process.pid, os.WNOHANG)[0]:  # as process 1 we inherit the orphans
+                continue
+        except ChildProcessError:
+            pass
+        try:
+            os.killpg(self._process.pid, 0)
+        except OSError:
+            return False
+        return True
+
+    def _signal(self, number: signal.Signals) -> None:
+        try:
+            if sys.platform == "win32":
+                self._process.send_signal(number)
+            else:
+                os.killpg(self._process.pid, number)
+        except OSError:
+            return  # it has ended meanwhile
+
+
+_LIVING: set[ProcessGroup] = set()
+
+
+@atexit.register
+def _kill_the_living() -> None:
+    for group in list(_LIVING):
+        group.kill()

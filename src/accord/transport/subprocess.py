@@ -1,0 +1,195 @@
+"""The client's side of stdio: a server that is our child process, from its start to its certain end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO
+
+from accord.errors import ConnectError, ConnectionLost
+from accord.limits import DEFAULT_LIMITS, Limits
+from accord.transport.base import Message
+from accord.transport.environment import child_environment
+from accord.transport.pipes import LineTransport
+from accord.transport.process import ProcessGroup
+from accord.transport.readers import read_from
+from accord.wire.lines import LineReader
+
+_SETTLE_SECONDS = 0.5
+_STDERR_LINE = 64 << 10
+_NAME_LENGTH = 80
+
+
+class SubprocessTransport(LineTransport):
+    """Starts `command` (no shell) and speaks with it over its stdin and stdout.
+
+    The child gets a safe subset of our environment, or with `inherit_env` all of it, and `env`. The last
+    `Limits.stderr_lines` lines of its stderr are kept for errors, and `on_stderr` is called with each.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        inherit_env: bool = False,
+        limits: Limits = DEFAULT_LIMITS,
+        on_stderr: Callable[[str], None] | None = None,
+    ) -> None:
+        super().__init__(_shortened(shlex.join(command)), limits)
+        self._command = list(command)
+        self._environment = child_environment(env, inherit=inherit_env)
+        self._cwd = cwd
+        self._stderr = StderrTail(limits.stderr_lines, on_stderr)
+        self._group: ProcessGroup | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._settled = False
+
+    async def open(self) -> None:
+        """Start the process. Raises `ConnectError` when it cannot be; that it exits at once shows in `lost()`."""
+        process = self._spawn()
+        self._group = ProcessGroup(process, self._linger)
+        self._stderr.read(_descriptor(process.stderr))
+        self._start(_descriptor(process.stdout), _descriptor(process.stdin))
+
+    async def receive(self) -> list[Message]:
+        messages = await super().receive()
+        if not messages:
+            await self._settle()
+        return messages
+
+    async def close(self) -> None:
+        """Close its stdin, wait, SIGTERM, wait, SIGKILL, to all of its process group; in bounded time.
+
+        Goes on to the end when the caller is cancelled.
+        """
+        if self._group is not None and self._closing is None:
+            self._closing = asyncio.create_task(self._end(self._group))
+        if self._closing is not None:
+            await asyncio.shield(self._closing)
+
+    def lost(self) -> ConnectionLost:
+        code = self._group.exit_code if self._group is not None else None
+        what = "closed its output but still runs" if code is None else _how_it_ended(code)
+        tail = self._stderr.text
+        lines = f"; last lines of stderr:\n{tail}" if tail else "; it wrote nothing to stderr"
+        return ConnectionLost(f'server "{self.name}" {what}{lines}', exit_code=code, stderr=tail)
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                self._argv(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                cwd=self._cwd,
+                env=self._environment,
+                start_new_session=True,
+                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+            )
+        except (OSError, ValueError) as exc:
+            raise ConnectError(f'cannot start "{self.name}": {self._hint(exc)}') from exc
+
+    def _argv(self) -> list[str]:
+        if sys.platform == "win32":  # npx is npx.cmd, which only a search by PATHEXT finds
+            found = shutil.which(self._command[0], path=self._environment.get("PATH"))
+            return [found or self._command[0], *self._command[1:]]
+        return self._command
+
+    def _hint(self, exc: OSError | ValueError) -> str:
+        program = self._command[0]
+        if self._cwd is not None and not os.path.isdir(self._cwd):
+            return f"the directory {os.fspath(self._cwd)} does not exist"
+        if isinstance(exc, PermissionError):
+            return f"{program} may not be executed (is it a program, with its executable bit set?)"
+        if not isinstance(exc, FileNotFoundError):
+            return str(exc)
+        if os.path.dirname(program):
+            exists = os.path.exists(os.path.join(self._cwd or "", program))
+            return f"the interpreter in the first line of {program} is missing" if exists else "no such file"
+        return f"{program} is not on PATH ({self._environment.get('PATH', 'which is not set')})"
+
+    async def _settle(self) -> None:
+        """The exit code and the last words come a moment after the end of its output."""
+        if self._settled or self._closing is not None or self._group is None:
+            return
+        self._settled = True
+        try:
+            async with asyncio.timeout(_SETTLE_SECONDS):
+                await self._group.exited.wait()
+                await self._stderr.ended.wait()
+        except TimeoutError:
+            return
+
+    async def _end(self, group: ProcessGroup) -> None:
+        try:
+            self._inbox.end()
+            # Its output is read to the end, and dropped: a child that blocks on writing cannot exit.
+            await self._close_sending()
+            await group.end(self._limits.close_seconds)
+        finally:
+            group.kill()
+            self._stderr.close()
+            await super().close()
+
+
+class StderrTail:
+    """Reads a child's stderr without pause, so that it never blocks there; keeps the last lines."""
+
+    def __init__(self, lines: int, on_line: Callable[[str], None] | None) -> None:
+        self._last: deque[str] = deque(maxlen=lines)
+        self._on_line = on_line
+        self._lines = LineReader(_STDERR_LINE)
+        self.ended = asyncio.Event()
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self._last)
+
+    def read(self, fd: int) -> None:
+        self._reader = read_from(fd, lambda data: self._keep(self._lines.feed(data)), self._end)
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def _end(self) -> None:
+        self._keep(self._lines.end())
+        self.ended.set()
+
+    def _keep(self, lines: list[Message]) -> None:
+        loop = asyncio.get_running_loop()
+        for line in lines:
+            text = line.decode(errors="replace").rstrip() if isinstance(line, bytes) else f"({line.reason})"
+            self._last.append(text)
+            if self._on_line is not None:
+                loop.call_soon(self._on_line, text)  # an error in it is reported, and harms no one
+
+
+def _descriptor(stream: IO[bytes] | None) -> int:
+    """Our own descriptor of a pipe that Popen made."""
+    assert stream is not None
+    fd = os.dup(stream.fileno())
+    stream.close()
+    return fd
+
+
+def _how_it_ended(code: int) -> str:
+    if code >= 0:
+        return f"exited with code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _NAME_LENGTH else f"{name[: _NAME_LENGTH - 1]}…"

@@ -1,0 +1,602 @@
+"""Whatever comes: exactly one error with the right code and id, or silence; and the next good message is answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from accord.errors import InternalError, ProtocolError, RemoteProtocolError
+from accord.limits import Limits
+from accord.messages.revision import HANDSHAKE, REVISIONS
+from accord.session.events import CancelReceived, ErrorReceived, Ignored, Reply, RequestReceived
+from accord.session.session import Session
+from tests.session.pair import (
+    ERAS,
+    META,
+    S26,
+    SERVER_SAYS,
+    Pair,
+    client,
+    error_of,
+    initialize,
+    notification,
+    opened_client,
+    opened_server,
+    replies,
+    request,
+    server,
+)
+
+PARSE, INVALID, UNKNOWN, PARAMS = -32700, -32600, -32601, -32602
+NOBODY = object()
+"""In the place of an id that could not be read."""
+
+PHASES = ["before", *REVISIONS]
+
+
+def in_phase(phase: str) -> Session:
+    """A server before anything is agreed, after a handshake, or after a request of 2026-07-28 and no handshake."""
+    if phase == "before":
+        return server()
+    session = opened_server(phase)
+    if phase == S26:
+        assert "result" in replies(session, request(0, "tools/list", revision=S26))[0]
+    return session
+
+
+def unread(phase: str) -> Any:
+    """The id of an error for a message whose id could not be read (traps, 10)."""
+    return None if ERAS.get(phase) == "null" or phase == "before" else "absent"
+
+
+def still_alive(session: Session, phase: str) -> bool:
+    if phase == S26:
+        return "result" in replies(session, request("alive", "tools/list", revision=S26))[0]
+    return replies(session, request("alive", "ping")) == [{"jsonrpc": "2.0", "id": "alive", "result": {}}]
+
+
+def with_params(params: bytes, method: bytes = b"tools/list", id: bytes = b"5") -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"method":"%b","params":%b}' % (id, method, params)
+
+
+BAD: list[tuple[bytes, Any, int]] = [
+    # no JSON
+    (b"", NOBODY, PARSE),
+    (b" ", NOBODY, PARSE),
+    (b"nonsense", NOBODY, PARSE),
+    (b"{", NOBODY, PARSE),
+    (b"[", NOBODY, PARSE),
+    (b'[{"jsonrpc":"2.0"', NOBODY, PARSE),
+    (b'{"jsonrpc":"2.0","id":5,"method":"ping"', NOBODY, PARSE),
+    (b'{"jsonrpc":"2.0","id":5,"method":"ping"}}', NOBODY, PARSE),
+    (b'{"jsonrpc":"2.0","id":5,"method":"ping",}', NOBODY, PARSE),
+    (b"{'jsonrpc':'2.0','id':5,'method':'ping'}", NOBODY, PARSE),
+    (b"Listening on port 8000", NOBODY, PARSE),
+    (b"\xef\xbb\xbf" + request(5, "ping"), NOBODY, PARSE),
+    # no UTF-8, also where the decoder itself never looks
+    (with_params(b'{"name":"\xff"}'), NOBODY, PARSE),
+    (with_params(b'{"\xc3\x28":1}'), NOBODY, PARSE),
+    (with_params(b'{"a":{"b":["\xed\xa0\x80"]}}'), NOBODY, PARSE),
+    (with_params(b"{}", method=b"\xff"), NOBODY, PARSE),
+    (with_params(b"{}", id=b'"\xff"'), NOBODY, PARSE),
+    (b'{"id":5,"method":"\xff"}', NOBODY, PARSE),
+    (b'["\xff"]', NOBODY, PARSE),
+    # no numbers
+    (with_params(b'{"a":NaN}'), NOBODY, PARSE),
+    (with_params(b'{"a":Infinity}'), NOBODY, PARSE),
+    (with_params(b'{"a":-Infinity}'), NOBODY, PARSE),
+    (with_params(b"{}", id=b"NaN"), NOBODY, PARSE),
+    # too deep
+    (with_params(b'{"a":' * 100_000 + b"1" + b"}" * 100_000), NOBODY, PARSE),
+    (with_params(b"[" * 100_000 + b"]" * 100_000), NOBODY, PARSE),
+    (b"[" * 100_000 + b"]" * 100_000, NOBODY, PARSE),
+    (b'{"a":' * 100_000, NOBODY, PARSE),
+    (b'{"id":' + b"[" * 100_000 + b"]" * 100_000 + b"}", NOBODY, PARSE),
+    # JSON, but no message
+    (b"5", NOBODY, INVALID),
+    (b'"ping"', NOBODY, INVALID),
+    (b"null", NOBODY, INVALID),
+    (b"{}", NOBODY, INVALID),
+    (b'{"jsonrpc":"2.0"}', NOBODY, INVALID),
+    (b'{"jsonrpc":"2.0","id":5}', 5, INVALID),
+    (b'{"jsonrpc":"2.0","id":"a","params":{}}', "a", INVALID),
+    # jsonrpc
+    (b'{"id":5,"method":"ping"}', 5, INVALID),
+    (b'{"jsonrpc":"1.0","id":5,"method":"ping"}', 5, INVALID),
+    (b'{"jsonrpc":2.0,"id":5,"method":"ping"}', 5, INVALID),
+    (b'{"jsonrpc":null,"id":"x","method":"ping"}', "x", INVALID),
+    (b'{"jsonrpc":"2","id":5,"method":"ping"}', 5, INVALID),
+    # id
+    (request(None, "ping"), NOBODY, INVALID),
+    (request(1.5, "ping"), NOBODY, INVALID),
+    (request(1.0, "ping"), NOBODY, INVALID),
+    (request(True, "ping"), NOBODY, INVALID),
+    (request([], "ping"), NOBODY, INVALID),
+    (request({}, "ping"), NOBODY, INVALID),
+    (with_params(b"{}", id=b"1e400"), NOBODY, INVALID),
+    (with_params(b"{}", id=b"9" * 5000), NOBODY, INVALID),
+    # method
+    (request(5, 7), 5, INVALID),  # type: ignore[arg-type]
+    (request(5, None), 5, INVALID),  # type: ignore[arg-type]
+    (request(5, ["ping"]), 5, INVALID),  # type: ignore[arg-type]
+    # params
+    (with_params(b"null"), 5, PARAMS),
+    (with_params(b"5"), 5, PARAMS),
+    (with_params(b'"x"'), 5, PARAMS),
+    (with_params(b"[]"), 5, PARAMS),
+    (with_params(b"true"), 5, PARAMS),
+    (with_params(b'{"_meta":5}'), 5, PARAMS),
+    (with_params(b'{"_meta":[]}'), 5, PARAMS),
+    (with_params(b'{"_meta":{"progressToken":1.5}}'), 5, PARAMS),
+    (with_params(b'{"_meta":{"progressToken":true}}'), 5, PARAMS),
+    (with_params(b'{"_meta":{"progressToken":{}}}'), 5, PARAMS),
+    (with_params(b'{"_meta":{"io.modelcontextprotocol/protocolVersion":5}}'), 5, PARAMS),
+]
+
+
+def short(value: Any) -> str:
+    return repr(value)[:60]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize(("message", "id", "code"), BAD, ids=short)
+def test_a_bad_message_gets_exactly_one_error_and_the_next_good_one_is_answered(
+    message: bytes, id: Any, code: int, phase: str
+) -> None:
+    session = in_phase(phase)
+    before = session.stats.errors_sent
+    (answer,) = replies(session, message)
+    if code == PARSE and phase != "2025-03-26" and message[:1] == b"[" and message[-1:] == b"]":
+        code = error_of(answer)[1]  # an array, which is no message here whatever it holds: either word is right
+        assert code in (PARSE, INVALID)
+    assert error_of(answer) == (unread(phase) if id is NOBODY else id, code)
+    assert answer["error"]["message"]
+    assert session.stats.errors_sent == before + 1
+    assert not session.incoming
+    assert still_alive(session, phase)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_line_that_could_not_be_read_at_all_gets_one_error(phase: str) -> None:
+    session = in_phase(phase)
+    event = session.unreadable("a line of more than 10 bytes was skipped")
+    assert isinstance(event, Reply)
+    assert error_of(msgspec.json.decode(event.message)) == (unread(phase), INVALID)
+    assert still_alive(session, phase)
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("method", ["no/such", "", "rpc.x", "tools/LIST", "notifications/initialized", "roots/list"])
+def test_an_unknown_method_is_refused(method: str, revision: str) -> None:
+    session = opened_server(revision)
+    (answer,) = replies(session, request(1, method, revision=revision))
+    assert error_of(answer) == (1, UNKNOWN)
+    assert revision in answer["error"]["message"]
+    assert still_alive(session, revision)
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize(
+    ("method", "capability"),
+    [("tools/call", "tools"), ("prompts/get", "prompts"), ("resources/read", "resources")],
+)
+def test_a_method_whose_capability_was_not_advertised_is_refused(
+    method: str, capability: str, revision: str
+) -> None:
+    session = opened_server(revision, says={"logging": {}})
+    (answer,) = replies(session, request(1, method, {"name": "x"}, revision=revision))
+    assert error_of(answer) == (1, UNKNOWN)
+    assert capability in answer["error"]["message"]
+
+
+def test_a_part_of_a_capability_that_was_not_advertised_is_refused() -> None:
+    for says in ({"resources": {}}, {"resources": {"subscribe": False}}):
+        session = opened_server("2025-11-25", says=says)
+        (answer,) = replies(session, request(1, "resources/subscribe", {"uri": "a:b"}))
+        assert error_of(answer) == (1, UNKNOWN)
+        assert "result" in replies(session, request(2, "resources/list"))[0]
+
+
+def test_a_profile_may_change_and_what_it_offers_changes_with_it() -> None:
+    session = opened_server("2025-11-25", says={})
+    assert error_of(replies(session, request(1, "tools/list"))[0]) == (1, UNKNOWN)
+    session.profile = server().profile
+    assert "result" in replies(session, request(2, "tools/list"))[0]
+
+
+# Silence
+
+SILENT = [
+    b'{"jsonrpc":"2.0","method":"notifications/cancelled"}',
+    b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}',
+    b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}',
+    b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1.5}}',
+    b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":null}}',
+    b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":[]}}',
+    b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":5}',
+    b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":' + b"[" * 50_000 + b"]" * 50_000 + b"}",
+    b'{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":99}}',
+    b'{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"requestId":99}}',
+    b'{"jsonrpc":"2.0","method":"$/cancelRequest"}',
+    b'{"jsonrpc":"2.0","method":"notifications/progress"}',
+    b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}',
+    b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":"1"}}',
+    b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1e400}}',
+    b'{"jsonrpc":"2.0","method":"notifications/no_such"}',
+    b'{"jsonrpc":"2.0","method":"notifications/no_such","params":5}',
+    b'{"jsonrpc":"2.0","method":"no/such"}',
+    b'{"jsonrpc":"2.0","method":"tools/list"}',
+    b'{"jsonrpc":"2.0","method":"initialize","params":{}}',
+    b'{"jsonrpc":"1.0","method":"notifications/initialized"}',
+    b'{"method":"notifications/initialized"}',
+    b'{"jsonrpc":"2.0","id":1,"result":{}}',
+    b'{"jsonrpc":"2.0","id":"1","result":{}}',
+    b'{"jsonrpc":"2.0","id":99,"result":{},"error":{"code":1,"message":"m"}}',
+    b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m"}}',
+    b'{"jsonrpc":"2.0","error":{"code":-32700,"message":"m"}}',
+    b'{"jsonrpc":"2.0","error":5}',
+    b'{"jsonrpc":"2.0","result":5}',
+    b'{"jsonrpc":"2.0","id":1.5,"result":{}}',
+    b'{"jsonrpc":"2.0","id":true,"error":{}}',
+    b'{"jsonrpc":"1.0","id":1,"result":{}}',
+    b'{"id":1,"result":{}}',
+    b'{"id":1,"error":{}}',
+    b'{"result":{}}',
+]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("message", SILENT, ids=short)
+def test_what_must_not_be_answered_is_dropped_and_the_next_good_message_is_answered(
+    message: bytes, phase: str
+) -> None:
+    session = in_phase(phase)
+    if b"50_000" in message or len(message) > 10_000:
+        assert len(session.receive(message)) == 1  # too deep to be seen as a notification: one error is right
+    else:
+        assert replies(session, message) == []
+    assert still_alive(session, phase)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_what_is_dropped_is_logged_once_per_kind_and_counted_each_time(phase: str) -> None:
+    session = in_phase(phase)
+    ignored = session.stats.ignored
+    firsts = [session.receive(notification("notifications/no_such"))[0] for _ in range(3)]
+    assert [event.first for event in firsts if isinstance(event, Ignored)] == [True, False, False]
+    assert session.stats.ignored == ignored + 3
+
+
+@pytest.mark.parametrize("message", [bad for bad, id, _ in BAD if id is NOBODY], ids=short)
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_client_says_nothing_to_garbage(message: bytes, revision: str) -> None:
+    session = opened_client(revision)
+    exchange, _ = session.request("tools/list")
+    assert replies(session, message) == []
+    assert exchange.stage == "active"
+    assert session.stats.malformed >= 1
+
+
+def test_a_client_says_nothing_to_a_line_that_could_not_be_read() -> None:
+    assert isinstance(client().unreadable("too long"), Ignored)
+
+
+def test_a_client_refuses_a_broken_request_of_the_server_by_its_id() -> None:
+    session = opened_client("2025-11-25")
+    session.request("tools/list")  # whose id the server's own request happens to have
+    (id,) = session.outgoing
+    broken = b'{"jsonrpc":"1.0","id":%d,"method":"roots/list"}' % id
+    (answer,) = replies(session, broken)
+    assert error_of(answer) == (id, INVALID)
+    assert session.outgoing
+
+
+BROKEN_ANSWERS = [
+    {"jsonrpc": "2.0"},
+    {"result": {}},
+    {"jsonrpc": "1.0", "result": {}},
+    {"jsonrpc": "1.0", "error": {"code": 1, "message": "m"}},
+    {"jsonrpc": "2.0", "result": {}, "error": {"code": 1, "message": "m"}},
+    {"jsonrpc": "2.0", "error": None},
+    {"jsonrpc": "2.0", "error": "broken"},
+    {"jsonrpc": "2.0", "error": {"code": "E"}},
+    {"jsonrpc": "2.0", "error": {"code": 1.5, "message": "m"}},
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN_ANSWERS, ids=str)
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_an_answer_that_is_none_fails_its_request_instead_of_leaving_it_waiting(
+    broken: dict[str, Any], revision: str
+) -> None:
+    session = opened_client(revision)
+    exchange, _ = session.request("tools/list")
+    (event,) = session.receive(msgspec.json.encode({**broken, "id": exchange.id}))
+    assert isinstance(event, ErrorReceived)
+    assert event.exchange is exchange
+    assert isinstance(event.error, RemoteProtocolError)
+    assert exchange.stage == "answered"
+    assert not session.outgoing
+
+
+def test_an_error_nested_too_deep_fails_its_request() -> None:
+    session = opened_client("2025-11-25")
+    exchange, _ = session.request("tools/list")
+    deep = b"[" * 900 + b"]" * 900
+    message = b'{"jsonrpc":"2.0","id":%d,"error":{"code":1,"message":"m","data":%b}}' % (exchange.id, deep)
+    (event,) = session.receive(message)
+    assert isinstance(event, ErrorReceived | Ignored)
+
+
+# Ids
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_number_and_a_text_are_different_ids(revision: str) -> None:
+    session = opened_server(revision)
+    sevens = [
+        session.receive(request(7, "tools/list", revision=revision))[0],
+        session.receive(request("7", "tools/list", revision=revision))[0],
+    ]
+    for id, event in zip((7, "7"), sevens, strict=True):
+        assert isinstance(event, RequestReceived)
+        answer = session.respond(event.exchange, Raw(b"{}"))
+        assert answer is not None
+        assert msgspec.json.decode(answer)["id"] == id
+
+
+@pytest.mark.parametrize("id", [0, -1, 2**63, 2**80, "", "é", "0" * 1000, '"\\\n'])
+def test_an_id_comes_back_as_it_was(id: Any) -> None:
+    session = opened_server("2025-11-25")
+    assert replies(session, request(id, "ping")) == [{"jsonrpc": "2.0", "id": id, "result": {}}]
+    (answer,) = replies(session, request(id, "no/such"))
+    assert error_of(answer) == (id, UNKNOWN)
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_duplicate_id_in_flight_is_refused_without_that_id_and_the_first_is_answered(revision: str) -> None:
+    session = opened_server(revision)
+    (first,) = session.receive(request(1, "tools/list", revision=revision))
+    assert isinstance(first, RequestReceived)
+    (refused,) = replies(session, request(1, "tools/call", {"name": "x"}, revision=revision))
+    assert error_of(refused) == (unread(revision), INVALID)
+    assert session.incoming == {1: first.exchange}
+    assert session.respond(first.exchange, Raw(b"{}")) is not None
+    assert "result" in replies(session, request(1, "tools/list", revision=revision))[0]
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_malformed_message_with_an_id_in_flight_is_refused_without_that_id(revision: str) -> None:
+    session = opened_server(revision)
+    (first,) = session.receive(request(1, "tools/list", revision=revision))
+    assert isinstance(first, RequestReceived)
+    (refused,) = replies(session, b'{"jsonrpc":"1.0","id":1,"method":"ping"}')
+    assert error_of(refused) == (unread(revision), INVALID)
+    assert first.exchange.stage == "active"
+
+
+# Bounds
+
+
+def test_requests_over_the_bound_are_refused_with_an_error_that_names_it_and_ping_is_answered() -> None:
+    session = opened_server("2025-11-25", limits=Limits(requests_in_flight=2))
+    events = [session.receive(request(id, "tools/list"))[0] for id in range(3)]
+    assert [type(event) for event in events] == [RequestReceived, RequestReceived, Reply]
+    refused = events[-1]
+    assert isinstance(refused, Reply)
+    answer = msgspec.json.decode(refused.message)
+    assert error_of(answer) == (2, -32603)
+    assert "the limit is 2" in answer["error"]["message"]
+    assert "result" in replies(session, request(3, "ping"))[0]
+    assert isinstance(events[0], RequestReceived)
+    session.respond(events[0].exchange, Raw(b"{}"))
+    assert isinstance(session.receive(request(4, "tools/list"))[0], RequestReceived)
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_while_draining_new_requests_are_refused_and_those_in_flight_are_answered(revision: str) -> None:
+    session = opened_server(revision)
+    (event,) = session.receive(request(1, "tools/list", revision=revision))
+    session.draining = True
+    (refused,) = replies(session, request(2, "tools/list", revision=revision))
+    assert error_of(refused) == (2, -32603)
+    assert "shutting down" in refused["error"]["message"]
+    assert isinstance(event, RequestReceived)
+    assert session.respond(event.exchange, Raw(b"{}")) is not None
+
+
+def test_an_error_that_cannot_be_written_is_sent_without_what_cannot() -> None:
+    session = opened_server("2025-11-25")
+    bad: list[ProtocolError] = [
+        InternalError("a lone \ud800 surrogate"),
+        InternalError("data", data={"of no": object()}),
+        InternalError("text in data", data=["\udfff"]),
+    ]
+    cycle: list[Any] = []
+    cycle.append(cycle)
+    bad.append(InternalError("a cycle", data=cycle))
+    for id, error in enumerate(bad):
+        (event,) = session.receive(request(id, "tools/list"))
+        assert isinstance(event, RequestReceived)
+        message = session.fail(event.exchange, error)
+        assert message is not None
+        answer = msgspec.json.decode(message)
+        assert error_of(answer) == (id, -32603)
+        assert "data" not in answer["error"]
+    assert not session.incoming
+
+
+# Batches
+
+
+def batch(*items: bytes) -> bytes:
+    return b"[" + b",".join(items) + b"]"
+
+
+GOOD = batch(request(1, "tools/list"), request(2, "ping"))
+
+
+@pytest.mark.parametrize("phase", [phase for phase in PHASES if phase != "2025-03-26"])
+@pytest.mark.parametrize("message", [GOOD, b"[]", batch(notification("notifications/x")), b" \t\r\n[5]"], ids=short)
+def test_a_batch_where_there_are_none_gets_one_error(message: bytes, phase: str) -> None:
+    session = in_phase(phase)
+    (answer,) = replies(session, message)
+    assert error_of(answer) == (unread(phase), INVALID)
+    assert "batch" in answer["error"]["message"]
+    assert still_alive(session, phase)
+
+
+@pytest.mark.parametrize("revision", [revision for revision in REVISIONS if revision != "2025-03-26"])
+def test_a_client_says_nothing_to_a_batch_where_there_are_none(revision: str) -> None:
+    assert replies(opened_client(revision), GOOD) == []
+
+
+def batching() -> Session:
+    return opened_server("2025-03-26")
+
+
+def taken(session: Session, message: bytes) -> tuple[list[Any], list[RequestReceived]]:
+    """What is said at once to a batch, and the requests that are to be answered."""
+    events = session.receive(message)
+    said = [msgspec.json.decode(event.message) for event in events if isinstance(event, Reply)]
+    return said, [event for event in events if isinstance(event, RequestReceived)]
+
+
+def test_the_answers_to_a_batch_leave_together_when_the_last_is_there() -> None:
+    session = batching()
+    said, (first, second) = taken(session, batch(request(1, "tools/list"), request("2", "prompts/list")))
+    assert not said
+    assert session.respond(second.exchange, Raw(b'{"a":1}')) is None
+    whole = session.fail(first.exchange, InternalError("no"))
+    assert whole is not None
+    answers = msgspec.json.decode(whole)
+    assert [answer["id"] for answer in answers] == ["2", 1]
+    assert answers[0]["result"] == {"a": 1}
+    assert answers[1]["error"]["code"] == -32603
+    assert not session.incoming
+
+
+def test_a_batch_that_is_answered_at_once_is_answered_in_its_order() -> None:
+    session = batching()
+    message = batch(
+        request(1, "ping"),
+        b"5",
+        notification("notifications/no_such"),
+        request(2, "no/such"),
+        b'{"jsonrpc":"2.0","id":99,"result":{}}',
+        request(3, "ping"),
+        b"[]",
+        b'{"id":4,"method":"ping"}',
+        request(5, "tools/list", revision=S26),
+    )
+    (answers,) = replies(session, message)
+    assert [answer.get("id", "absent") for answer in answers] == [1, None, 2, 3, None, 4, 5]
+    codes = [answer["error"]["code"] if "error" in answer else 0 for answer in answers]
+    assert codes == [0, INVALID, UNKNOWN, 0, INVALID, INVALID, 0]
+    assert still_alive(session, "2025-03-26")
+
+
+def test_a_batch_without_requests_is_not_answered() -> None:
+    session = batching()
+    message = batch(notification("notifications/no_such"), b'{"jsonrpc":"2.0","id":99,"result":{}}')
+    assert replies(session, message) == []
+    assert replies(session, batch(notification("initialize"))) == []
+
+
+def test_an_empty_batch_gets_one_error_that_is_no_array() -> None:
+    (answer,) = replies(batching(), b" [ ] ")
+    assert error_of(answer) == (None, INVALID)
+
+
+def test_a_batch_that_is_no_json_gets_one_error_that_is_no_array() -> None:
+    for message in (b"[", b'[{"jsonrpc":"2.0"},]', b'["\xff"]', b"[" * 100_000):
+        (answer,) = replies(batching(), message)
+        assert error_of(answer) == (None, PARSE)
+
+
+def test_initialize_inside_a_batch_is_an_error_for_that_item() -> None:
+    session = batching()
+    (answers,) = replies(session, batch(initialize("2024-11-05", 1), request(2, "ping")))
+    assert error_of(answers[0]) == (1, INVALID)
+    assert answers[1] == {"jsonrpc": "2.0", "id": 2, "result": {}}
+    assert session.rules.revision == "2025-03-26"
+
+
+def test_discover_inside_a_batch_is_answered_there() -> None:
+    session = batching()
+    (answers,) = replies(session, batch(request(1, "server/discover", revision=S26), request(2, "ping")))
+    assert [answer["id"] for answer in answers] == [1, 2]
+    (answers,) = replies(session, batch(request(3, "server/discover", revision=S26)))
+    assert answers[0]["result"]["supportedVersions"] == [S26]
+    _, (open_,) = taken(session, batch(request(4, "server/discover", revision=S26), request(5, "tools/list")))
+    whole = session.respond(open_.exchange, Raw(b"{}"))
+    assert whole is not None
+    assert [answer["id"] for answer in msgspec.json.decode(whole)] == [4, 5]
+
+
+def test_duplicate_ids_inside_a_batch_are_refused_after_the_first() -> None:
+    session = batching()
+    _, (first,) = taken(session, batch(request(1, "tools/list"), request(1, "tools/list")))
+    whole = session.respond(first.exchange, Raw(b"{}"))
+    assert whole is not None
+    refused, answer = msgspec.json.decode(whole)
+    assert error_of(refused) == (None, INVALID)
+    assert answer["id"] == 1
+
+
+def test_a_cancelled_item_is_left_out_and_the_rest_does_not_wait_for_it() -> None:
+    session = batching()
+    _, (first, second) = taken(session, batch(request(1, "tools/list"), request(2, "tools/list")))
+    assert session.respond(first.exchange, Raw(b"{}")) is None
+    (event,) = session.receive(notification("notifications/cancelled", {"requestId": 2, "reason": "r"}))
+    assert isinstance(event, CancelReceived)
+    assert event.reason == "r"
+    assert event.reply is not None
+    assert [answer["id"] for answer in msgspec.json.decode(event.reply)] == [1]
+    assert session.respond(second.exchange, Raw(b"{}")) is None
+    assert session.stats.dropped_results == 1
+
+
+def test_a_batch_of_which_all_was_cancelled_is_not_answered() -> None:
+    session = batching()
+    _, (first,) = taken(session, batch(request(1, "tools/list")))
+    (event,) = session.receive(notification("notifications/cancelled", {"requestId": 1}))
+    assert isinstance(event, CancelReceived)
+    assert event.reply is None
+    assert session.respond(first.exchange, Raw(b"{}")) is None
+
+
+def test_an_item_may_cancel_another_of_its_batch() -> None:
+    session = batching()
+    cancel = notification("notifications/cancelled", {"requestId": 1})
+    events = session.receive(batch(request(1, "tools/list"), cancel, request(2, "ping")))
+    assert [type(event) for event in events] == [RequestReceived, CancelReceived, Reply]
+    reply = events[-1]
+    assert isinstance(reply, Reply)
+    assert [answer["id"] for answer in msgspec.json.decode(reply.message)] == [2]
+    assert not session.incoming
+
+
+def test_a_client_takes_a_batch_of_answers_and_requests() -> None:
+    pair = Pair(client(["2025-03-26"]), server(["2025-03-26"]))
+    pair.open()
+    one, two = pair.ask("tools/list"), pair.ask("prompts/list")
+    pair.wire["server"].clear()
+    answers = [b'{"jsonrpc":"2.0","id":%d,"result":{}}' % exchange.id for exchange in (two, one)]  # type: ignore[str-bytes-safe]
+    pair.put("client", batch(*answers, request(1, "roots/list"), request(2, "ping"), b"5"))
+    pair.run()
+    assert not pair.client.outgoing
+    whole = msgspec.json.decode(pair.transcript[-1].removeprefix("→ "))
+    assert [answer["id"] for answer in whole] == [2, 1]  # what is known at once comes first
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+def test_an_answer_comes_back_by_the_rules_of_its_own_revision(revision: str) -> None:
+    session = opened_server(revision, says=SERVER_SAYS)
+    (new,) = replies(session, request(1, "no/such", {"_meta": META}))
+    assert S26 in new["error"]["message"]
+    (old,) = replies(session, request(2, "no/such"))
+    assert revision in old["error"]["message"]
