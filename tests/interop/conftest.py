@@ -1,15 +1,22 @@
-"""Fixtures of the interop tests: run a peer client against a server, find the peers or fail."""
+"""Fixtures of the interop tests: run a peer client against a server, or accord's client with a peer server."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import subprocess
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
+from accord import Client, ToolResult
 from tests.interop.peers import Sdk, peer_client
+
+T = TypeVar("T")
 
 Watch = Callable[..., dict[str, Any]]
 
@@ -17,7 +24,7 @@ SECONDS = 50
 """For a whole story, below the timeout of a test: a peer takes 2 to 6 s, most of it its own imports."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def watch() -> Watch:
     """`watch(sdk, command, revision=None)`: what that peer client saw of the server that `command` starts."""
 
@@ -36,3 +43,55 @@ def watch() -> Watch:
         return seen
 
     return run
+
+
+class Visit:
+    """accord's client with one server, open over several tests: they share an event loop that runs when asked."""
+
+    def __init__(self, client: Client, runner: asyncio.Runner) -> None:
+        self.client = client
+        self._runner = runner
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run something of the client's to its end."""
+        return self._runner.run(work)
+
+    def call(self, tool: str, **arguments: Any) -> ToolResult:
+        """Call a tool."""
+        return self.run(self.client.call_tool(tool, arguments))
+
+
+Visiting = Callable[..., AbstractContextManager[Visit]]
+
+
+@pytest.fixture(scope="session")
+def visiting() -> Visiting:
+    """`visiting(target, **options)`: a `Visit`; when it is over, none of the server's processes may be left."""
+
+    @contextmanager
+    def open_and_close(target: Any, **options: Any) -> Iterator[Visit]:
+        before = _sessions()
+        client = Client(target, timeout=20, **options)
+        with asyncio.Runner() as runner:
+            runner.run(client.connect())
+            started = _sessions().keys() - before
+            yield Visit(client, runner)
+            runner.run(client.close())
+        left = {session: _sessions()[session] for session in started & _sessions().keys()}
+        assert not left, f"closed, but these processes of the server still run: {left}"
+
+    return open_and_close
+
+
+def _sessions() -> dict[int, list[str]]:
+    """Living processes by the session they belong to, apart from our own; none without /proc."""
+    found: dict[int, list[str]] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            state, _, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:  # gone meanwhile
+            continue
+        if state != "Z" and int(session) != os.getsid(0):
+            found.setdefault(int(session), []).append(f"{entry.name}: {command.strip()}")
+    return found

@@ -78,10 +78,7 @@ def message(error: BaseException) -> str:
     """What was raised, in words."""
     if not isinstance(error, AccordError):
         return f"{type(error).__name__}: {error} (a defect in accord; --traceback shows where)"
-    text = printable(str(error))
-    if isinstance(error, ConnectionLost) and error.stderr.strip() and error.stderr.strip() not in str(error):
-        text += "\n" + "\n".join(f"  | {line}" for line in printable(error.stderr.strip()).splitlines())
-    return text
+    return printable(str(error)).replace("\n", "\n  ")
 
 
 def details(error: BaseException) -> dict[str, Any]:

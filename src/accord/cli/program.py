@@ -71,7 +71,7 @@ def _refuse(module: ModuleType, name: str, file: Path, servers: dict[str, Server
         raise TargetError(f"{file} has no {name!r}{choices}")
     kind = type(getattr(module, name))
     called = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
-    raise TargetError(f"{file}: {name!r} is a {called}, not an accord Server{choices}")
+    raise TargetError(f"{file}: {name!r} is of type {called}, not an accord Server{choices}")
 
 
 def _choices(file: Path, servers: dict[str, Server]) -> str:

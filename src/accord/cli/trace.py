@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Coroutine
 from typing import Any
 
 import click
+import msgspec
 
 from accord.cli.columns import width
 from accord.cli.failures import printable
 from accord.errors import ConnectionLost
 from accord.transport.base import Message, Transport
+
+_LONGEST = 400
+"""Characters of a line that goes to a file or a pipe."""
 
 
 class Trace:
@@ -54,9 +59,34 @@ class Trace:
         return self._inner.lost()
 
     def _show(self, arrow: str, message: Message, fg: str) -> None:
-        text = message.decode(errors="backslashreplace") if isinstance(message, bytes) else f"unreadable: {message}"
-        room = width() - 12
-        text = printable(text.strip())
+        text = printable(described(message))
+        room = width() - 11 if sys.stderr.isatty() else _LONGEST
         shortened = text if len(text) <= room else f"{text[: room - 1]}…"
         seconds = time.perf_counter() - self._begun
         click.echo(f"{click.style(f'{seconds:7.3f} {arrow}', fg=fg)} {shortened}", err=True)
+
+
+def described(message: Message) -> str:
+    """What a message says, the most telling first; `_meta` is left out, and what is no message stays as it is."""
+    if not isinstance(message, bytes):
+        return f"unreadable: {message.reason}"
+    try:
+        data = msgspec.json.decode(message)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return message.decode(errors="backslashreplace").strip()
+    if not isinstance(data, dict):
+        return _compact(data)
+    number = f"#{data['id']} " if data.get("id") is not None else ""
+    if "method" in data:
+        return f"{number}{data['method']} {_compact(data.get('params'))}".rstrip()
+    if "error" in data:
+        return f"{number}error {_compact(data['error'])}"
+    return f"{number}{_compact(data.get('result', data)) or '{}'}"
+
+
+def _compact(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        value = {key: each for key, each in value.items() if key != "_meta"}
+    return msgspec.json.encode(value).decode() if value != {} else ""

@@ -69,14 +69,15 @@ class Malformed(Exception):
     """Bytes that are no message.
 
     `error` is what to tell the sender, `id` the id to tell it with, if any. `answerable` is False for what must not
-    be answered.
+    be answered. `unnamed` is True where no method is named: it may be meant as an answer to `id`.
     """
 
-    def __init__(self, error: ProtocolError, id: Any = None, *, answerable: bool = True) -> None:
+    def __init__(self, error: ProtocolError, id: Any = None, *, answerable: bool = True, unnamed: bool = False) -> None:
         super().__init__(error.message)
         self.error = error
         self.id: RequestId | None = id if type(id) in (int, str) else None
         self.answerable = answerable
+        self.unnamed = unnamed
 
 
 _decode = msgspec.json.Decoder(Incoming).decode
@@ -99,7 +100,7 @@ def read(message: bytes | Raw) -> Incoming:
         raise Malformed(ParseError(f"not JSON: {exc}")) from exc
     if incoming.method is UNSET:
         if incoming.result is UNSET and incoming.error is UNSET:
-            raise Malformed(InvalidRequest("neither method, nor result, nor error"), incoming.id)
+            raise Malformed(InvalidRequest("neither method, nor result, nor error"), incoming.id, unnamed=True)
     elif incoming.id is None:
         raise Malformed(InvalidRequest("the id of a request must not be null"))
     return incoming
@@ -134,6 +135,5 @@ def _diagnose(message: bytes | Raw, reason: str) -> Malformed:
     method = value.get("method")
     silent = method is None and ("result" in value or "error" in value)
     silent = silent or ("id" not in value and isinstance(method, str) and method.startswith("notifications/"))
-    return Malformed(
-        InvalidRequest(f"not a JSON-RPC 2.0 message: {reason}"), value.get("id"), answerable=not silent
-    )
+    error = InvalidRequest(f"not a JSON-RPC 2.0 message: {reason}")
+    return Malformed(error, value.get("id"), answerable=not silent, unnamed=method is None)

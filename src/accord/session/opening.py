@@ -91,7 +91,7 @@ class ServerOpening:
         """`notifications/initialized` came: our own requests may go out."""
         phase = SERVER.get((self._session.phase, "initialized"))
         if phase is None:
-            return self._session.ignore("initialized without initialize", "")
+            return self._session.drop("initialized without initialize", "")
         self._session.phase = phase
         return self._session.ignore("initialized", "the client is ready", log=False)
 
@@ -107,6 +107,8 @@ class ClientOpening:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._refused = False
+        """Whether `initialize` was refused by a server that has no handshake: it is not sent again."""
 
     def begin(self, *, handshake: bool = False) -> bytes:
         """The first message. `handshake` skips the probe: the server is known to be an older one."""
@@ -117,7 +119,8 @@ class ClientOpening:
 
     def silent(self) -> bytes | None:
         """No answer to the probe for a while: `initialize`, if that is an option, while still waiting for either."""
-        if self._session.phase is Phase.PROBING and newest_handshake(self._session.spoken) is not None:
+        shakes = newest_handshake(self._session.spoken) is not None and not self._refused
+        if self._session.phase is Phase.PROBING and shakes:
             return self._initialize()
         return None
 
@@ -137,9 +140,9 @@ class ClientOpening:
     def _initialize(self) -> bytes:
         revision = newest_handshake(self._session.spoken)
         if revision is None:
-            raise ConnectError(
-                f"the server has a handshake, and only {', '.join(self._session.spoken)} is allowed"
-            )
+            raise ConnectError(f"the server has a handshake, and only {', '.join(self._session.spoken)} is allowed")
+        if self._refused:
+            raise ConnectError("the server refused initialize, and server/discover as well")
         self._move("initialize")
         profile = self._session.profile
         params = InitializeParams(
@@ -163,18 +166,12 @@ class ClientOpening:
         if isinstance(event, ErrorReceived):
             offered = offered_by(event.error) if isinstance(event.error, ProtocolError) else None
             if offered is None:  # "any other error": an older server
-                return (
-                    self._session.ignore("probe refused", "", log=False)
-                    if shaking
-                    else Reply(self._initialize())
-                )
+                return self._session.ignore("probe refused", "", log=False) if shaking else Reply(self._initialize())
             return self._open_without(offered, event.error)
         try:
             result = codec.decode_params(DiscoverResult, event.result)
         except ProtocolError:  # a result that is none: an older server that answers anything
-            return (
-                self._session.ignore("probe refused", "", log=False) if shaking else Reply(self._initialize())
-            )
+            return self._session.ignore("probe refused", "", log=False) if shaking else Reply(self._initialize())
         revision = choose(result.supported_versions, self._session.spoken)
         if revision is None:
             return self._fall_back(result.supported_versions)
@@ -204,6 +201,7 @@ class ClientOpening:
             offered = offered_by(event.error) if isinstance(event.error, ProtocolError) else None
             revision = choose(offered or (), self._session.spoken)
             if revision is not None:
+                self._refused = True
                 return Reply(self._probe(revision))
             raise ConnectError(f"the server refused initialize: {event.error}") from event.error
         result = codec.decode_params(InitializeResult, event.result)
@@ -230,4 +228,4 @@ class ClientOpening:
 
     def confirmed(self) -> Event:
         """`notifications/initialized` is for servers."""
-        return self._session.ignore("unknown notification", "notifications/initialized")
+        return self._session.drop("unknown notification", "notifications/initialized")

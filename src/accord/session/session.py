@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any, Literal
 
 import msgspec
@@ -104,6 +105,7 @@ class Session:
         self.opening: ClientOpening | ServerOpening = ClientOpening(self) if role == "client" else ServerOpening(self)
         self._given_up: OrderedDict[RequestId, None] = OrderedDict()
         self._last_id = 0
+        self._heard = BEFORE_OPENING
         self._seen: set[str] = set()
         self.draining = False
         """Whether the end is near: new requests are refused."""
@@ -144,10 +146,13 @@ class Session:
 
     def _malformed(self, bad: Malformed) -> Event:
         self.stats.malformed += 1
+        exchange = self.outgoing.pop(bad.id, None) if bad.unnamed and bad.id is not None else None
+        if exchange is not None:
+            return self._answered(exchange, ErrorReceived(exchange, RemoteProtocolError(f"not an answer: {bad}")))
         if not bad.answerable or (self.role == "client" and bad.id is None):
             return self.ignore("malformed message", str(bad))
         in_flight = bad.id is not None and bad.id in self.incoming
-        return Reply(self._error(None if in_flight else bad.id, bad.error, self.rules))
+        return self._refuse(None if in_flight else bad.id, bad.error)
 
     def _receive_batch(self, message: bytes) -> list[Event]:
         """A message that is an array: 2025-03-26 MUST take it, no other revision does."""
@@ -168,7 +173,7 @@ class Session:
         batch.waiting += 1
         try:
             incoming = envelope.read(item)
-            if incoming.method == "initialize":
+            if incoming.method == "initialize" and incoming.id is not UNSET:
                 raise Malformed(InvalidRequest("initialize must not be part of a batch"), incoming.id)
             event = self._take(incoming, batch)
         except Malformed as bad:
@@ -185,35 +190,45 @@ class Session:
         id: Any = incoming.id
         if id in self.incoming:
             # An error with this id would end the first request at the peer.
-            return Reply(
-                self._error(None, InvalidRequest(f"a request with id {id!r} is in flight"), self.rules)
-            )
+            return self._refuse(None, InvalidRequest(f"a request with id {id!r} is in flight"))
         try:
-            exchange = self._admit(id, incoming, batch)
+            exchange = self._admit(id, incoming)
         except ProtocolError as error:
-            return Reply(self._error(id, error, self.rules))
+            return self._refuse(id, error)
         if exchange.method.name == "ping":
-            return Reply(self._encode_result(exchange, Raw(b"{}")))
+            return Reply(self.respond(exchange, Raw(b"{}")) or b"")
         if exchange.method.name in self.opening.methods:
             return self.opening.answer(exchange)
+        exchange.batch = batch
         self.incoming[id] = exchange
         return RequestReceived(exchange)
 
-    def _admit(self, id: RequestId, incoming: Incoming, batch: Batch | None) -> Exchange:
+    def _refuse(self, id: RequestId | None, error: ProtocolError) -> Reply:
+        """An error at once. An id that could not be read is written by what was agreed on, or by what was heard."""
+        self.stats.answers_sent += 1
+        self.stats.errors_sent += 1
+        return Reply(self._error(id, error, self.rules if self.rules.revision else self._heard))
+
+    def _admit(self, id: RequestId, incoming: Incoming) -> Exchange:
         """The exchange of a request that may be served. Raises `ProtocolError`."""
         name: Any = incoming.method
         meta = self._peek(incoming.params)
         rules, capabilities = self.rules, None
         if meta is not None and meta.protocol_version is not None and self.role == "server":
             rules, capabilities = self._per_request(meta)
+            self._heard = rules
         method = self._methods(rules).get(name)
         if method is None:
             raise self._not_served(name, rules)
+        if name != "ping":  # "The receiver MUST respond promptly" (2025-11-25, Ping)
+            self._check_room()
+        return Exchange(id, method, rules, incoming.params, meta, capabilities)
+
+    def _check_room(self) -> None:
         if self.draining:
             raise InternalError("this side is shutting down and takes no new requests")
         if len(self.incoming) >= self.limits.requests_in_flight:
             raise InternalError(f"too many requests in flight: the limit is {self.limits.requests_in_flight}")
-        return Exchange(id, method, rules, incoming.params, meta, capabilities, batch)
 
     def _peek(self, params: Raw | UnsetType) -> RequestMeta | None:
         if params is UNSET:
@@ -248,7 +263,8 @@ class Session:
             rows = table(HANDSHAKE[-1], self.peer_role)
             return {name: row for name, row in rows.items() if name in ("initialize", "ping")}
         rows = table(rules.revision, self.peer_role)
-        return {name: row for name, row in rows.items() if self._profile.declares(row.needs)}
+        requests = {name: row for name, row in rows.items() if not row.notification}
+        return {name: row for name, row in requests.items() if self._profile.declares(row.needs)}
 
     def _not_served(self, name: str, rules: Rules) -> ProtocolError:
         if rules is BEFORE_OPENING and self.role == "server":
@@ -257,43 +273,40 @@ class Session:
                 "io.modelcontextprotocol/protocolVersion and /clientCapabilities in _meta"
             )
         row = table(rules.revision, self.peer_role).get(name) if rules.revision else None
-        why = f" (capability {row.needs!r} is not offered)" if row is not None else ""
-        return MethodNotFound(
-            f"no method {name!r} in {rules.revision or 'a connection that is not open'}{why}"
-        )
+        why = f" (capability {row.needs!r} is not offered)" if row is not None and not row.notification else ""
+        return MethodNotFound(f"no method {name!r} in {rules.revision or 'a connection that is not open'}{why}")
 
     def respond(self, exchange: Exchange, result: Any) -> bytes | None:
-        """The bytes of a result, or None when nobody waits for it any more (or it waits for its batch)."""
-        return self._end(exchange, self._encode_result, result)
+        """The bytes of a result, or None when nobody waits for it any more (or it waits for its batch).
+
+        Raises what the encoder raises; then the exchange is still open for `fail`.
+        """
+        finished = codec.finish(result, exchange.rules, self._profile.raw_info)
+        return self._end(exchange, codec.encode(Response(exchange.id, finished)))
 
     def fail(self, exchange: Exchange, error: ProtocolError) -> bytes | None:
         """The bytes of an error, or None as for `respond`."""
-        return self._end(exchange, self._encode_error, error)
+        return self._end(exchange, self._error(exchange.id, error, exchange.rules), errors=1)
 
-    def _end(self, exchange: Exchange, encode: Any, outcome: Any) -> bytes | None:
-        message: bytes = encode(exchange, outcome)  # may raise; then the exchange is still open for `fail`
+    def _end(self, exchange: Exchange, message: bytes, *, errors: int = 0) -> bytes | None:
         if not exchange.end("answer"):
             self.stats.dropped_results += 1
             return None
         self.incoming.pop(exchange.id, None)
         self.stats.answers_sent += 1
+        self.stats.errors_sent += errors
         return message if exchange.batch is None else exchange.batch.take(message)
 
-    def _encode_result(self, exchange: Exchange, result: Any) -> bytes:
-        finished = codec.finish(result, exchange.rules, self._profile.raw_info)
-        return codec.encode(Response(exchange.id, finished))
-
-    def _encode_error(self, exchange: Exchange, error: ProtocolError) -> bytes:
-        return self._error(exchange.id, error, exchange.rules)
-
     def _error(self, id: RequestId | None, error: ProtocolError, rules: Rules) -> bytes:
-        self.stats.errors_sent += 1
         code = rules.resource_not_found if isinstance(error, ResourceNotFound) else error.code
         data = UNSET if error.data is None else error.data
         absent = None if rules.null_id else UNSET
-        return codec.encode(
-            ErrorResponse(absent if id is None else id, ErrorObject(code, error.message, data))
-        )
+        said = ErrorObject(code, error.message, data)
+        try:
+            return codec.encode(ErrorResponse(absent if id is None else id, said))
+        except (TypeError, ValueError, RecursionError, msgspec.EncodeError):  # what a handler put into it
+            said = ErrorObject(code, error.message.encode(errors="replace").decode())
+            return codec.encode(ErrorResponse(absent if id is None else id, said))
 
     # --- requests of ours --------------------------------------------------------------------------------------
 
@@ -394,8 +407,10 @@ class Session:
         exchange = self.outgoing.pop(id, None) if id is not UNSET else None
         if exchange is None:
             return self._stray(id, incoming)
+        return self._answered(exchange, self._outcome(exchange, incoming))
+
+    def _answered(self, exchange: Exchange, event: ResultReceived | ErrorReceived) -> Event:
         exchange.end("answer")
-        event = self._outcome(exchange, incoming)
         if self.phase is not Phase.OPEN and exchange.method.name in self.opening.methods:
             return self.opening.take(event)
         return event
@@ -408,9 +423,7 @@ class Session:
         try:
             error = codec.decoder(ErrorObject).decode(incoming.error)
         except (msgspec.DecodeError, RecursionError) as exc:
-            return ErrorReceived(
-                exchange, RemoteProtocolError(f"the answer has an error that is none: {exc}")
-            )
+            return ErrorReceived(exchange, RemoteProtocolError(f"the answer has an error that is none: {exc}"))
         data = None if error.data is UNSET else error.data
         return ErrorReceived(exchange, from_wire(error.code, error.message, data))
 
@@ -418,9 +431,7 @@ class Session:
         """An answer to nothing in flight: late, duplicate or unknown."""
         if id is UNSET or id is None:
             self.stats.ignored += 1
-            return self.ignore(
-                "error without id", bytes(incoming.error or b"")[:500].decode(errors="replace")
-            )
+            return self.ignore("error without id", bytes(incoming.error or b"")[:500].decode(errors="replace"))
         if id in self._given_up:
             del self._given_up[id]
             self.stats.late_answers += 1
@@ -436,11 +447,11 @@ class Session:
     def notify(self, name: str, params: Any = None, *, rules: Rules | None = None) -> bytes:
         """The bytes of a notification, by the rules of an exchange or of the connection. Raises `NotSupported`."""
         rules = rules or self.rules
-        if name not in table(rules.revision or HANDSHAKE[-1], self.role):
-            raise NotSupported(f"{name} is not part of {rules.revision}")
-        return codec.encode(
-            Notification(name, None if params is None else codec.narrow(params, rules.revision))
-        )
+        revision = rules.revision or HANDSHAKE[-1]
+        row = table(revision, self.role).get(name)
+        if row is None or not row.notification:
+            raise NotSupported(f"{name} is no notification of {revision}")
+        return codec.encode(Notification(name, None if params is None else codec.narrow(params, revision)))
 
     def _take_notification(self, name: str, params: Raw | UnsetType) -> Event:
         try:
@@ -452,22 +463,23 @@ class Session:
             if name == "$/cancelRequest":
                 return self._take_cancel(codec.decode_params(_CancelSeed, params).id, None)
         except InvalidParams as exc:
-            return self._drop_notification(f"malformed {name}", exc.message)
+            return self.drop(f"malformed {name}", exc.message)
         if name == "notifications/initialized":
             return self.opening.confirmed()
         method = table(self.rules.revision, self.peer_role).get(name) if self.rules.revision else None
         if method is None or method.result is not None:
-            return self._drop_notification("unknown notification", name)
+            return self.drop("unknown notification", name)
         return NotificationReceived(method, params, self.rules)
 
-    def _drop_notification(self, kind: str, detail: str) -> Event:
+    def drop(self, kind: str, detail: str) -> Event:
+        """A notification without meaning here: counted, and no more."""
         self.stats.ignored += 1
         return self.ignore(kind, detail)
 
     def _take_cancel(self, id: RequestId | None, reason: str | None) -> Event:
         exchange = self.incoming.pop(id, None) if id is not None else None
         if exchange is None or not exchange.end("cancel"):
-            return self._drop_notification("cancel of nothing in flight", f"id {id!r}")
+            return self.drop("cancel of nothing in flight", f"id {id!r}")
         self.stats.cancels_received += 1
         return CancelReceived(exchange, reason, None if exchange.batch is None else exchange.batch.take(None))
 
@@ -476,11 +488,9 @@ class Session:
     def _take_progress(self, params: ProgressParams) -> Event:
         exchange = self.outgoing.get(params.progress_token)
         if exchange is None:
-            return self._drop_notification(
-                "progress of nothing in flight", f"token {params.progress_token!r}"
-            )
+            return self.drop("progress of nothing in flight", f"token {params.progress_token!r}")
         if exchange.reported is not None and params.progress <= exchange.reported:
-            return self._drop_notification("progress that does not increase", exchange.method.name)
+            return self.drop("progress that does not increase", exchange.method.name)
         exchange.reported = params.progress
         self.stats.progress_received += 1
         return ProgressReceived(exchange, params.progress, params.total, params.message)
@@ -494,11 +504,13 @@ class Session:
         held, and the last one held is given by `held_report` before the answer.
         """
         token = exchange.meta.progress_token if exchange.meta is not None else None
-        increases = exchange.reported is None or progress > exchange.reported
-        if token is None or not increases or exchange.id not in self.incoming:
+        increases = isfinite(progress) and (exchange.reported is None or progress > exchange.reported)
+        if token is None or not increases or exchange.stage != "active":
             self.stats.progress_held += token is not None
             return None
         exchange.reported = progress
+        if total is not None and not isfinite(total):  # JSON has no infinity
+            total = None
         params = ProgressParams(progress_token=token, progress=progress, total=total, message=message)
         bytes_ = self.notify("notifications/progress", params, rules=exchange.rules)
         if now - exchange.reported_at < 1 / self.limits.progress_per_second:
@@ -510,8 +522,10 @@ class Session:
         return bytes_
 
     def held_report(self, exchange: Exchange) -> bytes | None:
-        """The last report that was held back, to send before the answer."""
+        """The last report that was held back, to send before the answer; none of a request that was cancelled."""
         held, exchange.held = exchange.held, None
+        if exchange.stage == "cancelled":
+            return None
         self.stats.progress_sent += held is not None
         return held
 

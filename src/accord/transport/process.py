@@ -14,8 +14,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 _POLL_SECONDS = 0.02
+_LONGEST_PAUSE = 0.2
 _AFTER_KILL_SECONDS = 1.0
 
 
@@ -42,8 +44,10 @@ class ProcessGroup:
         try:
             async with asyncio.timeout(seconds):
                 await self.exited.wait()
+                pause = _POLL_SECONDS
                 while self._has_members():
-                    await asyncio.sleep(_POLL_SECONDS)
+                    await asyncio.sleep(pause)
+                    pause = min(pause * 2, _LONGEST_PAUSE)
         except TimeoutError:
             return False
         return True
@@ -111,7 +115,7 @@ class ProcessGroup:
             os.killpg(self._process.pid, 0)
         except OSError:
             return False
-        return True
+        return _any_lives(self._process.pid)
 
     def _signal(self, number: signal.Signals) -> None:
         try:
@@ -121,6 +125,19 @@ class ProcessGroup:
                 os.killpg(self._process.pid, number)
         except OSError:
             return  # it has ended meanwhile
+
+
+def _any_lives(group: int) -> bool:
+    """Whether a process of the group is more than a zombie, which stays where process 1 does not reap."""
+    stats = list(Path("/proc").glob("[0-9]*/stat"))
+    for stat in stats:
+        try:
+            state, _, its_group = stat.read_text(errors="replace").rpartition(")")[2].split()[:3]
+        except OSError:  # it has ended meanwhile
+            continue
+        if int(its_group) == group and state not in "ZX":
+            return True
+    return not stats  # without /proc nothing is known, and a member that answers counts
 
 
 _LIVING: set[ProcessGroup] = set()

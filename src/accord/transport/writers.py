@@ -15,7 +15,7 @@ from itertools import islice
 
 from accord.transport.descriptors import Buffer, Sink, blocks, sink
 
-_JOIN = 64 << 10
+_LARGE = 64 << 10
 _AT_ONCE = 64  # buffers in one system call
 
 
@@ -89,7 +89,7 @@ class LoopWriter(Writer):
 
     def flush(self) -> None:
         if self._queue and not self._unsent:
-            self._unsent.extend(_buffers(self._queue, self.pending))
+            self._unsent.extend(_buffers(self._queue))
             self._queue = []
             if not self._write():
                 self._loop.add_writer(self._sink.fd, self._on_writable)
@@ -134,7 +134,7 @@ class ThreadWriter(Writer):
 
     def flush(self) -> None:
         if self._queue:
-            self._to_write.put(_buffers(self._queue, self.pending))
+            self._to_write.put(_buffers(self._queue))
             self._queue = []
 
     def _release(self) -> None:
@@ -171,10 +171,19 @@ def write_to(fd: int, on_gone: Callable[[], None]) -> Writer:
     return LoopWriter(loop, sink(fd), on_gone)
 
 
-def _buffers(messages: list[bytes], size: int) -> list[Buffer]:
-    if size <= _JOIN:
-        return [b"\n".join([*messages, b""])]
-    return [piece for message in messages for piece in (message, b"\n")]
+def _buffers(messages: list[bytes]) -> list[Buffer]:
+    """The lines of `messages`: the small ones joined, large ones as they are."""
+    buffers: list[Buffer] = []
+    small: list[bytes] = []
+    for message in messages:
+        if len(message) < _LARGE:
+            small.append(message)
+            continue
+        buffers += [b"\n".join([*small, b""]), message, b"\n"]
+        small = []
+    if small:
+        buffers.append(b"\n".join([*small, b""]))
+    return [buffer for buffer in buffers if buffer]
 
 
 def _drop(buffers: deque[Buffer], size: int) -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from accord import Context, ImageContent, Server
+from accord import Context, ImageContent, Limits, Server
 
 from story import PNG
 
-server = Server("accord", "1.2.3", title="Accord", instructions="The story, told by accord.")
+server = Server(
+    "accord",
+    "1.2.3",
+    title="Accord",
+    instructions="The story, told by accord.",
+    limits=Limits(progress_per_second=math.inf),  # the story wants every step; by default a burst is thinned out
+)
 
 
 @dataclass

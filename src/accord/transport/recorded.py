@@ -1,0 +1,49 @@
+"""A transport that records what passes through another in a transcript."""
+
+from __future__ import annotations
+
+import time
+
+from accord.errors import ConnectionLost
+from accord.transport.base import Message, Transport
+from accord.wire.transcript import RECEIVED, SENT, Direction, Entry, Transcript
+
+
+class RecordedTransport:
+    """Passes everything on to `inner`; `transcript` has what was sent and received."""
+
+    def __init__(self, inner: Transport, transcript: Transcript) -> None:
+        self._inner = inner
+        self.transcript = transcript
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    async def open(self) -> None:
+        await self._inner.open()
+
+    async def receive(self) -> list[Message]:
+        messages = await self._inner.receive()
+        for message in messages:
+            self._record(RECEIVED, message)
+        return messages
+
+    def send(self, message: bytes) -> None:
+        self._record(SENT, message)
+        self._inner.send(message)
+
+    def flush(self) -> None:
+        self._inner.flush()
+
+    async def drain(self) -> None:
+        await self._inner.drain()
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    def lost(self) -> ConnectionLost:
+        return self._inner.lost()
+
+    def _record(self, direction: Direction, message: Message) -> None:
+        self.transcript.add(Entry(direction, message, time.monotonic()))

@@ -1,0 +1,116 @@
+"""The one record of what passed between two peers, for people and for programs.
+
+One line per message, `→` for what was sent and `←` for what was received:
+
+    → {"jsonrpc":"2.0","id":1,"method":"ping"}
+    ← {"jsonrpc":"2.0","id":1,"result":{}}
+
+A message that would not survive as a line of text (bytes that are not UTF-8, control characters,
+which a terminal would obey) stands there as a Python literal, `← b'\\xff'`. Lines with `#` are remarks.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import msgspec
+
+from accord.wire.lines import Unreadable
+
+Direction = Literal["→", "←"]
+SENT: Direction = "→"
+RECEIVED: Direction = "←"
+_DIRECTIONS: dict[str, Direction] = {SENT: SENT, RECEIVED: RECEIVED}
+
+# Control characters, line and paragraph separators, and what turns the direction of writing.
+_NOT_A_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_OVERHEAD = 128  # bytes of memory of an entry beside its message
+_SHORTENED = re.compile(r" … \([\d,]+ bytes\)$")
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One message, which way it went, and when (seconds of any one clock)."""
+
+    direction: Direction
+    message: bytes | Unreadable
+    at: float = 0.0
+
+    def render(self, width: int | None = None) -> str:
+        """One line of text; a message of more than `width` characters is shortened, and its size told."""
+        if isinstance(self.message, Unreadable):
+            return f"# {self.direction} {self.message.reason}"
+        text = _as_line(self.message)
+        if width is not None and len(text) > width:
+            text = f"{text[:width]} … ({len(self.message):,} bytes)"
+        return f"{self.direction} {text}"
+
+
+class Transcript:
+    """Collects entries; when they exceed `limit` bytes, the oldest go first and are counted in `dropped`."""
+
+    def __init__(self, entries: Iterable[Entry] = (), *, limit: int = 64 << 20) -> None:
+        self._entries: deque[Entry] = deque()
+        self._limit = limit
+        self._size = 0
+        self.dropped = 0
+        for entry in entries:
+            self.add(entry)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def add(self, entry: Entry) -> None:
+        """Record one message; the newest is always kept."""
+        self._entries.append(entry)
+        self._size += _size(entry)
+        while self._size > self._limit and len(self._entries) > 1:
+            self._size -= _size(self._entries.popleft())
+            self.dropped += 1
+
+    def render(self, width: int | None = None) -> str:
+        """The whole as text, a line each; without `width` it can be parsed back."""
+        lines = [entry.render(width) for entry in self._entries]
+        if self.dropped:
+            lines.insert(0, f"# {self.dropped:,} earlier messages were dropped")
+        return "".join(f"{line}\n" for line in lines)
+
+
+def parse(text: str) -> Transcript:
+    """A transcript from what `render` gave, or from what a person wrote. Raises `ValueError` with the line."""
+    numbered = enumerate(text.split("\n"), 1)
+    return Transcript(_entry(line, number) for number, line in numbered if line.strip() and line[0] != "#")
+
+
+def _entry(line: str, number: int) -> Entry:
+    arrow, _, message = line.partition(" ")
+    if arrow not in _DIRECTIONS:
+        raise ValueError(f"line {number} begins with neither {SENT} nor {RECEIVED}: {line[:40]!r}")
+    if _SHORTENED.search(message):
+        raise ValueError(f"line {number} was shortened when it was written")
+    if not message.startswith(("b'", 'b"')):
+        return Entry(_DIRECTIONS[arrow], message.encode())
+    try:
+        literal = ast.literal_eval(message)
+    except (ValueError, SyntaxError):
+        raise ValueError(f"line {number} is not a bytes literal: {message[:40]!r}") from None
+    return Entry(_DIRECTIONS[arrow], literal)
+
+
+def _as_line(message: bytes) -> str:
+    try:
+        text = message.decode()
+    except UnicodeDecodeError:
+        return repr(message)
+    is_plain = text == text.strip() and not text.startswith(("b'", 'b"')) and not _SHORTENED.search(text)
+    return text if is_plain and text and not _NOT_A_LINE.search(text) else repr(message)
+
+
+def _size(entry: Entry) -> int:
+    return _OVERHEAD + (len(entry.message) if isinstance(entry.message, bytes) else 0)

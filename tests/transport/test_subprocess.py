@@ -1,0 +1,182 @@
+"""Real child processes, from their start to their certain end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from accord.errors import ConnectError
+from accord.limits import Limits
+from accord.transport.environment import child_environment
+from accord.transport.subprocess import SubprocessTransport
+
+CHILD = str(Path(__file__).parent / "child.py")
+QUICK = Limits(close_seconds=0.3)
+
+
+async def started(what: str, **kwargs: object) -> SubprocessTransport:
+    kwargs.setdefault("limits", QUICK)
+    transport = SubprocessTransport([sys.executable, CHILD, what], **kwargs)  # type: ignore[arg-type]
+    await transport.open()
+    return transport
+
+
+async def line(transport: SubprocessTransport) -> str:
+    (message,) = await transport.receive()
+    assert isinstance(message, bytes)
+    return message.decode()
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+async def test_messages_pass_and_an_obedient_child_ends_at_the_end_of_its_input() -> None:
+    transport = await started("echo")
+    transport.send(b'{"id":1}')
+    assert await line(transport) == '{"id":1}'
+    await transport.close()
+    assert "exited with code 0" in str(transport.lost())
+    await transport.close()
+
+
+async def test_an_exit_is_told_with_its_code_and_the_last_lines_of_stderr() -> None:
+    transport = await started("dies")
+    assert await transport.receive() == []
+    lost = transport.lost()
+    assert (lost.exit_code, lost.stderr) == (3, "line one\nline two")
+    assert str(lost).endswith('child.py dies" exited with code 3; last lines of stderr:\nline one\nline two')
+    await transport.close()
+
+
+async def test_a_signal_is_told_by_its_name() -> None:
+    transport = await started("killed")
+    assert await transport.receive() == []
+    assert "was ended by SIGKILL; it wrote nothing to stderr" in str(transport.lost())
+    await transport.close()
+
+
+async def test_a_child_that_closes_its_output_and_runs_on_is_told_as_that() -> None:
+    transport = await started("closes_stdout")
+    assert await transport.receive() == []
+    assert "closed its output but still runs" in str(transport.lost())
+    await transport.close()
+
+
+async def test_a_child_that_ignores_everything_is_gone_after_the_ladder() -> None:
+    transport = await started("deaf")
+    pid = int(await line(transport))
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    await transport.close()
+    assert not is_running(pid)
+    assert loop.time() - begun < 3
+    assert transport.lost().exit_code == -9
+
+
+@pytest.mark.parametrize("what", ["wrapper", "deaf_family"])
+async def test_what_a_wrapper_leaves_behind_is_ended_too(what: str) -> None:
+    transport = await started(what)
+    pid = int(await line(transport))
+    assert is_running(pid)
+    begun = asyncio.get_running_loop().time()
+    await transport.close()
+    assert not is_running(pid)
+    assert what == "deaf_family" or asyncio.get_running_loop().time() - begun < QUICK.close_seconds
+
+
+async def test_the_exit_is_seen_though_a_daemon_holds_its_output() -> None:
+    transport = await started("daemon")
+    pid = int(await line(transport))
+    async with asyncio.timeout(4):
+        assert await transport.receive() == []
+    assert transport.lost().exit_code == 4
+    await transport.close()
+    os.kill(pid, 9)
+
+
+async def test_a_cancelled_close_goes_on_to_the_end() -> None:
+    transport = await started("deaf")
+    pid = int(await line(transport))
+    closing = asyncio.create_task(transport.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    await asyncio.gather(transport.close(), transport.close())
+    assert not is_running(pid)
+
+
+async def test_stderr_is_read_without_end_and_its_last_lines_are_kept() -> None:
+    seen: list[str] = []
+    transport = await started("chatter", on_stderr=seen.append)
+    transport.send(b"{}")
+    assert await line(transport) == "{}"
+    await transport.close()
+    assert len(seen) == 20_000
+    assert transport.lost().stderr.splitlines() == [f"noise {n}" for n in range(19_980, 20_000)]
+
+
+async def test_no_zombie_is_left() -> None:
+    transport = await started("dies")
+    await transport.receive()
+    await transport.close()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)  # noqa: ASYNC222 - it does not wait
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        (["no-such-program-here"], "no-such-program-here is not on PATH"),
+        (["./nowhere/program"], "no such file"),
+        ([CHILD], "may not be executed"),
+        (["a\0b"], "null byte"),
+    ],
+)
+async def test_what_cannot_start_says_why(command: list[str], why: str) -> None:
+    with pytest.raises(ConnectError, match=why) as caught:
+        await SubprocessTransport(command).open()
+    assert "cannot start" in str(caught.value)
+
+
+async def test_a_missing_interpreter_and_a_missing_directory_are_told(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    with pytest.raises(ConnectError, match="the interpreter in the first line of"):
+        await SubprocessTransport([str(script)]).open()
+    with pytest.raises(ConnectError, match=r"the directory .* does not exist"):
+        await SubprocessTransport(["ls"], cwd=tmp_path / "none").open()
+
+
+def test_the_environment_is_a_safe_subset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_KEY", "secret")
+    monkeypatch.setenv("LC_TIME", "C")
+    monkeypatch.setenv("TERM", "() { :; }; echo shellshock")
+    safe = child_environment({"GIVEN": "1"}, inherit=False)
+    assert {"PATH", "LC_TIME", "GIVEN"} <= set(safe)
+    assert not {"API_KEY", "TERM"} & set(safe)
+    assert child_environment(None, inherit=True)["API_KEY"] == "secret"
+
+
+def test_a_child_that_was_never_closed_ends_with_the_interpreter() -> None:
+    program = (
+        "import asyncio, sys\n"
+        "from accord.transport.subprocess import SubprocessTransport\n"
+        "async def main():\n"
+        "    transport = SubprocessTransport([sys.executable, sys.argv[1], 'deaf'])\n"
+        "    await transport.open()\n"
+        "    print((await transport.receive())[0].decode())\n"
+        "asyncio.run(main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, CHILD], capture_output=True, timeout=20, check=False)
+    assert not is_running(int(done.stdout))

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, strategies as st
+
+from accord.wire.lines import LineReader, Unreadable
+
+LIMIT = 12
+
+
+def read(chunks: list[bytes], limit: int = LIMIT) -> list[bytes | Unreadable]:
+    reader = LineReader(limit)
+    found = [message for chunk in chunks for message in reader.feed(chunk)]
+    return found + reader.end()
+
+
+def one_by_one(data: bytes) -> list[bytes]:
+    return [bytes([byte]) for byte in data]
+
+
+def plainly(data: bytes) -> list[bytes | None]:
+    """What the rules say, in three lines: None stands for a line that is too long."""
+    lines = data.split(b"\n")
+    lines = [line for line in lines if line and (len(line) > LIMIT or not line.isspace())]
+    return [None if len(line) > LIMIT else line for line in lines]
+
+
+pieces = st.sampled_from([b"\n", b"\r\n", b"{}", b'"a"', b" ", b"\t", b"\xe2\x80\xa8", b"\xff", b"x" * 7, b"y" * 30])
+
+
+@given(st.lists(pieces, max_size=30).map(b"".join), st.data())
+def test_any_chunking_gives_the_same_lines(data: bytes, draw: st.DataObject) -> None:
+    cuts = sorted(draw.draw(st.lists(st.integers(0, len(data)), max_size=8)))
+    edges = [0, *cuts, len(data)]
+    chunked = read([data[a:b] for a, b in pairwise(edges)])
+    shapes = [message if isinstance(message, bytes) else None for message in chunked]
+    assert shapes == plainly(data)
+    whole = [message if isinstance(message, bytes) else None for message in read(one_by_one(data))]
+    assert whole == shapes
+
+
+@pytest.mark.parametrize("split", [one_by_one, lambda data: [data]])
+def test_lines_end_at_newline_only(split: object) -> None:
+    data = '"a\u2028b"\n"c\rd"\r\n"\x85"\n'.encode()
+    assert callable(split)
+    assert read(split(data)) == ['"a\u2028b"'.encode(), b'"c\rd"\r', '"\x85"'.encode()]
+
+
+def test_blank_lines_are_no_messages() -> None:
+    assert read([b"\n\r\n  \n\t\n{}\n\n"]) == [b"{}"]
+
+
+def test_rest_without_newline_is_a_message_at_the_end() -> None:
+    reader = LineReader(LIMIT)
+    assert reader.feed(b"{}\n[") == [b"{}"]
+    assert reader.feed(b"]") == []
+    assert reader.end() == [b"[]"]
+    assert reader.end() == []
+
+
+def test_an_oversized_line_is_told_once_and_the_next_is_read() -> None:
+    for chunks in ([b"x" * 40 + b"\n{}\n"], one_by_one(b"x" * 40 + b"\n{}\n")):
+        found = read(chunks)
+        assert len(found) == 2
+        assert isinstance(found[0], Unreadable)
+        assert "more than 12 bytes" in found[0].reason
+        assert found[0].size > LIMIT
+        assert found[1] == b"{}"
+
+
+def test_an_endless_line_is_told_before_it_ends() -> None:
+    reader = LineReader(LIMIT)
+    assert [type(message) for message in reader.feed(b"x" * 40)] == [Unreadable]
+    assert reader.feed(b"x" * 40) == []
+    assert reader.end() == []
+
+
+def test_a_line_of_exactly_the_limit_is_a_message() -> None:
+    assert read([b"x" * LIMIT + b"\n"]) == [b"x" * LIMIT]
+
+
+@pytest.mark.parametrize("size", [1, 2, 64 << 10])
+def test_time_is_linear_in_the_length_of_a_line(size: int) -> None:
+    def seconds(total: int) -> float:
+        reader, piece = LineReader(1 << 30), b"x" * size
+        begun = time.process_time()
+        for _ in range(total // size):
+            reader.feed(piece)
+        assert [len(message) for message in reader.feed(b"\n") if isinstance(message, bytes)] == [total]
+        return time.process_time() - begun
+
+    small = (64 << 10) if size < 100 else (8 << 20)
+    short = min(seconds(small) for _ in range(3))
+    assert min(seconds(small * 8) for _ in range(2)) < 40 * max(short, 0.001)
