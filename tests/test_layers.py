@@ -80,6 +80,11 @@ SEAMS = (
     Seam(
         "run(), serve() and app: only a server that runs pays for what runs it", r"server/.*", "run|serve|app"
     ),
+    Seam(
+        "what few servers declare: schemas by hand bring JSON Schema, templates their grammar",
+        r"server/server\.py",
+        "add_tool|_add_template",
+    ),
     Seam("commands: `accord version` does not load what `accord run` needs", r"cli/.*"),
     Seam("optional dependencies: absent until somebody installs the extra", modules="|".join(OPTIONAL)),
     Seam("heavy modules: loaded by those who come to need them", modules="|".join(HEAVY)),

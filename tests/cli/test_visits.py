@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from accord.messages.revision import REVISIONS
+from accord.wire.transcript import parse
 
 from tests.cli.conftest import Run
 
@@ -148,6 +149,13 @@ def test_verbose_shows_each_message_in_one_line(accord: Run, shop: str) -> None:
     ]
     assert shown[0].startswith(' #1 initialize {"protocolVersion":"2025-06-18"')
     assert any(line.startswith(' #2 tools/call {"name":"slow"') for line in shown)
+
+
+def test_very_verbose_is_a_transcript(accord: Run, shop: str) -> None:
+    lines = accord("ping", shop, "-vv", "-n", "1").stderr
+    entries = list(parse(lines))
+    assert [entry.direction for entry in entries] == ["→", "←", "→", "←"]
+    assert json.loads(entries[0].message)["method"] == "server/discover"
 
 
 def test_stderr_of_the_server_is_shown_when_asked_for(accord: Run, shop: str) -> None:

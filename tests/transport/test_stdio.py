@@ -17,8 +17,8 @@ LINES = b'{"id":1}\n{"id":2}\n'
 
 
 def run(what: str = "", **kwargs: Any) -> subprocess.CompletedProcess[bytes]:
-    kwargs = {"input": LINES, "capture_output": True, "timeout": 20, "env": ENV, "check": False} | kwargs
-    return subprocess.run([sys.executable, str(ECHO), what], **kwargs)
+    kwargs = {"input": LINES, "capture_output": True, "timeout": 20, "env": ENV} | kwargs
+    return subprocess.run([sys.executable, str(ECHO), what], check=False, **kwargs)
 
 
 def shell(redirections: str, **kwargs: Any) -> subprocess.CompletedProcess[bytes]:

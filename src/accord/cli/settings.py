@@ -17,7 +17,7 @@ class Settings:
     """How to reach a server, and how to show what comes back."""
 
     as_json: bool = False
-    verbose: bool = False
+    verbose: int = 0
     timeout: float | None = None
     revision: str | None = None
     env: tuple[tuple[str, str], ...] = ()
@@ -59,7 +59,7 @@ traceback_option = click.option(
 
 _OPTIONS = (
     json_option,
-    click.option("-v", "--verbose", is_flag=True, help="Show each message as it passes, on stderr."),
+    click.option("-v", "--verbose", count=True, help="Show each message as it passes, on stderr; -vv whole."),
     click.option(
         "--timeout", type=float, metavar="SECONDS", callback=_seconds,
         help="Give up after so long without an answer or progress.",

@@ -1,10 +1,15 @@
-"""`-v`: each message as it passes, one line on stderr: `→` sent, `←` received, with the time since the start."""
+"""`-v` and `-vv`: each message as it passes, one line on stderr: `→` sent, `←` received.
+
+-v     for people: the time, the id, the method, and what it says, shortened and without `_meta`
+-vv    the transcript itself (`accord.wire.transcript`), whole
+"""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
@@ -12,62 +17,47 @@ import msgspec
 
 from accord.cli.columns import width
 from accord.cli.failures import printable
-from accord.errors import ConnectionLost
 from accord.transport.base import Message, Transport
+from accord.transport.recorded import RecordedTransport
+from accord.wire.transcript import SENT, Entry, Transcript
 
 _LONGEST = 400
 """Characters of a line that goes to a file or a pipe."""
 
+_COLOURS = {True: "blue", False: "green"}
 
-class Trace:
-    """A transport that shows what passes through another."""
 
-    def __init__(self, inner: Transport) -> None:
-        self._inner = inner
-        self._begun = time.perf_counter()
+def tracing(verbose: int) -> Callable[[Transport], Transport] | None:
+    """What makes a transport show what passes through it."""
+    return partial(_traced, verbose) if verbose else None
 
-    @property
-    def name(self) -> str:
-        return self._inner.name
 
-    async def open(self) -> None:
-        await self._inner.open()
+def _traced(verbose: int, inner: Transport) -> Transport:
+    return RecordedTransport(inner, LiveTranscript(whole=verbose > 1))
 
-    def receive(self) -> Coroutine[Any, Any, list[Message]]:
-        return self._receive()
 
-    async def _receive(self) -> list[Message]:
-        messages = await self._inner.receive()
-        for message in messages:
-            self._show("←", message, fg="green")
-        return messages
+class LiveTranscript(Transcript):
+    """Shows each entry instead of keeping it."""
 
-    def send(self, message: bytes) -> None:
-        self._show("→", message, fg="blue")
-        self._inner.send(message)
+    def __init__(self, *, whole: bool) -> None:
+        super().__init__()
+        self._whole = whole
+        self._begun = time.monotonic()
 
-    def flush(self) -> None:
-        self._inner.flush()
+    def add(self, entry: Entry) -> None:
+        """Print one message."""
+        click.echo(entry.render() if self._whole else self._short(entry), err=True)
 
-    async def drain(self) -> None:
-        await self._inner.drain()
-
-    async def close(self) -> None:
-        await self._inner.close()
-
-    def lost(self) -> ConnectionLost:
-        return self._inner.lost()
-
-    def _show(self, arrow: str, message: Message, fg: str) -> None:
-        text = printable(described(message))
-        room = width() - 11 if sys.stderr.isatty() else _LONGEST
-        shortened = text if len(text) <= room else f"{text[: room - 1]}…"
-        seconds = time.perf_counter() - self._begun
-        click.echo(f"{click.style(f'{seconds:7.3f} {arrow}', fg=fg)} {shortened}", err=True)
+    def _short(self, entry: Entry) -> str:
+        head = f"{entry.at - self._begun:7.3f} {entry.direction}"
+        text = printable(described(entry.message)).replace("\n", r"\n")
+        room = width() - len(head) - 2 if sys.stderr.isatty() else _LONGEST
+        shortened = text if len(text) <= room else f"{text[:room]}…"
+        return f"{click.style(head, fg=_COLOURS[entry.direction == SENT])} {shortened}"
 
 
 def described(message: Message) -> str:
-    """What a message says, the most telling first; `_meta` is left out, and what is no message stays as it is."""
+    """What a message says, the most telling first; what is no message stays as it is."""
     if not isinstance(message, bytes):
         return f"unreadable: {message.reason}"
     try:
@@ -85,8 +75,6 @@ def described(message: Message) -> str:
 
 
 def _compact(value: Any) -> str:
-    if value is None:
-        return ""
     if isinstance(value, dict):
         value = {key: each for key, each in value.items() if key != "_meta"}
-    return msgspec.json.encode(value).decode() if value != {} else ""
+    return "" if value is None or value == {} else msgspec.json.encode(value).decode()

@@ -14,7 +14,7 @@ import click
 
 from accord.cli.failures import printable
 from accord.cli.settings import Settings
-from accord.cli.trace import Trace
+from accord.cli.trace import tracing
 from accord.client.client import Client
 from accord.client.target import Command, Target, parse
 from accord.limits import Limits
@@ -44,7 +44,7 @@ def client_for(target: str, settings: Settings) -> Client:
         timeout=seconds,
         limits=limits,
         on_stderr=_show_stderr if settings.stderr else None,
-        record=Trace if settings.verbose else None,
+        record=tracing(settings.verbose),
     )
 
 

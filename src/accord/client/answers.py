@@ -67,7 +67,7 @@ class Reader:
     def read(self, method: str, type_: type[T], raw: Raw) -> T:
         """A result as its type. Raises `InvalidResult`."""
         try:
-            result = codec.decoder(type_).decode(raw)
+            result: T = codec.decoder(type_).decode(raw)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
             result = self._read_around(method, type_, raw, exc)
         kind = result.result_type
@@ -79,8 +79,7 @@ class Reader:
         """A result with content of kinds not known here, or no result at all."""
         try:
             if (not self._strict and "content" in str(first)) or "messages" in str(first):
-                around: T = decode_around_unknown(raw, type_)
-                return around
+                return decode_around_unknown(raw, type_)
         except (msgspec.MsgspecError, RecursionError, TypeError, AttributeError, KeyError):
             pass
         excerpt = bytes(raw)[:200].decode(errors="replace")

@@ -126,7 +126,7 @@ class Client:
     def server_capabilities(self) -> ServerCapabilities | None:
         """What the server says it offers."""
         peer = self.connection.session.peer
-        return peer.capabilities if peer is not None else None  # type: ignore[return-value]
+        return peer.capabilities if peer is not None else None
 
     @property
     def instructions(self) -> str | None:

@@ -6,8 +6,6 @@ item that has gone since makes it invalid ("Invalid cursors SHOULD result in an 
 
 from __future__ import annotations
 
-import base64
-import binascii
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,16 +19,16 @@ from accord.messages.revision import Rules
 def cursor_after(name: str) -> str:
     """The cursor that stands behind the item `name`."""
     data = name.encode()
-    return base64.urlsafe_b64encode(zlib.crc32(data).to_bytes(4, "big") + data).decode("ascii").rstrip("=")
+    return (zlib.crc32(data).to_bytes(4, "big") + data).hex()
 
 
 def name_before(cursor: str) -> str:
     """The item before a cursor. Raises `InvalidParams`."""
     try:
-        data = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        data = bytes.fromhex(cursor)
         if zlib.crc32(data[4:]) == int.from_bytes(data[:4], "big") and len(data) > 4:
             return data[4:].decode()
-    except (binascii.Error, ValueError):
+    except ValueError:
         pass
     raise InvalidParams(f"not a cursor of this server: {cursor[:100]!r}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import Raw
@@ -23,7 +23,9 @@ from accord.messages.revision import Rules
 from accord.messages.tools import ListToolsResult, Tool
 from accord.server.pages import Pages
 from accord.server.signature import Signature
-from accord.server.templates import Template
+
+if TYPE_CHECKING:
+    from accord.server.templates import Template
 
 
 class Returns(Protocol):

@@ -6,7 +6,7 @@ NaN, a cycle) becomes an error of its own call.
 
 from __future__ import annotations
 
-import base64
+from binascii import b2a_base64
 from typing import Any, get_args
 
 import msgspec
@@ -161,7 +161,7 @@ def contents_of(value: Any, uri: str, mime_type: str | None) -> list[ResourceCon
     ):
         return list(value)
     if isinstance(value, bytes | bytearray | memoryview):
-        blob = base64.b64encode(value).decode("ascii")
+        blob = b2a_base64(value, newline=False).decode("ascii")
         return [ResourceContents(uri=uri, mime_type=mime_type or "application/octet-stream", blob=blob)]
     if isinstance(value, str):
         return [ResourceContents(uri=uri, mime_type=mime_type or "text/plain", text=value)]

@@ -18,7 +18,6 @@ from accord.messages.resources import ResourceTemplate
 from accord.messages.revision import LATEST, REVISIONS, RULES, Rules
 from accord.messages.tools import Tool, ToolAnnotations
 from accord.server.context import Context
-from accord.server.handmade import handmade_offer
 from accord.server.registry import (
     Registry,
     prompt_offer,
@@ -27,7 +26,6 @@ from accord.server.registry import (
 )
 from accord.server.results import UNSTRUCTURED, contents_of
 from accord.server.signature import Signature, signature
-from accord.server.templates import Template
 from accord.session.negotiate import check_spoken
 from accord.session.profile import Profile
 
@@ -136,6 +134,8 @@ class Server:
 
         What it returns is taken as for other tools; structured output is checked against `output_schema`.
         """
+        from accord.server.handmade import handmade_offer
+
         self.registry.add(self.registry.tools, tool.name, handmade_offer(tool, handler, timeout), "tool")
 
     # --- resources ---------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ class Server:
                 mime_type=mime_type,
             )
             if "{" in uri:
-                self._add_template(Template(uri), function, read, ResourceTemplate(uri_template=uri, **about))
+                self._add_template(function, read, ResourceTemplate(uri_template=uri, **about))
             else:
                 offer = resource_offer(function, read, Resource(uri=uri, size=size, **about))
                 self.registry.add(self.registry.resources, uri, offer, "resource")
@@ -175,7 +175,10 @@ class Server:
 
         return declare
 
-    def _add_template(self, template: Template, function: F, read: Signature, about: ResourceTemplate) -> None:
+    def _add_template(self, function: F, read: Signature, about: ResourceTemplate) -> None:
+        from accord.server.templates import Template
+
+        template = Template(about.uri_template)
         unknown = {name for name in template.variables if not read.takes(name)}
         if unknown:
             raise DeclarationError(

@@ -1,0 +1,200 @@
+"""Progress: tokens, values that grow, a bounded rate with the last one kept, and nothing after the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from accord.limits import Limits
+from accord.messages.revision import REVISIONS
+from accord.session.events import Ignored, ProgressReceived, RequestReceived
+from accord.session.exchange import Exchange
+from accord.session.session import Session
+from tests.session.pair import (
+    META,
+    S26,
+    Pair,
+    client,
+    later,
+    notification,
+    opened_client,
+    opened_server,
+    request,
+    server,
+)
+
+TEN = Limits(progress_per_second=10)
+
+
+def served(
+    revision: str = "2025-11-25", token: Any = "t", id: Any = 1, limits: Limits = TEN
+) -> tuple[Session, Exchange]:
+    """A server with one request in flight that asks for progress."""
+    session = opened_server(revision, limits=limits)
+    return session, admitted(session, revision, token, id)
+
+
+def admitted(session: Session, revision: str = "2025-11-25", token: Any = "t", id: Any = 1) -> Exchange:
+    meta = {"progressToken": token, **(META if revision == S26 else {})}
+    (event,) = session.receive(request(id, "tools/list", {"_meta": meta}))
+    assert isinstance(event, RequestReceived)
+    return event.exchange
+
+
+def report(session: Session, exchange: Exchange, progress: float, now: float, **rest: Any) -> Any:
+    message = session.report(exchange, progress, rest.get("total"), rest.get("message"), now)
+    return None if message is None else msgspec.json.decode(message)["params"]
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("token", ["t", "", "7", 7, 0, -1, 2**70])
+def test_a_token_comes_back_as_it_was(token: Any, revision: str) -> None:
+    session, exchange = served(revision, token)
+    params = report(session, exchange, 0.5, 0, total=2, message="half")
+    expected = {"progressToken": token, "progress": 0.5, "total": 2, "message": "half"}
+    if revision == "2024-11-05":
+        del expected["message"]
+    assert params == expected
+    assert type(params["progressToken"]) is type(token)
+
+
+def test_nothing_is_reported_to_who_did_not_ask() -> None:
+    session = opened_server("2025-11-25")
+    for id, params in ((1, None), (2, {"_meta": {}}), (3, {"_meta": {"progressToken": None}})):
+        (event,) = session.receive(request(id, "tools/list", params))
+        assert isinstance(event, RequestReceived)
+        assert report(session, event.exchange, 1, 0) is None
+        assert session.held_report(event.exchange) is None
+    assert session.stats.progress_held == session.stats.progress_sent == 0
+
+
+@pytest.mark.parametrize("next", [5, 4.999, 0, -1, float("nan"), float("inf"), float("-inf")])
+def test_what_does_not_increase_is_not_sent(next: float) -> None:
+    session, exchange = served()
+    assert report(session, exchange, 5, 0)["progress"] == 5
+    assert report(session, exchange, next, 100) is None
+    assert session.stats.progress_held == 1
+    assert session.held_report(exchange) is None
+    assert report(session, exchange, 5.5, 200)["progress"] == 5.5
+
+
+@pytest.mark.parametrize("total", [float("nan"), float("inf")])
+def test_a_total_that_json_cannot_say_is_left_out(total: float) -> None:
+    session, exchange = served()
+    assert report(session, exchange, 1, 0, total=total) == {"progressToken": "t", "progress": 1}
+
+
+def test_reports_that_come_too_fast_are_coalesced_and_the_last_is_kept() -> None:
+    session, exchange = served()
+    said = [report(session, exchange, step, 1 + step / 100) for step in range(25)]
+    assert [params["progress"] for params in said if params] == [0, 10, 20]
+    held = session.held_report(exchange)
+    assert held is not None
+    assert msgspec.json.decode(held)["params"]["progress"] == 24
+    assert session.held_report(exchange) is None
+    assert session.stats.progress_sent == 4
+    assert session.stats.progress_held == 22
+
+
+def test_a_report_that_may_go_replaces_the_one_held() -> None:
+    session, exchange = served()
+    report(session, exchange, 1, 0)
+    assert report(session, exchange, 2, 0.05) is None
+    assert report(session, exchange, 3, 0.2)["progress"] == 3
+    assert session.held_report(exchange) is None
+
+
+def test_the_rate_is_that_of_one_request_not_of_all() -> None:
+    session, first = served()
+    second = admitted(session, token="u", id=2)
+    assert report(session, first, 1, 0)
+    assert report(session, second, 1, 0)
+
+
+def test_nothing_is_reported_after_the_answer() -> None:
+    session, exchange = served()
+    session.respond(exchange, Raw(b"{}"))
+    assert report(session, exchange, 1, 0) is None
+    assert session.stats.progress_held == 1
+
+
+def test_nothing_is_reported_for_an_old_request_when_its_id_is_in_use_again() -> None:
+    session, old = served()
+    session.respond(old, Raw(b"{}"))
+    new = admitted(session)
+    assert report(session, old, 1, 0) is None
+    assert report(session, new, 1, 0)
+
+
+def test_nothing_is_reported_after_a_cancel_not_even_what_was_held() -> None:
+    session, exchange = served()
+    report(session, exchange, 1, 0)
+    report(session, exchange, 2, 0)
+    session.receive(notification("notifications/cancelled", {"requestId": 1}))
+    assert session.held_report(exchange) is None
+    assert report(session, exchange, 3, 100) is None
+    assert session.stats.progress_sent == 1
+
+
+# The other side
+
+
+def asked(revision: str = "2025-11-25") -> tuple[Session, Exchange]:
+    session = opened_client(revision)
+    exchange, _ = session.request("tools/list", progress=True)
+    return session, exchange
+
+
+def progress(token: Any, value: Any, **rest: Any) -> bytes:
+    return notification("notifications/progress", {"progressToken": token, "progress": value, **rest})
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_progress_reaches_its_request(revision: str) -> None:
+    session, exchange = asked(revision)
+    (event,) = session.receive(progress(exchange.id, 1, total=3, message="one"))
+    assert event == ProgressReceived(exchange, 1, 3, "one")
+    assert session.stats.progress_received == 1
+
+
+@pytest.mark.parametrize(
+    ("token", "value"),
+    [("x", 1), ("2", 1), (99, 1), (None, 1), (1.5, 1), (True, 1), ([], 1), (2, "1"), (2, None), (2, True)],
+)
+def test_progress_of_nothing_or_of_no_shape_is_dropped(token: Any, value: Any) -> None:
+    session, exchange = asked()
+    assert exchange.id == 2 or (exchange.id, token) != (2, 2)
+    (event,) = session.receive(progress(token, value))
+    assert isinstance(event, Ignored)
+    assert session.stats.ignored == 1
+
+
+def test_progress_that_does_not_increase_is_dropped() -> None:
+    session, exchange = asked()
+    kept = [
+        value
+        for value in (0, 0, 1, 0.5, 1, 1.5, -3, 2)
+        if isinstance(session.receive(progress(exchange.id, value))[0], ProgressReceived)
+    ]
+    assert kept == [0, 1, 1.5, 2]
+    assert session.stats.ignored == 4
+
+
+def test_progress_after_the_answer_is_dropped() -> None:
+    session, exchange = asked()
+    session.receive(b'{"jsonrpc":"2.0","id":%d,"result":{}}' % exchange.id)  # type: ignore[str-bytes-safe]
+    (event,) = session.receive(progress(exchange.id, 1))
+    assert isinstance(event, Ignored)
+
+
+def test_a_client_may_report_to_a_server_that_asks_it_something() -> None:
+    pair = Pair(client(), server(["2025-11-25"]), answer=later)
+    pair.open()
+    exchange = pair.ask("roots/list", of="client", progress=True)
+    pair.run()
+    pair.send(pair.client, pair.client.report(pair.client.incoming[exchange.id], 1, None, None, 0))
+    (event,) = pair.run()
+    assert event == ProgressReceived(exchange, 1, None, None)
