@@ -88,8 +88,8 @@ def test_a_total_that_json_cannot_say_is_left_out(total: float) -> None:
 
 
 def test_reports_that_come_too_fast_are_coalesced_and_the_last_is_kept() -> None:
-    session, exchange = served()
-    said = [report(session, exchange, step, 1 + step / 100) for step in range(25)]
+    session, exchange = served(limits=Limits(progress_per_second=0.1))
+    said = [report(session, exchange, step, now=step) for step in range(25)]
     assert [params["progress"] for params in said if params] == [0, 10, 20]
     held = session.held_report(exchange)
     assert held is not None
@@ -166,7 +166,7 @@ def test_progress_reaches_its_request(revision: str) -> None:
 )
 def test_progress_of_nothing_or_of_no_shape_is_dropped(token: Any, value: Any) -> None:
     session, exchange = asked()
-    assert exchange.id == 2 or (exchange.id, token) != (2, 2)
+    assert exchange.id == 2
     (event,) = session.receive(progress(token, value))
     assert isinstance(event, Ignored)
     assert session.stats.ignored == 1

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import textwrap
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 import click
 
@@ -23,9 +24,12 @@ class Row(NamedTuple):
     about: str
 
 
-def width() -> int:
+def width(stream: TextIO | None = None) -> int:
     """Columns to fill: those of the terminal, as long as lines stay readable."""
-    return min(shutil.get_terminal_size((100, 24)).columns, _WIDEST)
+    columns = shutil.get_terminal_size((100, 24)).columns
+    if stream is not None and stream.isatty() and "COLUMNS" not in os.environ:
+        columns = os.get_terminal_size(stream.fileno()).columns  # stdout may go elsewhere
+    return min(columns or 100, _WIDEST)
 
 
 def heading(text: str) -> str:

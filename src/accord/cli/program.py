@@ -41,7 +41,7 @@ def main(target: str) -> int:
 def load(target: str) -> Server:
     """The server in `FILE.py[:name]`. Raises `TargetError`."""
     path, _, name = target.partition(".py:") if ".py:" in target else (target, "", "")
-    file = Path(path + ".py" if name else path.removesuffix(":"))
+    file = Path(_near(path + ".py" if name else path.removesuffix(":")))
     if file.suffix != ".py":
         raise TargetError(f"{target}: give FILE.py or FILE.py:name")
     if not file.is_file():

@@ -26,7 +26,7 @@ class Progress:
             return
         self._shown = True
         line = f"{bar(progress, total)} {text}" if total else text
-        click.echo(f"\r\x1b[2K{line[: width() - 1]}", nl=False, err=True)
+        click.echo(f"\r\x1b[2K{line[: width(sys.stderr) - 1]}", nl=False, err=True)
 
     def done(self) -> None:
         """Leave a clean line behind."""

@@ -8,6 +8,7 @@ from typing import Any
 from accord.cli.values import Schema, resolve
 
 _DEPTH = 4
+_LONGEST_DEFAULT = 32
 
 
 def parameters(schema: Schema) -> list[str]:
@@ -24,7 +25,9 @@ def _parameter(name: str, about: Any, root: Schema, required: bool) -> str:
     if required:
         return f"{name}: {shape(about, root)}"
     if given.get("default") is not None:
-        return f"{name}: {shape(about, root)} = {json.dumps(given['default'], ensure_ascii=False)}"
+        default = json.dumps(given["default"], ensure_ascii=False)
+        shown = default if len(default) <= _LONGEST_DEFAULT else f"{default[:_LONGEST_DEFAULT]}…"
+        return f"{name}: {shape(about, root)} = {shown}"
     return f"{name}?: {shape(about, root)}"
 
 

@@ -51,7 +51,7 @@ class LiveTranscript(Transcript):
     def _short(self, entry: Entry) -> str:
         head = f"{entry.at - self._begun:7.3f} {entry.direction}"
         text = printable(described(entry.message)).replace("\n", r"\n")
-        room = width() - len(head) - 2 if sys.stderr.isatty() else _LONGEST
+        room = width(sys.stderr) - len(head) - 2 if sys.stderr.isatty() else _LONGEST
         shortened = text if len(text) <= room else f"{text[:room]}…"
         return f"{click.style(head, fg=_COLOURS[entry.direction == SENT])} {shortened}"
 

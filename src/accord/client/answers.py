@@ -78,7 +78,7 @@ class Reader:
     def _read_around(self, method: str, type_: type[T], raw: Raw, first: Exception) -> T:
         """A result with content of kinds not known here, or no result at all."""
         try:
-            if (not self._strict and "content" in str(first)) or "messages" in str(first):
+            if not self._strict and ("content" in str(first) or "messages" in str(first)):
                 return decode_around_unknown(raw, type_)
         except (msgspec.MsgspecError, RecursionError, TypeError, AttributeError, KeyError):
             pass

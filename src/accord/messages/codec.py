@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import Raw
@@ -40,7 +40,7 @@ def narrow(value: Any, revision: str) -> Any:
 def decode_params(type_: type[T], params: Any) -> T:
     """Typed params of a request or notification. Raises `InvalidParams` with the JSON path of what does not fit."""
     try:
-        decoded: T = decoder(type_).decode(b"{}" if params is msgspec.UNSET else params)
+        decoded: T = decoder(cast(Any, type_)).decode(b"{}" if params is msgspec.UNSET else params)
     except RecursionError:
         raise InvalidParams("params are nested too deep") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:

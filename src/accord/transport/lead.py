@@ -20,13 +20,15 @@ T = TypeVar("T")
 def lead(handler: Coroutine[Any, Any, T], suspended: Callable[[], None]) -> Generator[Any, Any, T]:
     """Await `handler`; call `suspended` when it waits for the first time. Raises what it raises."""
     run = copy_context().run
-    step, value = handler.send, None
+    step: Callable[[Any], Any] = handler.send
+    value: Any = None
     first = True
     while True:
         try:
             awaited = run(step, value)
         except StopIteration as stop:
-            return stop.value
+            result: T = stop.value
+            return result
         if first:
             first = False
             suspended()
@@ -34,4 +36,4 @@ def lead(handler: Coroutine[Any, Any, T], suspended: Callable[[], None]) -> Gene
             value = yield awaited
             step = handler.send
         except BaseException as exc:
-            step, value = handler.throw, exc  # type: ignore[assignment]
+            step, value = handler.throw, exc
