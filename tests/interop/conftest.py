@@ -9,11 +9,12 @@ import subprocess
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
 from accord import Client, ToolResult
+
 from tests.interop.peers import Sdk, peer_client
 
 T = TypeVar("T")
@@ -70,28 +71,35 @@ def visiting() -> Visiting:
 
     @contextmanager
     def open_and_close(target: Any, **options: Any) -> Iterator[Visit]:
-        before = _sessions()
+        before = {process.session for process in _processes()}
         client = Client(target, timeout=20, **options)
         with asyncio.Runner() as runner:
             runner.run(client.connect())
-            started = _sessions().keys() - before
+            ours = {each.session for each in _processes() if each.parent == os.getpid()} - before
             yield Visit(client, runner)
             runner.run(client.close())
-        left = {session: _sessions()[session] for session in started & _sessions().keys()}
+        left = [process for process in _processes() if process.session in ours]
         assert not left, f"closed, but these processes of the server still run: {left}"
 
     return open_and_close
 
 
-def _sessions() -> dict[int, list[str]]:
-    """Living processes by the session they belong to, apart from our own; none without /proc."""
-    found: dict[int, list[str]] = {}
+class Process(NamedTuple):
+    """A process; a server's, and whatever it starts, are in a session of their own."""
+
+    pid: int
+    parent: int
+    session: int
+    command: str
+
+
+def _processes() -> Iterator[Process]:
+    """Every living process; none without /proc."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            state, _, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
+            state, parent, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
             command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:  # gone meanwhile
             continue
-        if state != "Z" and int(session) != os.getsid(0):
-            found.setdefault(int(session), []).append(f"{entry.name}: {command.strip()}")
-    return found
+        if state != "Z":
+            yield Process(int(entry.name), int(parent), int(session), command.strip())

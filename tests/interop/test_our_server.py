@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from accord import REVISIONS
+
 from tests.interop.conftest import Watch
 from tests.interop.peers import PROGRAMS, Sdk
 from tests.interop.servers.story import CALLS, PNG
@@ -35,29 +36,41 @@ SUM = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required":
 
 
 class Saw(NamedTuple):
-    """What a peer client saw when it spoke `revision`, and how the server process ended."""
+    """What a peer client saw when it spoke `revision`, and how the server process ended.
+
+    A client that is told 2026-07-28 does not ask the server first (`asks`): it begins with its first request.
+    """
 
     revision: str
+    asks: bool
     seen: dict[str, Any]
     ending: str
 
 
-@pytest.fixture(
-    scope="module", params=PEERS, ids=[f"{sdk}-{told or 'by-itself'}" for sdk, told, _ in PEERS]
-)
+@pytest.fixture(scope="module", params=PEERS, ids=[f"{sdk}-{told or 'by-itself'}" for sdk, told, _ in PEERS])
 def saw(request: pytest.FixtureRequest, watch: Watch, tmp_path_factory: pytest.TempPathFactory) -> Saw:
     sdk, told, spoken = request.param
     end = tmp_path_factory.mktemp("server") / "exit-code"
     seen = watch(sdk, [*NOTING_ITS_END, str(end), *SERVER], told)
-    return Saw(spoken, seen, end.read_text().strip() if end.exists() else "ended by a signal")
+    asks = told is None or told not in PER_REQUEST
+    return Saw(spoken, asks, seen, end.read_text().strip() if end.exists() else "ended by a signal")
 
 
 def test_the_client_opens_the_revision_it_asks_for(saw: Saw) -> None:
-    title = {"title": "Accord"} if saw.revision in TITLED else {}
     assert saw.seen["revision"] == saw.revision
-    assert saw.seen["server"] == {"name": "accord", "version": "1.2.3", **title}
-    assert saw.seen["capabilities"] == ["prompts", "resources", "tools"]
-    assert saw.seen["instructions"] == "The story, told by accord."
+
+
+def test_the_client_learns_who_the_server_is_and_what_it_offers(saw: Saw) -> None:
+    seen = {key: saw.seen[key] for key in ("server", "capabilities", "instructions")}
+    if not saw.asks:
+        assert seen == {"server": {}, "capabilities": [], "instructions": None}
+        return
+    title = {"title": "Accord"} if saw.revision in TITLED else {}
+    assert seen == {
+        "server": {"name": "accord", "version": "1.2.3", **title},
+        "capabilities": ["prompts", "resources", "tools"],
+        "instructions": "The story, told by accord.",
+    }
 
 
 def test_ping_is_answered_where_the_revision_has_it(saw: Saw) -> None:

@@ -84,6 +84,7 @@ BAD: list[tuple[bytes, Any, int]] = [
     (with_params(b"{}", method=b"\xff"), NOBODY, PARSE),
     (with_params(b"{}", id=b'"\xff"'), NOBODY, PARSE),
     (b'{"id":5,"method":"\xff"}', NOBODY, PARSE),
+    (b'{"jsonrpc":"2.0","method":null,"\x80":1}', NOBODY, PARSE),
     (b'["\xff"]', NOBODY, PARSE),
     # no numbers
     (with_params(b'{"a":NaN}'), NOBODY, PARSE),

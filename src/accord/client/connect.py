@@ -11,7 +11,9 @@ from accord.client.target import Command, Serves
 from accord.errors import ConnectError, ConnectionLost, MethodNotFound
 from accord.limits import Limits
 from accord.messages.methods import Method
+from accord.messages.revision import PER_REQUEST
 from accord.session.exchange import Exchange
+from accord.session.negotiate import choose, newest_handshake
 from accord.session.profile import Profile
 from accord.session.session import Session
 from accord.transport import memory
@@ -46,10 +48,12 @@ class Connector:
         A server that ends at the probe is an older one: it is started again and opened by the handshake (stdio,
         Backward Compatibility).
         """
+        older = newest_handshake(self._revisions) is not None
+        probes = choose(PER_REQUEST, self._revisions) is not None
         try:
             return await self._open(handshake=False)
         except ConnectionLost:
-            if not isinstance(self._target, Command):
+            if not (isinstance(self._target, Command) and probes and older):
                 raise
             try:
                 return await self._open(handshake=True)

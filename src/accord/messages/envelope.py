@@ -130,7 +130,7 @@ def _diagnose(message: bytes | Raw, reason: str) -> Malformed:
         return Malformed(ParseError("not readable: nested too deep"))
     except msgspec.ValidationError:
         return Malformed(InvalidRequest("not a JSON object"))
-    except msgspec.DecodeError as exc:
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         return Malformed(ParseError(f"not JSON: {exc}"))
     method = value.get("method")
     silent = method is None and ("result" in value or "error" in value)

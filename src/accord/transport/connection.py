@@ -83,6 +83,7 @@ class Connection:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._lost: ConnectionLost | None = None
         self._closing = False
+        self._owed = 0  # bytes sent in answer since the peer was last known to take them
 
     @property
     def stats(self) -> Stats:
@@ -147,6 +148,9 @@ class Connection:
                     await lead(self._serve(event.exchange, me), self._read_on)
                 else:
                     _REACT[type(event)](self, event)
+            elif self._owed >= self.limits.pending_bytes and self._may_wait():
+                self._owed = 0
+                await self.transport.drain()
             elif inbox:
                 message = inbox.popleft()
                 if type(message) is bytes:
@@ -155,12 +159,17 @@ class Connection:
                     happened.append(self.session.unreadable(message.reason))  # type: ignore[union-attr]
             else:
                 self.transport.flush()
-                await self.transport.drain()
                 messages = await self.transport.receive()
                 if not messages:
                     self._end(self.transport.lost())
                     break
                 inbox.extend(messages)
+
+    def _may_wait(self) -> bool:
+        """Whether reading may stop until the peer has taken its answers. Not while it owes us some, short of a flood:
+        it may have stopped reading for the same reason, and two such peers would wait for ever.
+        """
+        return not self.session.outgoing or self._owed >= self.limits.line_bytes
 
     def _end(self, lost: ConnectionLost) -> None:
         """The peer is gone: whatever waits for it fails now."""
@@ -189,6 +198,7 @@ class Connection:
             if held is not None:
                 send(held)
             send(message)
+            self._owed += len(message)
 
     def report(self, exchange: Exchange, progress: float, total: float | None, message: str | None) -> None:
         """Tell the peer how far its request is, if it asked to be told. From any thread."""
@@ -224,7 +234,7 @@ class Connection:
         `NotConnected`. Cancelling the await cancels the request.
         """
         if self._lost is not None:
-            raise self._lost
+            raise self._lost.with_traceback(None)
         exchange, message = self.session.request(name, params, meta=meta, progress=on_progress is not None)
         waiting = exchange.driver = Waiting(self._loop.create_future(), on_progress)
         self.transport.send(message)
@@ -316,6 +326,7 @@ class Connection:
 
     def _on_reply(self, event: events.Reply) -> None:
         self.transport.send(event.message)
+        self._owed += len(event.message)
 
     def _on_opened(self, event: events.Opened) -> None:
         self.send(event.reply)
