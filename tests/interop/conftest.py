@@ -76,8 +76,11 @@ def visiting() -> Visiting:
         with asyncio.Runner() as runner:
             runner.run(client.connect())
             ours = {each.session for each in _processes() if each.parent == os.getpid()} - before
-            yield Visit(client, runner)
-            runner.run(client.close())
+            try:
+                yield Visit(client, runner)
+            finally:
+                runner.run(client.close())
+        assert ours or not Path("/proc").exists(), "found no process of the server's while it was open"
         left = [process for process in _processes() if process.session in ours]
         assert not left, f"closed, but these processes of the server still run: {left}"
 

@@ -13,13 +13,7 @@ from typing import Any
 
 import pytest
 
-from accord import (
-    ImageContent,
-    InvalidParams,
-    RequestTimeout,
-    ResourceLink,
-    TextContent,
-)
+from accord import EmbeddedResource, ImageContent, InvalidParams, RequestTimeout, ResourceLink, TextContent
 
 from tests.interop.conftest import Visit, Visiting
 from tests.interop.peers import PEERS, npm_server, python_server
@@ -82,6 +76,13 @@ def test_everything_links_to_its_resources_and_annotates_its_words(everything: V
     assert isinstance(annotated, TextContent)
     assert annotated.annotations is not None
     assert (annotated.annotations.audience, annotated.annotations.priority) == (["user"], 0.7)
+
+
+def test_everything_embeds_a_resource_in_its_answer(everything: Visit) -> None:
+    _, block, _ = everything.call("get-resource-reference", resourceType="Blob", resourceId=2).content
+    assert isinstance(block, EmbeddedResource)
+    assert block.resource.uri == "demo://resource/dynamic/blob/2"
+    assert base64.b64decode(block.resource.blob or "").startswith(b"Resource 2: ")
 
 
 def test_everything_gives_its_resources_and_prompts(everything: Visit) -> None:

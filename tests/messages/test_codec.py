@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from msgspec import UNSET, Raw
 
 from accord.errors import InvalidParams
@@ -57,7 +56,6 @@ def test_params_are_decoded_and_absent_ones_are_empty() -> None:
         (b"null", "object"),
         (b"{", "params do not fit"),
         (b'{"cursor":"\xff"}', "params do not fit"),
-        (b'{"\xff":1}', "params do not fit"),
         (b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "too deep"),
     ],
     ids=lambda value: repr(value)[:30],

@@ -38,14 +38,14 @@ Answer = Callable[[Session, Exchange], Any]
 
 ARROWS: dict[Role, str] = {"server": "→", "client": "←"}
 
-SERVER_SAYS = {
+SERVER_SAYS: dict[str, Any] = {
     "tools": {"listChanged": True},
     "resources": {"subscribe": True},
     "prompts": {},
     "logging": {},
     "completions": {},
 }
-CLIENT_SAYS = {"sampling": {}, "elicitation": {}, "roots": {}}
+CLIENT_SAYS: dict[str, Any] = {"sampling": {}, "elicitation": {}, "roots": {}}
 
 ERAS = {"2024-11-05": "null", "2025-03-26": "null", "2025-06-18": "null", "2025-11-25": "absent"}
 """The revisions with a handshake, and the id of an error where none could be read (traps, 10)."""
@@ -71,9 +71,12 @@ def server(
     return Session("server", profile, revisions=revisions, limits=limits)
 
 
+NOTHING = Raw(b"{}")
+"""The result that says nothing."""
+
+
 def done(session: Session, exchange: Exchange) -> Any:
-    """The answer that says nothing."""
-    return Raw(b"{}")
+    return NOTHING
 
 
 def later(session: Session, exchange: Exchange) -> Any:
@@ -176,9 +179,7 @@ class Pair:
         """Run; the last word on the opening, for the client."""
         self.run()
         words = [
-            event
-            for role, event in self.happened
-            if role == "client" and isinstance(event, Opened | OpeningFailed)
+            event for role, event in self.happened if role == "client" and isinstance(event, Opened | OpeningFailed)
         ]
         return words[-1] if words else None
 
@@ -188,7 +189,7 @@ class Pair:
         self.send(session, message)
         return exchange
 
-    def respond(self, session: Session, exchange: Exchange, result: Any = Raw(b"{}")) -> None:
+    def respond(self, session: Session, exchange: Exchange, result: Any = NOTHING) -> None:
         self.send(session, session.respond(exchange, result))
 
     def cancel(self, session: Session, exchange: Exchange, reason: str | None = None) -> None:
@@ -227,6 +228,11 @@ def request(id: Any, method: str, params: Any = None, *, revision: str = "2025-1
 def notification(method: str, params: Any = None) -> bytes:
     message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
     return msgspec.json.encode(message if params is None else {**message, "params": params})
+
+
+def answer_to(id: Any, **rest: Any) -> bytes:
+    """An answer of a plain peer; without more, the result `{}`."""
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": id, **(rest or {"result": {}})})
 
 
 def initialize(revision: str, id: Any = 0) -> bytes:

@@ -14,12 +14,14 @@ from accord.limits import Limits
 from accord.messages.revision import HANDSHAKE, REVISIONS
 from accord.session.events import CancelReceived, ErrorReceived, Ignored, Reply, RequestReceived
 from accord.session.session import Session
+
 from tests.session.pair import (
     ERAS,
     META,
     S26,
     SERVER_SAYS,
     Pair,
+    answer_to,
     client,
     error_of,
     initialize,
@@ -182,9 +184,7 @@ def test_an_unknown_method_is_refused(method: str, revision: str) -> None:
     ("method", "capability"),
     [("tools/call", "tools"), ("prompts/get", "prompts"), ("resources/read", "resources")],
 )
-def test_a_method_whose_capability_was_not_advertised_is_refused(
-    method: str, capability: str, revision: str
-) -> None:
+def test_a_method_whose_capability_was_not_advertised_is_refused(method: str, capability: str, revision: str) -> None:
     session = opened_server(revision, says={"logging": {}})
     (answer,) = replies(session, request(1, method, {"name": "x"}, revision=revision))
     assert error_of(answer) == (1, UNKNOWN)
@@ -192,7 +192,8 @@ def test_a_method_whose_capability_was_not_advertised_is_refused(
 
 
 def test_a_part_of_a_capability_that_was_not_advertised_is_refused() -> None:
-    for says in ({"resources": {}}, {"resources": {"subscribe": False}}):
+    cases: list[dict[str, Any]] = [{"resources": {}}, {"resources": {"subscribe": False}}]
+    for says in cases:
         session = opened_server("2025-11-25", says=says)
         (answer,) = replies(session, request(1, "resources/subscribe", {"uri": "a:b"}))
         assert error_of(answer) == (1, UNKNOWN)
@@ -248,9 +249,7 @@ SILENT = [
 
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("message", SILENT, ids=short)
-def test_what_must_not_be_answered_is_dropped_and_the_next_good_message_is_answered(
-    message: bytes, phase: str
-) -> None:
+def test_what_must_not_be_answered_is_dropped_and_the_next_good_message_is_answered(message: bytes, phase: str) -> None:
     session = in_phase(phase)
     assert replies(session, message) == []
     assert still_alive(session, phase)
@@ -283,7 +282,7 @@ def test_a_client_refuses_a_broken_request_of_the_server_by_its_id() -> None:
     session = opened_client("2025-11-25")
     session.request("tools/list")  # whose id the server's own request happens to have
     (id,) = session.outgoing
-    broken = b'{"jsonrpc":"1.0","id":%d,"method":"roots/list"}' % id
+    broken = msgspec.json.encode({"jsonrpc": "1.0", "id": id, "method": "roots/list"})
     (answer,) = replies(session, broken)
     assert error_of(answer) == (id, INVALID)
     assert session.outgoing
@@ -591,7 +590,7 @@ def test_a_client_takes_a_batch_of_answers_and_requests() -> None:
     pair.open()
     one, two = pair.ask("tools/list"), pair.ask("prompts/list")
     pair.wire["server"].clear()
-    answers = [b'{"jsonrpc":"2.0","id":%d,"result":{}}' % exchange.id for exchange in (two, one)]  # type: ignore[str-bytes-safe]
+    answers = [answer_to(exchange.id) for exchange in (two, one)]
     pair.put("client", batch(*answers, request(1, "roots/list"), request(2, "ping"), b"5"))
     pair.run()
     assert not pair.client.outgoing

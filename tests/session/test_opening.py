@@ -15,11 +15,13 @@ from accord.session.events import Event, Ignored, Opened, OpeningFailed, Reply
 from accord.session.opening import ClientOpening
 from accord.session.session import Session
 from accord.session.states import Phase
+
 from tests.session.pair import (
     META,
     S26,
     VERSION,
     Pair,
+    answer_to,
     client,
     error_of,
     initialize,
@@ -303,10 +305,6 @@ def probing(revisions: tuple[str, ...] = REVISIONS) -> tuple[Session, ClientOpen
     return session, session.opening
 
 
-def answer(id: Any, **rest: Any) -> bytes:
-    return msgspec.json.encode({"jsonrpc": "2.0", "id": id, **rest})
-
-
 def only(events: list[Event]) -> Event:
     (event,) = events
     return event
@@ -319,18 +317,22 @@ def sent(event: Event | bytes | None) -> Any:
     return msgspec.json.decode(message)
 
 
-INITIALIZED = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "o", "version": "0"}}
+INITIALIZED = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {"tools": {}},
+    "serverInfo": {"name": "o", "version": "0"},
+}
 DISCOVERED = {"resultType": "complete", "supportedVersions": [S26], "capabilities": {"tools": {}}}
 
 
 @pytest.mark.parametrize("refusal", OLDER, ids=str)
 def test_whatever_else_answers_a_probe_is_an_older_server(refusal: dict[str, Any]) -> None:
     session, _ = probing()
-    asked = sent(only(session.receive(answer(1, **refusal))))
+    asked = sent(only(session.receive(answer_to(1, **refusal))))
     assert asked["method"] == "initialize"
     assert asked["params"]["protocolVersion"] == "2025-11-25"
     assert "_meta" not in asked["params"]
-    opened = only(session.receive(answer(asked["id"], result=INITIALIZED)))
+    opened = only(session.receive(answer_to(asked["id"], result=INITIALIZED)))
     assert isinstance(opened, Opened)
     assert opened.revision == "2025-06-18"
     assert sent(opened.reply) == {"jsonrpc": "2.0", "method": "notifications/initialized"}
@@ -340,8 +342,8 @@ def test_whatever_else_answers_a_probe_is_an_older_server(refusal: dict[str, Any
 def test_a_refused_probe_changes_nothing_once_initialize_is_under_way(refusal: dict[str, Any]) -> None:
     session, opening = probing()
     opening.silent()
-    assert isinstance(only(session.receive(answer(1, **refusal))), Ignored)
-    assert isinstance(only(session.receive(answer(2, result=INITIALIZED))), Opened)
+    assert isinstance(only(session.receive(answer_to(1, **refusal))), Ignored)
+    assert isinstance(only(session.receive(answer_to(2, result=INITIALIZED))), Opened)
 
 
 @pytest.mark.parametrize(
@@ -357,7 +359,7 @@ def test_a_server_that_refuses_a_probe_in_the_new_way_is_a_new_one(error: dict[s
     session, opening = probing()
     if silent:
         opening.silent()
-    opened = only(session.receive(answer(1, error=error)))
+    opened = only(session.receive(answer_to(1, error=error)))
     assert isinstance(opened, Opened)
     assert opened == Opened(S26)
     assert session.peer is None
@@ -367,7 +369,7 @@ def test_a_server_that_refuses_a_probe_in_the_new_way_is_a_new_one(error: dict[s
 def test_a_server_that_refuses_the_very_revision_it_offers_is_an_error() -> None:
     session, _ = probing()
     refusal = {"code": -32022, "message": "no", "data": {"supported": [S26], "requested": S26}}
-    failed = only(session.receive(answer(1, error=refusal)))
+    failed = only(session.receive(answer_to(1, error=refusal)))
     assert isinstance(failed, OpeningFailed)
     assert isinstance(failed.error, RemoteProtocolError)
 
@@ -377,9 +379,9 @@ def test_a_server_that_refuses_the_very_revision_it_offers_is_an_error() -> None
 def test_a_new_server_with_no_revision_in_common_is_an_error_that_names_both(offered: list[str], kind: str) -> None:
     session, _ = probing()
     if kind == "error":
-        message = answer(1, error={"code": -32022, "message": "no", "data": {"supported": offered}})
+        message = answer_to(1, error={"code": -32022, "message": "no", "data": {"supported": offered}})
     else:
-        message = answer(1, result={**DISCOVERED, "supportedVersions": offered})
+        message = answer_to(1, result={**DISCOVERED, "supportedVersions": offered})
     failed = only(session.receive(message))
     assert isinstance(failed, OpeningFailed)
     assert isinstance(failed.error, ConnectError)
@@ -390,9 +392,9 @@ def test_a_new_server_with_no_revision_in_common_is_an_error_that_names_both(off
 def test_after_silence_initialize_is_sent_and_its_answer_opens() -> None:
     session, opening = probing()
     assert sent(opening.silent())["method"] == "initialize"
-    assert isinstance(only(session.receive(answer(2, result=INITIALIZED))), Opened)
+    assert isinstance(only(session.receive(answer_to(2, result=INITIALIZED))), Opened)
     assert session.rules.revision == "2025-06-18"
-    late = only(session.receive(answer(1, result=DISCOVERED)))
+    late = only(session.receive(answer_to(1, result=DISCOVERED)))
     assert isinstance(late, Ignored)
     assert session.stats.late_answers == 1
     assert session.rules.revision == "2025-06-18"
@@ -401,10 +403,10 @@ def test_after_silence_initialize_is_sent_and_its_answer_opens() -> None:
 def test_after_silence_a_late_discover_result_still_opens() -> None:
     session, opening = probing()
     opening.silent()
-    opened = only(session.receive(answer(1, result=DISCOVERED)))
+    opened = only(session.receive(answer_to(1, result=DISCOVERED)))
     assert isinstance(opened, Opened)
     assert opened.revision == S26
-    late = only(session.receive(answer(2, error={"code": -32601, "message": "no initialize"})))
+    late = only(session.receive(answer_to(2, error={"code": -32601, "message": "no initialize"})))
     assert isinstance(late, Ignored)
     assert session.stats.late_answers == 1
     assert session.phase is Phase.OPEN
@@ -414,7 +416,7 @@ def test_silence_after_the_opening_or_twice_asks_for_nothing() -> None:
     session, opening = probing()
     assert opening.silent() is not None
     assert opening.silent() is None
-    session.receive(answer(2, result=INITIALIZED))
+    session.receive(answer_to(2, result=INITIALIZED))
     assert opening.silent() is None
 
 
@@ -422,9 +424,9 @@ def test_an_unsupported_version_in_answer_to_initialize_leads_to_the_new_way() -
     session, opening = probing()
     opening.silent()
     refusal = {"code": -32022, "message": "no", "data": {"supported": [S26], "requested": "2025-11-25"}}
-    asked = sent(only(session.receive(answer(2, error=refusal))))
+    asked = sent(only(session.receive(answer_to(2, error=refusal))))
     assert asked["method"] == "server/discover"
-    opened = only(session.receive(answer(asked["id"], result=DISCOVERED)))
+    opened = only(session.receive(answer_to(asked["id"], result=DISCOVERED)))
     assert isinstance(opened, Opened)
     assert opened.revision == S26
     assert not session.outgoing
@@ -439,7 +441,7 @@ def test_a_server_known_as_older_that_is_not_is_opened_in_the_new_way() -> None:
 
 def test_a_server_that_sends_the_client_back_and_forth_is_given_up() -> None:
     session, _ = probing()
-    message = answer(1, error={"code": -32601, "message": "no"})
+    message = answer_to(1, error={"code": -32601, "message": "no"})
     for id in range(2, 12):
         event = only(session.receive(message))
         if isinstance(event, OpeningFailed):
@@ -448,16 +450,16 @@ def test_a_server_that_sends_the_client_back_and_forth_is_given_up() -> None:
         asked = sent(event)
         if asked["method"] == "initialize":
             refusal = {"code": -32022, "message": "no", "data": {"supported": [S26]}}
-            message = answer(id, error=refusal)
+            message = answer_to(id, error=refusal)
         else:
-            message = answer(id, error={"code": -32601, "message": "no"})
+            message = answer_to(id, error={"code": -32601, "message": "no"})
     pytest.fail("the opening never ends")
 
 
 @pytest.mark.parametrize("code", [-32601, -32602, -32600, -32000, -32022, -32603])
 def test_a_refused_initialize_fails_the_opening_with_the_servers_words(code: int) -> None:
     session, _ = probing(HANDSHAKE)
-    failed = only(session.receive(answer(1, error={"code": code, "message": "not today"})))
+    failed = only(session.receive(answer_to(1, error={"code": code, "message": "not today"})))
     assert isinstance(failed, OpeningFailed)
     assert isinstance(failed.error, ConnectError)
     assert "not today" in str(failed.error)
@@ -467,7 +469,7 @@ def test_a_refused_initialize_fails_the_opening_with_the_servers_words(code: int
 def test_a_server_that_answers_initialize_with_what_we_do_not_speak_there_fails_the_opening(revision: str) -> None:
     session, opening = probing()
     opening.silent()
-    failed = only(session.receive(answer(2, result={**INITIALIZED, "protocolVersion": revision})))
+    failed = only(session.receive(answer_to(2, result={**INITIALIZED, "protocolVersion": revision})))
     assert isinstance(failed, OpeningFailed)
     assert isinstance(failed.error, ConnectError)
     assert repr(revision) in str(failed.error)
@@ -477,14 +479,14 @@ def test_a_server_that_answers_initialize_with_what_we_do_not_speak_there_fails_
 def test_an_answer_to_initialize_that_cannot_be_read_fails_the_opening(result: Any) -> None:
     session, opening = probing()
     opening.silent()
-    failed = only(session.receive(answer(2, result=result)))
+    failed = only(session.receive(answer_to(2, result=result)))
     assert isinstance(failed, OpeningFailed)
 
 
 def test_a_name_that_is_none_in_the_answer_to_a_probe_is_no_reason_to_fail() -> None:
     session, _ = probing()
     meta = {"io.modelcontextprotocol/serverInfo": {"name": 5}}
-    opened = only(session.receive(answer(1, result={**DISCOVERED, "_meta": meta})))
+    opened = only(session.receive(answer_to(1, result={**DISCOVERED, "_meta": meta})))
     assert isinstance(opened, Opened)
     assert session.peer is not None
     assert session.peer.info is None

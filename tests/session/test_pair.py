@@ -6,6 +6,7 @@ import pytest
 
 from accord.messages.revision import REVISIONS
 from accord.session.events import Opened, ResultReceived
+
 from tests.session.pair import LATER, Pair, client, later, server
 
 

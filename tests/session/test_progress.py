@@ -13,10 +13,12 @@ from accord.messages.revision import REVISIONS
 from accord.session.events import Ignored, ProgressReceived, RequestReceived
 from accord.session.exchange import Exchange
 from accord.session.session import Session
+
 from tests.session.pair import (
     META,
     S26,
     Pair,
+    answer_to,
     client,
     later,
     notification,
@@ -185,7 +187,7 @@ def test_progress_that_does_not_increase_is_dropped() -> None:
 
 def test_progress_after_the_answer_is_dropped() -> None:
     session, exchange = asked()
-    session.receive(b'{"jsonrpc":"2.0","id":%d,"result":{}}' % exchange.id)  # type: ignore[str-bytes-safe]
+    session.receive(answer_to(exchange.id))
     (event,) = session.receive(progress(exchange.id, 1))
     assert isinstance(event, Ignored)
 

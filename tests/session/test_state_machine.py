@@ -7,12 +7,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import (
     Bundle,
     RuleBasedStateMachine,
-    consumes,
     initialize,
     invariant,
     multiple,
@@ -41,6 +39,7 @@ from accord.session.exchange import Exchange
 from accord.session.opening import ClientOpening
 from accord.session.session import Role, Session
 from accord.session.states import Phase
+
 from tests.session import pair as wired
 from tests.session.pair import META, S26, Pair
 
@@ -51,10 +50,10 @@ METHODS = ["tools/list", "tools/call", "ping", "roots/list", "logging/setLevel",
 
 # Bytes that are nearly messages
 
-ids = st.one_of(
+ids: st.SearchStrategy[Any] = st.one_of(
     st.integers(-1, 8), st.sampled_from(["1", "2", "", None, 1.5, True, 1.0, [], {}, 2**70]), st.text(max_size=2)
 )
-params = st.one_of(
+params: st.SearchStrategy[Any] = st.one_of(
     st.sampled_from([None, 5, [], {}, "x", {"_meta": 5}, {"_meta": META}, {"_meta": {"progressToken": 1}}]),
     st.fixed_dictionaries({"requestId": ids}),
     st.fixed_dictionaries({"id": ids}),
@@ -79,7 +78,7 @@ results = st.sampled_from(
         {"protocolVersion": "x", "capabilities": {}, "serverInfo": {"name": "n", "version": "v"}},
     ]
 )
-errors = st.one_of(
+errors: st.SearchStrategy[Any] = st.one_of(
     st.sampled_from([None, 5, {}]),
     st.fixed_dictionaries(
         {
@@ -390,4 +389,4 @@ TestTwoSessions = TwoSessions.TestCase
 
 
 def test_every_kind_of_event_is_known_here() -> None:
-    assert SINGLE == set(Event.__args__)  # type: ignore[attr-defined]
+    assert set(Event.__args__) == SINGLE

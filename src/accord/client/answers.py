@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, Raw
 
-from accord.errors import InvalidResult, Mismatch, NotSupported, SchemaError
+from accord.errors import AccordError, InvalidResult, Mismatch, NotSupported, SchemaError
 from accord.messages import codec
 from accord.messages.base import JSONObject
 from accord.messages.content import TextContent, decode_around_unknown
@@ -51,7 +51,8 @@ def is_wrapper(schema: JSONObject | None) -> bool:
     """Whether a schema only wraps a value that is no object (through 2025-11-25 the root must be one)."""
     return (
         schema is not None
-        and list(schema.get("properties", {})) == ["result"]
+        and isinstance(properties := schema.get("properties"), dict)
+        and list(properties) == ["result"]
         and schema.get("required") == ["result"]
     )
 
@@ -70,15 +71,14 @@ class Reader:
             result: T = codec.decoder(type_).decode(raw)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
             result = self._read_around(method, type_, raw, exc)
-        kind = result.result_type
-        if kind is not None and kind != "complete":
-            self._refuse_kind(method, kind, raw)
+        self._check_kind(method, result, raw)
         return result
 
     def _read_around(self, method: str, type_: type[T], raw: Raw, first: Exception) -> T:
         """A result with content of kinds not known here, or no result at all."""
         try:
-            if not self._strict and ("content" in str(first) or "messages" in str(first)):
+            self._check_kind(method, codec.decoder(Result).decode(raw), raw)
+            if not self._strict and "content" in str(first):
                 return decode_around_unknown(raw, type_)
         except (msgspec.MsgspecError, RecursionError, TypeError, AttributeError, KeyError):
             pass
@@ -88,7 +88,10 @@ class Reader:
             raw=bytes(raw),
         ) from first
 
-    def _refuse_kind(self, method: str, kind: str, raw: Raw) -> None:
+    def _check_kind(self, method: str, result: Result, raw: Raw) -> None:
+        kind = result.result_type
+        if kind is None or kind == "complete":
+            return
         if kind == "input_required":
             raise NotSupported(f"{self._name}: {method} asks for input, and this client answers no questions")
         # "A resultType of any value unrecognized by the client MUST be considered invalid" (2026-07-28, basic)
@@ -120,13 +123,17 @@ class Reader:
             try:
                 self._validators[tool.name] = compile(tool.output_schema or {})
             except SchemaError as exc:
-                self._validators[tool.name] = None
                 self._complain(f"tool {tool.name!r} has an output schema that cannot be used: {exc}")
+                self._validators[tool.name] = None
         return self._validators[tool.name]
 
     def forget(self) -> None:
         """The tools may have changed."""
         self._validators.clear()
+
+    def unlisted(self, name: str, why: AccordError) -> None:
+        """A call was answered, but the list with the tool's schema could not be had."""
+        self._complain(f"the structured content of tool {name!r} is not checked, for lack of its schema: {why}")
 
     def _complain(self, text: str) -> None:
         if self._strict:

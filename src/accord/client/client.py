@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw
 from accord.client.answers import Reader, ToolResult, arguments_of
 from accord.client.connect import Connector
 from accord.client.target import Target, parse
-from accord.errors import NotConnected, RemoteProtocolError
+from accord.errors import AccordError, NotConnected, RemoteProtocolError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages.base import Meta
 from accord.messages.capabilities import ClientCapabilities, ServerCapabilities
@@ -148,7 +148,10 @@ class Client:
 
     async def list_tools(self) -> list[Tool]:
         """All tools, over all pages within the limits."""
-        tools = await self._list("tools/list", ListToolsResult, lambda result: result.tools)
+        return await self._list_tools()
+
+    async def _list_tools(self, **timeouts: Any) -> list[Tool]:
+        tools = await self._list("tools/list", ListToolsResult, lambda result: result.tools, **timeouts)
         self._tools = {tool.name: tool for tool in tools}
         self._reader.forget()
         return tools
@@ -193,7 +196,11 @@ class Client:
         )
         result = self._reader.read("tools/call", ToolResult, raw)
         if self._tools is None and result.structured_content is not UNSET:
-            await self.list_tools()
+            try:
+                await self._list_tools(timeout=timeout, total_timeout=total_timeout)
+            except AccordError as exc:  # the call itself is answered: that result is not lost
+                self._reader.unlisted(name, exc)
+                self._tools = {}
         return self._reader.checked(result, (self._tools or {}).get(name))
 
     async def read_resource(
@@ -245,13 +252,15 @@ class Client:
             total_timeout=self._total_timeout if total_timeout is None else total_timeout,
         )
 
-    async def _list(self, method: str, type_: type[Any], items: Callable[[Any], list[T]]) -> list[T]:
+    async def _list(
+        self, method: str, type_: type[Any], items: Callable[[Any], list[T]], **timeouts: Any
+    ) -> list[T]:
         """Follow the cursors: an empty one too, and no further than the limits."""
         found: list[T] = []
         cursor: str | None = None
         for _ in range(self.limits.pages):
             params = None if cursor is None else PaginatedParams(cursor=cursor)
-            result = self._reader.read(method, type_, await self._ask(method, params))
+            result = self._reader.read(method, type_, await self._ask(method, params, **timeouts))
             found += items(result)
             cursor = result.next_cursor
             if cursor is None:

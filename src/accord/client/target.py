@@ -11,6 +11,7 @@ a `Transport`                     anything that moves messages
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -32,7 +33,7 @@ class Serves(Protocol):
         """Serve one connection until it ends."""
 
 
-Target: TypeAlias = str | Sequence[str] | Mapping[str, Any] | Serves | Transport | os.PathLike[str]
+_CONFIG = re.compile(r"(?P<file>\S.*\.json)(?:[#:](?P<name>.+))?")
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -46,8 +47,13 @@ class Command(msgspec.Struct, frozen=True):
         return shlex.join(self.argv)
 
 
+Target: TypeAlias = str | Sequence[str] | Mapping[str, Any] | Command | Serves | Transport | os.PathLike[str]
+
+
 def parse(target: Target) -> Command | Serves | Transport:
     """Understand a target. Raises `TargetError`."""
+    if isinstance(target, Command):
+        return target
     if isinstance(target, str):
         return _from_text(target)
     if isinstance(target, os.PathLike):
@@ -75,12 +81,34 @@ def _from_text(text: str) -> Command:
     if file.suffix == ".py" and " " not in name and (file.is_file() or " " not in text):
         if not file.is_file():
             raise TargetError(f"{file}: no such file")
-        return Command((sys.executable, "-m", "accord", "run", text))
+        # -P: what happens to lie in the working directory is not imported instead of us or the standard library.
+        return Command((sys.executable, "-P", "-m", "accord", "run", os.path.abspath(text)))
+    config = _CONFIG.fullmatch(text)
+    if config and (" " not in text or Path(config["file"]).is_file()):
+        return _from_config(Path(config["file"]), config["name"])
     try:
         words = shlex.split(text)
     except ValueError as exc:
         raise TargetError(f"{text!r} is not a command line: {exc}") from exc
     return Command(tuple(words))
+
+
+def _from_config(file: Path, name: str | None) -> Command:
+    try:
+        content = msgspec.json.decode(file.read_bytes())
+    except OSError as exc:
+        raise TargetError(f"{file}: {exc.strerror}") from exc
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        raise TargetError(f"{file} is not JSON: {exc}") from exc
+    servers = content.get("mcpServers", content.get("servers")) if isinstance(content, dict) else None
+    if not isinstance(servers, dict) or not servers:
+        raise TargetError(f'{file} has no "mcpServers"')
+    if name is None and len(servers) == 1:
+        (name,) = servers
+    if name not in servers or not isinstance(servers[name], dict):
+        choices = ", ".join(f"{file}#{key}" for key in servers)
+        raise TargetError(f"{file} has no server {name!r}; there are {choices}" if name else f"name one of {choices}")
+    return _from_entry(servers[name])
 
 
 def _from_entry(entry: Mapping[str, Any]) -> Command:
@@ -96,5 +124,8 @@ def _from_entry(entry: Mapping[str, Any]) -> Command:
         raise TargetError('a configuration entry needs "command" (a string) or "url"')
     if not isinstance(args, Sequence) or isinstance(args, str):
         raise TargetError('"args" of a configuration entry must be a list of strings')
-    env = {str(key): str(value) for key, value in entry.get("env", {}).items()} or None
+    given = entry.get("env") or {}
+    if not isinstance(given, Mapping):
+        raise TargetError('"env" of a configuration entry must be an object')
+    env = {str(key): str(value) for key, value in given.items()} or None
     return Command((command, *map(str, args)), env, entry.get("cwd"))

@@ -16,7 +16,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-READ_SIZE = 256 << 10
+READ_SIZE = 64 << 10
+"""What a pipe holds. A larger buffer comes from mmap and goes back to it, which costs more than the read itself."""
 
 Buffer = bytes | memoryview
 

@@ -21,6 +21,7 @@ class Inbox:
         self._size = 0
         self._ended = False
         self._waiter: asyncio.Future[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.in_hand = False
         """What was taken last is being worked on: whoever took it has not come back yet."""
 
@@ -52,7 +53,9 @@ class Inbox:
         while not self._messages and not self._ended:
             if self._waiter is not None and not self._waiter.done():
                 raise RuntimeError("receive() is already waiting in another task")
-            self._waiter = asyncio.get_running_loop().create_future()
+            if self._loop is None:
+                self._loop = asyncio.get_running_loop()
+            self._waiter = self._loop.create_future()
             await self._waiter
         had_room = self._size < self._bound
         messages, self._messages, self._size = self._messages, [], 0
