@@ -59,9 +59,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     while (left := list(processes_left(os.environ[MARK]))) and time.monotonic() < deadline:
         time.sleep(0.05)
     for pid, command in left:
-        session.config.get_terminal_writer().line(
-            f"\nleft behind by the tests: process {pid}: {command}", red=True
-        )
+        session.config.get_terminal_writer().line(f"\nleft behind by the tests: process {pid}: {command}", red=True)
         os.kill(pid, signal.SIGKILL)
     if left and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

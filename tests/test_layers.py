@@ -77,9 +77,7 @@ SEAMS = (
         r"(.*/)?__init__\.py",
         "__getattr__",
     ),
-    Seam(
-        "run(), serve() and app: only a server that runs pays for what runs it", r"server/.*", "run|serve|app"
-    ),
+    Seam("run(), serve() and app: only a server that runs pays for what runs it", r"server/.*", "run|serve|app"),
     Seam(
         "what few servers declare: schemas by hand bring JSON Schema, templates their grammar",
         r"server/server\.py",
@@ -201,10 +199,7 @@ def is_revision(node: ast.expr) -> bool:
         case ast.Constant(value=str(text)):
             return re.fullmatch(r"\d{4}-\d{2}-\d{2}", text) is not None
         case ast.Name(id=name) | ast.Attribute(attr=name):
-            return (
-                re.fullmatch(r"(\w+_)?(revision|protocol_version)|since|until", name, re.IGNORECASE)
-                is not None
-            )
+            return re.fullmatch(r"(\w+_)?(revision|protocol_version)|since|until", name, re.IGNORECASE) is not None
     return False
 
 
@@ -299,9 +294,7 @@ def fastest(code: str, runs: int = 7) -> float:
 def loaded(code: str) -> set[str]:
     """Modules that are there after `code` and not in a bare interpreter."""
     script = f"import sys; before = set(sys.modules)\n{code}\nprint(*set(sys.modules) - before)"
-    done = subprocess.run(
-        [sys.executable, "-c", script], check=True, env=quiet(), capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", script], check=True, env=quiet(), capture_output=True, text=True)
     return set(done.stdout.split())
 
 

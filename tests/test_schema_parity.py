@@ -23,9 +23,7 @@ from accord.messages.methods import table
 from accord.messages.revision import REVISIONS
 from accord.messages.views import arm_view, living_arms, living_type, view
 
-SCHEMAS = Path(
-    os.environ.get("ACCORD_SPEC_SCHEMA") or Path(__file__).parents[2] / "shared" / "spec" / "schema"
-)
+SCHEMAS = Path(os.environ.get("ACCORD_SPEC_SCHEMA") or Path(__file__).parents[2] / "shared" / "spec" / "schema")
 
 ENVELOPE = "the JSON-RPC envelope: messages/envelope.py, held by its own tests"
 ABSTRACT = "never sent by itself: its fields are compared in each type that extends it"
@@ -202,16 +200,12 @@ class Parity:
     def with_meta(self, params: Any, notification: bool) -> Any:
         """Params written inline do not repeat the `_meta` of the base they extend."""
         base_name = "Notification" if notification else "Request"
-        inherited = (
-            self.definitions.get(f"{base_name}Params") or self.definitions[base_name]["properties"]["params"]
-        )
+        inherited = self.definitions.get(f"{base_name}Params") or self.definitions[base_name]["properties"]["params"]
         meta = {"_meta": inherited["properties"]["_meta"]}
         return {**params, "properties": {**meta, **params.get("properties", {})}}
 
     def response(self, name: str, schema: Any) -> None:
-        row = self.rows[
-            self.constant(self.definitions[name.removesuffix("ResultResponse") + "Request"], "method")
-        ]
+        row = self.rows[self.constant(self.definitions[name.removesuffix("ResultResponse") + "Request"], "method")]
         theirs = {type_named(arm) for arm in self.names(schema["properties"]["result"])}
         ours = {row.result, messages.InputRequiredResult} if row.may_ask else {row.result}
         self.same(f"{name}.result", theirs, ours)
@@ -390,9 +384,7 @@ def bounds_in(hint: Any) -> tuple[Any, Any]:
 def load(revision: str) -> dict[str, Any]:
     path = SCHEMAS / revision / "schema.json"
     if not path.exists():
-        pytest.skip(
-            f"no official schema at {path}; set ACCORD_SPEC_SCHEMA to the folder that holds {revision}/"
-        )
+        pytest.skip(f"no official schema at {path}; set ACCORD_SPEC_SCHEMA to the folder that holds {revision}/")
     loaded: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return loaded
 

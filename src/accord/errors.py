@@ -172,12 +172,8 @@ class ResourceNotFound(ProtocolError):
 
     default_code = RESOURCE_NOT_FOUND
 
-    def __init__(
-        self, message: str = "", *, uri: str = "", code: int | None = None, data: Any = None
-    ) -> None:
-        super().__init__(
-            message or f"no resource {uri!r}", code=code, data={"uri": uri} if data is None else data
-        )
+    def __init__(self, message: str = "", *, uri: str = "", code: int | None = None, data: Any = None) -> None:
+        super().__init__(message or f"no resource {uri!r}", code=code, data={"uri": uri} if data is None else data)
         self.uri = uri
 
 

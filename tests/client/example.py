@@ -75,9 +75,6 @@ async def picture() -> Any:
     return [TextContent(text="a dot"), ImageContent(data="AAAA", mime_type="image/png")]
 
 
-
-
-
 @server.tool
 async def who(ctx: Context) -> dict[str, Any]:
     return {"revision": ctx.revision, "client": ctx.client.name if ctx.client else None, "meta": ctx.meta}

@@ -1,7 +1,7 @@
 """A server that misbehaves on purpose: `python hostile.py OPENING [LISTING]`. It imports nothing of accord.
 
-OPENING is how it begins, LISTING how it lists tools, and the name of a tool is how it answers that call. It writes raw
-bytes, and tells on stderr how each opening goes.
+OPENING is how it begins, LISTING how it lists tools (or the output schema of the one that it
+lists), and the name of a tool is how it answers that call. It writes raw bytes, and tells on stderr how openings go.
 """
 
 from __future__ import annotations
@@ -139,8 +139,9 @@ def exits_on_discover() -> None:
 
 
 def exits_on_initialize() -> None:
-    refuse(hear())
-    tell(f"heard {hear()['method']}")
+    while (message := hear())["method"] != "initialize":
+        refuse(message)
+    tell("heard initialize")
     raise SystemExit(4)
 
 
@@ -306,12 +307,12 @@ def closes(fd: int) -> None:
     sleep_for_ever()
 
 
-def leaves_a_grandchild(message: Message, ignore: str) -> None:
-    """It holds all three descriptors, and ends only when it is told to; or not even then."""
-    program = f"import signal, time; signal.signal(signal.SIGTERM, signal.{ignore}); print('up', flush=True); time.sleep(60)"
-    child = [sys.executable, "-S", "-E", "-c", program, *sys.argv[3:]]
-    subprocess.Popen(["sh", "-c", '"$@" & wait', "sh", *child], stdout=1)
-    hear()
+def leaves_a_grandchild(on_sigterm: str, last: str) -> None:
+    """It holds all three descriptors, and ends when it is told to, or not even then."""
+    up, say_up = os.pipe()
+    begin = f"import os, signal, time; signal.signal(signal.SIGTERM, signal.{on_sigterm}); os.write({say_up}, b'.')"
+    subprocess.Popen([sys.executable, "-S", "-E", "-c", f"{begin}; {last}", *sys.argv[3:]], pass_fds=[say_up])
+    os.read(up, 1)
     os._exit(9)
 
 
@@ -331,6 +332,7 @@ def raw(message: Message) -> None:
     write(json.dumps({"id": message["id"], **fields}).encode())
 
 
+TALK = "[(os.write(1, b'still here\\n'), time.sleep(0.05)) for _ in range(1200)]"
 CALLS: dict[str, Callable[[Message], Any]] = {
     "fine": lambda m: write(answer(m)),
     "garbage before": lambda m: write(*GARBAGE, answer(m)),
@@ -363,8 +365,10 @@ CALLS: dict[str, Callable[[Message], Any]] = {
     "closes stdout": lambda m: closes(1),
     "closes stdin": lambda m: closes(0),
     "says nothing": lambda m: None,
-    "leaves a grandchild": lambda m: leaves_a_grandchild(m, "SIG_DFL"),
-    "leaves a stubborn grandchild": lambda m: leaves_a_grandchild(m, "SIG_IGN"),
+    "leaves a grandchild": lambda m: leaves_a_grandchild("SIG_DFL", "time.sleep(60)"),
+    "leaves a stubborn grandchild": lambda m: leaves_a_grandchild("SIG_IGN", "time.sleep(60)"),
+    "leaves a talking grandchild": lambda m: leaves_a_grandchild("SIG_IGN", TALK),
+    "structured": structured,
     "result": result,
     "raw": raw,
 }
@@ -372,30 +376,13 @@ CALLS: dict[str, Callable[[Message], Any]] = {
 
 # --- how it lists ----------------------------------------------------------------------------------------------------
 
-_BOMB = {"$defs": {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(30)} | {"d30": {}}}
-SCHEMAS: dict[str, Any] = {
-    "remote reference": {"$ref": "http://127.0.0.1:9/schema.json"},
-    "file reference": {"$ref": "file:///etc/passwd"},
-    "reference to itself": {"$ref": "#"},
-    "loop": {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"},
-    "dangling": {"$ref": "#/$defs/nowhere"},
-    "bomb": {**_BOMB, "$ref": "#/$defs/d0"},
-    "no schema": {"type": "dream"},
-    "unheard dialect": {"$schema": "https://example.com/mine"},
-    "dialect is no text": {"$schema": 5},
-    "no pattern": {"type": "object", "properties": {"a": {"pattern": "("}}},
-    "catastrophic pattern": {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}},
-    "pattern that backtracks": {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(?=(a+)+$)b"}}},
-    "huge pattern": {"type": "object", "properties": {"a": {"pattern": "(a{1,1000}){1,1000}"}}},
-    "properties is no object": {"properties": 5, "required": ["result"]},
-}
-
 
 def tools() -> list[Message]:
-    plain = [{"name": name, "inputSchema": {"type": "object"}} for name in CALLS]
-    return plain + [
-        {"name": name, "inputSchema": {"type": "object"}, "outputSchema": schema} for name, schema in SCHEMAS.items()
-    ]
+    return [{"name": name, "inputSchema": {"type": "object"}} for name in CALLS]
+
+
+def list_schema(message: Message, schema: Any) -> None:
+    page(message, [{"name": "structured", "inputSchema": {"type": "object"}, "outputSchema": schema}])
 
 
 def page(message: Message, items: list[Message], **more: Any) -> None:
@@ -437,8 +424,9 @@ def main() -> None:
         message = hear()
         method = message.get("method")
         if method == "tools/call":
-            name = message["params"]["name"]
-            CALLS.get(name, structured)(message)
+            CALLS[message["params"]["name"]](message)
+        elif method == "tools/list" and listing.startswith("{"):
+            list_schema(message, json.loads(listing))
         elif method == "tools/list":
             LISTINGS[listing](message)
         elif method == "prompts/get":

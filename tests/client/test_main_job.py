@@ -15,6 +15,7 @@ from accord import Client
 from accord.errors import InvalidParams, MethodNotFound, RequestTimeout, ResourceNotFound
 from accord.messages.content import ImageContent, TextContent
 from accord.messages.revision import REVISIONS
+
 from tests.client.example import server
 
 EXAMPLE = Path(__file__).parent / "example.py"
@@ -106,7 +107,7 @@ async def test_what_does_not_exist_is_an_error_by_its_kind(target: Any, revision
             await client.call_tool("nope")
         with pytest.raises(InvalidParams, match="no prompt 'nope'"):
             await client.get_prompt("nope")
-        with pytest.raises((ResourceNotFound, InvalidParams)) as raised:
+        with pytest.raises(ResourceNotFound) as raised:
             await client.read_resource("test://nope")
         assert raised.value.code == (-32602 if revision == "2026-07-28" else -32002)
         assert raised.value.data == {"uri": "test://nope"}
@@ -156,9 +157,7 @@ async def test_progress_resets_the_timeout_but_not_the_total(target: Any, revisi
         result = await client.call_tool("slow", {"steps": 6}, on_progress=lambda *_: None, timeout=0.25)
         assert result.data == "6 steps"
         with pytest.raises(RequestTimeout, match="total time"):
-            await client.call_tool(
-                "slow", {"steps": 50}, on_progress=lambda *_: None, timeout=1, total_timeout=0.3
-            )
+            await client.call_tool("slow", {"steps": 50}, on_progress=lambda *_: None, timeout=1, total_timeout=0.3)
 
 
 async def test_a_cancelled_call_is_cancelled_at_the_server(target: Any, revision: str) -> None:

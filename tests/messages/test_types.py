@@ -38,9 +38,7 @@ from accord.messages.methods import METHODS
 from accord.messages.revision import REVISIONS
 
 MODELS = [
-    each
-    for each in vars(messages).values()
-    if isinstance(each, type) and issubclass(each, Model) and each is not Model
+    each for each in vars(messages).values() if isinstance(each, type) and issubclass(each, Model) and each is not Model
 ]
 
 
@@ -258,9 +256,7 @@ def test_completion_needs_its_capability_only_where_there_is_one() -> None:
 def test_rows_of_one_name_do_not_overlap(revision: str) -> None:
     for sender in ("client", "server"):
         names = [
-            row.name
-            for row in METHODS
-            if row.sender in (sender, "both") and row in table(revision, sender).values()
+            row.name for row in METHODS if row.sender in (sender, "both") and row in table(revision, sender).values()
         ]
         assert len(names) == len(set(names))
 

@@ -30,9 +30,7 @@ from accord.messages.revision import LATEST, REVISIONS
 from accord.messages.views import arm_view, living_arms, living_type
 
 MODELS = [
-    each
-    for each in vars(messages).values()
-    if isinstance(each, type) and issubclass(each, Model) and each is not Model
+    each for each in vars(messages).values() if isinstance(each, type) and issubclass(each, Model) and each is not Model
 ]
 
 
@@ -42,9 +40,7 @@ def names(type_: type) -> set[str]:
 
 def narrowed(value: Any, revision: str) -> Any:
     type_ = view(type(value), revision)
-    return msgspec.json.decode(
-        msgspec.json.encode(msgspec.json.decode(msgspec.json.encode(value), type=type_))
-    )
+    return msgspec.json.decode(msgspec.json.encode(msgspec.json.decode(msgspec.json.encode(value), type=type_)))
 
 
 def strictly(type_: Any, revision: str, raw: str) -> Any:
@@ -82,9 +78,7 @@ def test_a_view_goes_all_the_way_down() -> None:
         meta={"com.example/x": 1},
     )
     result = ListToolsResult(tools=[tool], ttl_ms=0, cache_scope="private", result_type="complete")
-    assert narrowed(result, "2024-11-05") == {
-        "tools": [{"name": "a", "inputSchema": {"type": "object", "x": 1}}]
-    }
+    assert narrowed(result, "2024-11-05") == {"tools": [{"name": "a", "inputSchema": {"type": "object", "x": 1}}]}
     assert narrowed(result, "2025-06-18")["tools"][0]["_meta"] == {"com.example/x": 1}
 
 

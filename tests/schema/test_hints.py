@@ -322,9 +322,7 @@ def test_true_is_not_one() -> None:
         decode(Literal[1, 2.5], True)
 
 
-@pytest.mark.parametrize(
-    "hint", [complex, type, range, typing.Callable[[], int], dict[bytes, int], 3, list[complex]]
-)
+@pytest.mark.parametrize("hint", [complex, type, range, typing.Callable[[], int], dict[bytes, int], 3, list[complex]])
 def test_what_cannot_be_json_is_refused(hint: Any) -> None:
     with pytest.raises(DeclarationError, match="cannot be a JSON value"):
         reader().read(hint)

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from accord.errors import SchemaError
+from accord.errors import Mismatch, SchemaError
 from accord.limits import Limits
 from accord.schema.validate import compile
-from accord.errors import Mismatch
 
 
 @pytest.fixture(autouse=True)
@@ -56,9 +55,7 @@ def test_a_schema_is_an_object_or_a_boolean(schema: Any) -> None:
         compile(schema)
 
 
-@pytest.mark.parametrize(
-    "schema", [{"type": "nope"}, {"pattern": "("}, {"required": 1}, {"minLength": "\ud800"}]
-)
+@pytest.mark.parametrize("schema", [{"type": "nope"}, {"pattern": "("}, {"required": 1}, {"minLength": "\ud800"}])
 def test_an_invalid_schema_is_refused(schema: Any) -> None:
     with pytest.raises(SchemaError, match="not a valid JSON Schema"):
         compile(schema)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from accord import Server
+
 from tests.server.raw import raw_peer
 from tests.server.test_stdio_process import INIT, lines
 
@@ -28,7 +29,9 @@ pytestmark = pytest.mark.skipif(not FILES, reason=f"no JSON files in {FOLDER}; s
 
 def around(content: bytes) -> bytes:
     return (
-        b'{"jsonrpc":"2.0","id":"it","method":"tools/call","params":{"name":"take","arguments":{"value":' + content + b"}}}"
+        b'{"jsonrpc":"2.0","id":"it","method":"tools/call","params":{"name":"take","arguments":{"value":'
+        + content
+        + b"}}}"
     )
 
 
@@ -87,4 +90,3 @@ async def take(value: Any) -> str:
     return "taken"
 server.run()
 """
-

@@ -15,6 +15,7 @@ from accord.messages.content import AudioContent, ResourceLink
 from accord.messages.revision import REVISIONS
 from accord.server.context import Context
 from accord.server.server import Server
+
 from tests.server.raw import raw_peer
 
 RAISED: list[BaseException] = [
@@ -46,9 +47,7 @@ def server_with(function: Any, limits: Limits | None = None) -> Server:
 @pytest.mark.parametrize("kind", ["async", "async after waiting", "sync"])
 @pytest.mark.parametrize("exc", RAISED, ids=lambda exc: type(exc).__name__)
 @pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
-async def test_whatever_a_tool_raises_ends_only_its_own_call(
-    exc: BaseException, kind: str, revision: str
-) -> None:
+async def test_whatever_a_tool_raises_ends_only_its_own_call(exc: BaseException, kind: str, revision: str) -> None:
     async def at_once() -> str:
         raise exc
 
@@ -89,7 +88,16 @@ def _cycle() -> Any:
 
 @pytest.mark.parametrize(
     "value",
-    ["\ud800", ["\ud800"], float("nan"), [float("inf")], {"a": float("nan"), "b": None}, _cycle(), object(), {1: {2}, "x": 1j}],
+    [
+        "\ud800",
+        ["\ud800"],
+        float("nan"),
+        [float("inf")],
+        {"a": float("nan"), "b": None},
+        _cycle(),
+        object(),
+        {1: {2}, "x": 1j},
+    ],
     ids=["surrogate", "surrogate in list", "nan", "infinity", "nan and null", "cycle", "object", "complex"],
 )
 @pytest.mark.parametrize("hint", [Any, str, "structured"])

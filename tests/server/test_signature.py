@@ -311,9 +311,7 @@ def test_keyword_only_and_context_and_classes() -> None:
     assert bind(tool, {"a": 1, "c": 2, "day": day}) == (1, CONTEXT, "b", Day(datetime.date(2020, 1, 1)), 2)
 
 
-@pytest.mark.parametrize(
-    "hint", [Context, "Context", Context | None, "Context | None", Annotated[Context, "x"]]
-)
+@pytest.mark.parametrize("hint", [Context, "Context", Context | None, "Context | None", Annotated[Context, "x"]])
 def test_the_context_is_found_by_its_annotation(hint: Any) -> None:
     def tool(a, ctx, b=1):  # type: ignore[no-untyped-def]
         return a, ctx, b
@@ -344,9 +342,7 @@ def test_injected_parameters_are_left_to_the_server() -> None:
     def tool(x: int, ok: Annotated[bool, "ask"], ctx: Context) -> Any:
         return x, ok, ctx
 
-    found = signature(
-        tool, context=Context, injected=lambda hint, default: "ask" in getattr(hint, "__metadata__", ())
-    )
+    found = signature(tool, context=Context, injected=lambda hint, default: "ask" in getattr(hint, "__metadata__", ()))
     assert [parameter.name for parameter in found.injected] == ["ok"]
     assert list(found.input_schema["properties"]) == ["x"]
     args, kwargs = found.bind(b'{"x":1}', CONTEXT)
@@ -582,9 +578,7 @@ def test_a_result_that_does_not_fit_is_a_tool_error(hint: Any, value: Any, says:
 
 
 def test_a_declaration_builds_nothing_and_a_bind_is_quick() -> None:
-    def many(
-        ctx: Context, a: str, b: int = 1, c: float = 1.0, d: bool = True, e: list[str] | None = None
-    ) -> Any: ...
+    def many(ctx: Context, a: str, b: int = 1, c: float = 1.0, d: bool = True, e: list[str] | None = None) -> Any: ...
 
     started = time.perf_counter()
     found = [signature(many, context=Context) for _ in range(500)]

@@ -137,7 +137,12 @@ def test_a_terminal_is_left_as_it_was() -> None:
 def test_requests_that_were_accepted_are_answered_after_the_input_has_ended() -> None:
     with running() as process:
         opened(process)
-        say(process, call(1, "waits", seconds=0.3), call(2, "sleeps_in_a_thread", seconds=0.3), call(3, "echo", text="x"))
+        say(
+            process,
+            call(1, "waits", seconds=0.3),
+            call(2, "sleeps_in_a_thread", seconds=0.3),
+            call(3, "echo", text="x"),
+        )
         assert process.stdin is not None
         process.stdin.close()
         process.stdin = None

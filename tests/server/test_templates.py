@@ -226,9 +226,7 @@ def clear_cases(draw: st.DrawFn) -> tuple[str, dict[str, Any], dict[str, Any]]:
         names = re.sub(r"([a-z])", rf"\g<1>{at}", kind)
         text += f"{{{names}}}" if kind[0] in "?#/" else f"/l{{{names}}}"
         for name in re.findall(r"[a-z]\d", names):
-            given_ = draw(
-                lists if "*" in kind and name[0] in "wb" else raw_words if kind[0] in "+#" else words
-            )
+            given_ = draw(lists if "*" in kind and name[0] in "wb" else raw_words if kind[0] in "+#" else words)
             values[name] = given_
             expected[name] = given_[:3] if ":" in kind else given_
     return text, values, expected

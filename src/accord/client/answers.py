@@ -95,9 +95,7 @@ class Reader:
         if kind == "input_required":
             raise NotSupported(f"{self._name}: {method} asks for input, and this client answers no questions")
         # "A resultType of any value unrecognized by the client MUST be considered invalid" (2026-07-28, basic)
-        raise InvalidResult(
-            f"{self._name}: {method} answered with unknown resultType {kind!r}", raw=bytes(raw)
-        )
+        raise InvalidResult(f"{self._name}: {method} answered with unknown resultType {kind!r}", raw=bytes(raw))
 
     def checked(self, result: ToolResult, tool: Tool | None) -> ToolResult:
         """The answer to a call, its structured content checked against the schema of its tool, if that is known."""

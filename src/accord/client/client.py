@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw
 from accord.client.answers import Reader, ToolResult, arguments_of
 from accord.client.connect import Connector
 from accord.client.target import Target, parse
-from accord.errors import AccordError, NotConnected, RemoteProtocolError
+from accord.errors import AccordError, InvalidParams, NotConnected, RemoteProtocolError, ResourceNotFound
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages.base import Meta
 from accord.messages.capabilities import ClientCapabilities, ServerCapabilities
@@ -106,9 +106,7 @@ class Client:
     def connection(self) -> Connection:
         """The open connection. Raises `NotConnected`."""
         if self._connection is None:
-            raise NotConnected(
-                "the client is not connected; use `async with Client(...)` or `await connect()`"
-            )
+            raise NotConnected("the client is not connected; use `async with Client(...)` or `await connect()`")
         return self._connection
 
     @property
@@ -213,7 +211,13 @@ class Client:
     ) -> ReadResourceResult:
         """Read a resource. Raises `ResourceNotFound` and what `call_tool` raises."""
         params = ReadResourceParams(uri=uri)
-        raw = await self._ask("resources/read", params, meta=meta, on_progress=on_progress, timeout=timeout)
+        try:
+            raw = await self._ask("resources/read", params, meta=meta, on_progress=on_progress, timeout=timeout)
+        except InvalidParams as exc:
+            # From 2026-07-28 on this is how a missing resource is told: -32602 that names the URI.
+            if isinstance(exc.data, dict) and exc.data.get("uri") == uri:
+                raise ResourceNotFound(exc.message, uri=uri, code=exc.code, data=exc.data) from None
+            raise
         return self._reader.read("resources/read", ReadResourceResult, raw)
 
     async def get_prompt(
@@ -252,9 +256,7 @@ class Client:
             total_timeout=self._total_timeout if total_timeout is None else total_timeout,
         )
 
-    async def _list(
-        self, method: str, type_: type[Any], items: Callable[[Any], list[T]], **timeouts: Any
-    ) -> list[T]:
+    async def _list(self, method: str, type_: type[Any], items: Callable[[Any], list[T]], **timeouts: Any) -> list[T]:
         """Follow the cursors: an empty one too, and no further than the limits."""
         found: list[T] = []
         cursor: str | None = None

@@ -80,7 +80,8 @@ class Connector:
         target = self._target
         if isinstance(target, Command):
             return SubprocessTransport(
-                list(target.argv),
+                target.argv,
+                name=str(target),
                 env=target.env,
                 cwd=target.cwd,
                 limits=self._limits,

@@ -42,9 +42,11 @@ class Command(msgspec.Struct, frozen=True):
     argv: tuple[str, ...]
     env: dict[str, str] | None = None
     cwd: str | None = None
+    label: str = ""
+    """What to call it in errors and logs; the command line if empty."""
 
     def __str__(self) -> str:
-        return shlex.join(self.argv)
+        return self.label or shlex.join(self.argv)
 
 
 Target: TypeAlias = str | Sequence[str] | Mapping[str, Any] | Command | Serves | Transport | os.PathLike[str]
@@ -66,9 +68,7 @@ def parse(target: Target) -> Command | Serves | Transport:
         return Command(tuple(target))
     if isinstance(target, Serves) or all(hasattr(target, name) for name in ("receive", "send", "close")):
         return target
-    raise TargetError(
-        f"not a target: {target!r}; give a command, a URL, FILE.py[:server], a Server or a transport"
-    )
+    raise TargetError(f"not a target: {target!r}; give a command, a URL, FILE.py[:server], a Server or a transport")
 
 
 def _from_text(text: str) -> Command:
@@ -82,7 +82,7 @@ def _from_text(text: str) -> Command:
         if not file.is_file():
             raise TargetError(f"{file}: no such file")
         # -P: what happens to lie in the working directory is not imported instead of us or the standard library.
-        return Command((sys.executable, "-P", "-m", "accord", "run", os.path.abspath(text)))
+        return Command((sys.executable, "-P", "-m", "accord", "run", os.path.abspath(text)), label=text)
     config = _CONFIG.fullmatch(text)
     if config and (" " not in text or Path(config["file"]).is_file()):
         return _from_config(Path(config["file"]), config["name"])

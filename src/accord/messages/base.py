@@ -38,9 +38,7 @@ ProgressToken: TypeAlias = int | str
 Role: TypeAlias = Literal["user", "assistant"]
 """Whose words a message or a block holds."""
 
-LoggingLevel: TypeAlias = Literal[
-    "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
-]
+LoggingLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """Severity after RFC 5424, the least severe first."""
 
 _T = TypeVar("_T", bound=type)

@@ -124,9 +124,7 @@ class ToolResultContent(Model, tag_field="type", tag="tool_result"):
     meta: Meta | None = field(default=None, name="_meta")
 
 
-SamplingMessageContentBlock: TypeAlias = (
-    TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
-)
+SamplingMessageContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
 
 _BLOCKS = (
     TextContent,

@@ -79,9 +79,7 @@ class RequestMeta(Model):
 class NotificationMeta(Model):
     """The known keys of a notification's `_meta`."""
 
-    subscription_id: Annotated[RequestId | None, since("2026-07-28")] = field(
-        default=None, name=SUBSCRIPTION_ID
-    )
+    subscription_id: Annotated[RequestId | None, since("2026-07-28")] = field(default=None, name=SUBSCRIPTION_ID)
 
 
 @open_ended
@@ -94,9 +92,7 @@ class ResultMeta(Model):
 class Params(Model):
     """What the params of every request have."""
 
-    meta: Annotated[Meta | None, required(since="2026-07-28"), seen_as(RequestMeta)] = field(
-        default=None, name="_meta"
-    )
+    meta: Annotated[Meta | None, required(since="2026-07-28"), seen_as(RequestMeta)] = field(default=None, name="_meta")
 
 
 class NotificationParams(Model):

@@ -128,14 +128,10 @@ METHODS: tuple[Method, ...] = (
     ),
     _row("prompts/list", CLIENT, PaginatedParams, ListPromptsResult, needs="prompts"),
     _row("prompts/get", CLIENT, GetPromptParams, GetPromptResult, needs="prompts", may_ask=True),
-    _row(
-        "notifications/prompts/list_changed", SERVER, EmptyNotificationParams, offers="prompts.list_changed"
-    ),
+    _row("notifications/prompts/list_changed", SERVER, EmptyNotificationParams, offers="prompts.list_changed"),
     # 2024-11-05 has completion without a capability for it
     _row("completion/complete", CLIENT, CompleteParams, CompleteResult, until="2025-03-26"),
-    _row(
-        "completion/complete", CLIENT, CompleteParams, CompleteResult, needs="completions", since="2025-03-26"
-    ),
+    _row("completion/complete", CLIENT, CompleteParams, CompleteResult, needs="completions", since="2025-03-26"),
     _row("logging/setLevel", CLIENT, SetLevelParams, EmptyResult, needs="logging", until="2026-07-28"),
     _row("notifications/message", SERVER, LoggingMessageParams, offers="logging"),
     _row("subscriptions/listen", CLIENT, ListenParams, ListenResult, since="2026-07-28"),

@@ -68,11 +68,7 @@ def living_type(type_: Any, revision: str) -> bool:
 def _struct(type_: type[msgspec.Struct], revision: str, strict: bool) -> type[msgspec.Struct]:
     lens = _Lens(revision, strict)
     plain = msgspec.structs.fields(type_)
-    fields = [
-        each
-        for field in plain
-        for each in lens.field(field.name, field.encode_name, field.type, field.default)
-    ]
+    fields = [each for field in plain for each in lens.field(field.name, field.encode_name, field.type, field.default)]
     if not strict and [field[:2] for field in fields] == [(field.name, field.type) for field in plain]:
         return type_
     config = type_.__struct_config__

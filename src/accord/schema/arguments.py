@@ -73,8 +73,7 @@ class Arguments:
             failures.extend(map(self._unknown, others))
             return {}
         return {
-            key: self._fitted(key, self._rest.node, self._rest.type, value, failures)
-            for key, value in others.items()
+            key: self._fitted(key, self._rest.node, self._rest.type, value, failures) for key, value in others.items()
         }
 
     def _fitted(self, key: str, node: Node, type_: Any, value: Any, failures: list[str]) -> Any:

@@ -189,9 +189,7 @@ def _crowd(places: Mapping[Place, int]) -> int:
     """How many references meet at the fullest place; one that stops above another is on its way there."""
     if len(places) > 100:
         return sum(places.values())
-    return max(
-        (sum(places[other] for other in places if _leads_to(other, place)) for place in places), default=1
-    )
+    return max((sum(places[other] for other in places if _leads_to(other, place)) for place in places), default=1)
 
 
 def _leads_to(shorter: Place, longer: Place) -> bool:
@@ -204,9 +202,7 @@ def _leads_to(shorter: Place, longer: Place) -> bool:
 def _target(reference: str, base: Any) -> Any:
     """What a reference leads to. Raises SchemaError if that is not inside this schema."""
     if not reference.startswith("#"):
-        raise SchemaError(
-            f"the schema refers to {reference!r}: only references inside it (#...) are followed"
-        )
+        raise SchemaError(f"the schema refers to {reference!r}: only references inside it (#...) are followed")
     pointer = unquote(reference[1:])
     if not pointer:
         return base

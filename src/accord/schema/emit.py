@@ -130,11 +130,7 @@ class _Emitter:
     def _rooted(self, root: JSONObject) -> JSONObject:
         """A root that is a mere reference gets the body: `type: object` has to be seen at the root."""
         name = root.get("$ref", "").removeprefix(_DEFS)
-        return (
-            {**self._defs[name], **{k: v for k, v in root.items() if k != "$ref"}}
-            if name in self._defs
-            else root
-        )
+        return {**self._defs[name], **{k: v for k, v in root.items() if k != "$ref"}} if name in self._defs else root
 
     def plain(self, node: Plain) -> JSONObject:
         return dict(self._plain[node.hint])

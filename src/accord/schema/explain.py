@@ -57,9 +57,7 @@ def _in_a_key(reason: str) -> str:
 
 
 def _in_words(reason: str) -> str:
-    text = re.sub(
-        r"`([^`]*)`", lambda match: " or ".join(_WORDS.get(w, w) for w in match[1].split(" | ")), reason
-    )
+    text = re.sub(r"`([^`]*)`", lambda match: " or ".join(_WORDS.get(w, w) for w in match[1].split(" | ")), reason)
     return text[:1].lower() + text[1:]
 
 
@@ -103,11 +101,7 @@ def _node_at(node: Node | None, path: Path) -> Node | None:
         node = None if node is None else _inside(node, step)
     while isinstance(node, Narrowed):
         node = node.node
-    return (
-        next((arm for arm in node.arms if isinstance(arm, Values)), None)
-        if isinstance(node, Choice)
-        else node
-    )
+    return next((arm for arm in node.arms if isinstance(arm, Values)), None) if isinstance(node, Choice) else node
 
 
 def _inside(node: Node, step: str | int | None) -> Node | None:

@@ -69,9 +69,7 @@ def _untitled(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     return {
-        key: {name: _untitled(inner) for name, inner in value.items()}
-        if key in _MAPS
-        else _keyword(key, value)
+        key: {name: _untitled(inner) for name, inner in value.items()} if key in _MAPS else _keyword(key, value)
         for key, value in schema.items()
         if key != "title"
     }

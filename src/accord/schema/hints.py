@@ -279,9 +279,7 @@ class Reader:
         return self._variables.get(argument, argument) if isinstance(argument, typing.TypeVar) else argument
 
     def _field(self, raw: records.RawField, hint: Any) -> Field:
-        required = {typing.Required: True, typing.NotRequired: False}.get(
-            typing.get_origin(hint), raw.required
-        )
+        required = {typing.Required: True, typing.NotRequired: False}.get(typing.get_origin(hint), raw.required)
         return Field(raw.name, raw.key, self.read(hint), raw.default, required)
 
 
@@ -334,7 +332,5 @@ def _named(thing: Any, name: str) -> bool:
 
 def _refusal(hint: Any, why: str = "") -> DeclarationError:
     name = hint.__qualname__ if isinstance(hint, type) else repr(hint)
-    advice = (
-        why or "use a built-in type, a dataclass, a TypedDict, an Enum, a msgspec.Struct or a pydantic model"
-    )
+    advice = why or "use a built-in type, a dataclass, a TypedDict, an Enum, a msgspec.Struct or a pydantic model"
     return DeclarationError(f"{name} cannot be a JSON value: {advice}")

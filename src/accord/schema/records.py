@@ -70,8 +70,7 @@ def _dataclass(cls: Any) -> Shape:
                 field.name,
                 field.name,
                 MISSING if field.default is dataclasses.MISSING else field.default,
-                required=field.default is dataclasses.MISSING
-                and field.default_factory is dataclasses.MISSING,
+                required=field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING,
             )
             for field in dataclasses.fields(cls)
             if field.init
@@ -83,9 +82,7 @@ def _attrs(cls: Any) -> Shape:
     nothing = sys.modules["attr"].NOTHING
     return Shape(
         tuple(
-            _optional(
-                field.alias, field.name, msgspec.NODEFAULT if field.default is nothing else field.default
-            )
+            _optional(field.alias, field.name, msgspec.NODEFAULT if field.default is nothing else field.default)
             for field in cls.__attrs_attrs__
             if field.init
         )
@@ -100,10 +97,7 @@ def _typed_dict(cls: Any) -> Shape:
 def _named_tuple(cls: Any) -> Shape:
     defaults = cls._field_defaults
     return Shape(
-        tuple(
-            RawField(name, name, defaults.get(name, MISSING), required=name not in defaults)
-            for name in cls._fields
-        ),
+        tuple(RawField(name, name, defaults.get(name, MISSING), required=name not in defaults) for name in cls._fields),
         array=True,
     )
 

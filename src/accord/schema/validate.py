@@ -113,6 +113,4 @@ def _levels(value: Any) -> Iterator[int]:
     while level:
         yield len(level)
         containers = [outer for outer in level if isinstance(outer, (dict, list))]
-        level = [
-            inner for outer in containers for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
+        level = [inner for outer in containers for inner in (outer.values() if isinstance(outer, dict) else outer)]

@@ -75,9 +75,7 @@ class Context:
         peer = self._line.session.peer
         return peer.info if peer is not None else None
 
-    def report_progress(
-        self, progress: float, total: float | None = None, message: str | None = None
-    ) -> Done:
+    def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> Done:
         """Tell the client how far this is (basic, Progress). Nothing happens where it did not ask to be told.
 
         `progress` must grow from call to call; reports that come faster than the limit allows are coalesced. Works

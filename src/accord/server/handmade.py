@@ -61,9 +61,7 @@ class Handmade:
             values = msgspec.json.decode(arguments or b"{}", type=dict[str, Any])
             self._arguments.validate(values)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Mismatch) as exc:
-            raise InvalidArguments(
-                f"the arguments do not fit the schema of {self._tool.name!r}: {exc}"
-            ) from exc
+            raise InvalidArguments(f"the arguments do not fit the schema of {self._tool.name!r}: {exc}") from exc
         return ((values, context) if self._takes_context else (values,)), {}
 
     def pack(self, value: Any) -> Raw:
@@ -73,9 +71,7 @@ class Handmade:
             try:
                 self._output.validate(msgspec.json.decode(packed))
             except Mismatch as exc:
-                raise ToolError(
-                    f"{self._tool.name} returned what its output schema does not allow: {exc}"
-                ) from exc
+                raise ToolError(f"{self._tool.name} returned what its output schema does not allow: {exc}") from exc
         return Raw(packed)
 
     def wrap(self, packed: Raw) -> Raw:

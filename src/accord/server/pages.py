@@ -64,15 +64,11 @@ class Pages:
         start = 0 if cursor is None else self._start(names, cursor)
         page = names[start : start + self._size]
         more = start + len(page) < len(names)
-        return self._pack(
-            [items[name](rules) for name in page], cursor_after(page[-1]) if more else None, rules
-        )
+        return self._pack([items[name](rules) for name in page], cursor_after(page[-1]) if more else None, rules)
 
     def _start(self, names: list[str], cursor: str) -> int:
         name = name_before(cursor)
         try:
             return names.index(name) + 1
         except ValueError:
-            raise InvalidParams(
-                f"the list has changed since this cursor was given: {name!r} is gone"
-            ) from None
+            raise InvalidParams(f"the list has changed since this cursor was given: {name!r} is gone") from None

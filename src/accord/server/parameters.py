@@ -52,11 +52,7 @@ def declared(function: Callable[..., Any]) -> Declared:
     """Reads a callable. Raises DeclarationError for `*args`, positional-only parameters and generators."""
     if type(function) is FunctionType and _as_written(function):
         return _from_code(function, 0)
-    if (
-        type(function) is MethodType
-        and type(function.__func__) is FunctionType
-        and _as_written(function.__func__)
-    ):
+    if type(function) is MethodType and type(function.__func__) is FunctionType and _as_written(function.__func__):
         return _from_code(function.__func__, 1)
     return _from_inspect(function)
 
@@ -74,9 +70,7 @@ def _from_code(function: FunctionType, skip: int) -> Declared:
         _refuse(code.co_flags, names, total, code.co_posonlyargcount)
     hints = function.__annotations__
     defaults = function.__defaults__ or ()
-    by_name = dict(zip(names[count - len(defaults) : count], defaults, strict=True)) | (
-        function.__kwdefaults__ or {}
-    )
+    by_name = dict(zip(names[count - len(defaults) : count], defaults, strict=True)) | (function.__kwdefaults__ or {})
     parameters = [
         Parameter(name, hints.get(name, MISSING), by_name.get(name, MISSING), index >= count)
         for index, name in enumerate(names[skip:total], skip)
@@ -93,16 +87,10 @@ def _from_code(function: FunctionType, skip: int) -> Declared:
 
 def _refuse(flags: int, names: tuple[str, ...], total: int, positional_only: int) -> None:
     if flags & (_GENERATOR | _ASYNC_GENERATOR):
-        raise DeclarationError(
-            "it yields: a tool returns its result once, collect it in a list and return that"
-        )
+        raise DeclarationError("it yields: a tool returns its result once, collect it in a list and return that")
     if positional_only:
-        raise DeclarationError(
-            f"{names[0]!r} is positional-only, but arguments have names: leave out the `/`"
-        )
-    raise DeclarationError(
-        f"*{names[total]} has no names for its arguments: write {names[total]}: list[...] instead"
-    )
+        raise DeclarationError(f"{names[0]!r} is positional-only, but arguments have names: leave out the `/`")
+    raise DeclarationError(f"*{names[total]} has no names for its arguments: write {names[total]}: list[...] instead")
 
 
 def _from_inspect(function: Any) -> Declared:
@@ -160,9 +148,7 @@ def around(function: Any) -> Mapping[str, Any]:
 
 
 def _closed_over(function: Any) -> Iterator[tuple[str, Any]]:
-    for cell, name in zip(
-        getattr(function, "__closure__", None) or (), function.__code__.co_freevars, strict=False
-    ):
+    for cell, name in zip(getattr(function, "__closure__", None) or (), function.__code__.co_freevars, strict=False):
         try:
             yield name, cell.cell_contents
         except ValueError:  # not assigned yet

@@ -93,10 +93,7 @@ class Registry:
         size: int,
     ) -> Pages:
         def definitions() -> dict[str, Any]:
-            return {
-                name: (offer[1] if isinstance(offer, tuple) else offer).define
-                for name, offer in offers.items()
-            }
+            return {name: (offer[1] if isinstance(offer, tuple) else offer).define for name, offer in offers.items()}
 
         def packed(items: Any, cursor: str | None, rules: Rules) -> Raw:
             return pack(result(**{field: items}, next_cursor=cursor), rules)
@@ -149,9 +146,7 @@ class Registry:
         raise ResourceNotFound(uri=uri)
 
 
-def tool_offer(
-    function: Callable[..., Any], signature: Signature, tool: Tool, timeout: float | None
-) -> Offer:
+def tool_offer(function: Callable[..., Any], signature: Signature, tool: Tool, timeout: float | None) -> Offer:
     """A function as a tool. The schemas are made when the tools are first listed."""
 
     def define(rules: Rules) -> Tool:

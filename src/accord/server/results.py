@@ -75,9 +75,7 @@ class Packer:
         packed = returns.pack(value)
         text = str(packed, "utf-8")
         structured = returns.wrap(packed) if rules.structured_objects_only else packed
-        return self.raw(
-            CallToolResult(content=[TextContent(text=text)], structured_content=structured), rules
-        )
+        return self.raw(CallToolResult(content=[TextContent(text=text)], structured_content=structured), rules)
 
     def resource(self, value: Any, uri: str, mime_type: str | None, rules: Rules) -> Raw:
         """What a resource returned."""
@@ -104,9 +102,7 @@ def encodable(text: str, is_error: bool) -> str:
     except UnicodeEncodeError as exc:
         if is_error:
             return text.encode(errors="backslashreplace").decode()
-        raise ToolError(
-            f"the result cannot be sent: it holds a lone surrogate at position {exc.start}"
-        ) from exc
+        raise ToolError(f"the result cannot be sent: it holds a lone surrogate at position {exc.start}") from exc
     return text
 
 
@@ -154,11 +150,7 @@ def contents_of(value: Any, uri: str, mime_type: str | None) -> list[ResourceCon
         return value.contents
     if isinstance(value, ResourceContents):
         return [value]
-    if (
-        isinstance(value, list | tuple)
-        and value
-        and all(isinstance(item, ResourceContents) for item in value)
-    ):
+    if isinstance(value, list | tuple) and value and all(isinstance(item, ResourceContents) for item in value):
         return list(value)
     if isinstance(value, bytes | bytearray | memoryview):
         blob = b2a_base64(value, newline=False).decode("ascii")

@@ -192,9 +192,7 @@ class Server:
         offer, variables = self.registry.resource(uri)
         args, kwargs = offer.bind(variables, context)
         value = offer.function(*args, **kwargs)
-        return contents_of(
-            await value if offer.is_async else value, uri, offer.define(RULES[LATEST]).mime_type
-        )
+        return contents_of(await value if offer.is_async else value, uri, offer.define(RULES[LATEST]).mime_type)
 
     # --- prompts -----------------------------------------------------------------------------------------------
 
@@ -219,13 +217,9 @@ class Server:
             return self._add_prompt(function, **options)
         return lambda function: self._add_prompt(function, **options)
 
-    def _add_prompt(
-        self, function: F, *, name: str | None = None, description: str | None = None, **about: Any
-    ) -> F:
+    def _add_prompt(self, function: F, *, name: str | None = None, description: str | None = None, **about: Any) -> F:
         read = signature(function, context=Context)
-        prompt = Prompt(
-            name=name or read.name, description=description or read.description or None, **_listed(about)
-        )
+        prompt = Prompt(name=name or read.name, description=description or read.description or None, **_listed(about))
         self.registry.add(self.registry.prompts, prompt.name, prompt_offer(function, read, prompt), "prompt")
         return function
 

@@ -99,9 +99,7 @@ class Signature:
     def docstring(self) -> Docstring:
         """The docstring in its parts."""
         text = (
-            getattr(self.function, "__doc__", None)
-            if isinstance(self.function, (FunctionType, MethodType))
-            else None
+            getattr(self.function, "__doc__", None) if isinstance(self.function, (FunctionType, MethodType)) else None
         )
         return docstring(text or getattr(self._declared.function, "__doc__", None) or "")
 
@@ -174,9 +172,7 @@ class Signature:
             if b"null" in packed:
                 _refuse_nan(value)
         except RecursionError:
-            raise ToolError(
-                f"{self.name} returned a value that is nested too deeply or contains itself"
-            ) from None
+            raise ToolError(f"{self.name} returned a value that is nested too deeply or contains itself") from None
         except (TypeError, ValueError, OverflowError) as exc:
             raise ToolError(f"{self.name} returned what cannot be JSON: {exc}") from exc
         if self._all.result is not None:
@@ -216,9 +212,7 @@ class Signature:
             return _undecodable
         fields = [_member(field, type_) for field, type_ in zip(self._all.fields, self._types, strict=True)]
         keys = {field.name: field.key for field in self._all.fields if field.key != field.name}
-        struct = msgspec.defstruct(
-            self.name, fields, kw_only=True, forbid_unknown_fields=True, rename=keys or None
-        )
+        struct = msgspec.defstruct(self.name, fields, kw_only=True, forbid_unknown_fields=True, rename=keys or None)
         return msgspec.json.Decoder(struct, dec_hook=dec_hook).decode
 
     @cached_property
@@ -258,9 +252,7 @@ class Signature:
             try:
                 self._hints = self._read()
             except NameError as exc:
-                raise DeclarationError(
-                    f"{self.name}: an annotation names what does not exist: {exc}"
-                ) from exc
+                raise DeclarationError(f"{self.name}: an annotation names what does not exist: {exc}") from exc
         return self._hints
 
     def _read_or_wait(self) -> None:
@@ -274,9 +266,7 @@ class Signature:
     def _read(self) -> _Hints:
         reader = Reader(getattr(self._declared.function, "__globals__", {}), self._around)
         self.injected = []
-        ordinary = [
-            parameter for parameter in self._declared.parameters if self._is_ordinary(parameter, reader)
-        ]
+        ordinary = [parameter for parameter in self._declared.parameters if self._is_ordinary(parameter, reader)]
         rest = self._declared.rest
         return _Hints(
             [_field(parameter, reader) for parameter in ordinary],
@@ -334,11 +324,7 @@ def _field(parameter: Parameter, reader: Reader) -> Field:
     node = _named(name, hint, reader)
     if default is None and not accepts_null(node):
         written = (
-            hint
-            if isinstance(hint, str)
-            else getattr(hint, "__name__", None)
-            if isinstance(hint, type)
-            else str(hint)
+            hint if isinstance(hint, str) else getattr(hint, "__name__", None) if isinstance(hint, type) else str(hint)
         )
         raise DeclarationError(
             f"{name!r} may be None, but its type says otherwise: write {name}: {written} | None = None"
@@ -350,9 +336,7 @@ def _named(name: str, hint: Any, reader: Reader) -> Node:
     try:
         return reader.read(hint)
     except DeclarationError as exc:
-        raise DeclarationError(
-            f"{name!r}: {exc}" if name.isidentifier() else f"{name}: {exc}"
-        ) from exc.__cause__
+        raise DeclarationError(f"{name!r}: {exc}" if name.isidentifier() else f"{name}: {exc}") from exc.__cause__
 
 
 def _same(value: Any) -> Callable[[], Any]:

@@ -131,8 +131,7 @@ class Template:
         surrogate pair.
         """
         return "".join(
-            _quote(part, _RESERVED) if isinstance(part, str) else _expand(part, values)
-            for part in self._parts
+            _quote(part, _RESERVED) if isinstance(part, str) else _expand(part, values) for part in self._parts
         )
 
     def match(self, uri: str) -> dict[str, Any] | None:
@@ -221,9 +220,7 @@ def _wrong(template: str, at: int, problem: str) -> DeclarationError:
 
 def _expand(expression: _Expression, values: Mapping[str, Any]) -> str:
     operator = expression.operator
-    pieces = [
-        piece for field in expression.fields for piece in _pieces(operator, field, values.get(field.name))
-    ]
+    pieces = [piece for field in expression.fields for piece in _pieces(operator, field, values.get(field.name))]
     return operator.first + operator.separator.join(pieces) if pieces else ""
 
 
@@ -232,8 +229,7 @@ def _pieces(operator: _Operator, field: _Field, value: Any) -> Iterator[str]:
     if isinstance(value, Mapping | list | tuple) and field.limit is not None:
         raise TypeError(f"{{{field.name}:{field.limit}}} takes the beginning of a string, not of {value!r}")
     members = [
-        (_quote(key, operator.safe), _quote(text[: field.limit], operator.safe))
-        for key, text in _members(value)
+        (_quote(key, operator.safe), _quote(text[: field.limit], operator.safe)) for key, text in _members(value)
     ]
     keyed = isinstance(value, Mapping)
     if not field.explode and members:

@@ -39,6 +39,15 @@ Handler = Callable[[Exchange, Any], Coroutine[Any, Any, Any]]
 ProgressCallback = Callable[[float, float | None, str | None], Any]
 
 
+_KNOCKS = {
+    Phase.NEW: "anything",
+    Phase.PROBING: "server/discover",
+    Phase.SHAKING: "initialize",
+    Phase.OPEN: "in time",
+    Phase.CLOSED: "any more",
+}
+
+
 class Waiting:
     """A request of ours in flight: its future, its progress callback and its timer."""
 
@@ -116,9 +125,7 @@ class Connection:
     async def finish(self, seconds: float | None) -> bool:
         """Take no new requests and wait until those being served are answered, at most `seconds`. Whether all were."""
         self.session.draining = True
-        pending = [
-            exchange.driver for exchange in self.session.incoming.values() if exchange.driver is not None
-        ]
+        pending = [exchange.driver for exchange in self.session.incoming.values() if exchange.driver is not None]
         if pending:
             await asyncio.wait(pending, timeout=seconds)
         self.transport.flush()
@@ -238,6 +245,8 @@ class Connection:
         exchange, message = self.session.request(name, params, meta=meta, progress=on_progress is not None)
         waiting = exchange.driver = Waiting(self._loop.create_future(), on_progress)
         self.transport.send(message)
+        if len(self.session.outgoing) == 1:  # nothing else is likely to share the write
+            self.transport.flush()
         if timeout is not None or total_timeout is not None:
             self._arm(exchange, waiting, timeout, total_timeout)
         try:
@@ -259,18 +268,12 @@ class Connection:
         """Start the timer again: after progress, up to the deadline that no progress moves."""
         if waiting.timer is not None:
             waiting.timer.cancel()
-        ends = [
-            at
-            for at in (waiting.deadline, waiting.idle and self._loop.time() + waiting.idle)
-            if at is not None
-        ]
+        ends = [at for at in (waiting.deadline, waiting.idle and self._loop.time() + waiting.idle) if at is not None]
         waiting.timer = self._loop.call_at(min(ends), self._time_out, exchange, waiting)
 
     def _time_out(self, exchange: Exchange, waiting: Waiting) -> None:
         by_total = waiting.deadline is not None and self._loop.time() >= waiting.deadline
-        why = (
-            "the total time allowed is over" if by_total else f"no answer or progress for {waiting.idle:g} s"
-        )
+        why = "the total time allowed is over" if by_total else f"no answer or progress for {waiting.idle:g} s"
         self.send(self.session.cancel(exchange, why))
         self._settle(exchange, RequestTimeout(f"{exchange.method.name} to {self.transport.name}: {why}"))
 
@@ -316,9 +319,7 @@ class Connection:
             log.error("accord: a callback failed", exc_info=exc)
 
     def _on_cancel(self, event: events.CancelReceived) -> None:
-        log.debug(
-            "%s was cancelled by the peer: %s", event.exchange.method.name, event.reason or "no reason given"
-        )
+        log.debug("%s was cancelled by the peer: %s", event.exchange.method.name, event.reason or "no reason given")
         self.send(event.reply)
         task = event.exchange.driver
         if task is not None:
@@ -335,7 +336,9 @@ class Connection:
 
     def _on_opening_failed(self, event: events.OpeningFailed) -> None:
         if not self.opened.done():
-            self.opened.set_exception(event.error)
+            error = ConnectError(f"{self.transport.name}: {event.error}")
+            error.__cause__ = event.error
+            self.opened.set_exception(error)
 
     def _on_told(self, event: events.NotificationReceived) -> None:
         if self._on_notification is not None:
@@ -343,9 +346,7 @@ class Connection:
 
     def _on_ignored(self, event: events.Ignored) -> None:
         if event.first:
-            log.warning(
-                "accord: %s: dropped a message (%s) %s", self.transport.name, event.kind, event.detail
-            )
+            log.warning("accord: %s: dropped a message (%s) %s", self.transport.name, event.kind, event.detail)
 
     async def open_client(self, *, handshake: bool = False) -> str:
         """Open as a client; the revision agreed on. Raises `ConnectError` or `ConnectionLost`."""
@@ -357,7 +358,7 @@ class Connection:
                 return await asyncio.shield(self.opened)
         except TimeoutError as exc:
             raise ConnectError(
-                f"{self.transport.name} did not answer {session.phase.value} in {self.limits.connect_seconds:g} s"
+                f"{self.transport.name} did not answer {_KNOCKS[session.phase]} in {self.limits.connect_seconds:g} s"
             ) from exc
         finally:
             knock.cancel()

@@ -31,20 +31,22 @@ class SubprocessTransport(LineTransport):
     """Starts `command` (no shell) and speaks with it over its stdin and stdout.
 
     The child gets a safe subset of our environment, or with `inherit_env` all of it, and `env`. The last
-    `Limits.stderr_lines` lines of its stderr are kept for errors, and `on_stderr` is called with each.
+    `Limits.stderr_lines` lines of its stderr are kept for errors, and `on_stderr` is called with each. `name` is
+    what to call it in errors.
     """
 
     def __init__(
         self,
         command: Sequence[str],
         *,
+        name: str = "",
         env: Mapping[str, str] | None = None,
         cwd: str | os.PathLike[str] | None = None,
         inherit_env: bool = False,
         limits: Limits = DEFAULT_LIMITS,
         on_stderr: Callable[[str], None] | None = None,
     ) -> None:
-        super().__init__(_shortened(shlex.join(command)), limits)
+        super().__init__(_shortened(name or shlex.join(command)), limits)
         self._command = list(command)
         self._environment = child_environment(env, inherit=inherit_env)
         self._cwd = cwd

@@ -20,9 +20,7 @@ class Client:
 
     def opened(self) -> story.Opened:
         result = self.result
-        return story.Opened(
-            str(result.protocolVersion), result.serverInfo, result.capabilities, result.instructions
-        )
+        return story.Opened(str(result.protocolVersion), result.serverInfo, result.capabilities, result.instructions)
 
     async def ping(self) -> None:
         await self.session.send_ping()

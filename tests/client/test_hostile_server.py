@@ -1,0 +1,363 @@
+"""Whatever a server says: the right answer arrives, or an error that says what came; and the connection lives on.
+
+Each test has a real process, `hostile.py`. How servers end is in `test_dead_server`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from accord import Client
+from accord.errors import InvalidResult, NotSupported, ProtocolError, RemoteProtocolError, RequestTimeout
+from accord.limits import Limits
+from accord.messages.content import TextContent
+
+from tests.client import hostile
+
+SHORT = 0.1
+"""Seconds for a call that gets no answer."""
+
+
+@asynccontextmanager
+async def connected(
+    opening: str = "fine", listing: str = "one", seconds: float = 10, **options: Any
+) -> AsyncIterator[Client]:
+    limits = Limits(close_seconds=0.3, **options.pop("bounds", {}))
+    async with asyncio.timeout(seconds), Client(hostile.command(opening, listing), limits=limits, **options) as client:
+        yield client
+
+
+async def still_there(client: Client) -> bool:
+    return (await client.call_tool("fine", timeout=5)).text == "right"
+
+
+# --- bytes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", ["fine", "handshake"])
+@pytest.mark.parametrize(
+    "garbage", ["garbage before", "garbage after", "invalid UTF-8", "invalid UTF-8 inside", "carriage returns"]
+)
+async def test_garbage_around_an_answer_is_dropped(
+    garbage: str, revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connected(revision) as client:
+        for _ in range(3):
+            assert (await client.call_tool(garbage)).text == "right"
+        assert await still_there(client)
+        assert client.stats.errors_sent == 0, "the client answered garbage"
+    kinds = [record.getMessage().partition("(")[2].partition(")")[0] for record in caplog.records]
+    assert len(kinds) == len(set(kinds)), "each kind is logged once"
+
+
+async def test_a_banner_on_stdout_is_dropped_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    async with connected("banner") as client:
+        assert client.revision == "2026-07-28"
+        assert await still_there(client)
+    (warned,) = caplog.records
+    assert "hostile.py" in warned.getMessage()
+    assert "not JSON" in warned.getMessage()
+
+
+async def test_a_line_over_the_limit_is_skipped_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    async with connected(bounds={"line_bytes": 1 << 20}) as client:
+        assert (await client.call_tool("too large first", {"bytes": 3 << 20})).text == "right"
+    assert "a line of more than 1,048,576 bytes was skipped" in caplog.text
+
+
+async def test_a_long_line_takes_linear_time() -> None:
+    async def cpu(size: int) -> float:
+        began = time.process_time()
+        assert len((await client.call_tool("large", {"bytes": size})).text) == size
+        return time.process_time() - began
+
+    async with connected(seconds=20) as client:
+        times = [min([await cpu(size) for _ in range(3)]) for size in (12_500_000, 25_000_000, 50_000_000)]
+    assert times[2] < 10 * times[0], times  # 4 is linear, 16 is quadratic
+    assert times[2] < 2
+
+
+@pytest.mark.parametrize("endless", ["endless line", "endless garbage"])
+async def test_output_without_end_costs_neither_the_timeout_nor_memory(endless: str) -> None:
+    async with connected(bounds={"line_bytes": 1 << 20}) as client:
+        began = time.monotonic()
+        with pytest.raises(RequestTimeout, match=r"tools/call to .*hostile.py.*no answer or progress for 0.3 s"):
+            await client.call_tool(endless, timeout=0.3)
+        assert time.monotonic() - began < 2
+        transport: Any = client.connection.transport
+        assert transport._lines._size <= (1 << 20) + (256 << 10)
+        assert sum(map(len, transport._lines._parts)) <= 1 << 20
+
+
+# --- ids -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "wrong", ["id as text", "id as float", "id null", "id true", "id a list", "unknown id", "huge id"]
+)
+async def test_an_answer_with_another_id_is_not_the_answer(wrong: str) -> None:
+    async with connected() as client:
+        assert (await client.call_tool(wrong)).text == "right"
+        assert await still_there(client)
+        stats = client.stats
+        assert (stats.unknown_answers, stats.malformed + stats.ignored) in [(1, 0), (0, 1)]
+
+
+async def test_the_first_of_two_answers_counts() -> None:
+    async with connected() as client:
+        for _ in range(3):
+            assert (await client.call_tool("twice")).text == "right"
+        assert await still_there(client)
+        assert client.stats.duplicate_answers == 3
+
+
+async def test_an_answer_after_the_timeout_is_dropped() -> None:
+    async with connected() as client:
+        with pytest.raises(RequestTimeout):
+            await client.call_tool("too late", timeout=SHORT)
+        assert await still_there(client)
+        assert client.stats.late_answers == 1
+
+
+async def test_answers_in_another_order_find_their_calls() -> None:
+    async with connected() as client:
+        calls = (client.call_tool("reversed", {"calls": 100, "text": str(n)}) for n in range(100))
+        assert [result.text for result in await asyncio.gather(*calls)] == [str(n) for n in range(100)]
+
+
+# --- answers that are none -------------------------------------------------------------------------------------------
+
+RESULT = hostile.said("text")
+NO_ANSWERS: list[tuple[dict[str, Any], str]] = [
+    ({"jsonrpc": "2.0"}, "neither"),
+    ({"jsonrpc": "2.0", "result": RESULT, "error": {"code": 1, "message": "m"}}, "both a result and an error"),
+    ({"jsonrpc": "2.0", "error": "broken"}, "error"),
+    ({"jsonrpc": "2.0", "error": None}, "error"),
+    ({"jsonrpc": "2.0", "error": {}}, "error"),
+    ({"jsonrpc": "2.0", "error": {"code": "E", "message": "m"}}, "error"),
+    ({"jsonrpc": "2.0", "error": {"code": 1.5, "message": "m"}}, "error"),
+    ({"jsonrpc": "2.0", "error": {"code": 1, "message": 5}}, "error"),
+    ({"jsonrpc": "1.0", "result": RESULT}, "1.0"),
+    ({"result": RESULT}, "jsonrpc"),
+    ({"jsonrpc": "2.0", "result": None}, "null"),
+    ({"jsonrpc": "2.0", "result": []}, "array"),
+    ({"jsonrpc": "2.0", "result": {}}, "content"),
+    ({"jsonrpc": "2.0", "result": {"content": 5}}, "content"),
+    ({"jsonrpc": "2.0", "result": {"content": [5]}}, "content"),
+    ({"jsonrpc": "2.0", "result": {"content": [{"type": ["text"]}]}}, "content"),
+    ({"jsonrpc": "2.0", "result": {"content": [], "isError": "yes"}}, "isError"),
+    ({"jsonrpc": "2.0", "result": {**RESULT, "resultType": 5}}, "resultType"),
+    ({"jsonrpc": "2.0", "result": {**RESULT, "resultType": "dream"}}, "unknown resultType 'dream'"),
+    ({"jsonrpc": "2.0", "result": {"resultType": "dream", "content": 5}}, "unknown resultType 'dream'"),
+    ({"jsonrpc": "2.0", "result": {"resultType": "task", "task": {}}}, "unknown resultType 'task'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("opening", ["fine", "handshake"])
+async def test_an_answer_that_is_none_fails_its_call_at_once(opening: str) -> None:
+    async with connected(opening) as client:
+        for fields, says in NO_ANSWERS:
+            with pytest.raises(RemoteProtocolError) as raised:
+                await client.call_tool("raw", fields, timeout=2)
+            assert says in str(raised.value), fields
+            if isinstance(raised.value, InvalidResult):
+                assert "hostile.py" in str(raised.value)
+                assert "tools/call" in str(raised.value)
+                assert json.loads(raised.value.raw) == fields["result"]
+        assert await still_there(client)
+
+
+async def test_a_question_is_told_from_a_result() -> None:
+    async with connected() as client:
+        with pytest.raises(NotSupported, match="tools/call asks for input"):
+            await client.call_tool("result", {"result": {"resultType": "input_required", "inputRequests": {}}})
+
+
+async def test_an_error_of_any_code_keeps_what_the_server_said() -> None:
+    async with connected() as client:
+        for code in (-1, 0, 1, -32000, -32099, 2**53, -32603):
+            error = {"code": code, "message": "the disk is full", "data": {"free": 0}}
+            with pytest.raises(ProtocolError, match="the disk is full") as raised:
+                await client.call_tool("raw", {"jsonrpc": "2.0", "error": error}, timeout=2)
+            assert (raised.value.code, raised.value.data) == (code, {"free": 0})
+
+
+HOLOGRAM = {"type": "hologram", "rays": [1, {"deep": None}]}
+UNKNOWN = [HOLOGRAM, {"type": 5}, {"text": "of no kind"}]
+
+
+async def test_content_of_an_unknown_kind_is_kept_as_it_came() -> None:
+    async with connected() as client:
+        result = await client.call_tool("result", {"result": {"content": [*UNKNOWN, {"type": "text", "text": "x"}]}})
+        assert result.content == [*UNKNOWN, TextContent(text="x")]
+        assert result.text == "x"
+        prompt = await client.get_prompt("any", {"result": {"messages": [{"role": "user", "content": HOLOGRAM}]}})  # type: ignore[dict-item]
+        assert prompt.messages[0].content == HOLOGRAM
+
+
+async def test_content_of_an_unknown_kind_is_an_error_on_request() -> None:
+    async with connected(strict=True) as client:
+        with pytest.raises(InvalidResult, match="hologram"):
+            await client.call_tool("result", {"result": {"content": [HOLOGRAM]}})
+        with pytest.raises(InvalidResult, match="hologram"):
+            await client.get_prompt("any", {"result": {"messages": [{"role": "user", "content": HOLOGRAM}]}})  # type: ignore[dict-item]
+
+
+# --- what comes unasked ----------------------------------------------------------------------------------------------
+
+
+async def test_a_flood_of_notifications_does_not_hold_up_the_answer(caplog: pytest.LogCaptureFixture) -> None:
+    async with connected() as client:
+        assert (await client.call_tool("flood", {"times": 100_000})).text == "right"
+        assert client.stats.received > 100_000
+    assert len(caplog.records) <= 4
+
+
+async def test_requests_of_the_server_are_refused_and_its_ping_is_answered() -> None:
+    methods = ["ping", "roots/list", "sampling/createMessage", "elicitation/create", "un/heard", "initialize"]
+    for opening, ping in [("fine", -32601), ("handshake", None)]:
+        async with connected(opening) as client:
+            answers = json.loads((await client.call_tool("asks", {"methods": methods})).text)
+            assert [answer.get("code") for answer in answers] == [ping] + [-32601] * 5
+            assert all(method in answer["message"] for method, answer in zip(methods[1:], answers[1:], strict=True))
+            assert ping is not None or answers[0] == {}
+            assert await still_there(client)
+
+
+async def test_a_server_that_asks_and_never_reads_costs_neither_the_timeout_nor_memory() -> None:
+    async with connected(bounds={"line_bytes": 1 << 20}) as client:
+        with pytest.raises(RequestTimeout):
+            await client.call_tool("asks and never reads", timeout=0.5)
+        transport: Any = client.connection.transport
+        assert transport._writer.pending < 4 << 20
+
+
+@pytest.mark.parametrize(
+    ("tool", "seen"), [("progress decreases", [1, 3, 4]), ("progress of nobody", [1, 2]), ("progress after", [])]
+)
+async def test_progress_that_makes_no_sense_is_dropped(tool: str, seen: list[float]) -> None:
+    reports: list[float] = []
+    async with connected() as client:
+        for asked in (True, False):
+            callback = (lambda progress, *_: reports.append(progress)) if asked else None
+            assert (await client.call_tool(tool, on_progress=callback)).text == "right"
+        assert await still_there(client)
+    assert reports == seen
+
+
+async def test_a_callback_that_fails_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    def fails(*_: Any) -> None:
+        raise ValueError("mine")
+
+    async with connected() as client:
+        assert (await client.call_tool("progress decreases", on_progress=fails)).text == "right"
+    assert caplog.text.count("a callback failed") == 3
+
+
+# --- lists and schemas -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("listing", ["same cursor", "same cursor, no items", "new cursors", "full pages for ever"])
+async def test_pages_without_end_are_an_error_that_names_the_limits(listing: str) -> None:
+    async with connected(listing=listing, bounds={"pages": 200, "items": 5_000}) as client:
+        with pytest.raises(RemoteProtocolError, match=r"tools/list does not end: \d+ items .*200 pages, 5000 items"):
+            await client.list_tools()
+        assert await still_there(client)
+
+
+async def test_an_empty_cursor_is_followed() -> None:
+    async with connected(listing="empty cursor") as client:
+        assert len(await client.list_tools()) == 2
+
+
+async def test_a_hundred_thousand_tools_are_taken() -> None:
+    async with connected(listing="many") as client:
+        began = time.monotonic()
+        assert len(await client.list_tools()) == 100_000
+        assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("listing", ["no list", "cursor is no text"])
+async def test_a_list_that_is_none_is_an_error(listing: str) -> None:
+    async with connected(listing=listing) as client:
+        with pytest.raises(InvalidResult, match=r"hostile.py.*tools/list.*(tools|nextCursor)"):
+            await client.list_tools()
+
+
+_DOUBLED = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(30)}
+UNUSABLE: dict[str, Any] = {
+    "remote reference": {"$ref": "http://127.0.0.1:9/schema.json"},
+    "file reference": {"$ref": "file:///etc/passwd"},
+    "reference to itself": {"$ref": "#"},
+    "loop": {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"},
+    "dangling": {"$ref": "#/$defs/nowhere"},
+    "bomb": {"$defs": {**_DOUBLED, "d30": {}}, "$ref": "#/$defs/d0"},
+    "no schema": {"type": "dream"},
+    "unheard dialect": {"$schema": "https://example.com/mine"},
+    "dialect is no text": {"$schema": 5},
+    "no pattern": {"properties": {"a": {"pattern": "("}}},
+    "huge pattern": {"properties": {"a": {"pattern": "((a{1,1000}){1,1000}){1,1000}"}}},
+    "deep": json.loads('{"items":' * 200 + "{}" + "}" * 200),
+}
+BROKEN: dict[str, Any] = {
+    "catastrophic pattern": {"properties": {"a": {"pattern": "^(a+)+$"}}},
+    "backtracking pattern": {"properties": {"a": {"pattern": "^(?=(a+)+$)(a|aa)+$"}}},
+    "no match": {"type": "array"},
+    "properties is a list": {"properties": {"result": {}}, "required": ["result"]},
+}
+VALUE = {"a": "a" * 50 + "!", "other": [1, None]}
+
+
+@pytest.mark.parametrize("name", [*UNUSABLE, *BROKEN])
+async def test_a_hostile_output_schema_costs_a_warning_and_never_the_result(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    schema = {**UNUSABLE, **BROKEN}[name]
+    async with connected(listing=json.dumps(schema)) as client:
+        for _ in range(2):
+            began = time.process_time()
+            result = await client.call_tool("structured", {"value": VALUE})
+            assert time.process_time() - began < 1
+            assert result.structured_content == result.data == VALUE
+    assert "hostile.py" in caplog.records[0].getMessage()
+    assert "tool 'structured'" in caplog.records[0].getMessage()
+    assert len(caplog.records) == (1 if name in UNUSABLE else 2)
+
+
+@pytest.mark.parametrize("name", [*UNUSABLE, *BROKEN])
+async def test_a_hostile_output_schema_is_an_error_on_request(name: str) -> None:
+    async with connected(listing=json.dumps({**UNUSABLE, **BROKEN}[name]), strict=True) as client:
+        for _ in range(2):
+            with pytest.raises(InvalidResult, match=r"hostile.py.*tool 'structured'"):
+                await client.call_tool("structured", {"value": VALUE})
+        assert await still_there(client)
+
+
+@pytest.mark.parametrize("schema", [{"properties": 5}, {"properties": None, "required": ["result"]}])
+async def test_data_of_a_schema_that_is_none_is_the_content_as_it_came(schema: Any) -> None:
+    async with connected(listing=json.dumps(schema)) as client:
+        assert (await client.call_tool("structured", {"value": {"result": 1}})).data == {"result": 1}
+
+
+@pytest.mark.parametrize("listing", ["refused", "silent", "no list", "same cursor, no items"])
+async def test_a_result_is_not_lost_because_the_tools_cannot_be_listed(
+    listing: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connected(listing=listing, bounds={"pages": 10}) as client:
+        for _ in range(2):
+            result = await client.call_tool("structured", {"value": VALUE}, timeout=0.3)
+            assert result.data == VALUE
+    (warned,) = (record for record in caplog.records if record.levelno == logging.WARNING)
+    assert "tool 'structured'" in warned.getMessage()
+    async with connected(listing=listing, bounds={"pages": 10}, strict=True) as client:
+        for _ in range(2):
+            with pytest.raises(InvalidResult, match="not checked, for lack of its schema: "):
+                await client.call_tool("structured", {"value": VALUE}, timeout=0.3)
