@@ -16,7 +16,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     pending_bytes: int = 1 << 20
     """Unsent bytes to one peer before senders wait (back-pressure)."""
     depth: int = 128
-    """Nesting of arrays and objects in one message."""
+    """Nesting of a value that is checked against a JSON Schema."""
 
     requests_in_flight: int = 256
     """Requests of one peer being worked on at once; one more is refused with an error that says so."""
@@ -27,7 +27,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     tool_seconds: float | None = None
     """Time for one tool call; none by default over stdio."""
     progress_per_second: float = 20
-    """Progress notifications per request and second; those in between are coalesced, the last one is kept."""
+    """Progress notifications per request and second; beyond one second's worth they are coalesced, the last is kept."""
     grace_seconds: float = 4
     """At SIGTERM, Ctrl-C or end of input: time for calls in flight to finish."""
 

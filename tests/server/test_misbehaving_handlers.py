@@ -254,8 +254,8 @@ async def test_progress_comes_in_order_before_the_answer_and_none_after() -> Non
 
     async with raw_peer(server_with(reports)) as peer:
         peer.send("tools/call", {"name": "it", "_meta": {"progressToken": "t"}})
-        heard = [await peer.hear() for _ in range(3)]
-        assert [message.get("params", {}).get("progress") for message in heard] == [1, 3, None]
+        heard = [await peer.hear() for _ in range(4)]
+        assert [message.get("params", {}).get("progress") for message in heard] == [1, 2, 3, None]
         assert heard[0]["params"] == {"progressToken": "t", "progress": 1, "total": 3, "message": "first"}
         kept[0].report_progress(4, 4)
         assert (await peer.ask("ping"))["result"] == {}

@@ -432,6 +432,24 @@ def test_an_unsupported_version_in_answer_to_initialize_leads_to_the_new_way() -
     assert not session.outgoing
 
 
+def test_a_refused_initialize_still_waits_for_the_probe_that_is_out() -> None:
+    session, opening = probing()
+    opening.silent()
+    waits = only(session.receive(answer_to(2, error={"code": -32600, "message": "no"})))
+    assert not isinstance(waits, OpeningFailed)
+    opened = only(session.receive(answer_to(1, result=DISCOVERED)))
+    assert isinstance(opened, Opened)
+
+
+def test_both_knocks_refused_is_the_end_and_says_how_initialize_was_refused() -> None:
+    session, opening = probing()
+    opening.silent()
+    session.receive(answer_to(2, error={"code": -32600, "message": "not today"}))
+    failed = only(session.receive(answer_to(1, error={"code": -32601, "message": "no"})))
+    assert isinstance(failed, OpeningFailed)
+    assert "not today" in str(failed.error)
+
+
 def test_a_server_known_as_older_that_is_not_is_opened_in_the_new_way() -> None:
     pair = Pair(client(), server([S26]))
     opened = pair.open(handshake=True)

@@ -102,11 +102,34 @@ def test_reports_that_come_too_fast_are_coalesced_and_the_last_is_kept() -> None
 
 
 def test_a_report_that_may_go_replaces_the_one_held() -> None:
-    session, exchange = served()
+    session, exchange = served(limits=Limits(progress_per_second=1))
     report(session, exchange, 1, 0)
-    assert report(session, exchange, 2, 0.05) is None
-    assert report(session, exchange, 3, 0.2)["progress"] == 3
+    assert report(session, exchange, 2, 0.5) is None
+    assert report(session, exchange, 3, 2)["progress"] == 3
     assert session.held_report(exchange) is None
+
+
+def test_one_seconds_worth_may_go_at_once_and_then_the_rate_holds() -> None:
+    session, exchange = served()
+    said = [report(session, exchange, step, now=0) is not None for step in range(20)]
+    assert said == [True] * 10 + [False] * 10
+    assert report(session, exchange, 20, now=0.05) is None
+    assert report(session, exchange, 21, now=0.15) is not None
+    assert report(session, exchange, 22, now=0.15) is None
+
+
+def test_a_rate_of_nothing_holds_all_but_the_last() -> None:
+    session, exchange = served(limits=Limits(progress_per_second=0))
+    assert [report(session, exchange, step, now=step) for step in range(3)] == [None] * 3
+    assert session.held_report(exchange) is not None
+
+
+def test_progress_that_was_not_asked_for_is_dropped() -> None:
+    session = opened_client("2025-11-25")
+    exchange, _ = session.request("tools/list")
+    params = {"progressToken": exchange.id, "progress": 1}
+    (event,) = session.receive(notification("notifications/progress", params))
+    assert isinstance(event, Ignored)
 
 
 def test_the_rate_is_that_of_one_request_not_of_all() -> None:
@@ -132,7 +155,7 @@ def test_nothing_is_reported_for_an_old_request_when_its_id_is_in_use_again() ->
 
 
 def test_nothing_is_reported_after_a_cancel_not_even_what_was_held() -> None:
-    session, exchange = served()
+    session, exchange = served(limits=Limits(progress_per_second=1))
     report(session, exchange, 1, 0)
     report(session, exchange, 2, 0)
     session.receive(notification("notifications/cancelled", {"requestId": 1}))

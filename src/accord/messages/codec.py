@@ -68,7 +68,7 @@ def stamp(result: Any, info: Raw) -> Any:
     """`result` with `resultType`, `serverInfo` and, where it may be cached, cache hints."""
     if isinstance(result, dict):
         return {"resultType": "complete", **result}
-    if result.result_type is not None:
+    if getattr(result, "result_type", "none") is not None:  # said already, or a value that has no such field
         return result
     changes: dict[str, Any] = {"result_type": "complete", "meta": {**(result.meta or {}), SERVER_INFO: info}}
     if getattr(result, "ttl_ms", 0) is None:

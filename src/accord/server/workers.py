@@ -63,7 +63,7 @@ class Workers:
         while True:
             future, job = self._jobs.get()
             try:
-                outcome = (True, job())
+                outcome = (True, None if future.cancelled() else job())
             except BaseException as exc:  # a handler may raise anything; the caller gets it
                 outcome = (False, exc)
             self._hand_back(future, outcome)

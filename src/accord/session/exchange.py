@@ -55,7 +55,8 @@ class Exchange(msgspec.Struct, eq=False):
     stage: Stage = "active"
     reported: float | None = None
     """The last progress, sent or received."""
-    reported_at: float = float("-inf")
+    due: float = float("-inf")
+    """When the next report may go, at the latest."""
     held: bytes | None = None
     """A report of progress that waits."""
     driver: Any = None

@@ -107,8 +107,8 @@ class ClientOpening:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._refused = False
-        """Whether `initialize` was refused by a server that has no handshake: it is not sent again."""
+        self._refusal: Exception | None = None
+        """How the server refused `initialize`, which is not sent again then."""
 
     def begin(self, *, handshake: bool = False) -> bytes:
         """The first message. `handshake` skips the probe: the server is known to be an older one."""
@@ -119,7 +119,7 @@ class ClientOpening:
 
     def silent(self) -> bytes | None:
         """No answer to the probe for a while: `initialize`, if that is an option, while still waiting for either."""
-        shakes = newest_handshake(self._session.spoken) is not None and not self._refused
+        shakes = newest_handshake(self._session.spoken) is not None and self._refusal is None
         if self._session.phase is Phase.PROBING and shakes:
             return self._initialize()
         return None
@@ -141,8 +141,6 @@ class ClientOpening:
         revision = newest_handshake(self._session.spoken)
         if revision is None:
             raise ConnectError(f"the server has a handshake, and only {', '.join(self._session.spoken)} is allowed")
-        if self._refused:
-            raise ConnectError("the server refused initialize, and server/discover as well")
         self._move("initialize")
         profile = self._session.profile
         params = InitializeParams(
@@ -151,6 +149,14 @@ class ClientOpening:
             client_info=profile.info or UNNAMED,
         )
         return self._session.send(table(revision, "client")["initialize"], RULES[revision], params)[1]
+
+    def _shake(self) -> Event:
+        """The server is an older one: `initialize`, unless that is on its way, or was refused before."""
+        if self._refusal is not None:
+            raise ConnectError(f"the server refused initialize: {self._refusal}") from self._refusal
+        if self._session.phase is Phase.SHAKING:
+            return self._session.ignore("probe refused", "", log=False)
+        return Reply(self._initialize())
 
     def take(self, event: ResultReceived | ErrorReceived) -> Event:
         """An answer to `initialize` or `server/discover` before the connection is open: what follows from it."""
@@ -162,16 +168,15 @@ class ClientOpening:
             return OpeningFailed(error)
 
     def _probe_answered(self, event: ResultReceived | ErrorReceived) -> Event:
-        shaking = self._session.phase is Phase.SHAKING
         if isinstance(event, ErrorReceived):
             offered = offered_by(event.error) if isinstance(event.error, ProtocolError) else None
             if offered is None:  # "any other error": an older server
-                return self._session.ignore("probe refused", "", log=False) if shaking else Reply(self._initialize())
+                return self._shake()
             return self._open_without(offered, event.error)
         try:
             result = codec.decode_params(DiscoverResult, event.result)
         except ProtocolError:  # a result that is none: an older server that answers anything
-            return self._session.ignore("probe refused", "", log=False) if shaking else Reply(self._initialize())
+            return self._shake()
         revision = choose(result.supported_versions, self._session.spoken)
         if revision is None:
             return self._fall_back(result.supported_versions)
@@ -190,20 +195,13 @@ class ClientOpening:
     def _fall_back(self, offered: list[str]) -> Event:
         """No revision without a handshake in common; one with it may be (traps: older versions only)."""
         if any(revision in HANDSHAKE and revision in self._session.spoken for revision in offered):
-            if self._session.phase is Phase.SHAKING:
-                return self._session.ignore("probe refused", "", log=False)
-            return Reply(self._initialize())
+            return self._shake()
         ours, theirs = ", ".join(self._session.spoken), ", ".join(map(str, offered)) or "nothing"
         raise ConnectError(f"no revision in common: the server speaks {theirs}, we speak {ours}")
 
     def _initialize_answered(self, event: ResultReceived | ErrorReceived) -> Event:
         if isinstance(event, ErrorReceived):
-            offered = offered_by(event.error) if isinstance(event.error, ProtocolError) else None
-            revision = choose(offered or (), self._session.spoken)
-            if revision is not None:
-                self._refused = True
-                return Reply(self._probe(revision))
-            raise ConnectError(f"the server refused initialize: {event.error}") from event.error
+            return self._initialize_refused(event.error)
         result = codec.decode_params(InitializeResult, event.result)
         if result.protocol_version not in HANDSHAKE or result.protocol_version not in self._session.spoken:
             raise ConnectError(
@@ -213,6 +211,17 @@ class ClientOpening:
         peer = Profile(result.server_info, result.capabilities, result.instructions)
         confirm = codec.encode(Notification("notifications/initialized"))
         return self._opened("initialized", result.protocol_version, peer, confirm)
+
+    def _initialize_refused(self, error: Exception) -> Event:
+        """No handshake here, it seems: what is left is the probe, on its way still or sent again."""
+        self._refusal = error
+        offered = offered_by(error) if isinstance(error, ProtocolError) else None
+        revision = choose(offered or (), self._session.spoken)
+        if revision is not None:
+            return Reply(self._probe(revision))
+        if any(exchange.method.name == "server/discover" for exchange in self._session.outgoing.values()):
+            return self._session.ignore("initialize refused", "", log=False)
+        return self._shake()
 
     def _opened(self, how: str, revision: str, peer: Profile | None, reply: bytes | None = None) -> Event:
         session = self._session

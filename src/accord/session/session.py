@@ -34,6 +34,7 @@ from accord.errors import (
 )
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import codec, envelope
+from accord.messages.base import Meta
 from accord.messages.envelope import (
     ErrorObject,
     ErrorResponse,
@@ -43,7 +44,13 @@ from accord.messages.envelope import (
     RequestId,
     Response,
 )
-from accord.messages.meta import RequestMeta
+from accord.messages.meta import (
+    CLIENT_CAPABILITIES,
+    CLIENT_INFO,
+    PROGRESS_TOKEN,
+    PROTOCOL_VERSION,
+    RequestMeta,
+)
 from accord.messages.methods import Method, table
 from accord.messages.progress import CancelledParams, ProgressParams
 from accord.messages.revision import BEFORE_OPENING, HANDSHAKE, PER_REQUEST, REVISIONS, RULES, Rules
@@ -342,34 +349,29 @@ class Session:
         """As `request`, without its checks and by the rules given; the opening uses it."""
         self._last_id += 1
         id = self._last_id
+        params, carried = _without_meta(params)
+        fields = self._meta_of(rules, carried, meta, id if progress else None)
         body = b"{}" if params is None else codec.encode(codec.narrow(params, rules.revision))
-        fields = self._meta_of(rules, meta, id if progress else None)
-        if fields is not None:
-            body = codec.with_meta(body, fields)
-        exchange = self.outgoing[id] = Exchange(id, row, rules)
+        if fields:
+            body = codec.with_meta(body, codec.encode(fields))
+        asked = RequestMeta(progress_token=id) if progress else None
+        exchange = self.outgoing[id] = Exchange(id, row, rules, meta=asked)
         self.stats.requests_sent += 1
-        return exchange, b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}' % (
-            id,
-            row.name.encode(),
-            body,
-        )
+        return exchange, b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}' % (id, row.name.encode(), body)
 
-    def _meta_of(self, rules: Rules, meta: Mapping[str, Any] | None, token: int | None) -> bytes | None:
-        """The `_meta` of a request of ours as bytes: what the revision demands, what was given, the token."""
-        required = None if rules.handshake else self._request_meta(rules.revision)
-        if meta is None and token is None:
-            return required
-        given = codec.encode({**(meta or {}), **({} if token is None else {"progressToken": token})})
-        return given if required is None else codec.join_objects(required, given)
-
-    def _request_meta(self, revision: str) -> bytes:
-        wanted: dict[str, Any] = {
-            "io.modelcontextprotocol/protocolVersion": revision,
-            "io.modelcontextprotocol/clientCapabilities": self._profile.raw_capabilities,
-        }
-        if self._profile.info is not None:
-            wanted["io.modelcontextprotocol/clientInfo"] = self._profile.raw_info
-        return codec.encode(wanted)
+    def _meta_of(
+        self, rules: Rules, carried: Meta | None, given: Mapping[str, Any] | None, token: int | None
+    ) -> dict[str, Any]:
+        """The `_meta` of a request of ours: what params carry, what was given, the token, what the revision demands."""
+        fields = {**(carried or {}), **(given or {})}
+        if token is not None:
+            fields[PROGRESS_TOKEN] = token
+        if not rules.handshake:
+            fields[PROTOCOL_VERSION] = rules.revision
+            fields[CLIENT_CAPABILITIES] = self._profile.raw_capabilities
+            if self._profile.info is not None:
+                fields[CLIENT_INFO] = self._profile.raw_info
+        return fields
 
     def cancel(self, exchange: Exchange, reason: str | None = None) -> bytes | None:
         """Give up a request of ours. The bytes to tell the peer, or None where it must not be told.
@@ -487,7 +489,7 @@ class Session:
 
     def _take_progress(self, params: ProgressParams) -> Event:
         exchange = self.outgoing.get(params.progress_token)
-        if exchange is None:
+        if exchange is None or exchange.meta is None:  # "MUST only reference tokens that were provided"
             return self.drop("progress of nothing in flight", f"token {params.progress_token!r}")
         if exchange.reported is not None and params.progress <= exchange.reported:
             return self.drop("progress that does not increase", exchange.method.name)
@@ -500,7 +502,7 @@ class Session:
     ) -> bytes | None:
         """Progress of a request of the peer; `now` in seconds. None where nobody asked, or it is held back.
 
-        "The progress value MUST increase with each notification"; reports closer together than the limit allows are
+        "The progress value MUST increase with each notification"; reports beyond the rate that the limit allows are
         held, and the last one held is given by `held_report` before the answer.
         """
         token = exchange.meta.progress_token if exchange.meta is not None else None
@@ -513,13 +515,22 @@ class Session:
             total = None
         params = ProgressParams(progress_token=token, progress=progress, total=total, message=message)
         bytes_ = self.notify("notifications/progress", params, rules=exchange.rules)
-        if now - exchange.reported_at < 1 / self.limits.progress_per_second:
+        if not self._is_due(exchange, now):
             self.stats.progress_held += 1
             exchange.held = bytes_
             return None
-        exchange.reported_at, exchange.held = now, None
+        exchange.held = None
         self.stats.progress_sent += 1
         return bytes_
+
+    def _is_due(self, exchange: Exchange, now: float) -> bool:
+        """Whether the rate allows a report; one second's worth of them may go at once."""
+        rate = self.limits.progress_per_second
+        due = max(exchange.due, now)
+        if rate <= 0 or due - now > max(0, 1 - 1 / rate):
+            return False
+        exchange.due = due + 1 / rate
+        return True
 
     def held_report(self, exchange: Exchange) -> bytes | None:
         """The last report that was held back, to send before the answer; none of a request that was cancelled."""
@@ -536,6 +547,14 @@ class Session:
         first = log and kind not in self._seen
         self._seen.add(kind)
         return Ignored(kind, detail, first)
+
+
+def _without_meta(params: Any) -> tuple[Any, Meta | None]:
+    """Params and the `_meta` that they carry, apart: it is written once, with what the session adds."""
+    if isinstance(params, dict):
+        return {key: value for key, value in params.items() if key != "_meta"}, params.get("_meta")
+    carried = getattr(params, "meta", None)
+    return (params, None) if carried is None else (msgspec.structs.replace(params, meta=None), carried)
 
 
 _peek = msgspec.json.Decoder(_Peek).decode

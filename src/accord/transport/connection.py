@@ -200,10 +200,9 @@ class Connection:
             message = session.respond(exchange, await self._handler(exchange, self))
         except ProtocolError as error:
             message = session.fail(exchange, error)
-        held = session.held_report(exchange)
+        if (held := session.held_report(exchange)) is not None:
+            send(held)
         if message is not None:
-            if held is not None:
-                send(held)
             send(message)
             self._owed += len(message)
 

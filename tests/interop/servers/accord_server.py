@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from accord import Context, ImageContent, Limits, Server
+from accord import Context, ImageContent, Server
 
 from story import PNG
 
@@ -14,7 +13,6 @@ server = Server(
     "1.2.3",
     title="Accord",
     instructions="The story, told by accord.",
-    limits=Limits(progress_per_second=math.inf),  # the story wants every step; by default a burst is thinned out
 )
 
 
