@@ -80,7 +80,37 @@ _HOMES = {
 }
 """Every public name, and the module that it lives in."""
 
-__all__ = [*_HOMES]  # noqa: PLE0604
+__all__ = [
+    "REVISIONS",
+    "AccordError",
+    "Annotations",
+    "AudioContent",
+    "CallToolResult",
+    "Client",
+    "ConnectError",
+    "ConnectionLost",
+    "Context",
+    "DeclarationError",
+    "EmbeddedResource",
+    "GetPromptResult",
+    "Icon",
+    "ImageContent",
+    "Implementation",
+    "InvalidParams",
+    "Limits",
+    "PromptMessage",
+    "ProtocolError",
+    "RequestTimeout",
+    "ResourceContents",
+    "ResourceLink",
+    "ResourceNotFound",
+    "Server",
+    "TextContent",
+    "Tool",
+    "ToolAnnotations",
+    "ToolError",
+    "ToolResult",
+]
 
 
 def __getattr__(name: str) -> Any:

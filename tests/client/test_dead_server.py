@@ -47,7 +47,7 @@ class Started:
         """Begin to connect; return when the process runs."""
         task = asyncio.create_task(self.client.connect())
         async with asyncio.timeout(5):
-            while not self.stderr:  # noqa: ASYNC110 - the callback is told of lines, and is no coroutine
+            while not self.stderr:
                 await asyncio.sleep(0.01)
         return task
 
@@ -193,6 +193,15 @@ async def test_an_opening_that_is_given_up_leaves_no_process(how: str) -> None:
         await started.client.ping()
 
 
+async def test_two_tasks_that_connect_share_one_process() -> None:
+    started = Started()
+    async with asyncio.timeout(5):
+        await asyncio.gather(*(started.client.connect() for _ in range(5)))
+        assert len(started.processes()) == 1
+        await started.client.close()
+    assert await started.processes_after(1) == []
+
+
 # --- while calls are in flight ---------------------------------------------------------------------------------------
 
 
@@ -223,7 +232,7 @@ async def test_the_error_says_how_the_connection_ended(tool: str, code: int | No
         began = time.monotonic()
         with pytest.raises(ConnectionLost, match=says) as raised:
             await client.call_tool(tool)
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 1.5
         assert raised.value.exit_code == code
 
 
@@ -244,7 +253,7 @@ TALKING = pytest.param(
 @pytest.mark.parametrize("tool", ["leaves a grandchild", "leaves a stubborn grandchild", TALKING])
 async def test_a_grandchild_that_holds_the_pipes_does_not_hold_the_calls(tool: str) -> None:
     started = Started()
-    async with asyncio.timeout(4), started.client as client:
+    async with asyncio.timeout(3), started.client as client:
         began = time.monotonic()
         calls = [asyncio.create_task(client.call_tool(tool)) for _ in range(50)]
         for error in await asyncio.gather(*calls, return_exceptions=True):

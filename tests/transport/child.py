@@ -1,7 +1,5 @@
 """A child process that behaves as its first argument says, badly as a rule."""
 
-# ruff: noqa: T201 - it prints to see where that goes
-
 from __future__ import annotations
 
 import os

@@ -1,7 +1,5 @@
 """A child process that speaks lines over its stdio, and before that does what its first argument names."""
 
-# ruff: noqa: T201 - it prints to see where that goes
-
 from __future__ import annotations
 
 import asyncio

@@ -44,7 +44,9 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) ->
     return value
 
 
-json_option = click.option(
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+json_option: Decorator = click.option(
     "--json",
     "as_json",
     is_flag=True,
@@ -52,7 +54,7 @@ json_option = click.option(
     callback=_remember,
     help="One JSON document, for programs.",
 )
-traceback_option = click.option(
+traceback_option: Decorator = click.option(
     "--traceback", is_flag=True, is_eager=True, expose_value=False, callback=_remember,
     help="Show where an error was raised (also ACCORD_TRACEBACK=1).",
 )  # fmt: skip

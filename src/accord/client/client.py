@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
@@ -74,6 +75,7 @@ class Client:
         profile = Profile(info, ClientCapabilities())
         self._connector = Connector(self._target, profile, check_spoken(revisions), limits, on_stderr, record)
         self._connection: Connection | None = None
+        self._opening = asyncio.Lock()
         self._reader = Reader(_name_of(self._target), strict=strict)
         self._tools: dict[str, Tool] | None = None
 
@@ -81,8 +83,9 @@ class Client:
 
     async def connect(self) -> Client:
         """Open the connection; when it is open already, do nothing. Raises `ConnectError`, `ConnectionLost`."""
-        if self._connection is None:
-            self._connection = await self._connector.open()
+        async with self._opening:  # a second task that connects gets what the first one opened
+            if self._connection is None:
+                self._connection = await self._connector.open()
         return self
 
     async def close(self) -> None:

@@ -22,7 +22,7 @@ class Inbox:
         self._ended = False
         self._waiter: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.in_hand = False
+        self.in_hand: bool = False
         """What was taken last is being worked on: whoever took it has not come back yet."""
 
     @property

@@ -30,7 +30,7 @@ class ProcessGroup:
         self._loop = asyncio.get_running_loop()
         self._owner = os.getpid()
         self._empty = False
-        self.exited = asyncio.Event()
+        self.exited: asyncio.Event = asyncio.Event()
         _LIVING.add(self)
         self._watch()
 

@@ -151,7 +151,7 @@ class StderrTail:
         self._last: deque[str] = deque(maxlen=lines)
         self._on_line = on_line
         self._lines = LineReader(_STDERR_LINE)
-        self.ended = asyncio.Event()
+        self.ended: asyncio.Event = asyncio.Event()
 
     @property
     def text(self) -> str:

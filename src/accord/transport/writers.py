@@ -26,7 +26,7 @@ class Writer:
         self._loop = loop
         self._on_gone = on_gone
         self._queue: list[bytes] = []
-        self.pending = 0  # bytes that are queued or with the descriptor, but not written
+        self.pending: int = 0  # bytes that are queued or with the descriptor, but not written
         self._progress = asyncio.Event()
         self._flush_is_due = False
         self._over = False

@@ -56,7 +56,7 @@ class Transcript:
         self._entries: deque[Entry] = deque()
         self._limit = limit
         self._size = 0
-        self.dropped = 0
+        self.dropped: int = 0
         for entry in entries:
             self.add(entry)
 
