@@ -85,7 +85,7 @@ def settings_options(function: Callable[..., Any]) -> Callable[..., Any]:
         settings = Settings(**{field.name: given.pop(field.name) for field in fields(Settings)})
         return function(settings=settings, **given)
 
-    command = update_wrapper(packed, function)
+    command: Callable[..., Any] = update_wrapper(packed, function)
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
