@@ -164,7 +164,6 @@ async def test_a_server_that_never_agrees_fails_in_the_time_for_the_opening() ->
         pytest.param(
             "initialize is no result",
             r"answer to initialize.*capabilities",
-            marks=pytest.mark.xfail(reason="session/opening.py raises InvalidParams, as if params were meant"),
         ),
     ],
 )
@@ -244,13 +243,7 @@ async def test_a_server_that_closes_its_input_fails_the_next_call() -> None:
             await client.call_tool("fine", timeout=3)
 
 
-TALKING = pytest.param(
-    "leaves a talking grandchild",
-    marks=pytest.mark.xfail(reason="what it says on the pipe puts off the end again and again (transport/process.py)"),
-)
-
-
-@pytest.mark.parametrize("tool", ["leaves a grandchild", "leaves a stubborn grandchild", TALKING])
+@pytest.mark.parametrize("tool", ["leaves a grandchild", "leaves a stubborn grandchild", "leaves a talking grandchild"])
 async def test_a_grandchild_that_holds_the_pipes_does_not_hold_the_calls(tool: str) -> None:
     started = Started()
     async with asyncio.timeout(3), started.client as client:

@@ -67,10 +67,12 @@ async def test_a_banner_on_stdout_is_dropped_and_told(caplog: pytest.LogCaptureF
     assert "not JSON" in warned.getMessage()
 
 
-async def test_a_line_over_the_limit_is_skipped_and_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_answer_over_the_limit_is_skipped_and_fails_its_call_at_once() -> None:
     async with connected(bounds={"line_bytes": 1 << 20}) as client:
-        assert (await client.call_tool("too large first", {"bytes": 3 << 20})).text == "right"
-    assert "a line of more than 1,048,576 bytes was skipped" in caplog.text
+        with pytest.raises(RemoteProtocolError, match=r"answer to tools/call is lost: a line of more than 1,048,576"):
+            await client.call_tool("too large first", {"bytes": 3 << 20})
+        assert client.stats.malformed == 1
+        assert (await client.call_tool("fine")).text == "fine"
 
 
 async def test_a_long_line_takes_linear_time() -> None:

@@ -565,6 +565,40 @@ def test_a_cancelled_item_is_left_out_and_the_rest_does_not_wait_for_it() -> Non
     assert session.stats.dropped_results == 1
 
 
+def test_the_answers_of_a_batch_are_no_larger_together_than_one_message_may_be() -> None:
+    session = opened_server("2025-03-26", limits=Limits(line_bytes=1000))
+    batch = [{"jsonrpc": "2.0", "id": id, "method": "tools/list"} for id in (1, 2, 3)]
+    events = session.receive(msgspec.json.encode(batch))
+    large = Raw(b'{"tools":[],"nextCursor":"' + b"x" * 600 + b'"}')
+    whole = [session.respond(event.exchange, large) for event in events if isinstance(event, RequestReceived)][-1]
+    assert whole is not None
+    answers = msgspec.json.decode(whole)
+    assert ["result" in answer for answer in answers] == [True, False, False]
+    assert "ask one by one" in answers[1]["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("head", "fails"),
+    [
+        (b'{"jsonrpc":"2.0","id":1,"result":{"content":[', True),
+        (b' {"id" : 1 , "result":', True),
+        (b'{"jsonrpc":"2.0","id":12,"result":{', False),
+        (b'{"jsonrpc":"2.0","id":"1","result":{', False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{', False),
+        (b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":{"id":1', False),
+        (b'{"jsonrpc":"2.0","result":{"id":1', False),
+        (b"", False),
+    ],
+)
+def test_an_answer_that_was_too_long_to_read_fails_its_request(head: bytes, fails: bool) -> None:
+    session = opened_client("2025-11-25")
+    exchange, _ = session.request("tools/list")
+    session.outgoing = {1: exchange}
+    event = session.unreadable("too long", head)
+    assert isinstance(event, ErrorReceived) is fails
+    assert (1 in session.outgoing) is not fails
+
+
 def test_a_batch_of_which_all_was_cancelled_is_not_answered() -> None:
     session = batching()
     _, (first,) = taken(session, batch(request(1, "tools/list")))

@@ -76,6 +76,8 @@ class Client:
         self._connector = Connector(self._target, profile, check_spoken(revisions), limits, on_stderr, record)
         self._connection: Connection | None = None
         self._opening = asyncio.Lock()
+        self._listing = asyncio.Lock()
+        self._closing: asyncio.Future[None] | None = None
         self._reader = Reader(_name_of(self._target), strict=strict)
         self._tools: dict[str, Tool] | None = None
 
@@ -90,10 +92,15 @@ class Client:
 
     async def close(self) -> None:
         """End the connection and, if it is a child process, the server; bounded in time, from any task."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.close()
-            await self._connector.close()
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            self._closing = asyncio.ensure_future(self._end(connection))
+        if self._closing is not None:  # a second task that closes waits for the same end
+            await asyncio.shield(self._closing)
+
+    async def _end(self, connection: Connection) -> None:
+        await connection.close()
+        await self._connector.close()
 
     async def __aenter__(self) -> Client:
         return await self.connect()
@@ -197,12 +204,19 @@ class Client:
         )
         result = self._reader.read("tools/call", ToolResult, raw)
         if self._tools is None and result.structured_content is not UNSET:
+            await self._learn_tools(name, timeout, total_timeout)
+        return self._reader.checked(result, (self._tools or {}).get(name))
+
+    async def _learn_tools(self, name: str, timeout: float | None, total_timeout: float | None) -> None:
+        """List the tools for their output schemas, once however many calls want them."""
+        async with self._listing:
+            if self._tools is not None:
+                return
             try:
                 await self._list_tools(timeout=timeout, total_timeout=total_timeout)
             except AccordError as exc:  # the call itself is answered: that result is not lost
                 self._reader.unlisted(name, exc)
                 self._tools = {}
-        return self._reader.checked(result, (self._tools or {}).get(name))
 
     async def read_resource(
         self,

@@ -41,6 +41,7 @@ class Connector:
         self._on_stderr = on_stderr
         self._record = record
         self._serving: asyncio.Task[None] | None = None
+        self._answers = 0  # that came before the last opening failed
 
     async def open(self) -> Connection:
         """An open connection. Raises `ConnectError`, `ConnectionLost`.
@@ -53,7 +54,8 @@ class Connector:
         try:
             return await self._open(handshake=False)
         except ConnectionLost:
-            if not (isinstance(self._target, Command) and probes and older):
+            died_at_the_probe = self._answers == 0
+            if not (isinstance(self._target, Command) and probes and older and died_at_the_probe):
                 raise
             try:
                 return await self._open(handshake=True)
@@ -68,6 +70,7 @@ class Connector:
             await connection.start()
             await connection.open_client(handshake=handshake)
         except BaseException:
+            self._answers = session.stats.answers_received
             await asyncio.shield(connection.close())
             raise
         return connection

@@ -18,10 +18,12 @@ from accord.session.states import EXCHANGE, Stage
 class Batch:
     """A message that is an array (2025-03-26): the answers to its requests leave together, when all are there."""
 
-    __slots__ = ("answers", "waiting")
+    __slots__ = ("answers", "size", "waiting")
 
     def __init__(self) -> None:
         self.waiting: int = 0
+        self.size: int = 0
+        """Bytes of the answers."""
         self.answers: list[bytes] = []
 
     def take(self, answer: bytes | None) -> bytes | None:
@@ -29,6 +31,7 @@ class Batch:
         self.waiting -= 1
         if answer is not None:
             self.answers.append(answer)
+            self.size += len(answer)
         return self.sealed()
 
     def sealed(self) -> bytes | None:

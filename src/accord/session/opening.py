@@ -202,7 +202,10 @@ class ClientOpening:
     def _initialize_answered(self, event: ResultReceived | ErrorReceived) -> Event:
         if isinstance(event, ErrorReceived):
             return self._initialize_refused(event.error)
-        result = codec.decode_params(InitializeResult, event.result)
+        try:
+            result = codec.decode_params(InitializeResult, event.result)
+        except ProtocolError as exc:
+            raise RemoteProtocolError(f"the answer to initialize is not what it should be: {exc.__cause__}") from exc
         if result.protocol_version not in HANDSHAKE or result.protocol_version not in self._session.spoken:
             raise ConnectError(
                 f"the server answered initialize with revision {result.protocol_version!r}; "

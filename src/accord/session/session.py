@@ -10,6 +10,7 @@ that revision, and any other by what `initialize` agreed on, both on one connect
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from math import isfinite
@@ -78,6 +79,10 @@ _REMEMBERED = 1_024
 """How many requests that we gave up are remembered, to tell a late answer from a duplicate one."""
 
 
+_ANSWERED = re.compile(rb'\s*{[^{]*"id"\s*:\s*([1-9]\d{0,17})\b(?!.*"method")', re.DOTALL)
+"""How an answer begins that was not read, and the id in it; our ids are whole numbers from 1 on."""
+
+
 class _Peek(msgspec.Struct):
     meta: RequestMeta | None = msgspec.field(default=None, name="_meta")
 
@@ -139,10 +144,19 @@ class Session:
             return self._receive_batch(message) if envelope.is_array(message) else [self._malformed(bad)]
         return [self._take(incoming, None)]
 
-    def unreadable(self, reason: str) -> Event:
-        """What a message means that the transport could not even hand over (a line over the limit)."""
+    def unreadable(self, reason: str, head: bytes = b"") -> Event:
+        """What a message means that the transport could not even hand over (a line over the limit).
+
+        A client looks into its beginning, `head`, for the request that it would have answered.
+        """
         self.stats.received += 1
-        return self._malformed(Malformed(InvalidRequest(reason), answerable=self.role == "server"))
+        found = _ANSWERED.match(head) if self.role == "client" else None
+        exchange = self.outgoing.pop(int(found[1]), None) if found else None
+        if exchange is None:
+            return self._malformed(Malformed(InvalidRequest(reason), answerable=self.role == "server"))
+        self.stats.malformed += 1
+        exchange.end("answer")
+        return ErrorReceived(exchange, RemoteProtocolError(f"the answer to {exchange.method.name} is lost: {reason}"))
 
     def _take(self, incoming: Incoming, batch: Batch | None) -> Event:
         if incoming.method is UNSET:
@@ -302,7 +316,14 @@ class Session:
         self.incoming.pop(exchange.id, None)
         self.stats.answers_sent += 1
         self.stats.errors_sent += errors
-        return message if exchange.batch is None else exchange.batch.take(message)
+        return message if exchange.batch is None else self._into_batch(exchange.batch, exchange, message)
+
+    def _into_batch(self, batch: Batch, exchange: Exchange, message: bytes) -> bytes | None:
+        """Answers that leave together are held together: all of them are no larger than one message may be."""
+        if batch.size + len(message) > self.limits.line_bytes:
+            over = InternalError(f"the answers of this batch are over {self.limits.line_bytes:,} bytes; ask one by one")
+            message = self._error(exchange.id, over, exchange.rules)
+        return batch.take(message)
 
     def _error(self, id: RequestId | None, error: ProtocolError, rules: Rules) -> bytes:
         code = rules.resource_not_found if isinstance(error, ResourceNotFound) else error.code

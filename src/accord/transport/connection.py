@@ -163,7 +163,7 @@ class Connection:
                 if type(message) is bytes:
                     happened.extend(receive(message))
                 else:
-                    happened.append(self.session.unreadable(message.reason))  # type: ignore[union-attr]
+                    happened.append(self.session.unreadable(message.reason, message.head))  # type: ignore[union-attr]
             else:
                 self.transport.flush()
                 messages = await self.transport.receive()

@@ -32,6 +32,7 @@ class LineTransport:
         self._unfinished = 0  # bytes read since a message was last complete
         self._heard = 0
         self._paused = False
+        self._deaf = False  # whether it takes nothing more from us
         self._receiver_flushes = False
         self._reader: Reader | None = None
         self._writer: Writer | None = None
@@ -45,7 +46,7 @@ class LineTransport:
 
     def _start(self, read_fd: int, write_fd: int) -> None:
         """Take over both descriptors, which must not be the same."""
-        self._writer = write_to(write_fd, self._linger)
+        self._writer = write_to(write_fd, self._unread)
         self._reader = read_from(read_fd, self._on_data, self._on_end)
 
     def receive(self) -> Coroutine[Any, Any, list[Message]]:
@@ -92,6 +93,10 @@ class LineTransport:
             return  # the rest is dropped
         finally:
             self._writer.close()
+
+    def _unread(self) -> None:
+        self._deaf = True
+        self._linger()
 
     def _linger(self) -> None:
         """The peer is as good as gone: end as soon as it has been silent for a moment."""

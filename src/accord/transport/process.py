@@ -18,6 +18,7 @@ from pathlib import Path
 
 _POLL_SECONDS = 0.02
 _LONGEST_PAUSE = 0.2
+_AFTER_EXIT_SECONDS = 1.0
 _AFTER_KILL_SECONDS = 1.0
 
 
@@ -94,8 +95,13 @@ class ProcessGroup:
             self._signal(signal.SIGTERM)
         self._process.wait()
         self.exited.set()
-        self._has_members()
+        if self._has_members():  # asked to go, and still there: they hold the pipes, and with them the calls
+            self._loop.call_later(_AFTER_EXIT_SECONDS, self._kill_members)
         self._on_exit()
+
+    def _kill_members(self) -> None:
+        if self._has_members():
+            self.kill()
 
     def _has_members(self) -> bool:
         if not self._empty and not self._group_answers():

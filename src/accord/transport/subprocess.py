@@ -80,7 +80,8 @@ class SubprocessTransport(LineTransport):
 
     def lost(self) -> ConnectionLost:
         code = self._group.exit_code if self._group is not None else None
-        what = "closed its output but still runs" if code is None else _how_it_ended(code)
+        closed = "input" if self._deaf else "output"
+        what = f"closed its {closed} but still runs" if code is None else _how_it_ended(code)
         tail = self._stderr.text
         lines = f"; last lines of stderr:\n{tail}" if tail else "; it wrote nothing to stderr"
         return ConnectionLost(f'server "{self.name}" {what}{lines}', exit_code=code, stderr=tail)

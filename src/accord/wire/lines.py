@@ -14,13 +14,15 @@ from __future__ import annotations
 import msgspec
 
 _SMALL = 4096
+_HEAD = 256
 
 
 class Unreadable(msgspec.Struct, frozen=True):
-    """In the place of a message that was skipped: why, and from which size on."""
+    """In the place of a message that was skipped: why, from which size on, and how it began."""
 
     reason: str
     size: int
+    head: bytes = b""
 
 
 class LineReader:
@@ -63,8 +65,9 @@ class LineReader:
             return []
         self._size += len(part)
         if self._size > self._limit:
+            head = bytes(self._parts[0] if self._parts else part)[:_HEAD]
             self._parts.clear()
-            return [Unreadable(f"a line of more than {self._limit:,} bytes was skipped", self._size)]
+            return [Unreadable(f"a line of more than {self._limit:,} bytes was skipped", self._size, head)]
         # Small pieces share one buffer: a list of them would cost forty times their size.
         if len(part) >= _SMALL:
             self._parts.append(part)
