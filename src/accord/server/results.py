@@ -21,12 +21,12 @@ from accord.messages.prompts import GetPromptResult, PromptMessage
 from accord.messages.resources import ReadResourceResult
 from accord.messages.revision import Rules
 from accord.messages.tools import CallToolResult
+from accord.schema.values import to_json
 from accord.server.registry import Returns
 
 CONTENT: tuple[type, ...] = get_args(ContentBlock)
 UNSTRUCTURED = frozenset({*CONTENT, CallToolResult})
 """Return types that are content already, and so no structured output."""
-UNENCODABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 
 
 class Text(msgspec.Struct, omit_defaults=True):
@@ -107,28 +107,11 @@ def encodable(text: str, is_error: bool) -> str:
 
 
 def encode(value: Any) -> bytes:
-    """JSON of anything. Raises `ToolError` for what JSON cannot hold, NaN and infinity among it."""
+    """JSON of anything. Raises `ToolError` for what JSON cannot hold."""
     try:
-        data = codec.encode(value)
-        if b"null" in data and holds_nan(value):
-            raise ToolError("the result cannot be sent: JSON has no NaN and no infinity")
-    except UNENCODABLE as exc:
+        return to_json(value)
+    except ValueError as exc:
         raise ToolError(f"the result cannot be sent: {exc}") from exc
-    return data
-
-
-def holds_nan(value: Any) -> bool:
-    """Whether a float in `value` is NaN or infinite: msgspec writes those as null, without a word."""
-    if isinstance(value, float):
-        return value != value or value in (float("inf"), float("-inf"))
-    if isinstance(value, str | bytes | int | Raw) or value is None:
-        return False
-    if isinstance(value, msgspec.Struct):
-        value = msgspec.structs.astuple(value)
-    elif not isinstance(value, dict | list | tuple | set | frozenset):
-        value = msgspec.to_builtins(value, enc_hook=str)
-        return not isinstance(value, str) and holds_nan(value)
-    return any(map(holds_nan, value.values() if isinstance(value, dict) else value))
 
 
 def content_of(value: Any) -> list[Any]:

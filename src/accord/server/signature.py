@@ -22,12 +22,13 @@ import msgspec
 from msgspec.structs import astuple
 
 from accord.errors import DeclarationError, ToolError
-from accord.schema import emit, explain, foreign
+from accord.schema import emit, explain
 from accord.schema.arguments import Arguments, Rest, narrowed
 from accord.schema.convert import Decodables, convert, dec_hook
 from accord.schema.emit import JSONObject
 from accord.schema.hints import ANYTHING, MISSING, Field, Node, Reader, accepts_null, plain
 from accord.schema.records import is_field
+from accord.schema.values import to_json
 from accord.server.docstring import Docstring, docstring
 from accord.server.parameters import Parameter, around, declared
 
@@ -168,12 +169,8 @@ class Signature:
     def pack(self, value: Any) -> msgspec.Raw:
         """A returned value as JSON, checked against the return annotation. Raises ToolError."""
         try:
-            packed = msgspec.json.encode(value, enc_hook=foreign.dump)
-            if b"null" in packed:
-                _refuse_nan(value)
-        except RecursionError:
-            raise ToolError(f"{self.name} returned a value that is nested too deeply or contains itself") from None
-        except (TypeError, ValueError, OverflowError) as exc:
+            packed = to_json(value)
+        except ValueError as exc:
             raise ToolError(f"{self.name} returned what cannot be JSON: {exc}") from exc
         if self._all.result is not None:
             self._check(packed)
@@ -371,16 +368,3 @@ def _mentions(hint: Any, types: Collection[type]) -> bool:
         and origin is not Literal
         and (_mentions(origin, types) or any(_mentions(argument, types) for argument in get_args(hint)))
     )
-
-
-def _refuse_nan(value: Any) -> None:
-    """msgspec writes NaN and infinity as null, silently. Raises ValueError."""
-    pending = [msgspec.to_builtins(value, enc_hook=foreign.dump)]
-    while pending:
-        match pending.pop():
-            case float(number) if number != number or number in (float("inf"), float("-inf")):
-                raise ValueError(f"{number} is no JSON number")
-            case dict(members):
-                pending.extend(members.values())
-            case list(items) | tuple(items):
-                pending.extend(items)
