@@ -200,7 +200,7 @@ class Connection:
             message = session.respond(exchange, await self._handler(exchange, self))
         except ProtocolError as error:
             message = session.fail(exchange, error)
-        if (held := session.held_report(exchange)) is not None:
+        if exchange.held is not None and (held := session.held_report(exchange)) is not None:
             send(held)
         if message is not None:
             send(message)
