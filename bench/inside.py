@@ -1,0 +1,150 @@
+"""Microseconds of the steps that a call passes through, in this process; the floor is msgspec alone.
+
+These have no aims of their own: they show where a change of the whole comes from.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Raw
+
+from accord.messages import codec, envelope
+from accord.messages.identity import Implementation
+from accord.messages.revision import RULES
+from accord.messages.tools import Tool, ToolExecution
+from accord.server.registry import Registry
+from accord.server.results import Packer
+from accord.server.server import Server
+from accord.server.signature import signature
+from accord.session.events import RequestReceived
+from accord.session.profile import Profile
+from accord.session.session import Session
+from bench.measure import Figure, compare, take_turns
+from bench.wire import SHAKEN, STATELESS, call
+
+ROUNDS, SECONDS = 7, 0.03
+
+Step = Callable[[], object]
+
+
+class _Asked(msgspec.Struct):
+    id: int
+    method: str
+    params: Raw
+
+
+class _Answer(msgspec.Struct, tag_field="jsonrpc", tag="2.0"):
+    id: int
+    result: Raw
+
+
+class _Arguments(msgspec.Struct):
+    city: str
+    days: int
+    exact: bool = False
+
+
+class _Day(msgspec.Struct):
+    sky: str
+    high: float
+
+
+_decode = msgspec.json.Decoder(_Asked).decode
+_encode = msgspec.json.Encoder().encode
+_LINE = call(STATELESS, "forecast", b'{"city":"Oslo","days":3}') % 1
+_RESULT = Raw(b'{"resultType":"complete","content":[{"type":"text","text":"fine"}]}')
+
+
+def run() -> list[Figure]:
+    pairs = {
+        "read an envelope": reading,
+        "session: a request and its answer": session,
+        "bind arguments": binding,
+        "pack a structured result": packing,
+        "narrow a tool to an older view": narrowing,
+        "a page of 1,000 tools, made before": listing,
+    }
+    return [of_step(name, *pair()) for name, pair in pairs.items()]
+
+
+def of_step(name: str, floor: Step, accord: Step) -> Figure:
+    for step in (floor, accord):
+        microseconds(step)
+    floors, accords = take_turns(ROUNDS, lambda: microseconds(floor), lambda: microseconds(accord))
+    return compare(name, "µs", floors, accords, pick=min)
+
+
+def microseconds(step: Step) -> float:
+    """What one step takes, by the CPU time of many."""
+    count = 0
+    end = time.perf_counter() + SECONDS
+    before = time.process_time()
+    while time.perf_counter() < end:
+        for _ in range(200):
+            step()
+        count += 200
+    return (time.process_time() - before) * 1e6 / count
+
+
+def reading() -> tuple[Step, Step]:
+    return lambda: _decode(_LINE), lambda: envelope.read(_LINE)
+
+
+def session() -> tuple[Step, Step]:
+    """Ids, the table of requests, the rules of the revision: what is between the bytes and a handler."""
+    one = Session("server", Server("bench").profile())
+    server = Server("bench")
+    server.tool(_forecast)
+    one.profile = server.profile()
+
+    def accord() -> bytes | None:
+        (event,) = one.receive(_LINE)
+        assert type(event) is RequestReceived
+        return one.respond(event.exchange, _RESULT)
+
+    return lambda: _encode(_Answer(_decode(_LINE).id, _RESULT)), accord
+
+
+def binding() -> tuple[Step, Step]:
+    decode = msgspec.json.Decoder(_Arguments).decode
+    bind = signature(_forecast).bind
+    arguments = Raw(b'{"city":"Oslo","days":3}')
+    return lambda: decode(arguments), lambda: bind(arguments)
+
+
+def packing() -> tuple[Step, Step]:
+    """The floor encodes the value, and then the result that holds it twice: as JSON and as text."""
+    value = [_Day("fine", 20.5), _Day("rain", 12.0)]
+    packer, returns = Packer(Profile(Implementation(name="bench", version="1"), None).raw_info), signature(_forecast)
+    rules = RULES[STATELESS]
+
+    def floor() -> bytes:
+        packed = _encode(value)
+        content = [{"type": "text", "text": packed.decode()}]
+        return _encode({"resultType": "complete", "content": content, "structuredContent": Raw(packed)})
+
+    return floor, lambda: packer.tool(value, returns, rules)
+
+
+def narrowing() -> tuple[Step, Step]:
+    """The floor encodes the value as it is."""
+    tool = Tool(name="one", input_schema={"type": "object"}, execution=ToolExecution(task_support="optional"))
+    return lambda: _encode(tool), lambda: _encode(codec.narrow(tool, "2025-03-26"))
+
+
+def listing() -> tuple[Step, Step]:
+    server = Server("bench")
+    for number in range(1_000):
+        server.tool(name=f"tool_{number}")(_forecast)
+    registry: Registry = server.registry
+    pages, rules = registry.lists["tools/list"], RULES[SHAKEN]
+    made = {None: pages.page(None, rules)}
+    return lambda: made[None], lambda: pages.page(None, rules)
+
+
+async def _forecast(city: str, days: int, exact: bool = False) -> list[_Day]:
+    """The weather of the coming days."""
+    return [_Day("fine", 20.5) for _ in range(days)]

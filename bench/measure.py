@@ -1,0 +1,156 @@
+"""What every benchmark needs: child processes that end for certain, their CPU time, and figures.
+
+Linux only: the CPU time of another process is read from its clock, in nanoseconds, all its threads included.
+Floor and accord take turns, round by round, so that a busy spell of the machine meets both.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+HERE = Path(__file__).parent
+LIFE = 60.0
+"""Seconds after which a child process is killed, whatever it does: no benchmark takes as long."""
+
+CORES = sorted(os.sched_getaffinity(0))
+SERVING, LOADING = CORES[0], CORES[-1]
+"""Where the measured process runs, and where the other one does; the same where there is one core."""
+
+
+class Figure(msgspec.Struct, omit_defaults=True):
+    """One line of the table. `aim` is a ratio to the floor too; without one, the figure is only watched."""
+
+    name: str
+    unit: str
+    floor: float
+    accord: float
+    ratio: float
+    aim: float | None = None
+    low: float = 0
+    """The lowest ratio of a round, and the highest: how far to trust the one between."""
+    high: float = 0
+
+    @property
+    def state(self) -> str:
+        if self.aim is None:
+            return "-"
+        return "ok" if self.ratio <= self.aim else "over"
+
+
+Pick = Callable[[Sequence[float]], float]
+
+
+def compare(
+    name: str,
+    unit: str,
+    floors: Sequence[float],
+    accords: Sequence[float],
+    aim: float | None = None,
+    pick: Pick = median,
+) -> Figure:
+    """A figure of several rounds: `pick` (the median, or `min` for times by the wall clock) of each side."""
+    floor, accord = pick(floors), pick(accords)
+    ratios = [each / its_floor for its_floor, each in zip(floors, accords, strict=True)]
+    rounded = (round(value, 3) for value in (floor, accord, accord / floor))
+    return Figure(name, unit, *rounded, aim, low=round(min(ratios), 2), high=round(max(ratios), 2))
+
+
+def take_turns(rounds: int, *sides: Callable[[], Any]) -> list[list[Any]]:
+    """Each side once a round; a list of what each gave."""
+    gave: list[list[Any]] = [[] for _ in sides]
+    for _ in range(rounds):
+        for side, results in zip(sides, gave, strict=True):
+            results.append(side())
+    return gave
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process so far: the clock that clock_getcpuclockid(3) names."""
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+def python(*arguments: str) -> list[str]:
+    """This interpreter, with nothing of the working directory on its path."""
+    return [sys.executable, "-P", *arguments]
+
+
+class Child:
+    """A process that is spoken to in lines; it is gone when the block ends."""
+
+    def __init__(self, *arguments: str, core: int = SERVING, piece: int = 1 << 16) -> None:
+        # Without a buffer: what is read and written here is what the process sees.
+        self.process = subprocess.Popen(
+            python(*arguments), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, cwd=HERE.parent
+        )
+        os.sched_setaffinity(self.process.pid, {core})
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._in, self._out = self.process.stdin, self.process.stdout
+        self._rest = b""
+        self._piece = piece
+        self.received = 0
+        self._killer = threading.Timer(LIFE, self.process.kill)
+        self._killer.daemon = True
+        self._killer.start()
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._in.close()
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._killer.cancel()
+        self._out.close()
+
+    def send(self, data: bytes) -> None:
+        """Write all of it."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._in.fileno(), rest) :]
+
+    def lines(self) -> list[bytes]:
+        """The whole lines that are there, at least one."""
+        parts = [self._rest]
+        while not parts[-1].count(b"\n"):
+            data = os.read(self._out.fileno(), self._piece)
+            if not data:
+                raise RuntimeError(f"{self.process.args} has ended before it answered")
+            self.received += len(data)
+            parts.append(data)
+        *lines, self._rest = b"".join(parts).split(b"\n")
+        return lines
+
+    def ask(self, message: bytes) -> bytes:
+        """Send one line, and the one line that comes back."""
+        self.send(message)
+        (line,) = self.lines()
+        return line
+
+    @property
+    def cpu(self) -> float:
+        """Its CPU time so far, in seconds."""
+        return cpu_seconds(self.process.pid)
+
+    def memory(self, field: str) -> int:
+        """`VmRSS` or `VmHWM` (the highest so far), in bytes."""
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith(field):
+                return int(line.split()[1]) << 10
+        raise KeyError(field)
