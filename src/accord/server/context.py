@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from accord.messages.content import ResourceContents
     from accord.messages.envelope import RequestId
     from accord.messages.identity import Implementation
+    from accord.server.dispatch import Dispatch
     from accord.server.server import Server
     from accord.session.exchange import Exchange
     from accord.session.session import Session
@@ -45,10 +46,11 @@ class Context:
     It is good for one call; it is never part of the tool's schema.
     """
 
-    __slots__ = ("_exchange", "_line", "server")
+    __slots__ = ("_dispatch", "_exchange", "_line", "server")
 
-    def __init__(self, server: Server, exchange: Exchange, line: Line) -> None:
+    def __init__(self, server: Server, dispatch: Dispatch, exchange: Exchange, line: Line) -> None:
         self.server: Server = server
+        self._dispatch = dispatch
         self._exchange = exchange
         self._line = line
 
@@ -85,5 +87,5 @@ class Context:
         return _DONE
 
     async def read_resource(self, uri: str) -> list[ResourceContents]:
-        """Read a resource of this server. Raises `ResourceNotFound`."""
-        return await self.server.read_resource(uri, context=self)
+        """Read a resource of this server. Raises `ResourceNotFound`, and what its function raises."""
+        return await self._dispatch.read(uri, self._exchange, self._line)

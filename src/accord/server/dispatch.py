@@ -20,12 +20,13 @@ from accord.errors import (
 )
 from accord.limits import Limits
 from accord.messages import codec
+from accord.messages.content import ResourceContents
 from accord.messages.meta import PaginatedParams
 from accord.messages.prompts import GetPromptParams
-from accord.messages.resources import ReadResourceParams
+from accord.messages.resources import ReadResourceParams, ReadResourceResult
 from accord.server.context import Context, Line
 from accord.server.registry import Offer
-from accord.server.results import Packer
+from accord.server.results import Packer, contents_of
 from accord.server.workers import Workers
 from accord.session.exchange import Exchange
 
@@ -101,9 +102,13 @@ class Dispatch:
 
     async def _read_resource(self, exchange: Exchange, line: Line) -> Raw:
         uri = codec.decode_params(ReadResourceParams, exchange.params).uri
+        return self._packer.raw(ReadResourceResult(contents=await self.read(uri, exchange, line)), exchange.rules)
+
+    async def read(self, uri: str, exchange: Exchange, line: Line) -> list[ResourceContents]:
+        """Read a resource on behalf of a request. Raises `ResourceNotFound`, and what its function raises."""
         offer, variables = self._registry.resource(uri)
         value = await self._run(offer, variables, exchange, line)
-        return self._packer.resource(value, uri, offer.define(exchange.rules).mime_type, exchange.rules)
+        return contents_of(value, uri, offer.define(exchange.rules).mime_type)
 
     async def _get_prompt(self, exchange: Exchange, line: Line) -> Raw:
         params = codec.decode_params(GetPromptParams, exchange.params)
@@ -113,7 +118,7 @@ class Dispatch:
 
     async def _run(self, offer: Offer, arguments: Any, exchange: Exchange, line: Line) -> Any:
         """Call the function, on the loop or in a thread. Raises what it raises."""
-        context = Context(self._server, exchange, line) if offer.context else None
+        context = Context(self._server, self, exchange, line) if offer.context else None
         args, kwargs = offer.bind(arguments, context)
         timeout = offer.timeout or self._limits.tool_seconds
         if timeout is not None:

@@ -77,10 +77,6 @@ class Packer:
         structured = returns.wrap(packed) if rules.structured_objects_only else packed
         return self.raw(CallToolResult(content=[TextContent(text=text)], structured_content=structured), rules)
 
-    def resource(self, value: Any, uri: str, mime_type: str | None, rules: Rules) -> Raw:
-        """What a resource returned."""
-        return self.raw(ReadResourceResult(contents=contents_of(value, uri, mime_type)), rules)
-
     def prompt(self, value: Any, description: str | None, rules: Rules) -> Raw:
         """What a prompt returned."""
         result = (

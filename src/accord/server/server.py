@@ -11,11 +11,11 @@ from accord.errors import DeclarationError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import codec
 from accord.messages.base import Meta
-from accord.messages.content import Annotations, Resource, ResourceContents
+from accord.messages.content import Annotations, Resource
 from accord.messages.identity import Icon, Implementation
 from accord.messages.prompts import Prompt
 from accord.messages.resources import ResourceTemplate
-from accord.messages.revision import LATEST, REVISIONS, RULES, Rules
+from accord.messages.revision import REVISIONS, Rules
 from accord.messages.tools import Tool, ToolAnnotations
 from accord.server.context import Context
 from accord.server.registry import (
@@ -24,7 +24,7 @@ from accord.server.registry import (
     resource_offer,
     tool_offer,
 )
-from accord.server.results import UNSTRUCTURED, contents_of
+from accord.server.results import UNSTRUCTURED
 from accord.server.signature import Signature, signature
 from accord.session.negotiate import check_spoken
 from accord.session.profile import Profile
@@ -186,13 +186,6 @@ class Server:
             )
         offer = resource_offer(function, read, about)
         self.registry.add(self.registry.templates, template.text, (template, offer), "resource template")
-
-    async def read_resource(self, uri: str, *, context: Context | None = None) -> list[ResourceContents]:
-        """Read one of the server's own resources. Raises `ResourceNotFound`."""
-        offer, variables = self.registry.resource(uri)
-        args, kwargs = offer.bind(variables, context)
-        value = offer.function(*args, **kwargs)
-        return contents_of(await value if offer.is_async else value, uri, offer.define(RULES[LATEST]).mime_type)
 
     # --- prompts -----------------------------------------------------------------------------------------------
 
