@@ -10,7 +10,7 @@ ROUNDS = 5
 CALLS = 3
 
 CPU_FLOOR = 19.0
-"""Milliseconds of the floor, the lowest seen on a machine like that of the aims: nobody gave it a floor."""
+"""Milliseconds of this floor, the lowest seen: the one that the aim was taken beside copied more."""
 
 
 def run() -> list[Figure]:
