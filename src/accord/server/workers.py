@@ -1,7 +1,8 @@
 """Threads for plain `def` handlers: bounded, daemons, made when needed.
 
-The pools of the standard library keep a process alive behind a thread that is stuck; these end with it. Results come
-back to the loop in one wake-up, however many there are.
+The pools of the standard library keep a process alive behind a thread that is stuck; these end with it. What makes
+threads dear is handing over: so calls that come together are given to one thread together, once no more are coming,
+and their results come back to the loop together. Calls that still wait a moment later get threads of their own.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextvars import copy_context
-from queue import SimpleQueue
 from typing import Any
 
 from accord.errors import InternalError
@@ -20,6 +20,9 @@ from accord.limits import DEFAULT_LIMITS, Limits
 Outcome = tuple[bool, Any]
 """Whether it returned, and what; or what it raised."""
 
+_PATIENCE = 0.001
+"""Seconds that a call may wait behind others before it gets a thread of its own."""
+
 
 class Workers:
     """A pool for one event loop."""
@@ -27,12 +30,15 @@ class Workers:
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
         self._loop = asyncio.get_running_loop()
-        self._jobs: SimpleQueue[tuple[asyncio.Future[Outcome], Callable[[], Any]]] = SimpleQueue()
+        self._jobs: deque[tuple[asyncio.Future[Outcome], Callable[[], Any]]] = deque()
         self._done: deque[tuple[asyncio.Future[Outcome], Outcome]] = deque()
+        self._busy = 0  # calls that are waiting or running
+        self._arrived = 0
+        self._gathering = self._watching = self._ringing = False
         self._threads = 0
-        self._busy = 0
-        self._waking = False
-        self._lock = threading.Lock()
+        self._asleep = 0
+        self._bell = threading.Semaphore(0)
+        self._lock = threading.Lock()  # guards _asleep, and whether there is work for those who fall asleep
 
     async def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call `function` in a thread, in a copy of this context; what it returns or raises, whatever it is.
@@ -46,45 +52,97 @@ class Workers:
             )
         future: asyncio.Future[Outcome] = self._loop.create_future()
         context = copy_context()
+        self._jobs.append((future, lambda: context.run(function, *args, **kwargs)))
         self._busy += 1
-        self._jobs.put((future, lambda: context.run(function, *args, **kwargs)))
-        if self._busy > self._threads < self._limits.workers:
-            self._grow()
+        self._arrived += 1
+        self._start()
         returned, value = await future
         if returned:
             return value
         raise value
 
-    def _grow(self) -> None:
-        self._threads += 1
-        threading.Thread(target=self._work, name=f"accord-worker-{self._threads}", daemon=True).start()
+    # --- on the loop -------------------------------------------------------------------------------------------
 
-    def _work(self) -> None:
-        while True:
-            future, job = self._jobs.get()
-            try:
-                outcome = (True, None if future.cancelled() else job())
-            except BaseException as exc:  # a handler may raise anything; the caller gets it
-                outcome = (False, exc)
-            self._hand_back(future, outcome)
-            del future, job, outcome
+    def _start(self) -> None:
+        """See that the call that has just come will run."""
+        if self._busy == 1:
+            self._wake(1)
+        elif not self._gathering:
+            self._gathering = True
+            self._loop.call_soon(self._gather, self._arrived)
 
-    def _hand_back(self, future: asyncio.Future[Outcome], outcome: Outcome) -> None:
+    def _gather(self, seen: int) -> None:
+        """Once a turn of the loop has brought no more calls, let one thread begin with those that came."""
+        if self._arrived != seen:
+            self._loop.call_soon(self._gather, self._arrived)
+            return
+        self._gathering = False
+        self._wake(1)
+        self._watch()
+
+    def _watch(self) -> None:
+        if not self._watching and (self._jobs or self._done):
+            self._watching = True
+            self._loop.call_later(_PATIENCE, self._look)
+
+    def _look(self) -> None:
+        """A moment later: what is done goes out, what still waits gets more threads."""
+        self._watching = False
+        self._deliver()
+        self._wake(len(self._jobs))
+        self._watch()
+
+    def _wake(self, calls: int) -> None:
+        """Have as many threads at work as there are calls, within the limit."""
         with self._lock:
-            self._done.append((future, outcome))
-            if self._waking:
-                return
-            self._waking = True
-        try:
-            self._loop.call_soon_threadsafe(self._deliver)
-        except RuntimeError:  # the loop has closed: nobody waits any more
-            self._done.clear()
+            woken = min(calls, self._asleep)
+            self._asleep -= woken
+        if woken:
+            self._bell.release(woken)
+        for _ in range(min(calls - woken, self._limits.workers - self._threads)):
+            self._threads += 1
+            threading.Thread(target=self._work, name=f"accord-worker-{self._threads}", daemon=True).start()
+
+    def _ring(self) -> None:
+        self._ringing = False
+        self._deliver()
 
     def _deliver(self) -> None:
-        with self._lock:
-            self._waking = False
-            done, self._done = self._done, deque()
-        for future, outcome in done:
+        done = self._done
+        while done:
+            future, outcome = done.popleft()
             self._busy -= 1
             if not future.cancelled():
                 future.set_result(outcome)
+
+    # --- in the threads ----------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while True:
+            while self._jobs:
+                self._do_one()
+            with self._lock:
+                if self._jobs:
+                    continue
+                self._asleep += 1
+            self._bell.acquire()
+
+    def _do_one(self) -> None:
+        try:
+            future, job = self._jobs.popleft()
+        except IndexError:  # another thread was faster
+            return
+        try:
+            outcome = (True, None if future.cancelled() else job())
+        except BaseException as exc:  # a handler may raise anything; the caller gets it
+            outcome = (False, exc)
+        self._done.append((future, outcome))
+        if not self._jobs and not self._ringing:  # else whoever does the last one rings, or the loop looks
+            self._ringing = True
+            self._tell()
+
+    def _tell(self) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._ring)
+        except RuntimeError:  # the loop has closed: nobody waits any more
+            self._done.clear()
