@@ -33,7 +33,8 @@ class Workers:
         self._jobs: deque[tuple[asyncio.Future[Outcome], Callable[[], Any]]] = deque()
         self._done: deque[tuple[asyncio.Future[Outcome], Outcome]] = deque()
         self._busy = 0  # calls that are waiting or running
-        self._arrived = 0
+        self._arrived = self._finished = 0
+        self._seen = 0  # how many had finished at the last look
         self._gathering = self._watching = self._ringing = False
         self._threads = 0
         self._asleep = 0
@@ -86,10 +87,11 @@ class Workers:
             self._loop.call_later(_PATIENCE, self._look)
 
     def _look(self) -> None:
-        """A moment later: what is done goes out, what still waits gets more threads."""
+        """A moment later: what is done goes out, and what still waits gets more threads if those at work are stuck."""
         self._watching = False
         self._deliver()
-        self._wake(len(self._jobs))
+        moves, self._seen = self._finished != self._seen, self._finished
+        self._wake(min(1, len(self._jobs)) if moves else len(self._jobs))
         self._watch()
 
     def _wake(self, calls: int) -> None:
@@ -112,6 +114,7 @@ class Workers:
         while done:
             future, outcome = done.popleft()
             self._busy -= 1
+            self._finished += 1
             if not future.cancelled():
                 future.set_result(outcome)
 

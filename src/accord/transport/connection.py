@@ -134,10 +134,34 @@ class Connection:
     # --- reading -----------------------------------------------------------------------------------------------
 
     def _read_on(self) -> None:
-        """Another task reads from here on; the one that did so far ends when its handler has ended."""
+        """Another task reads from here on; the one that did so far ends when its handler has ended.
+
+        What was read already goes on at once, a task for each request: where one handler waits, others of the same
+        kind are likely to, and a turn of the loop for each of them costs more than the tasks.
+        """
+        while (event := self._next_event()) is not None:
+            if type(event) is events.RequestReceived:
+                task = event.exchange.driver = self._loop.create_task(self._serve(event.exchange))
+                self._own(task)
+            else:
+                _REACT[type(event)](self, event)
         self._reader = self._loop.create_task(self._read())
-        self._tasks.add(self._reader)
-        self._reader.add_done_callback(self._done)
+        self._own(self._reader)
+
+    def _own(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _next_event(self) -> events.Event | None:
+        """What the next message of those at hand means; None when there is none left."""
+        happened, inbox = self._events, self._inbox
+        while not happened and inbox:
+            message = inbox.popleft()
+            if type(message) is bytes:
+                happened.extend(self.session.receive(message))
+            else:
+                happened.append(self.session.unreadable(message.reason, message.head))  # type: ignore[union-attr]
+        return happened.popleft() if happened else None
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -147,30 +171,23 @@ class Connection:
 
     async def _read(self) -> None:
         me = asyncio.current_task()
-        inbox, happened, receive = self._inbox, self._events, self.session.receive
         while self._reader is me:
-            if happened:
-                event = happened.popleft()
-                if type(event) is events.RequestReceived:
-                    await lead(self._serve(event.exchange, me), self._read_on)
-                else:
-                    _REACT[type(event)](self, event)
-            elif self._owed >= self.limits.pending_bytes and self._may_wait():
+            if self._owed >= self.limits.pending_bytes and self._may_wait():
                 self._owed = 0
                 await self.transport.drain()
-            elif inbox:
-                message = inbox.popleft()
-                if type(message) is bytes:
-                    happened.extend(receive(message))
-                else:
-                    happened.append(self.session.unreadable(message.reason, message.head))  # type: ignore[union-attr]
-            else:
+            event = self._next_event()
+            if event is None:
                 self.transport.flush()
                 messages = await self.transport.receive()
                 if not messages:
                     self._end(self.transport.lost())
                     break
-                inbox.extend(messages)
+                self._inbox.extend(messages)
+            elif type(event) is events.RequestReceived:
+                event.exchange.driver = me
+                await lead(self._serve(event.exchange), self._read_on)
+            else:
+                _REACT[type(event)](self, event)
 
     def _may_wait(self) -> bool:
         """Whether reading may stop until the peer has taken its answers. Not while it owes us some, short of a flood:
@@ -193,8 +210,8 @@ class Connection:
 
     # --- serving -----------------------------------------------------------------------------------------------
 
-    async def _serve(self, exchange: Exchange, task: asyncio.Task[Any] | None) -> None:
-        exchange.driver = task
+    async def _serve(self, exchange: Exchange) -> None:
+        """Answer one request; `exchange.driver` is the task that does."""
         session, send = self.session, self.transport.send
         try:
             message = session.respond(exchange, await self._handler(exchange, self))
