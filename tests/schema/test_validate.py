@@ -15,9 +15,9 @@ from accord.schema.validate import compile
 
 @pytest.fixture(autouse=True)
 def _takes_less_than_a_second() -> Iterator[None]:
-    started = time.monotonic()
+    started = time.process_time()
     yield
-    assert time.monotonic() - started < 1
+    assert time.process_time() - started < 1
 
 
 def nested(depth: int, wrap: Callable[[Any], Any], inner: Any) -> Any:

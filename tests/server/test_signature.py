@@ -580,7 +580,10 @@ def test_a_result_that_does_not_fit_is_a_tool_error(hint: Any, value: Any, says:
 def test_a_declaration_builds_nothing_and_a_bind_is_quick() -> None:
     def many(ctx: Context, a: str, b: int = 1, c: float = 1.0, d: bool = True, e: list[str] | None = None) -> Any: ...
 
-    started = time.perf_counter()
-    found = [signature(many, context=Context) for _ in range(500)]
-    assert (time.perf_counter() - started) / 500 < 500e-6
+    took = []
+    for _ in range(5):  # the best of several: other programs share the machine
+        started = time.process_time()
+        found = [signature(many, context=Context) for _ in range(200)]
+        took.append((time.process_time() - started) / 200)
+    assert min(took) < 500e-6
     assert not any({"input_schema", "_decode", "_types"} & vars(each).keys() for each in found)
