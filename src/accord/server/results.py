@@ -16,7 +16,7 @@ from accord.errors import ToolError
 from accord.messages import codec
 from accord.messages.adapt import adapt_content
 from accord.messages.content import ContentBlock, ResourceContents, TextContent
-from accord.messages.meta import SERVER_INFO
+from accord.messages.meta import SERVER_INFO, check_meta
 from accord.messages.prompts import GetPromptResult, PromptMessage
 from accord.messages.resources import ReadResourceResult
 from accord.messages.revision import Rules
@@ -64,6 +64,7 @@ class Packer:
         if type(value) is str and not structured:
             return self.text(value, rules)
         if isinstance(value, CallToolResult):
+            check_meta(value.meta or {})
             content = adapt_content(value.content, rules.revision)
             return self.raw(msgspec.structs.replace(value, content=content), rules)
         if returns is None or not structured:

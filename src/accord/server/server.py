@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from msgspec import Raw
 
-from accord.errors import DeclarationError
+from accord.errors import DeclarationError, LocalProtocolError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import codec
 from accord.messages.base import Meta
 from accord.messages.content import Annotations, Resource
 from accord.messages.identity import Icon, Implementation
+from accord.messages.meta import check_meta
 from accord.messages.prompts import Prompt
 from accord.messages.resources import ResourceTemplate
 from accord.messages.revision import REVISIONS, Rules
@@ -239,8 +240,13 @@ class Server:
 
 
 def _listed(about: dict[str, Any]) -> dict[str, Any]:
-    """Options as a message has them: sequences as lists, without what was not given."""
+    """Options as a message has them: sequences as lists, without what was not given, `_meta` with keys that may be."""
     found = {key: value for key, value in about.items() if value is not None}
+    if "meta" in found:
+        try:
+            check_meta(found["meta"])
+        except LocalProtocolError as exc:
+            raise DeclarationError(str(exc)) from exc
     if "icons" in found:
         found["icons"] = list(found["icons"])
     return found
