@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from accord import Client
-from accord.errors import InvalidParams, MethodNotFound, RequestTimeout, ResourceNotFound
+from accord.errors import InvalidParams, LocalProtocolError, MethodNotFound, RequestTimeout, ResourceNotFound
 from accord.messages.content import ImageContent, TextContent
 from accord.messages.revision import REVISIONS
 
@@ -183,3 +183,16 @@ async def test_many_calls_at_once_get_their_own_answers(target: Any) -> None:
     async with connected(target, "2026-07-28") as client:
         results = await asyncio.gather(*(client.call_tool("echo", {"text": str(n)}) for n in range(200)))
     assert [result.data for result in results] == [str(n) for n in range(200)]
+
+
+async def test_arguments_that_json_cannot_hold_are_refused_before_they_leave(target: Any) -> None:
+    async with connected(target, "2026-07-28") as client:
+        with pytest.raises(LocalProtocolError, match="nan is no JSON number"):
+            await client.call_tool("echo", {"text": float("nan")})
+        assert (await client.call_tool("echo", {"text": "x"})).data == "x"
+
+
+async def test_a_total_timeout_alone_is_told_as_such() -> None:
+    async with connected(server, "2026-07-28") as client:
+        with pytest.raises(RequestTimeout, match="total time"):
+            await client.call_tool("wait", {"seconds": 30}, total_timeout=0.05)

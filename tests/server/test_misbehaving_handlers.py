@@ -13,6 +13,7 @@ from accord.errors import ToolError
 from accord.limits import Limits
 from accord.messages.content import AudioContent, ResourceLink
 from accord.messages.revision import REVISIONS
+from accord.messages.tools import CallToolResult
 from accord.server.context import Context
 from accord.server.server import Server
 
@@ -291,3 +292,53 @@ async def test_content_that_a_revision_lacks_is_said_in_what_it_has(revision: st
         assert link == {"type": "text", "text": "[a](file:///a.txt): the letter"}
     else:
         assert link["type"] == "resource_link"
+
+
+class Unsayable(Exception):
+    def __str__(self) -> str:
+        raise ValueError("not even this")
+
+
+async def test_an_exception_that_cannot_be_told_ends_only_its_own_call() -> None:
+    async def raises() -> str:
+        raise Unsayable
+
+    async with raw_peer(server_with(raises)) as peer:
+        assert (await peer.call("it"))["content"][0]["text"] == "Unsayable"
+        assert (await peer.call("fine"))["content"][0]["text"] == "fine"
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_handler_that_cancels_its_own_task_ends_only_its_own_call(waits: bool) -> None:
+    async def cancels() -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        if waits:
+            await asyncio.sleep(0)
+        return "cancelled"
+
+    async with raw_peer(server_with(cancels)) as peer:
+        for _ in range(3):
+            answer = await peer.ask("tools/call", {"name": "it"})
+            assert ("error" in answer) is waits
+            assert (await peer.call("fine"))["content"][0]["text"] == "fine"
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_nan_in_a_result_made_by_hand_is_a_tool_error_in_every_revision(revision: str) -> None:
+    async def made() -> CallToolResult:
+        return CallToolResult(content=[], structured_content={"x": float("nan")})
+
+    async with raw_peer(server_with(made), revision) as peer:
+        assert (await peer.call("it"))["isError"] is True
+
+
+async def test_the_threads_of_a_connection_end_with_it() -> None:
+    before = threading.active_count()
+    for _ in range(5):
+        async with raw_peer(server_with(lambda: "x")) as peer:
+            assert (await peer.call("it"))["content"][0]["text"] == "x"
+    async with asyncio.timeout(5):
+        while threading.active_count() > before:
+            await asyncio.sleep(0.01)

@@ -227,3 +227,13 @@ def test_a_peer_that_never_reads_stops_the_reading_but_not_the_end() -> None:
         assert sent < 500, "the server read on although nobody took its answers"
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=5) == 0
+
+
+def test_a_client_that_closes_its_output_and_takes_no_answers_does_not_keep_the_server() -> None:
+    with running(GRACE="0.5") as process:
+        assert process.stdin is not None
+        text = "x" * 60_000
+        process.stdin.write(lines(INIT, *(call(id, "echo", text=text) for id in range(1, 21))))
+        process.stdin.close()
+        process.stdin = None
+        assert process.wait(timeout=10) == 0

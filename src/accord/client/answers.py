@@ -13,13 +13,14 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, Raw
 
-from accord.errors import AccordError, InvalidResult, Mismatch, NotSupported, SchemaError
+from accord.errors import AccordError, InvalidResult, LocalProtocolError, Mismatch, NotSupported, SchemaError
 from accord.messages import codec
 from accord.messages.base import JSONObject
 from accord.messages.content import TextContent, decode_around_unknown
 from accord.messages.meta import Result
 from accord.messages.tools import CallToolResult, Tool
 from accord.schema.validate import Validator, compile
+from accord.schema.values import to_json
 
 T = TypeVar("T", bound=Result)
 
@@ -139,6 +140,11 @@ class Reader:
         log.warning("accord: %s: %s", self._name, text)
 
 
-def arguments_of(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Arguments as they go out: none at all stays none."""
-    return dict(given) if given else None
+def arguments_of(given: Mapping[str, Any] | None) -> Any:
+    """Arguments as they go out: as JSON; none at all stays none. Raises `LocalProtocolError` for what is no JSON."""
+    if not given:
+        return None
+    try:
+        return Raw(to_json(dict(given)))
+    except ValueError as exc:
+        raise LocalProtocolError(f"the arguments cannot be sent: {exc}") from exc

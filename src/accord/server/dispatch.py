@@ -64,6 +64,10 @@ class Dispatch:
             **dict.fromkeys(self._registry.lists, self._list),
         }
 
+    def close(self) -> None:
+        """Let the worker threads go."""
+        self._workers.close()
+
     async def handle(self, exchange: Exchange, line: Line) -> Any:
         """Serve one request. Raises `ProtocolError`, or CancelledError when it was cancelled, and nothing else."""
         verb = self._verbs.get(exchange.method.name)
@@ -158,7 +162,10 @@ def describe(exc: BaseException) -> str:
     """An exception in one line, for a peer: its type and text; a group of one is that one."""
     while isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
         exc = exc.exceptions[0]
-    text = str(exc)
+    try:
+        text = str(exc)
+    except BaseException:  # a handler may raise anything, in `__str__` too
+        text = ""
     if isinstance(exc, AccordError):
         return text
     return f"{type(exc).__name__}: {text}" if text else type(exc).__name__

@@ -62,6 +62,8 @@ class Pages:
         items = self._items()
         names = list(items)
         start = 0 if cursor is None else self._start(names, cursor)
+        if start % self._size:  # only cursors that were given: others would fill the memory with pages
+            raise InvalidParams(f"not a cursor of this server: {cursor!r}")
         page = names[start : start + self._size]
         more = start + len(page) < len(names)
         return self._pack([items[name](rules) for name in page], cursor_after(page[-1]) if more else None, rules)

@@ -65,11 +65,18 @@ class Packer:
             return self.text(value, rules)
         if isinstance(value, CallToolResult):
             check_meta(value.meta or {})
-            content = adapt_content(value.content, rules.revision)
-            return self.raw(msgspec.structs.replace(value, content=content), rules)
+            return self.raw(self._adapted(value, rules), rules)
         if returns is None or not structured:
             return self.raw(CallToolResult(content=adapt_content(content_of(value), rules.revision)), rules)
         return self._structured(value, returns, rules)
+
+    def _adapted(self, result: CallToolResult, rules: Rules) -> CallToolResult:
+        """A result that the tool made itself, in kinds of content that the revision has."""
+        content = adapt_content(result.content, rules.revision)
+        structured = result.structured_content
+        if structured is not UNSET:  # encoded before anything else looks at it: a view would read NaN as null
+            structured = Raw(encode(structured))
+        return msgspec.structs.replace(result, content=content, structured_content=structured)
 
     def _structured(self, value: Any, returns: Returns, rules: Rules) -> Raw:
         """The value as structured content, and as text for those who read only that (server, Tools)."""

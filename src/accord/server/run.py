@@ -7,6 +7,7 @@ second signal means now.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import threading
@@ -39,6 +40,7 @@ async def serve(server: Server, transport: Transport, stop: asyncio.Event | None
         await connection.finish(server.limits.grace_seconds)
     finally:
         await connection.close()
+        dispatch.close()
 
 
 async def _until_over(connection: Connection, stop: asyncio.Event | None) -> None:
@@ -84,7 +86,8 @@ def _on_signals(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
         try:
             loop.add_signal_handler(number, asked, number)
         except (NotImplementedError, RuntimeError, ValueError):  # Windows, or not the main thread
-            signal.signal(number, lambda number, _: loop.call_soon_threadsafe(asked, number) and None)
+            with contextlib.suppress(ValueError):  # only the main thread may
+                signal.signal(number, lambda number, _: loop.call_soon_threadsafe(asked, number) and None)
 
 
 def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:

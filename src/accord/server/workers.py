@@ -38,6 +38,7 @@ class Workers:
         self._gathering = self._watching = self._ringing = False
         self._threads = 0
         self._asleep = 0
+        self._over = False
         self._bell = threading.Semaphore(0)
         self._lock = threading.Lock()  # guards _asleep, and whether there is work for those who fall asleep
 
@@ -61,6 +62,11 @@ class Workers:
         if returned:
             return value
         raise value
+
+    def close(self) -> None:
+        """Let the threads go, each after the call it is at."""
+        self._over = True
+        self._bell.release(max(1, self._threads))
 
     # --- on the loop -------------------------------------------------------------------------------------------
 
@@ -121,7 +127,7 @@ class Workers:
     # --- in the threads ----------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        while True:
+        while not self._over:
             while self._jobs:
                 self._do_one()
             with self._lock:

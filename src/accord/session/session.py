@@ -155,8 +155,8 @@ class Session:
         if exchange is None:
             return self._malformed(Malformed(InvalidRequest(reason), answerable=self.role == "server"))
         self.stats.malformed += 1
-        exchange.end("answer")
-        return ErrorReceived(exchange, RemoteProtocolError(f"the answer to {exchange.method.name} is lost: {reason}"))
+        lost = RemoteProtocolError(f"the answer to {exchange.method.name} is lost: {reason}")
+        return self._answered(exchange, ErrorReceived(exchange, lost))
 
     def _take(self, incoming: Incoming, batch: Batch | None) -> Event:
         if incoming.method is UNSET:

@@ -20,6 +20,7 @@ from accord.errors import (
     AccordError,
     ConnectError,
     ConnectionLost,
+    InternalError,
     NotConnected,
     ProtocolError,
     RequestTimeout,
@@ -139,7 +140,7 @@ class Connection:
         What was read already goes on at once, a task for each request: where one handler waits, others of the same
         kind are likely to, and a turn of the loop for each of them costs more than the tasks.
         """
-        while (event := self._next_event()) is not None:
+        while self._owed < self.limits.pending_bytes and (event := self._next_event()) is not None:
             if type(event) is events.RequestReceived:
                 task = event.exchange.driver = self._loop.create_task(self._serve(event.exchange))
                 self._own(task)
@@ -165,7 +166,10 @@ class Connection:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (exc := task.exception()) is not None:
+        if task.cancelled():
+            if task is self._reader and not self._closing:
+                self._end(ConnectionLost("the task that reads was cancelled"))
+        elif (exc := task.exception()) is not None:
             log.error("accord: a defect in the driver of %s", self.transport.name, exc_info=exc)
             self._end(ConnectionLost(f"the driver failed: {exc!r}"))
 
@@ -186,6 +190,8 @@ class Connection:
             elif type(event) is events.RequestReceived:
                 event.exchange.driver = me
                 await lead(self._serve(event.exchange), self._read_on)
+                if self._reader is me and me is not None and me.cancelling() and not self._closing:
+                    self._read_on()  # the handler has cancelled its own task, which is this one
             else:
                 _REACT[type(event)](self, event)
 
@@ -217,6 +223,12 @@ class Connection:
             message = session.respond(exchange, await self._handler(exchange, self))
         except ProtocolError as error:
             message = session.fail(exchange, error)
+        except asyncio.CancelledError:
+            if self._closing or exchange.stage != "active":
+                raise
+            message = session.fail(
+                exchange, InternalError(f"{exchange.method.name}: the handler cancelled its own task")
+            )
         if exchange.held is not None and (held := session.held_report(exchange)) is not None:
             send(held)
         if message is not None:
@@ -288,7 +300,7 @@ class Connection:
         waiting.timer = self._loop.call_at(min(ends), self._time_out, exchange, waiting)
 
     def _time_out(self, exchange: Exchange, waiting: Waiting) -> None:
-        by_total = waiting.deadline is not None and self._loop.time() >= waiting.deadline
+        by_total = waiting.idle is None or (waiting.deadline is not None and self._loop.time() >= waiting.deadline)
         why = "the total time allowed is over" if by_total else f"no answer or progress for {waiting.idle:g} s"
         self.send(self.session.cancel(exchange, why))
         self._settle(exchange, RequestTimeout(f"{exchange.method.name} to {self.transport.name}: {why}"))

@@ -25,6 +25,7 @@ def watch_hangup(
     *,
     grace_seconds: float,
     exit_process: Callable[[int], None] = os._exit,
+    on_hangup: Callable[[], None] = lambda: None,
 ) -> Callable[[], None]:
     """Call from the loop's thread: end the process when `fd` has hung up and the loop does not react.
 
@@ -33,7 +34,7 @@ def watch_hangup(
     if blocks(fd):
         return lambda: None
     own, (stopped, stop) = os.dup(fd), os.pipe()
-    watch = _Watch(own, stopped, loop, grace_seconds, exit_process)
+    watch = _Watch(own, stopped, loop, grace_seconds, exit_process, on_hangup)
     threading.Thread(target=watch.run, name="accord hang-up watch", daemon=True).start()
     return lambda: os.close(stop)
 
@@ -46,6 +47,7 @@ class _Watch:
         loop: asyncio.AbstractEventLoop,
         grace_seconds: float,
         exit_process: Callable[[int], None],
+        on_hangup: Callable[[], None],
     ) -> None:
         self._fd = fd
         self._stopped = stopped
@@ -53,10 +55,13 @@ class _Watch:
         self._thread = threading.get_ident()
         self._grace = grace_seconds
         self._exit = exit_process
+        self._on_hangup = on_hangup
 
     def run(self) -> None:
         try:
             if self._has_hung_up():
+                with suppress(RuntimeError):
+                    self._loop.call_soon_threadsafe(self._on_hangup)
                 self._end_when_stuck()
         finally:
             os.close(self._fd)

@@ -44,9 +44,21 @@ class StdioTransport(LineTransport):
             undo.callback(guard_streams())
             if self._exit_when_stuck:
                 loop, grace = asyncio.get_running_loop(), self._limits.grace_seconds
-                undo.callback(watch_hangup(read_fd, loop, grace_seconds=grace))
+                undo.callback(watch_hangup(read_fd, loop, grace_seconds=grace, on_hangup=self._give_up_when_stalled))
             self._start(read_fd, write_fd)
             self._restore = undo.pop_all()
+
+    def _give_up_when_stalled(self, before: int = -1) -> None:
+        """The client has closed our input: when it takes no byte of what we owe it either, it is gone."""
+        writer = self._writer
+        if writer is None or (self._inbox.ended and not writer.pending):
+            return
+        if writer.pending and writer.pending == before:
+            writer.close()
+            return
+        asyncio.get_running_loop().call_later(
+            self._limits.grace_seconds / 2, self._give_up_when_stalled, writer.pending
+        )
 
     async def close(self) -> None:
         """Put everything back, after what was sent has gone out."""
