@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -127,16 +127,15 @@ class Dispatch:
         timeout = offer.timeout or self._limits.tool_seconds
         if timeout is not None:
             return await self._run_timed(offer, args, kwargs, timeout)
-        if offer.is_async:
-            return await offer.function(*args, **kwargs)
-        return await self._workers.run(offer.function, *args, **kwargs)
+        return await self._begin(offer, args, kwargs)
+
+    def _begin(self, offer: Offer, args: Any, kwargs: Any) -> Awaitable[Any]:
+        return offer.function(*args, **kwargs) if offer.is_async else self._workers.run(offer.function, *args, **kwargs)
 
     async def _run_timed(self, offer: Offer, args: Any, kwargs: Any, timeout: float) -> Any:
         try:
             async with asyncio.timeout(timeout) as limit:
-                if offer.is_async:
-                    return await offer.function(*args, **kwargs)
-                return await self._workers.run(offer.function, *args, **kwargs)
+                return await self._begin(offer, args, kwargs)
         except TimeoutError:
             if not limit.expired():
                 raise
