@@ -180,3 +180,9 @@ def test_a_child_that_was_never_closed_ends_with_the_interpreter() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program, CHILD], capture_output=True, timeout=20, check=False)
     assert not is_running(int(done.stdout))
+
+
+def test_a_command_is_named_without_its_folders() -> None:
+    deep = "/srv/" + "a/very/long/path/" * 9
+    named = SubprocessTransport([f"{deep}bin/python", "-u", f"{deep}my server.py", "--root", "/", "docs/x"]).name
+    assert named == "python -u 'my server.py' --root / docs/x"

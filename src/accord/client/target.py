@@ -22,6 +22,7 @@ import msgspec
 
 from accord.errors import TargetError
 from accord.transport.base import Transport
+from accord.transport.subprocess import called
 
 
 @runtime_checkable
@@ -43,10 +44,10 @@ class Command(msgspec.Struct, frozen=True):
     env: dict[str, str] | None = None
     cwd: str | None = None
     label: str = ""
-    """What to call it in errors and logs; the command line if empty."""
+    """What to call it in errors and logs; the command line, without folders, if empty."""
 
     def __str__(self) -> str:
-        return self.label or shlex.join(self.argv)
+        return self.label or called(self.argv)
 
 
 Target: TypeAlias = str | Sequence[str] | Mapping[str, Any] | Command | Serves | Transport | os.PathLike[str]

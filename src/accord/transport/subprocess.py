@@ -46,7 +46,7 @@ class SubprocessTransport(LineTransport):
         limits: Limits = DEFAULT_LIMITS,
         on_stderr: Callable[[str], None] | None = None,
     ) -> None:
-        super().__init__(_shortened(name or shlex.join(command)), limits)
+        super().__init__(_shortened(name or called(command)), limits)
         self._command = list(command)
         self._environment = child_environment(env, inherit=inherit_env)
         self._cwd = cwd
@@ -192,6 +192,11 @@ def _how_it_ended(code: int) -> str:
         return f"was ended by {signal.Signals(-code).name}"
     except ValueError:
         return f"was ended by signal {-code}"
+
+
+def called(command: Sequence[str]) -> str:
+    """A command line as a person would say it: programs and files by their names, without their folders."""
+    return shlex.join(os.path.basename(word) or word if os.path.isabs(word) else word for word in command)
 
 
 def _shortened(name: str) -> str:
