@@ -11,6 +11,7 @@
     ├── ConnectError                  the connection could not be opened
     ├── ConnectionLost                the connection ended with requests in flight: exit code, last lines of stderr
     ├── RequestTimeout                no answer in time (also TimeoutError)
+    ├── AnswerError                   what a handler asked was answered with an error
     ├── SchemaError                   a JSON Schema that cannot or may not be used
     ├── Mismatch                      a value that does not fit a JSON Schema (also ValueError)
     ├── ToolError                     raise it in a tool: the text goes to the model, without a traceback
@@ -24,13 +25,16 @@
         ├── ResourceNotFound          -32002 through 2025-11-25, -32602 with the URI from 2026-07-28
         ├── HeaderMismatch            -32020
         ├── MissingClientCapability   -32021
-        └── UnsupportedVersion        -32022
+        ├── UnsupportedVersion        -32022
+        ├── UrlElicitationRequired    -32042: the person must visit pages first (2025-11-25)
+        └── SamplingDeclined          -1: the person does not let the model be asked
 
 A `ProtocolError` raised in a handler is answered as it is; received ones are raised by the client's verbs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 PARSE_ERROR = -32700
@@ -43,6 +47,7 @@ HEADER_MISMATCH = -32020
 MISSING_CLIENT_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 URL_ELICITATION_REQUIRED = -32042
+SAMPLING_DECLINED = -1
 
 
 class AccordError(Exception):
@@ -96,6 +101,14 @@ class ConnectionLost(AccordError):
 
 class RequestTimeout(AccordError, TimeoutError):
     """No answer in time. Where the protocol allows it, the peer has been told to stop."""
+
+
+class AnswerError(AccordError):
+    """The client answered what a handler asked with an error, `error`: it declined, or it failed."""
+
+    def __init__(self, message: str, error: ProtocolError) -> None:
+        super().__init__(message)
+        self.error = error
 
 
 class SchemaError(AccordError):
@@ -195,12 +208,45 @@ class UnsupportedVersion(ProtocolError):
     default_code = UNSUPPORTED_VERSION
 
 
+class UrlElicitationRequired(ProtocolError):
+    """-32042 (2025-11-25): the person must visit pages before the request can be served; then it may be sent again.
+
+    `elicitations` are the pages as the server names them, each with `url`, `message` and `elicitationId`. Show the
+    whole URL and ask before opening it.
+    """
+
+    default_code = URL_ELICITATION_REQUIRED
+
+    def __init__(
+        self,
+        message: str = "the person must visit a page first",
+        *,
+        elicitations: Sequence[Mapping[str, Any]] = (),
+        code: int | None = None,
+        data: Any = None,
+    ) -> None:
+        super().__init__(message, code=code, data={"elicitations": list(elicitations)} if data is None else data)
+        listed = self.data.get("elicitations") if isinstance(self.data, dict) else None
+        self.elicitations: list[Mapping[str, Any]] = [
+            each for each in (listed if isinstance(listed, list) else ()) if isinstance(each, Mapping)
+        ]
+
+
+class SamplingDeclined(ProtocolError):
+    """-1: "User rejected sampling request" (client, Sampling). Raise it in a sampling handler to say no."""
+
+    default_code = SAMPLING_DECLINED
+
+    def __init__(self, message: str = "User rejected sampling request", **rest: Any) -> None:
+        super().__init__(message, **rest)
+
+
 # Codes -32000 to -32019 have no meaning for a receiver, apart from -32002 (2026-07-28, basic, Error Codes).
 _BY_CODE: dict[int, type[ProtocolError]] = {
     cls.default_code: cls
     for cls in (
         ParseError, InvalidRequest, MethodNotFound, InvalidParams, InternalError,
-        HeaderMismatch, MissingClientCapability, UnsupportedVersion,
+        HeaderMismatch, MissingClientCapability, UnsupportedVersion, UrlElicitationRequired,
     )
 }  # fmt: skip
 
@@ -211,3 +257,16 @@ def from_wire(code: int, message: str, data: Any = None) -> ProtocolError:
         uri = data.get("uri") if isinstance(data, dict) else None
         return ResourceNotFound(message, uri=uri if isinstance(uri, str) else "", data=data)
     return _BY_CODE.get(code, ProtocolError)(message, code=code, data=data)
+
+
+def describe(exc: BaseException) -> str:
+    """An exception in one line, for a peer: its type and text; a group of one is that one."""
+    while isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
+        exc = exc.exceptions[0]
+    try:
+        text = str(exc)
+    except BaseException:  # a handler may raise anything, in `__str__` too
+        text = ""
+    if isinstance(exc, AccordError):
+        return text
+    return f"{type(exc).__name__}: {text}" if text else type(exc).__name__

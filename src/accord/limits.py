@@ -26,6 +26,15 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Calls that may wait for a thread; one more is refused with an error that says so."""
     tool_seconds: float | None = None
     """Time for one tool call; none by default over stdio."""
+    answer_seconds: float = 600
+    """Time for an answer to what a handler asks: a person's, or a model's. It is outside the time of a tool, and of
+    the request that waits for it; a client gives its own handlers as long."""
+    parked: int = 32
+    """Handlers of one principal that wait for answers with no request in flight (2026-07-28)."""
+    state_bytes: int = 16 << 10
+    """Server: a `requestState`; what does not fit is kept in memory, and the state refers to it."""
+    kept_bytes: int = 64 << 20
+    """Server: results and states that are kept for a request that may be sent again."""
     progress_per_second: float = 20
     """Progress notifications per request and second; beyond one second's worth they are coalesced, the last is kept."""
     grace_seconds: float = 4
@@ -42,6 +51,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     close_seconds: float = 2
     """Client: time the server has to exit after its input closed, before SIGTERM; and again before SIGKILL."""
 
+    rounds: int = 16
+    """Client: how often one request is sent again because its answer asked for input (2026-07-28)."""
     pages: int = 1_000
     """Client: pages of one list that are followed."""
     items: int = 100_000

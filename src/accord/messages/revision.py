@@ -34,6 +34,16 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """An error for a message whose id could not be read has `id: null`; otherwise no id at all."""
     structured_objects_only: bool = True
     """`structuredContent` and the root of `outputSchema` are objects."""
+    sampling_tools: bool = False
+    """A model may be given tools, and a message to it may hold several blocks."""
+    elicitation_urls: bool = False
+    """A person may be asked to visit a page; otherwise only to fill in a form."""
+    form_defaults: bool = False
+    """A field of a form may have a default, whatever its kind; otherwise only yes or no may."""
+    form_titled_choices: bool = False
+    """Titles of a choice stand beside its values in `oneOf`; otherwise apart, in `enumNames`."""
+    form_multi_select: bool = False
+    """A form may ask for several choices at once."""
     resource_not_found: int = RESOURCE_NOT_FOUND
 
 
@@ -41,7 +51,15 @@ _ROWS = (
     Rules(revision="2024-11-05"),
     Rules(revision="2025-03-26", batches=True),
     Rules(revision="2025-06-18"),
-    Rules(revision="2025-11-25", null_id=False),
+    Rules(
+        revision="2025-11-25",
+        null_id=False,
+        sampling_tools=True,
+        elicitation_urls=True,
+        form_defaults=True,
+        form_titled_choices=True,
+        form_multi_select=True,
+    ),
     Rules(
         revision="2026-07-28",
         handshake=False,
@@ -50,6 +68,11 @@ _ROWS = (
         result_type=True,
         null_id=False,
         structured_objects_only=False,
+        sampling_tools=True,
+        elicitation_urls=True,
+        form_defaults=True,
+        form_titled_choices=True,
+        form_multi_select=True,
         resource_not_found=INVALID_PARAMS,
     ),
 )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal, TypeVar
 
-from msgspec import field
+from msgspec import field, structs
+
+from accord.errors import InvalidParams, NotSupported
 
 from .base import JSONObject, Meta, Model, Number, Role, bounded, lives, seen_as, since
-from .content import SamplingMessageContentBlock
+from .content import SamplingMessageContentBlock, ToolResultContent, ToolUseContent
 from .meta import RequestMeta
+from .revision import Rules
 from .tasks import TaskMetadata
 from .tools import Tool
 
@@ -68,3 +72,54 @@ class CreateMessageResult(SamplingMessage):
     model: str
     stop_reason: str | None = None
     meta: Meta | None = field(default=None, name="_meta")
+
+
+_M = TypeVar("_M", bound=SamplingMessage)
+
+
+def blocks_of(message: SamplingMessage) -> Sequence[SamplingMessageContentBlock]:
+    """The content of a message, as a list in every revision."""
+    return message.content if isinstance(message.content, list) else [message.content]
+
+
+def fit_blocks(message: _M, rules: Rules) -> _M:
+    """A message as the revision has it: through 2025-06-18 with one block, no list. Raises `NotSupported`."""
+    if rules.sampling_tools or not isinstance(message.content, list):
+        return message
+    if len(message.content) != 1:
+        raise NotSupported(f"in {rules.revision} a message of sampling holds one block, not {len(message.content)}")
+    return structs.replace(message, content=message.content[0])
+
+
+def check_balanced(messages: Sequence[SamplingMessage]) -> None:
+    """Raise `InvalidParams` unless each tool use is answered by exactly its result in the next message, which holds
+    nothing else: "each tool use (with `id: $id`) matched by a corresponding tool result (with `toolUseId: $id`),
+    before any other message" (client, Sampling).
+    """
+    waiting: list[str] = []
+    for place, message in enumerate(messages):
+        blocks = blocks_of(message)
+        results = [block.tool_use_id for block in blocks if isinstance(block, ToolResultContent)]
+        uses = [block.id for block in blocks if isinstance(block, ToolUseContent)]
+        if results and len(results) < len(blocks):  # "it MUST contain ONLY tool results"
+            raise InvalidParams(f"messages[{place}]: tool results mixed with other content")
+        if (results and message.role != "user") or (uses and message.role != "assistant"):
+            raise InvalidParams(f"messages[{place}]: the assistant uses tools, the user brings their results")
+        _check_results(place, results, waiting)
+        waiting = uses
+    _check_results(len(messages), [], waiting)
+
+
+def _check_results(place: int, results: list[str], waiting: list[str]) -> None:
+    missing, spare = set(waiting) - set(results), set(results) - set(waiting)
+    if missing:
+        raise InvalidParams(f"messages[{place}]: tool result missing for {_named(missing)}")
+    if spare:
+        raise InvalidParams(f"messages[{place}]: tool result without a tool use before it: {_named(spare)}")
+    if len(set(results)) < len(results) or len(set(waiting)) < len(waiting):
+        raise InvalidParams(f"messages[{place}]: the ids of tool uses, and of their results, must differ")
+
+
+def _named(ids: set[str]) -> str:
+    shown = ", ".join(repr(id[:64]) for id in sorted(ids)[:5])
+    return f"{shown} and {len(ids) - 5} more" if len(ids) > 5 else shown

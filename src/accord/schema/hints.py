@@ -302,7 +302,10 @@ def _notes(piece: Any) -> dict[str, Any]:
     description = getattr(piece, "description", None) or getattr(piece, "documentation", None)
     examples = getattr(piece, "examples", None)
     extra = getattr(piece, "extra_json_schema", None) or getattr(piece, "json_schema_extra", None)
-    notes: dict[str, Any] = {"description": description} if isinstance(description, str) else {}
+    title = getattr(piece, "title", None)
+    notes: dict[str, Any] = {"title": title} if isinstance(title, str) else {}
+    if isinstance(description, str):
+        notes["description"] = description
     if isinstance(examples, list):
         notes["examples"] = examples
     return notes | extra if isinstance(extra, dict) else notes

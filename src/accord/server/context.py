@@ -1,21 +1,45 @@
-"""What a handler may know and do about the request it serves."""
+"""What a handler may know, tell and ask while it serves a request."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+import msgspec
 
 from accord.messages import codec
 from accord.messages.meta import Params
+from accord.server.asking.questions import (
+    Accepted,
+    Cancelled,
+    Declined,
+    Elicit,
+    ElicitUrl,
+    Messages,
+    Question,
+    Roots,
+    Sample,
+    Sampled,
+)
 
 if TYPE_CHECKING:
+    from accord.messages.base import JSONObject
+    from accord.messages.capabilities import ClientCapabilities
     from accord.messages.content import ResourceContents
     from accord.messages.envelope import RequestId
     from accord.messages.identity import Implementation
+    from accord.messages.sampling import ModelPreferences
+    from accord.messages.tools import Tool
+    from accord.server.asking.call import Call
     from accord.server.dispatch import Dispatch
+    from accord.server.roots import RootList
     from accord.server.server import Server
-    from accord.session.exchange import Exchange
-    from accord.session.session import Session
+
+T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
 
 
 class Done:
@@ -31,51 +55,55 @@ class Done:
 _DONE = Done()
 
 
-class Line(Protocol):
-    """The way back to the peer that a context needs; a connection is one."""
-
-    session: Session
-
-    def report(self, exchange: Exchange, progress: float, total: float | None, message: str | None) -> None:
-        """Send progress."""
-
-
 class Context:
     """Filled in for a parameter annotated with it: `async def forecast(city: str, ctx: Context)`.
 
     It is good for one call; it is never part of the tool's schema.
     """
 
-    __slots__ = ("_dispatch", "_exchange", "_line", "server")
+    __slots__ = ("_call", "_dispatch", "server")
 
-    def __init__(self, server: Server, dispatch: Dispatch, exchange: Exchange, line: Line) -> None:
+    def __init__(self, server: Server, dispatch: Dispatch, call: Call) -> None:
         self.server: Server = server
         self._dispatch = dispatch
-        self._exchange = exchange
-        self._line = line
+        self._call = call
+
+    # --- who asks ----------------------------------------------------------------------------------------------
 
     @property
     def request_id(self) -> RequestId:
         """The id of the request, with its JSON type."""
-        return self._exchange.id
+        return self._call.exchange.id
 
     @property
     def revision(self) -> str:
         """The revision this request is served in: "2025-11-25"."""
-        return self._exchange.rules.revision
+        return self._call.exchange.rules.revision
 
     @property
     def meta(self) -> dict[str, Any]:
         """The `_meta` of the request, as it came."""
-        return codec.decode_params(Params, self._exchange.params).meta or {}
+        return codec.decode_params(Params, self._call.exchange.params).meta or {}
 
     @property
     def client(self) -> Implementation | None:
         """What the client says it is. For display and logs, never for decisions."""
-        if self._exchange.meta is not None and self._exchange.meta.client_info is not None:
-            return self._exchange.meta.client_info
-        peer = self._line.session.peer
-        return peer.info if peer is not None else None
+        return self._call.peer.info(self._call.exchange)
+
+    @property
+    def client_capabilities(self) -> ClientCapabilities:
+        """What the client says it can do."""
+        return self._call.peer.capabilities(self._call.exchange)
+
+    @property
+    def trace(self) -> dict[str, str]:
+        """The trace context that came with the request (W3C: `traceparent`, `tracestate`, `baggage`), to pass on."""
+        meta = self.meta
+        return {
+            key: value for key in ("traceparent", "tracestate", "baggage") if isinstance(value := meta.get(key), str)
+        }
+
+    # --- telling -----------------------------------------------------------------------------------------------
 
     def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> Done:
         """Tell the client how far this is (basic, Progress). Nothing happens where it did not ask to be told.
@@ -83,9 +111,122 @@ class Context:
         `progress` must grow from call to call; reports that come faster than the limit allows are coalesced. Works
         from a plain `def` handler too. It never waits: `await` on it is allowed, not needed.
         """
-        self._line.report(self._exchange, progress, total, message)
+        call = self._call
+        call.peer.line.report(call.exchange, progress, total, message)
         return _DONE
 
     async def read_resource(self, uri: str) -> list[ResourceContents]:
         """Read a resource of this server. Raises `ResourceNotFound`, and what its function raises."""
-        return await self._dispatch.read(uri, self._exchange, self._line)
+        return await self._dispatch.read(uri, self._call)
+
+    # --- asking ------------------------------------------------------------------------------------------------
+
+    @overload
+    async def ask(self, a: Question[A], /) -> tuple[A]: ...
+
+    @overload
+    async def ask(self, a: Question[A], b: Question[B], /) -> tuple[A, B]: ...
+
+    @overload
+    async def ask(self, a: Question[A], b: Question[B], c: Question[C], /) -> tuple[A, B, C]: ...
+
+    @overload
+    async def ask(self, a: Question[A], b: Question[B], c: Question[C], d: Question[D], /) -> tuple[A, B, C, D]: ...
+
+    @overload
+    async def ask(self, /, *questions: Question[Any]) -> tuple[Any, ...]: ...
+
+    async def ask(self, /, *questions: Question[Any]) -> tuple[Any, ...]:
+        """Ask several things at once; the answers, in order: `name, roots = await ctx.ask(Elicit("?", str), Roots())`.
+
+        Through 2025-11-25 each is a request to the client. In 2026-07-28 this request is answered with the questions,
+        and the client sends it again with the answers. Then a prompt, a resource, or a tool marked `readOnlyHint` or
+        `idempotentHint` **runs again from the top**, up to here; keep what must not be done twice in `ctx.once`. Any
+        other tool waits here, and runs once.
+
+        Raises `MissingClientCapability` for what the client did not declare, `NotSupported` for what the revision or
+        the method does not have, `AnswerError` for an error that the client answers, and `ToolError` when there is no
+        answer in `Limits.answer_seconds`.
+        """
+        return tuple(await self._call.ask(questions))
+
+    async def elicit(self, message: str, type: type[T] | Any = None) -> Accepted[T] | Declined | Cancelled:
+        """Ask the person to fill in a form (from 2025-06-18 on); `.action` says what they did, `.data` is a `type`.
+
+        `type` as for `Elicit`. Raises what `ask` raises.
+        """
+        (answer,) = await self._call.ask((Elicit(message, type),))
+        return answer  # type: ignore[no-any-return]
+
+    async def elicit_url(
+        self, message: str, url: str, *, elicitation_id: str | None = None
+    ) -> Accepted[None] | Declined | Cancelled:
+        """Ask the person to visit a page (from 2025-11-25 on). Accepted means that they agreed to. As `ElicitUrl`."""
+        (answer,) = await self._call.ask((ElicitUrl(message, url, elicitation_id),))
+        return answer  # type: ignore[no-any-return]
+
+    async def sample(
+        self,
+        messages: Messages,
+        *,
+        max_tokens: int = 1024,
+        system_prompt: str | None = None,
+        model: str | Sequence[str] | ModelPreferences | None = None,
+        temperature: float | None = None,
+        stop_sequences: Sequence[str] | None = None,
+        include_context: Literal["none", "thisServer", "allServers"] | None = None,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: Literal["auto", "required", "none"] | None = None,
+        metadata: JSONObject | None = None,
+    ) -> Sampled:
+        """Ask the client's model; `.text` is what it said. Arguments as for `Sample`. Raises what `ask` raises."""
+        question = Sample(
+            messages,
+            max_tokens=max_tokens,
+            system_prompt=system_prompt,
+            model=model,
+            temperature=temperature,
+            stop_sequences=stop_sequences,
+            include_context=include_context,
+            tools=tools,
+            tool_choice=tool_choice,
+            metadata=metadata,
+        )
+        (answer,) = await self._call.ask((question,))
+        return answer  # type: ignore[no-any-return]
+
+    async def list_roots(self) -> RootList:
+        """The folders that the client lets us work in. Raises what `ask` raises."""
+        return await self._call.roots()
+
+    @property
+    def roots(self) -> RootsOf:
+        """The same, to check a path against: `await ctx.roots.contains(path)`."""
+        return RootsOf(self._call)
+
+    @overload
+    async def once(self, key: str, make: Callable[[], Any]) -> Any: ...
+
+    @overload
+    async def once(self, key: str, make: Callable[[], Any], type: type[T]) -> T: ...
+
+    async def once(self, key: str, make: Callable[[], Any], type: Any = Any) -> Any:
+        """What `make()` returned (plain or async), made once for the call even where its handler runs again.
+
+        It travels with the question, so it must be JSON, small, and nothing that the client may not read. Given a
+        `type`, it is read back as that. Raises what `make` raises, and `ValueError` for what JSON cannot hold.
+        """
+        return msgspec.json.decode(await self._call.asker.once(key, make), type=type)
+
+
+class RootsOf:
+    """The roots of the client that a call is served for."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def contains(self, path: str) -> bool:
+        """Whether a path or `file:` URI lies in one of them, with links resolved. Raises what `ctx.ask` raises."""
+        return (await self._call.roots()).contains(path)

@@ -12,9 +12,12 @@ from msgspec import Raw
 
 from accord.errors import (
     AccordError,
+    AnswerError,
     InternalError,
     InvalidArguments,
     MethodNotFound,
+    MissingClientCapability,
+    NotSupported,
     ProtocolError,
     ToolError,
 )
@@ -24,7 +27,12 @@ from accord.messages.content import ResourceContents
 from accord.messages.meta import PaginatedParams
 from accord.messages.prompts import GetPromptParams
 from accord.messages.resources import ReadResourceParams, ReadResourceResult
-from accord.server.context import Context, Line
+from accord.messages.revision import Rules
+from accord.server.asking.call import Call
+from accord.server.asking.declared import fill
+from accord.server.asking.rounds import Request, Work
+from accord.server.context import Context
+from accord.server.peer import Peer
 from accord.server.registry import Offer
 from accord.server.results import Packer, contents_of
 from accord.server.workers import Workers
@@ -35,17 +43,19 @@ if TYPE_CHECKING:
 
 log: logging.Logger = logging.getLogger("accord.server")
 
-Verb = Callable[[Exchange, Line], Coroutine[Any, Any, Any]]
+Verb = Callable[[Exchange, Peer], Coroutine[Any, Any, Any]]
 
 
-class Call(msgspec.Struct):
+class Sent(msgspec.Struct, rename="camel"):
     """`CallToolParams` as the server reads them: the arguments stay raw until the tool's own decoder takes them."""
 
     name: str
     arguments: Raw = Raw(b"{}")
+    input_responses: dict[str, Raw] | None = None
+    request_state: str | None = None
 
 
-_call = msgspec.json.Decoder(Call)
+_sent = msgspec.json.Decoder(Sent)
 
 
 class Dispatch:
@@ -68,13 +78,13 @@ class Dispatch:
         """Let the worker threads go."""
         self._workers.close()
 
-    async def handle(self, exchange: Exchange, line: Line) -> Any:
+    async def handle(self, exchange: Exchange, peer: Peer) -> Any:
         """Serve one request. Raises `ProtocolError`, or CancelledError when it was cancelled, and nothing else."""
         verb = self._verbs.get(exchange.method.name)
         if verb is None:
             raise MethodNotFound(f"{exchange.method.name} is not offered by this server")
         try:
-            return await verb(exchange, line)
+            return await verb(exchange, peer)
         except ProtocolError:
             raise
         except BaseException as exc:
@@ -83,58 +93,146 @@ class Dispatch:
             log.exception("accord: %s failed", exchange.method.name)
             raise InternalError(f"{exchange.method.name} failed: {describe(exc)}") from exc
 
-    async def _list(self, exchange: Exchange, line: Line) -> Raw:
+    async def _list(self, exchange: Exchange, peer: Peer) -> Raw:
         params = codec.decode_params(PaginatedParams, exchange.params)
         return self._registry.lists[exchange.method.name].page(params.cursor, exchange.rules)
 
-    async def _call_tool(self, exchange: Exchange, line: Line) -> Any:
-        call = read_call(exchange.params)
-        offer = self._registry.tool(call.name)
+    # --- tools -------------------------------------------------------------------------------------------------
+
+    async def _call_tool(self, exchange: Exchange, peer: Peer) -> Any:
+        sent = read_call(exchange.params)
+        offer = self._registry.tool(sent.name)
+        if not offer.asks:
+            return await self._tool(sent, offer, exchange.rules, None)
+        asking = self._asking(offer, sent.name, sent.arguments, sent.request_state, sent.input_responses, exchange)
         try:
-            value = await self._run(offer, call.arguments, exchange, line)
-            return self._packer.tool(value, offer.returns, exchange.rules)
+            return await self._answer(
+                asking, exchange, peer, lambda call: self._tool(sent, offer, exchange.rules, call)
+            )
+        except (InvalidArguments, ToolError, NotSupported, AnswerError) as error:
+            return self._packer.text(said(error), exchange.rules, is_error=True)
+
+    async def _tool(self, sent: Sent, offer: Offer, rules: Rules, call: Call | None) -> Any:
+        """A tool's result, its failures included. Raises `ProtocolError`."""
+        try:
+            value = await self._run(offer, sent.arguments, call)
+            return self._packer.tool(value, offer.returns, rules)
         except (InvalidArguments, ToolError) as error:
-            text = error.message if isinstance(error, InvalidArguments) else str(error)
+            text = said(error)
+        except MissingClientCapability as error:
+            if not rules.server_requests:  # "MUST be -32021", there
+                raise
+            text = error.message
         except ProtocolError:
             raise
         except BaseException as exc:
-            if cancelled(exc):
+            if cancelled(exc) or (call is not None and call.asker.over):
                 raise
-            log.warning("accord: tool %r failed", call.name, exc_info=exc)
+            log.warning("accord: tool %r failed", sent.name, exc_info=exc)
             text = describe(exc)
-        return self._packer.text(text, exchange.rules, is_error=True)
+        return self._packer.text(text, rules, is_error=True)
 
-    async def _read_resource(self, exchange: Exchange, line: Line) -> Raw:
-        uri = codec.decode_params(ReadResourceParams, exchange.params).uri
-        return self._packer.raw(ReadResourceResult(contents=await self.read(uri, exchange, line)), exchange.rules)
+    # --- resources ---------------------------------------------------------------------------------------------
 
-    async def read(self, uri: str, exchange: Exchange, line: Line) -> list[ResourceContents]:
-        """Read a resource on behalf of a request. Raises `ResourceNotFound`, and what its function raises."""
+    async def _read_resource(self, exchange: Exchange, peer: Peer) -> Any:
+        params = codec.decode_params(ReadResourceParams, exchange.params)
+        offer, variables = self._registry.resource(params.uri)
+        if not offer.asks:
+            return self._resource(params.uri, offer, await self._run(offer, variables, None), exchange.rules)
+        asking = self._asking(offer, params.uri, variables, params.request_state, params.input_responses, exchange)
+
+        async def work(call: Call) -> Raw:
+            return self._resource(params.uri, offer, await self._run(offer, variables, call), exchange.rules)
+
+        return await self._answer(asking, exchange, peer, work)
+
+    def _resource(self, uri: str, offer: Offer, value: Any, rules: Rules) -> Raw:
+        contents = contents_of(value, uri, offer.define(rules).mime_type)
+        return self._packer.raw(ReadResourceResult(contents=contents), rules)
+
+    async def read(self, uri: str, call: Call) -> list[ResourceContents]:
+        """Read a resource inside another call. Raises `ResourceNotFound`, and what its function raises."""
         offer, variables = self._registry.resource(uri)
-        value = await self._run(offer, variables, exchange, line)
-        return contents_of(value, uri, offer.define(exchange.rules).mime_type)
+        value = await self._run(offer, variables, call, f"{uri} ")
+        return contents_of(value, uri, offer.define(call.exchange.rules).mime_type)
 
-    async def _get_prompt(self, exchange: Exchange, line: Line) -> Raw:
+    # --- prompts -----------------------------------------------------------------------------------------------
+
+    async def _get_prompt(self, exchange: Exchange, peer: Peer) -> Any:
         params = codec.decode_params(GetPromptParams, exchange.params)
         offer = self._registry.prompt(params.name)
-        value = await self._run(offer, params.arguments, exchange, line)
-        return self._packer.prompt(value, offer.define(exchange.rules).description, exchange.rules)
+        if not offer.asks:
+            return self._prompt(offer, await self._run(offer, params.arguments, None), exchange.rules)
+        asking = self._asking(
+            offer, params.name, params.arguments, params.request_state, params.input_responses, exchange
+        )
 
-    async def _run(self, offer: Offer, arguments: Any, exchange: Exchange, line: Line) -> Any:
+        async def work(call: Call) -> Raw:
+            return self._prompt(offer, await self._run(offer, params.arguments, call), exchange.rules)
+
+        return await self._answer(asking, exchange, peer, work)
+
+    def _prompt(self, offer: Offer, value: Any, rules: Rules) -> Raw:
+        return self._packer.prompt(value, offer.define(rules).description, rules)
+
+    # --- calling -----------------------------------------------------------------------------------------------
+
+    def _asking(
+        self, offer: Offer, subject: str, arguments: Any, state: str | None, answers: Any, exchange: Exchange
+    ) -> Request:
+        """A request whose handler may ask, as the rounds see it."""
+
+        async def fill(call: Call) -> dict[str, Any]:
+            offer.bind(arguments, None)  # nobody is asked about a call that cannot be made
+            return await self._fill(offer, arguments, call)
+
+        return Request(
+            subject=subject,
+            arguments=arguments if isinstance(arguments, Raw) else codec.encode(arguments or {}),
+            definition=lambda: offer.digest(exchange.rules),
+            may_run_again=offer.may_run_again,
+            fill=fill if offer.declared else None,
+            state=state,
+            answers={key: codec.encode(answer) for key, answer in (answers or {}).items()},
+        )
+
+    def _answer(self, asking: Request, exchange: Exchange, peer: Peer, work: Work) -> Awaitable[Any]:
+        return self._server.rounds.answer(asking, Call(exchange, peer), work, self._packer.question)
+
+    def _fill(self, offer: Offer, arguments: Any, call: Call, prefix: str = "") -> Awaitable[dict[str, Any]]:
+        values = msgspec.json.decode(arguments) if isinstance(arguments, Raw) else arguments or {}
+        return fill(offer.declared, values, call, prefix)
+
+    async def _run(self, offer: Offer, arguments: Any, call: Call | None, prefix: str = "") -> Any:
         """Call the function, on the loop or in a thread. Raises what it raises."""
-        context = Context(self._server, self, exchange, line) if offer.context else None
-        args, kwargs = offer.bind(arguments, context)
+        if call is None:
+            args, kwargs = offer.bind(arguments, None)
+        else:
+            args, kwargs = await self._bind(offer, arguments, call, prefix)
         timeout = offer.timeout or self._limits.tool_seconds
         if timeout is not None:
-            return await self._run_timed(offer, args, kwargs, timeout)
+            return await self._run_timed(offer, args, kwargs, timeout, call)
         return await self._begin(offer, args, kwargs)
+
+    async def _bind(self, offer: Offer, arguments: Any, call: Call, prefix: str) -> tuple[Any, Any]:
+        """What to call a function with that takes a context, or what the client is asked for."""
+        context = Context(self._server, self, call) if offer.context else None
+        args, kwargs = offer.bind(arguments, context)
+        if not offer.declared:
+            return args, kwargs
+        filled, call.filled = call.filled, None
+        if filled is None:
+            filled = await self._fill(offer, arguments, call, prefix)
+        return args, {**kwargs, **filled}
 
     def _begin(self, offer: Offer, args: Any, kwargs: Any) -> Awaitable[Any]:
         return offer.function(*args, **kwargs) if offer.is_async else self._workers.run(offer.function, *args, **kwargs)
 
-    async def _run_timed(self, offer: Offer, args: Any, kwargs: Any, timeout: float) -> Any:
+    async def _run_timed(self, offer: Offer, args: Any, kwargs: Any, timeout: float, call: Call | None) -> Any:
         try:
             async with asyncio.timeout(timeout) as limit:
+                if call is not None:
+                    call.limit = limit
                 return await self._begin(offer, args, kwargs)
         except TimeoutError:
             if not limit.expired():
@@ -142,13 +240,18 @@ class Dispatch:
             raise ToolError(f"took longer than {timeout:g} s and was stopped") from None
 
 
-def read_call(params: Any) -> Call:
+def read_call(params: Any) -> Sent:
     """The name and the raw arguments of a call. Raises `InvalidParams`."""
     try:
-        call = _call.decode(params)
+        call = _sent.decode(params)
     except (msgspec.MsgspecError, TypeError, RecursionError):
-        return codec.decode_params(Call, params)
+        return codec.decode_params(Sent, params)
     return call
+
+
+def said(error: AccordError) -> str:
+    """What a model is told of a call that failed as it may."""
+    return error.message if isinstance(error, InvalidArguments) else str(error)
 
 
 def cancelled(exc: BaseException) -> bool:

@@ -15,7 +15,7 @@ from accord.messages.base import JSONObject
 from accord.messages.revision import Rules
 from accord.messages.tools import Tool
 from accord.schema.validate import Validator, compile
-from accord.server.registry import Offer
+from accord.server.registry import Offer, is_safe
 from accord.server.results import encode
 
 
@@ -91,4 +91,5 @@ def handmade_offer(tool: Tool, handler: Callable[..., Any], timeout: float | Non
         is_async=inspect.iscoroutinefunction(handler),
         timeout=timeout,
         returns=made,
+        may_run_again=is_safe(tool),
     )

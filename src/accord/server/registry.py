@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -21,6 +21,8 @@ from accord.messages.resources import (
 )
 from accord.messages.revision import Rules
 from accord.messages.tools import ListToolsResult, Tool
+from accord.server.asking.declared import Declared, declare
+from accord.server.asking.state import digest
 from accord.server.pages import Pages
 from accord.server.signature import Signature
 
@@ -45,7 +47,19 @@ class Returns(Protocol):
 class Offer:
     """One function that is offered: what it is called with, and how."""
 
-    __slots__ = ("bind", "context", "define", "function", "is_async", "returns", "timeout")
+    __slots__ = (
+        "_digests",
+        "asks",
+        "bind",
+        "context",
+        "declared",
+        "define",
+        "function",
+        "is_async",
+        "may_run_again",
+        "returns",
+        "timeout",
+    )
 
     def __init__(
         self,
@@ -57,6 +71,8 @@ class Offer:
         is_async: bool,
         timeout: float | None = None,
         returns: Returns | None = None,
+        declared: Sequence[Declared] = (),
+        may_run_again: bool = True,
     ) -> None:
         self.function: Callable[..., Any] = function
         self.define: Callable[[Rules], Any] = define
@@ -65,6 +81,21 @@ class Offer:
         self.is_async: bool = is_async
         self.timeout: float | None = timeout
         self.returns: Returns | None = returns
+        self.declared: Sequence[Declared] = declared
+        """Parameters that the client is asked for."""
+        self.may_run_again: bool = may_run_again
+        """Whether running it twice does no harm."""
+        self.asks: bool = context or bool(declared)
+        """Whether it can ask the client for anything."""
+        self._digests: dict[str, bytes] = {}
+
+    def digest(self, rules: Rules) -> bytes:
+        """What stands for the definition, as a revision lists it."""
+        found = self._digests.get(rules.revision)
+        if found is None:
+            definition = codec.encode(codec.narrow(self.define(rules), rules.revision))
+            found = self._digests[rules.revision] = digest(definition)
+        return found
 
 
 class Registry:
@@ -161,7 +192,21 @@ def tool_offer(function: Callable[..., Any], signature: Signature, tool: Tool, t
         is_async=signature.is_async,
         timeout=timeout,
         returns=signature,
+        declared=declared_in(signature),
+        may_run_again=is_safe(tool),
     )
+
+
+def is_safe(tool: Tool) -> bool:
+    """Whether its author says that calling it again does no harm."""
+    hints = tool.annotations
+    return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
+
+
+def declared_in(signature: Signature) -> list[Declared]:
+    """The parameters that the client is asked for. Raises `DeclarationError`."""
+    names = signature.names
+    return [declare(one.name, one.hint, one.default, names) for one in signature.injected]
 
 
 def prompt_offer(function: Callable[..., Any], signature: Signature, prompt: Prompt) -> Offer:
@@ -176,6 +221,7 @@ def prompt_offer(function: Callable[..., Any], signature: Signature, prompt: Pro
         bind=_bind_strings(signature),
         context=signature.context is not None,
         is_async=signature.is_async,
+        declared=declared_in(signature),
     )
 
 
@@ -189,6 +235,7 @@ def resource_offer(
         bind=_bind_strings(signature),
         context=signature.context is not None,
         is_async=signature.is_async,
+        declared=declared_in(signature),
     )
 
 

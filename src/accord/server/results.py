@@ -7,6 +7,7 @@ NaN, a cycle) becomes an error of its own call.
 from __future__ import annotations
 
 from binascii import b2a_base64
+from collections.abc import Mapping
 from typing import Any, get_args
 
 import msgspec
@@ -77,6 +78,11 @@ class Packer:
         if structured is not UNSET:  # encoded before anything else looks at it: a view would read NaN as null
             structured = Raw(encode(structured))
         return msgspec.structs.replace(result, content=content, structured_content=structured)
+
+    def question(self, requests: Mapping[str, Raw], state: str, rules: Rules) -> Raw:
+        """What the client is asked before there is a result."""
+        asked = {"resultType": "input_required", "inputRequests": requests, "requestState": state, "_meta": self._meta}
+        return Raw(codec.encode(asked))
 
     def _structured(self, value: Any, returns: Returns, rules: Rules) -> Raw:
         """The value as structured content, and as text for those who read only that (server, Tools)."""

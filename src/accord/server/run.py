@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING
 
 from accord.server.dispatch import Dispatch
+from accord.server.peer import Peer
 from accord.server.results import Packer
 from accord.session.session import Session
 from accord.transport.base import Transport
@@ -33,13 +34,21 @@ async def serve(server: Server, transport: Transport, stop: asyncio.Event | None
     profile = server.profile()
     session = Session("server", profile, revisions=server.revisions, limits=server.limits)
     dispatch = Dispatch(server, Packer(profile.raw_info), server.limits)
-    connection = Connection(session, transport, dispatch.handle, limits=server.limits)
+    connection = Connection(
+        session,
+        transport,
+        lambda exchange, _: dispatch.handle(exchange, peer),
+        on_notification=lambda event: peer.hear(event),
+        limits=server.limits,
+    )
+    peer = Peer(connection)
     await connection.start()
     try:
         await _until_over(connection, stop)
         await connection.finish(server.limits.grace_seconds)
     finally:
         await connection.close()
+        await server.rounds.runs.close(peer, server.limits.close_seconds)
         dispatch.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from msgspec import Raw
@@ -18,6 +19,8 @@ from accord.messages.prompts import Prompt
 from accord.messages.resources import ResourceTemplate
 from accord.messages.revision import REVISIONS, Rules
 from accord.messages.tools import Tool, ToolAnnotations
+from accord.server.asking.declared import is_question
+from accord.server.asking.rounds import Rounds
 from accord.server.context import Context
 from accord.server.registry import (
     Registry,
@@ -26,6 +29,7 @@ from accord.server.registry import (
     tool_offer,
 )
 from accord.server.results import UNSTRUCTURED
+from accord.server.seal import Keyring
 from accord.server.signature import Signature, signature
 from accord.session.negotiate import check_spoken
 from accord.session.profile import Profile
@@ -41,6 +45,8 @@ class Server:
 
     One program serves all revisions at once. `name` and `version` are what clients show; `instructions` tell a
     model how to use the server. `revisions` restricts what is spoken; `limits` are the bounds that protect it.
+    `state_keys` seal what a question leaves with the client (2026-07-28): secrets of at least 16 bytes, the first seals
+    and all open; one that lives as long as the process if none are given.
     """
 
     def __init__(
@@ -55,6 +61,7 @@ class Server:
         instructions: str | None = None,
         revisions: Sequence[str] = REVISIONS,
         limits: Limits = DEFAULT_LIMITS,
+        state_keys: Sequence[bytes] | None = None,
     ) -> None:
         self.info: Implementation = Implementation(
             name=name,
@@ -67,6 +74,7 @@ class Server:
         self.instructions = instructions
         self.limits = limits
         self.revisions: tuple[str, ...] = check_spoken(revisions)
+        self._state_keys = state_keys
         self.registry: Registry = Registry(self._pack_list, limits.page_size)
 
     def __repr__(self) -> str:
@@ -77,6 +85,11 @@ class Server:
     def name(self) -> str:
         """The name that clients are told."""
         return self.info.name
+
+    @cached_property
+    def rounds(self) -> Rounds:
+        """The calls that wait for answers."""
+        return Rounds(self.name, Keyring(self._state_keys), self.limits)
 
     # --- tools -------------------------------------------------------------------------------------------------
 
@@ -119,7 +132,7 @@ class Server:
         strict: bool = False,
         **about: Any,
     ) -> F:
-        read = signature(function, context=Context, unstructured=UNSTRUCTURED, strict=strict)
+        read = signature(function, context=Context, injected=is_question, unstructured=UNSTRUCTURED, strict=strict)
         tool = Tool(
             name=name or read.name,
             description=description or read.description or None,
@@ -161,7 +174,7 @@ class Server:
         about = _listed({"title": title, "annotations": annotations, "icons": icons, "meta": meta})
 
         def declare(function: F) -> F:
-            read = signature(function, context=Context)
+            read = signature(function, context=Context, injected=is_question)
             about.update(
                 name=name or read.name,
                 description=description or read.description or None,
@@ -212,7 +225,7 @@ class Server:
         return lambda function: self._add_prompt(function, **options)
 
     def _add_prompt(self, function: F, *, name: str | None = None, description: str | None = None, **about: Any) -> F:
-        read = signature(function, context=Context)
+        read = signature(function, context=Context, injected=is_question)
         prompt = Prompt(name=name or read.name, description=description or read.description or None, **_listed(about))
         self.registry.add(self.registry.prompts, prompt.name, prompt_offer(function, read, prompt), "prompt")
         return function

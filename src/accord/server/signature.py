@@ -109,6 +109,11 @@ class Signature:
         """The docstring without its sections on arguments and results."""
         return self.docstring.description
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the parameters that a caller gives."""
+        return [field.name for field in self._all.fields]
+
     def takes(self, name: str) -> bool:
         """Whether there is a parameter of that name."""
         declared = self._declared

@@ -1,0 +1,279 @@
+"""One field of a form, and the values it takes: checked as JSON, or read from what a person typed.
+
+A `FormField` is the same in every revision; `form_schemas` reads and writes it as the JSON Schema of each. A
+form is flat and small (client, Elicitation, "flat objects with primitive properties only"), so its values are
+checked here by hand: a JSON Schema library takes longer to load than all of this to run.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias, TypeGuard
+
+import msgspec
+
+from accord.errors import Mismatch
+from accord.schema.explain import excerpt, shortened
+
+Kind: TypeAlias = Literal[
+    "text", "number", "integer", "boolean", "choice", "choices", "email", "uri", "date", "date-time", "other"
+]
+"""What a field asks for. "other" is what no revision has: any value that an answer may hold fits it."""
+
+Scalar: TypeAlias = str | int | float
+
+
+class FormField(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that a form asks for."""
+
+    name: str
+    kind: Kind
+    title: str | None = None
+    """How it is shown instead of its name."""
+    description: str | None = None
+    required: bool = False
+    default: Scalar | bool | list[str] | None = None
+    """A value that fits, to start from; `None` where there is none."""
+    choices: tuple[tuple[Scalar, str], ...] = ()
+    """Of a choice, or of several: each value, and how it is shown."""
+    minimum: int | float | None = None
+    maximum: int | float | None = None
+    min_length: int | None = None
+    """Characters of a text; items where several may be chosen."""
+    max_length: int | None = None
+
+
+def check_value(field: FormField, value: Any) -> None:
+    """Holds a JSON value against its field. Raises Mismatch."""
+    if reason := _FAILS[field.kind](field, value):
+        raise Mismatch(f"{reason}, got {excerpt(value)}", f"$.{field.name}")
+
+
+def parse(field: FormField, text: str) -> Any:
+    """The JSON value that a person typed for a field.
+
+    Yes and no for a boolean; the value, the title or the position of a choice, several with commas between;
+    a time without a zone is local. Raises Mismatch: its `reason` tells the person what to type.
+    """
+    read = _READERS.get(field.kind)
+    value = read(field, text.strip()) if read else text
+    if reason := _typed_amiss(field, value):
+        raise Mismatch(f"{reason}, got {excerpt(text, typed=False)}", f"$.{field.name}")
+    return value
+
+
+def text_of(value: Scalar) -> str:
+    """The value of a choice as forms spell it: always a string."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _typed_amiss(field: FormField, value: Any) -> str:
+    """Why what was typed does not fit: people answer yes or no, where programs have booleans."""
+    reason = _FAILS[field.kind](field, value)
+    return "expected yes or no" if reason and field.kind == "boolean" else reason
+
+
+# Each check says what was expected, or nothing where the value fits.
+
+
+def _text(field: FormField, value: Any) -> str:
+    if not isinstance(value, str):
+        return "expected string"
+    return _encodable(value) or _length(field, value, "characters")
+
+
+def _encodable(value: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return "expected text without lone surrogates"
+    return ""
+
+
+def _length(field: FormField, value: Sequence[Any], what: str) -> str:
+    if field.min_length is not None and len(value) < field.min_length:
+        return f"expected at least {field.min_length} {what}"
+    if field.max_length is not None and len(value) > field.max_length:
+        return f"expected at most {field.max_length} {what}"
+    return ""
+
+
+def _number(field: FormField, value: Any) -> str:
+    if not is_number(value):
+        return "expected number"
+    if field.minimum is not None and value < field.minimum:
+        return f"expected at least {field.minimum}"
+    if field.maximum is not None and value > field.maximum:
+        return f"expected at most {field.maximum}"
+    return ""
+
+
+def is_number(value: Any) -> TypeGuard[int | float]:
+    """Whether a value is a number that JSON has: finite, and not a boolean."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _integer(field: FormField, value: Any) -> str:
+    whole = is_number(value) and (isinstance(value, int) or value.is_integer())
+    return _number(field, value) if whole else "expected integer"
+
+
+def _boolean(field: FormField, value: Any) -> str:
+    return "" if isinstance(value, bool) else "expected boolean"
+
+
+def _choice(field: FormField, value: Any) -> str:
+    return "" if _among(field, [value]) else f"expected one of {_listed(field)}"
+
+
+def _choices(field: FormField, value: Any) -> str:
+    if not isinstance(value, list | tuple):
+        return "expected array"
+    if not _among(field, value):
+        return f"expected only {_listed(field)}"
+    return _length(field, value, "items")
+
+
+def _among(field: FormField, values: Sequence[Any]) -> bool:
+    allowed = {choice for choice, _ in field.choices}
+    return all((isinstance(value, str) or is_number(value)) and value in allowed for value in values)
+
+
+def _listed(field: FormField) -> str:
+    shown = [shortened(text_of(value)) for value, _ in field.choices[:10]]
+    more = len(field.choices) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+# RFC 5321 and 3986 as far as a form needs them; both run in linear time.
+_EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[^@\s.\x00-\x1f\x7f]+(\.[^@\s.\x00-\x1f\x7f]+)*")
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[!#-;=?-\[\]_a-z~]+")
+
+
+def _email(field: FormField, value: Any) -> str:
+    return _text(field, value) or ("" if _EMAIL.fullmatch(value) else "expected an email address")
+
+
+def _uri(field: FormField, value: Any) -> str:
+    return _text(field, value) or ("" if _URI.fullmatch(value) else "expected a URI such as https://example.com/")
+
+
+def _date(field: FormField, value: Any) -> str:
+    return "" if _converted(value, datetime.date) else "expected a date such as 2026-11-21"
+
+
+def _date_time(field: FormField, value: Any) -> str:
+    moment = _converted(value, datetime.datetime)
+    return "" if moment and moment.tzinfo else "expected a date and time with a zone, such as 2026-11-21T14:00:00Z"
+
+
+def _converted(value: Any, type_: Any) -> Any:
+    """A string as a date, or None: msgspec reads them as RFC 3339 has them, and so does JSON Schema."""
+    try:
+        return msgspec.convert(value, type_) if isinstance(value, str) else None
+    except msgspec.ValidationError:
+        return None
+
+
+def _other(field: FormField, value: Any) -> str:
+    """What an answer may hold at all (client, Elicitation, `ElicitResult.content`)."""
+    if isinstance(value, list | tuple):
+        fits = all(isinstance(item, str) and not _encodable(item) for item in value)
+    else:
+        fits = isinstance(value, bool) or is_number(value) or (isinstance(value, str) and not _encodable(value))
+    return "" if fits else "expected string, number, boolean or array of strings"
+
+
+_FAILS: dict[Kind, Callable[[FormField, Any], str]] = {
+    "text": _text,
+    "number": _number,
+    "integer": _integer,
+    "boolean": _boolean,
+    "choice": _choice,
+    "choices": _choices,
+    "email": _email,
+    "uri": _uri,
+    "date": _date,
+    "date-time": _date_time,
+    "other": _other,
+}
+
+
+# Each reader gives the value that a person meant; what nobody can have meant is left to the check.
+
+_WORDS: dict[str, bool] = dict.fromkeys(("y", "yes", "true", "on", "1"), True) | dict.fromkeys(("n", "no", "false", "off", "0"), False)
+
+
+def _read_boolean(field: FormField, text: str) -> bool | str:
+    return _WORDS.get(text.casefold(), text)
+
+
+def _read_number(field: FormField, text: str) -> int | float | str:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _read_choice(field: FormField, text: str) -> Scalar:
+    """By value, else by title, else by position where no choice is itself a number."""
+    for value, title in field.choices:
+        if text in (text_of(value), title):
+            return value
+    titled = [value for value, title in field.choices if title.casefold() == text.casefold()]
+    if len(titled) == 1:
+        return titled[0]
+    numbers = any(text_of(value).isdecimal() or title.isdecimal() for value, title in field.choices)
+    places = {} if numbers else {str(place): value for place, (value, _) in enumerate(field.choices, 1)}
+    return places.get(text, text)
+
+
+def _read_choices(field: FormField, text: str) -> list[Scalar]:
+    return [_read_choice(field, piece.strip()) for piece in text.split(",")] if text else []
+
+
+def _read_date(field: FormField, text: str) -> str:
+    try:
+        return datetime.date.fromisoformat(text).isoformat()
+    except ValueError:
+        return text
+
+
+def _read_date_time(field: FormField, text: str) -> str:
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.astimezone()).isoformat()
+    except (ValueError, OverflowError, OSError):  # the clock of the system ends before the calendar does
+        return text
+
+
+def _read_other(field: FormField, text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return text
+
+
+def _read_line(field: FormField, text: str) -> str:
+    return text
+
+
+_READERS: dict[Kind, Callable[[FormField, str], Any]] = {
+    "number": _read_number,
+    "integer": _read_number,
+    "boolean": _read_boolean,
+    "choice": _read_choice,
+    "choices": _read_choices,
+    "email": _read_line,
+    "uri": _read_line,
+    "date": _read_date,
+    "date-time": _read_date_time,
+    "other": _read_other,
+}

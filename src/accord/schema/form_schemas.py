@@ -1,0 +1,236 @@
+"""The fields of a form as JSON Schema: read in the words of any revision, written in those of one.
+
+    2025-06-18              a default for yes or no only; titles of choices in `enumNames`; one choice, not several
+    2025-11-25, 2026-07-28  a default for every field; `oneOf` with titles; several choices, as an array
+
+What is written is exactly what the revision has; `pattern` is in no schema of theirs, so it is not sent.
+What is read may be more: servers also send what their libraries make of a type, such as `anyOf` with null,
+`$ref`, `const`, `exclusiveMinimum`. A field that makes no sense is of the kind "other", never an error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from accord.errors import Mismatch, NotSupported
+from accord.messages.revision import Rules
+from accord.schema.form_fields import FormField, Kind, Scalar, check_value, is_number, text_of
+
+JSONObject = dict[str, Any]
+Schema = Mapping[str, Any]
+Choices = tuple[tuple[Scalar, str], ...]
+
+_KINDS: dict[Any, Kind] = {"string": "text", "number": "number", "integer": "integer", "boolean": "boolean"}
+_FORMATS: dict[Any, Kind] = {"email": "email", "uri": "uri", "date": "date", "date-time": "date-time"}
+_TYPES: dict[Kind, JSONObject] = {
+    "text": {"type": "string"},
+    "number": {"type": "number"},
+    "integer": {"type": "integer"},
+    "boolean": {"type": "boolean"},
+    "choice": {"type": "string"},
+    "choices": {"type": "array"},
+    "email": {"type": "string", "format": "email"},
+    "uri": {"type": "string", "format": "uri"},
+    "date": {"type": "string", "format": "date"},
+    "date-time": {"type": "string", "format": "date-time"},
+}
+
+# Kind -> the attributes that bound it, by their keyword.
+_CHARACTERS = {"min_length": "minLength", "max_length": "maxLength"}
+_ITEMS = {"min_length": "minItems", "max_length": "maxItems"}
+_RANGE = {"minimum": "minimum", "maximum": "maximum"}
+_BOUNDS: dict[Kind, dict[str, str]] = {
+    "text": _CHARACTERS, "email": _CHARACTERS, "uri": _CHARACTERS, "choices": _ITEMS, "number": _RANGE,
+    "integer": _RANGE,
+}  # fmt: skip
+
+_REFERENCES = 16
+"""References followed one after the other; a circle of them ends here."""
+
+
+def requested_schema(fields: Iterable[FormField], rules: Rules) -> JSONObject:
+    """The `requestedSchema` of these fields. Raises NotSupported for a field that the revision cannot ask."""
+    fields = list(fields)
+    written: JSONObject = {"type": "object", "properties": {field.name: _written(field, rules) for field in fields}}
+    required = [field.name for field in fields if field.required]
+    return {**written, "required": required} if required else written
+
+
+def _written(field: FormField, rules: Rules) -> JSONObject:
+    if field.kind == "choices" and not rules.form_multi_select:
+        raise NotSupported(
+            f'a form of revision {rules.revision} cannot ask for several choices at once, as "{field.name}" does: '
+            "ask for one choice, or for yes or no about each"
+        )
+    about = {"title": field.title, "description": field.description}
+    about |= {keyword: getattr(field, name) for name, keyword in _BOUNDS.get(field.kind, {}).items()}
+    if rules.form_defaults or field.kind == "boolean":
+        about["default"] = _spelled(field, field.default)
+    said = {keyword: value for keyword, value in about.items() if value is not None}
+    return {**_TYPES[field.kind], **said, **_written_choices(field, rules)}
+
+
+def _spelled(field: FormField, value: Any) -> Any:
+    """A default in the strings that choices are written as."""
+    if value is None or not field.choices:
+        return value
+    return [text_of(item) for item in value] if isinstance(value, list) else text_of(value)
+
+
+def _written_choices(field: FormField, rules: Rules) -> JSONObject:
+    if not field.choices:
+        return {}
+    texts = [text_of(value) for value, _ in field.choices]
+    titles = [title for _, title in field.choices]
+    titled = [{"const": text, "title": title} for text, title in zip(texts, titles, strict=True)]
+    if field.kind == "choices":
+        return {"items": {"type": "string", "enum": texts} if titles == texts else {"anyOf": titled}}
+    if titles == texts:
+        return {"enum": texts}
+    return {"oneOf": titled} if rules.form_titled_choices else {"enum": texts, "enumNames": titles}
+
+
+def fields(requested: Schema) -> list[FormField]:
+    """The fields of a `requestedSchema`, in its order."""
+    properties, required = requested.get("properties"), requested.get("required")
+    if not isinstance(properties, dict):
+        return []
+    names = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
+    must = set(names)
+    return [_field(name, schema, name in must, requested) for name, schema in properties.items()]
+
+
+def _field(name: str, schema: Any, required: bool, root: Schema) -> FormField:
+    schema, _ = without_null(schema, root)
+    kind, choices = _kind(schema, root)
+    field = FormField(
+        name=name,
+        kind=kind,
+        title=_string(schema.get("title")),
+        description=_string(schema.get("description")),
+        required=required,
+        choices=choices,
+        **_bounds(kind, schema),
+    )
+    default = schema.get("default")
+    return msgspec.structs.replace(field, default=default) if _fits(field, default) else field
+
+
+def _fits(field: FormField, value: Any) -> bool:
+    try:
+        check_value(field, value)
+    except Mismatch:
+        return False
+    return True
+
+
+def without_null(schema: Any, root: Schema) -> tuple[Schema, bool]:
+    """A schema without its references and without null, and whether null was among its values."""
+    schema = _resolved(schema, root)
+    type_, enum = schema.get("type"), schema.get("enum")
+    arms = [_resolved(arm, root) for arm in _arms(schema)]
+    present = [arm for arm in arms if not _is_null(arm)]
+    if isinstance(type_, list) and len(named := [name for name in type_ if name != "null"]) == 1:
+        schema = {**schema, "type": named[0]}
+    if (only := _only(present)) is not None:
+        schema = {**only, **{key: value for key, value in schema.items() if key not in ("anyOf", "oneOf")}}
+    null_in_lists = any(
+        isinstance(found, list) and nothing in found for found, nothing in ((type_, "null"), (enum, None))
+    )
+    return schema, len(present) < len(arms) or null_in_lists
+
+
+def _only(arms: list[Schema]) -> Schema | None:
+    """The arm that a union comes to: its only one, unless that is a choice; a number where it may also be a text,
+    which is how a decimal is written."""
+    if len(arms) == 1:
+        return None if "const" in arms[0] else arms[0]
+    numbers = [arm for arm in arms if arm.get("type") == "number"]
+    texts = [arm for arm in arms if arm.get("type") == "string" and "const" not in arm]
+    return numbers[0] if len(numbers) == len(texts) == 1 and len(arms) == 2 else None
+
+
+def _resolved(schema: Any, root: Schema) -> Schema:
+    """A schema with its references into `$defs` followed; empty where it is none."""
+    for _ in range(_REFERENCES):
+        reference = schema.get("$ref") if isinstance(schema, dict) else None
+        if not isinstance(reference, str):
+            break
+        found = _member(_member(root, "$defs"), reference.removeprefix("#/$defs/"))
+        schema = {**found, **{key: value for key, value in schema.items() if key != "$ref"}}
+    return schema if isinstance(schema, dict) else {}
+
+
+def _member(value: Any, key: str) -> Schema:
+    found = value.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _arms(schema: Schema) -> list[Any]:
+    arms = schema.get("anyOf") or schema.get("oneOf")
+    return arms if isinstance(arms, list) else []
+
+
+def _is_null(schema: Schema) -> bool:
+    return schema.get("type") == "null" or ("const" in schema and schema["const"] is None)
+
+
+def _kind(schema: Schema, root: Schema) -> tuple[Kind, Choices]:
+    if choices := _choices(schema):
+        return "choice", choices
+    type_ = schema.get("type")
+    if type_ == "array":
+        choices = _choices(without_null(schema.get("items"), root)[0])
+        return ("choices", choices) if choices else ("other", ())
+    if schema.keys() & {"enum", "const", "anyOf", "oneOf", "contentEncoding"} or not isinstance(type_, str):
+        return "other", ()
+    if type_ == "string" and isinstance(format_ := schema.get("format"), str):
+        return _FORMATS.get(format_, "text"), ()
+    return _KINDS.get(type_, "other"), ()
+
+
+def _choices(schema: Schema) -> Choices:
+    """Values and titles of a choice; none where a value cannot be one."""
+    found = [(value, title) for value, title in _options(schema) if value is not None]
+    if not all(isinstance(value, str) or is_number(value) for value, _ in found):
+        return ()
+    return tuple((value, title if isinstance(title, str) else text_of(value)) for value, title in found)
+
+
+def _options(schema: Schema) -> list[tuple[Any, Any]]:
+    """Values and titles as they are written: the words that have titles come first."""
+    arms = _arms(schema)
+    if arms and all(isinstance(arm, dict) and "const" in arm for arm in arms):
+        return [(arm["const"], arm.get("title")) for arm in arms]
+    enum, names = schema.get("enum"), schema.get("enumNames")
+    if isinstance(enum, list):
+        titles: list[Any] = names if isinstance(names, list) and len(names) == len(enum) else [None] * len(enum)
+        return list(zip(enum, titles, strict=True))
+    return [(schema["const"], None)] if "const" in schema else []
+
+
+def _bounds(kind: Kind, schema: Schema) -> dict[str, Any]:
+    bounds = {name: schema.get(keyword) for name, keyword in _BOUNDS.get(kind, {}).items()}
+    if "min_length" in bounds:
+        return {name: int(value) for name, value in bounds.items() if is_number(value) and value >= 0}
+    least = [schema.get("minimum"), _beside(kind, schema.get("exclusiveMinimum"), 1)]
+    most = [schema.get("maximum"), _beside(kind, schema.get("exclusiveMaximum"), -1)]
+    return {
+        "minimum": max(filter(is_number, least), default=None),
+        "maximum": min(filter(is_number, most), default=None),
+    }
+
+
+def _beside(kind: Kind, bound: Any, step: int) -> Any:
+    """The first value past a bound that is itself excluded. Fractions have none: a form can only name the bound."""
+    if kind != "integer" or not is_number(bound):
+        return bound
+    return (math.floor(bound) if step > 0 else math.ceil(bound)) + step
+
+
+def _string(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

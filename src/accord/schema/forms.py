@@ -1,0 +1,232 @@
+"""Forms: what a server asks a person for, as a Python type, and what a client makes of it.
+
+    form(Order)                 a flat class: each attribute is a field
+    form(bool), form(Color)     one value; on the wire it is a form with the one field "value"
+    form(["S", "M", "L"])       a choice; {"S": "Small", ...} gives the titles
+    form(None)                  no fields: to accept is the answer
+
+A `Form` writes itself as the `requestedSchema` of a revision, and reads an answer as the type. What a form
+cannot tell (a pattern, a validator) is held when the answer comes. The other side: a client takes a
+`requestedSchema` apart with `fields`, reads what was typed with `parse`, and holds an answer against it with
+`check` before it is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from functools import lru_cache
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+
+from accord.errors import DeclarationError, Mismatch
+from accord.messages.revision import Rules
+from accord.schema import emit, explain
+from accord.schema.arguments import narrowed
+from accord.schema.convert import convert, decodable
+from accord.schema.form_fields import FormField as FormField, Scalar, check_value, parse as parse, text_of
+from accord.schema.form_schemas import fields as fields, requested_schema, without_null
+from accord.schema.hints import NULL, Choice, Items, Narrowed, Node, Reader, Record, Values
+
+Email: TypeAlias = Annotated[str, msgspec.Meta(extra_json_schema={"format": "email"})]
+"""A text that is an email address."""
+Uri: TypeAlias = Annotated[str, msgspec.Meta(extra_json_schema={"format": "uri"})]
+"""A text that is a URI."""
+
+JSONObject = dict[str, Any]
+
+_VALUE = "value"
+"""The field that holds what is not a class."""
+_UNTYPED = ("email", "uri")
+"""Kinds that are texts like any other to a Python type, which therefore does not hold them."""
+
+
+class Form:
+    """A type as a form; `form` makes it of a hint, or give it the node of a hint that was read already.
+
+    `titles` say how the values of a choice are shown. Raises DeclarationError for a type that is not flat.
+    """
+
+    fields: tuple[FormField, ...]
+    """What is asked, in its order."""
+    wraps: bool
+    """The answer is the one field "value"."""
+
+    def __init__(self, node: Node, titles: Mapping[Any, str] | None = None) -> None:
+        self._node = node
+        self._type = decodable(node)
+        self._schemas: dict[str, JSONObject] = {}
+        schema = emit.schema(node)
+        self.wraps = node is not NULL and not (schema.get("type") == "object" and "properties" in schema)
+        if self.wraps:
+            schema = {"properties": {_VALUE: schema}, "required": [_VALUE], "$defs": schema.get("$defs", {})}
+        nullable = {name for name, about in schema.get("properties", {}).items() if without_null(about, schema)[1]}
+        asked = [field for field in fields(schema) if field.name != _tag(node)]
+        self._none = {field.name for field in asked if field.required and field.name in nullable}
+        self.fields = tuple(self._own(field, titles) for field in asked)
+        self._meant = {field.name: _meanings(field) for field in self.fields}
+
+    def _own(self, field: FormField, titles: Mapping[Any, str] | None) -> FormField:
+        """A field as people see it: its choices have titles, and null is an answer left out."""
+        if field.kind == "other":
+            raise DeclarationError(
+                f"{_name(self._node)}{'' if self.wraps else f'.{field.name}'} cannot be asked in a form, which is "
+                "flat: make it a str, int, float, bool, date, datetime, Literal, Enum or a list of one of the last "
+                "two, or ask for it by itself"
+            )
+        titles = titles or _titles(self._node_of(field))
+        choices = tuple((value, titles.get(value, title)) for value, title in field.choices)
+        return msgspec.structs.replace(field, choices=choices, required=field.required and field.name not in self._none)
+
+    def _node_of(self, field: FormField) -> Node:
+        bare = _bare(self._node)
+        return next(own.node for own in bare.fields if own.key == field.name) if isinstance(bare, Record) else bare
+
+    def schema(self, rules: Rules) -> JSONObject:
+        """The `requestedSchema`; do not change it. Raises NotSupported for what the revision cannot ask."""
+        if rules.revision not in self._schemas:
+            self._schemas[rules.revision] = requested_schema(self.fields, rules)
+        return self._schemas[rules.revision]
+
+    def read(self, content: Mapping[str, Any] | None) -> Any:
+        """An accepted answer as the type. Raises Mismatch, with the path.
+
+        What was left out takes its default, null counts as left out, and what was not asked for is ignored.
+        """
+        if content is not None and not isinstance(content, Mapping):
+            raise Mismatch(f"expected object, got {explain.excerpt(content)}")
+        given = self._given(content or {})
+        if self._node is NULL:
+            return None
+        return self._converted(given[_VALUE] if self.wraps else given)
+
+    def _given(self, content: Mapping[str, Any]) -> JSONObject:
+        given: JSONObject = dict.fromkeys(self._none)
+        for field in self.fields:
+            value = content.get(field.name)
+            if value is not None:
+                check_value(field if field.kind in _UNTYPED else _anything(field), value)
+                given[field.name] = _in_words(value, self._meant[field.name])
+            elif field.required:
+                raise Mismatch(f'missing "{field.name}"')
+        return given
+
+    def _converted(self, value: Any) -> Any:
+        try:
+            return convert(value, self._type)
+        except msgspec.ValidationError as exc:
+            failure = str(exc)
+        try:
+            return convert(narrowed(value), self._type)
+        except msgspec.ValidationError:
+            where, why = explain.failure(self._node, value, failure)
+            raise Mismatch(why, f"${f'.{_VALUE}' if self.wraps else ''}{where}") from None
+
+
+def form(hint: Any) -> Form:
+    """The form of a type; a list of strings is a choice, a dict a choice with titles, None an empty form.
+
+    Raises DeclarationError for what is not flat, or names a type that does not exist.
+    """
+    if isinstance(hint, list | Mapping):
+        return _choice(hint)
+    try:
+        hash(hint)
+    except TypeError:  # metadata without a hash
+        return _made(hint, "")
+    return _cached(hint, repr(hint))
+
+
+def _made(hint: Any, _spelling: str) -> Form:
+    try:
+        return Form(Reader({}, {}).read(hint))
+    except NameError as exc:
+        raise DeclarationError(f"{hint!r}: an annotation names what does not exist at module level: {exc}") from exc
+
+
+# Literal["a", "b"] equals Literal["b", "a"], yet people see the order: so the spelling is part of the key.
+_cached = lru_cache(maxsize=256)(_made)
+
+
+def _choice(values: Iterable[Any]) -> Form:
+    values, titles = list(values), dict(values) if isinstance(values, Mapping) else {}
+    if not values or not all(isinstance(text, str) for text in (*values, *titles.values())):
+        raise DeclarationError("a choice is a list of strings, or a dict of strings to the titles they are shown by")
+    literal: Any = Literal
+    return Form(Reader({}, {}).read(literal[tuple(values)]), titles)
+
+
+def check(content: Any, requested: Mapping[str, Any]) -> None:
+    """Holds the accepted answer to a `requestedSchema`. Raises Mismatch for the first thing that does not fit.
+
+    What was not asked for does not fit: nobody is told more than they asked.
+    """
+    given = {} if content is None else content
+    if not isinstance(given, Mapping):
+        raise Mismatch(f"expected object, got {explain.excerpt(content)}")
+    known = {field.name: field for field in fields(requested)}
+    for name, value in given.items():
+        if name not in known:
+            raise Mismatch("the form has no such field", f"$.{explain.shortened(str(name))}")
+        check_value(known[name], value)
+    for field in known.values():
+        if field.required and field.name not in given:
+            raise Mismatch(f'missing "{field.name}"')
+
+
+def defaults(requested: Mapping[str, Any]) -> JSONObject:
+    """What a form is filled with before anyone types ("Clients that support defaults SHOULD pre-populate")."""
+    return {field.name: field.default for field in fields(requested) if field.default is not None}
+
+
+def _bare(node: Node) -> Node:
+    return _bare(node.node) if isinstance(node, Narrowed) else node
+
+
+def _tag(node: Node) -> str | None:
+    """The key that tells a record from others, where it is tagged: nobody is asked for it."""
+    bare = _bare(node)
+    return bare.tag[0] if isinstance(bare, Record) and bare.tag else None
+
+
+def _name(node: Node) -> str:
+    hint = node.hint
+    return hint.__qualname__ if isinstance(hint, type) else repr(hint)
+
+
+def _titles(node: Node) -> dict[Any, str]:
+    """How the members of an Enum are shown: by value where that is in words, else by name."""
+    match node:
+        case Narrowed(node=inner) | Items(item=inner):
+            return _titles(inner)
+        case Choice(arms=arms):
+            return {value: title for arm in arms for value, title in _titles(arm).items()}
+        case Values(values=values):
+            return {value: _title(member) for value, member in values if isinstance(member, Enum)}
+    return {}
+
+
+def _title(member: Enum) -> str:
+    if isinstance(member.value, str) and " " in member.value:
+        return member.value
+    return member.name.replace("_", " ").strip().capitalize()
+
+
+def _anything(field: FormField) -> FormField:
+    """The field as an answer has to be at the least; the rest is held by its type."""
+    return FormField(name=field.name, kind="other")
+
+
+def _meanings(field: FormField) -> dict[str, Scalar]:
+    """The choices that are numbers in Python, by the text they are on the wire. Raises DeclarationError."""
+    texts = [text_of(value) for value, _ in field.choices]
+    if len(set(texts)) < len(texts):
+        raise DeclarationError(f'the choices of "{field.name}" look alike: on the wire each of them is a string')
+    return {text_of(value): value for value, _ in field.choices if not isinstance(value, str)}
+
+
+def _in_words(value: Any, meanings: Mapping[str, Scalar]) -> Any:
+    if isinstance(value, list | tuple):
+        return [_in_words(item, meanings) for item in value]
+    return meanings.get(value, value) if meanings and isinstance(value, str) else value

@@ -1,0 +1,96 @@
+"""How a handler's question travels: three ways to ask, with one face.
+
+`Asker` is what `Context` and declared parameters talk to. `direct` sends requests and waits (through 2025-11-25);
+`journal` ends the run and begins it again with the answers; `parked` keeps the handler waiting (both 2026-07-28).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Raw
+
+from accord.errors import InvalidParams, Mismatch, NotSupported
+from accord.messages import codec
+from accord.schema.values import to_json
+from accord.server.asking.questions import Question
+from accord.server.asking.state import digest
+from accord.server.peer import Peer
+from accord.session.exchange import Exchange
+
+
+class Asker(Protocol):
+    """Asks on behalf of one call."""
+
+    @property
+    def over(self) -> bool:
+        """Whether the run was ended at a question: whatever it returns or raises now does not count."""
+
+    def check(self, question: Question[Any]) -> None:
+        """Whether it can be asked. Raises `NotSupported`, `MissingClientCapability`."""
+
+    async def ask(self, questions: Sequence[Question[Any]], keys: Sequence[str] = ()) -> list[Any]:
+        """The answers, in order. `keys` name declared questions; others are counted.
+
+        Raises `NotSupported`, `MissingClientCapability`, `AnswerError`.
+        """
+
+    async def once(self, key: str, make: Callable[[], Any]) -> bytes:
+        """What `make` returned (JSON), made once for the call, however often its handler runs."""
+
+
+class Refusing:
+    """Where nothing may be asked."""
+
+    over = False
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._why = f"{exchange.method.name} may not ask for input in {exchange.rules.revision}"
+
+    def check(self, question: Question[Any]) -> None:
+        """Nothing may be asked. Raises `NotSupported`."""
+        raise NotSupported(self._why)
+
+    async def ask(self, questions: Sequence[Question[Any]], keys: Sequence[str] = ()) -> list[Any]:
+        """Nothing may be asked. Raises `NotSupported`."""
+        raise NotSupported(self._why)
+
+    async def once(self, key: str, make: Callable[[], Any]) -> bytes:
+        """There is one run only."""
+        return await made(make)
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A question that travels inside a result, in the words of one revision."""
+
+    question: Question[Any]
+    wire: Raw
+    digest: bytes
+
+
+def inside(question: Question[Any], exchange: Exchange, peer: Peer) -> Asked:
+    """A question for a result. Raises `NotSupported`, `MissingClientCapability`.
+
+    "Servers MUST NOT send an `inputRequests` that the client has not declared support for."
+    """
+    peer.line.session.check_client(exchange, question.needs)
+    rules = exchange.rules
+    wire = codec.encode(codec.narrow(question.inside(rules), rules.revision))
+    return Asked(question, Raw(wire), digest(wire))
+
+
+def read(key: str, question: Question[Any], answer: bytes) -> Any:
+    """An answer that came in a retry. Raises `InvalidParams` for what is none."""
+    try:
+        return question.read(answer)
+    except (msgspec.ValidationError, msgspec.DecodeError, Mismatch) as exc:
+        raise InvalidParams(f"inputResponses[{key!r}] is no answer to what was asked: {exc}") from exc
+
+
+async def made(make: Callable[[], Any]) -> bytes:
+    """What a plain or async function returns, as JSON. Raises `ValueError` for what JSON cannot hold."""
+    value = make()
+    return to_json(await value if inspect.isawaitable(value) else value)

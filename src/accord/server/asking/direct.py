@@ -1,0 +1,69 @@
+"""Asking by a request of our own, and waiting for its answer (through 2025-11-25)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from accord.errors import AnswerError, InvalidResult, Mismatch, MissingClientCapability, NotSupported, ProtocolError
+from accord.messages.methods import table
+from accord.server.asking.asker import made
+from accord.server.asking.questions import Question
+from accord.server.peer import Peer
+from accord.session.exchange import Exchange
+
+
+class Direct:
+    """Sends each question as a request, all of them at once."""
+
+    def __init__(self, exchange: Exchange, peer: Peer, seconds: float) -> None:
+        self._exchange = exchange
+        self._peer = peer
+        self._seconds = seconds
+        self._kept: dict[str, bytes] = {}
+
+    over = False
+
+    def check(self, question: Question[Any]) -> None:
+        """Whether it can be asked. Raises `NotSupported`, `MissingClientCapability`."""
+        self._params(question)
+
+    async def ask(self, questions: Sequence[Question[Any]], keys: Sequence[str] = ()) -> list[Any]:
+        """The answers, in order; the first that fails ends the others."""
+        params = [self._params(question) for question in questions]  # nothing is sent that cannot be asked
+        if len(questions) == 1:
+            return [await self._one(questions[0], params[0])]
+        asking = [asyncio.ensure_future(self._one(*both)) for both in zip(questions, params, strict=True)]
+        try:
+            return await asyncio.gather(*asking)
+        finally:
+            for task in asking:
+                task.cancel()
+
+    def _params(self, question: Question[Any]) -> Any:
+        rules = self._exchange.rules
+        if question.method not in table(rules.revision, "server"):
+            raise NotSupported(f"{rules.revision} has no {question.method}")
+        self._peer.line.session.check_client(self._exchange, question.needs)
+        return question.params(rules)
+
+    async def _one(self, question: Question[Any], params: Any) -> Any:
+        try:
+            raw = await self._peer.line.ask(question.method, params, timeout=self._seconds, needs=question.needs)
+        except MissingClientCapability:
+            raise
+        except ProtocolError as error:
+            raise AnswerError(f"the client answered {question.method} with an error: {error}", error) from error
+        try:
+            return question.read(raw)
+        except (msgspec.ValidationError, msgspec.DecodeError, Mismatch) as exc:
+            raise InvalidResult(f"the answer to {question.method} is none: {exc}", raw=bytes(raw)) from exc
+
+    async def once(self, key: str, make: Callable[[], Any]) -> bytes:
+        """There is one run only; a key keeps its first value."""
+        if key not in self._kept:
+            self._kept[key] = await made(make)
+        return self._kept[key]

@@ -1,0 +1,79 @@
+"""Asking by ending the run: the retry runs the handler again from the top, with the answers so far at hand.
+
+For what may run twice: prompts, resources, tools marked read-only or idempotent, and questions that are declared and
+so are asked before the body runs. Nothing is remembered between two requests but what the client carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from accord.server.asking.asker import Asked, inside, made, read
+from accord.server.asking.questions import Question
+from accord.server.asking.state import State
+from accord.server.peer import Peer
+from accord.session.exchange import Exchange
+
+
+class RunEnded(BaseException):
+    """Ends a run at a question. Not an `Exception`: a handler that catches those must not swallow it."""
+
+
+class Journal:
+    """Answers from what the state and the retry hold; what is missing ends the run.
+
+    A question is known by its key (its name if it was declared, its place in the order of calls if not) and its
+    digest: when the handler asks something else on its second run, the old answer is dropped and it is asked again.
+    """
+
+    def __init__(self, exchange: Exchange, peer: Peer, state: State, answers: Mapping[str, bytes]) -> None:
+        self.missing: dict[str, Asked] = {}
+        """What ended the run."""
+        self.state: State = state
+        self._exchange = exchange
+        self._peer = peer
+        self._came = answers
+        self._count = 0
+
+    async def ask(self, questions: Sequence[Question[Any]], keys: Sequence[str] = ()) -> list[Any]:
+        """The answers, in order. Raises `RunEnded` when one is missing."""
+        named = keys or [self._next_key() for _ in questions]
+        asked = [inside(question, self._exchange, self._peer) for question in questions]
+        answers = [self._answer(key, one) for key, one in zip(named, asked, strict=True)]
+        missing = {key: one for key, one, raw in zip(named, asked, answers, strict=True) if raw is None}
+        if missing:
+            self.missing |= missing
+            raise RunEnded
+        return [read(key, one.question, raw or b"") for key, one, raw in zip(named, asked, answers, strict=True)]
+
+    @property
+    def over(self) -> bool:
+        """Whether a question has ended the run."""
+        return bool(self.missing)
+
+    def check(self, question: Question[Any]) -> None:
+        """Whether it can be asked. Raises `NotSupported`, `MissingClientCapability`."""
+        inside(question, self._exchange, self._peer)
+
+    def _next_key(self) -> str:
+        self._count += 1
+        return f"ask-{self._count}"
+
+    def _answer(self, key: str, asked: Asked) -> bytes | None:
+        """The answer to this very question: an earlier one, or one that has just come for what was outstanding."""
+        known = self.state.answers.get(key)
+        if known is not None and known[0] == asked.digest:
+            return known[1]
+        if self.state.asked.get(key) != asked.digest or key not in self._came:
+            return None
+        answer = self._came[key]
+        read(key, asked.question, answer)  # before it is kept: what is no answer is not asked for again and again
+        self.state.answers[key] = (asked.digest, answer)
+        return answer
+
+    async def once(self, key: str, make: Callable[[], Any]) -> bytes:
+        """What `make` returned in the first run that came here."""
+        if key not in self.state.kept:
+            self.state.kept[key] = await made(make)
+        return self.state.kept[key]

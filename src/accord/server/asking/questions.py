@@ -1,0 +1,284 @@
+"""What a handler can ask, each as a value: of the person (`Elicit`, `ElicitUrl`), of the model (`Sample`), of the
+client (`Roots`).
+
+The same values are declared (`ok: Annotated[bool, Elicit("Delete {path}?")]`), and asked in the body
+(`await ctx.ask(Elicit("Name?", str), Roots())`).
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from accord.errors import NotSupported
+from accord.messages import codec
+from accord.messages.asking import CreateMessageRequest, ElicitRequest, InputRequest, ListRootsRequest
+from accord.messages.base import JSONObject
+from accord.messages.content import TextContent, ToolUseContent
+from accord.messages.elicitation import ElicitParams, ElicitResult
+from accord.messages.revision import Rules
+from accord.messages.roots import ListRootsParams, ListRootsResult
+from accord.messages.sampling import (
+    CreateMessageParams,
+    CreateMessageResult,
+    ModelHint,
+    ModelPreferences,
+    SamplingMessage,
+    ToolChoice,
+    check_balanced,
+)
+from accord.messages.tools import Tool
+from accord.schema.forms import Form, form
+from accord.server.roots import RootList
+
+T = TypeVar("T")
+R = TypeVar("R", covariant=True)
+
+Messages: TypeAlias = str | SamplingMessage | Sequence[str | SamplingMessage]
+"""What a model is given: a text of the user, a message, or several of either."""
+
+_PLACE = re.compile(r"{([A-Za-z_]\w*)}")
+
+
+class Accepted(msgspec.Struct, Generic[T], frozen=True):
+    """The person agreed; `data` is what they filled in."""
+
+    data: T
+    action: Literal["accept"] = "accept"
+
+
+class Declined(msgspec.Struct, frozen=True):
+    """The person said no."""
+
+    action: Literal["decline"] = "decline"
+    data: None = None
+
+
+class Cancelled(msgspec.Struct, frozen=True):
+    """The person closed the question without an answer."""
+
+    action: Literal["cancel"] = "cancel"
+    data: None = None
+
+
+class Sampled(CreateMessageResult):
+    """What a model said: `role`, `content` (a block or several), `model`, `stop_reason`."""
+
+    @property
+    def blocks(self) -> list[Any]:
+        """The content, as a list in every revision."""
+        return self.content if isinstance(self.content, list) else [self.content]
+
+    @property
+    def text(self) -> str:
+        """The text blocks, joined by newlines."""
+        return "\n".join(block.text for block in self.blocks if isinstance(block, TextContent))
+
+    @property
+    def tool_uses(self) -> list[ToolUseContent]:
+        """The tools that the model wants to be called."""
+        return [block for block in self.blocks if isinstance(block, ToolUseContent)]
+
+
+class Question(Generic[R]):
+    """Something to ask; `R` is the type of its answer."""
+
+    method: ClassVar[str]
+    """What it is called on the wire: "elicitation/create"."""
+    asked_as: ClassVar[type[Any]]
+    """The request as it stands inside a result."""
+
+    @property
+    def needs(self) -> str:
+        """The capability that the client must have declared, as a path: "elicitation.url"."""
+        raise NotImplementedError
+
+    def params(self, rules: Rules) -> Any:
+        """The params of the request, as this revision has them. Raises `NotSupported`."""
+        raise NotImplementedError
+
+    def inside(self, rules: Rules) -> InputRequest:
+        """The question as it stands inside an `input_required` result. Raises `NotSupported`."""
+        return self.asked_as(params=self.params(rules))  # type: ignore[no-any-return]
+
+    def read(self, answer: bytes) -> R:
+        """The answer of a client (JSON) as its type. Raises `msgspec.ValidationError`, `Mismatch`."""
+        raise NotImplementedError
+
+
+class Elicit(Question[Accepted[T] | Declined | Cancelled]):
+    """Ask the person to fill in a form (client, Elicitation; from 2025-06-18 on).
+
+    `type`: a bool, str, number, date, Literal, Enum, a list of choices, or a flat record of these; None asks for
+    consent only. A declared question takes its type from the parameter, and its text may name other parameters:
+    `Elicit("Delete {path}?")`. Raises `DeclarationError` for a type that no form can hold.
+    """
+
+    method = "elicitation/create"
+    asked_as = ElicitRequest
+
+    def __init__(self, message: str, type: type[T] | Any = None) -> None:
+        self.message: str = message
+        self.type: Any = type
+        self.form: Form = form(type)
+
+    def typed(self, type: Any) -> Elicit[Any]:
+        """The same question with the type of the parameter that declares it."""
+        return Elicit(self.message, type)
+
+    def filled(self, values: Mapping[str, Any]) -> Elicit[T]:
+        """The question with the values of other parameters in its text."""
+        if "{" not in self.message:
+            return self
+        asked = Elicit.__new__(Elicit)
+        asked.__dict__.update(self.__dict__)
+        asked.message = _PLACE.sub(lambda found: str(values.get(found[1], found[0])), self.message)
+        return asked
+
+    @property
+    def places(self) -> set[str]:
+        """The parameters that the text names."""
+        return set(_PLACE.findall(self.message))
+
+    @property
+    def needs(self) -> str:
+        return "elicitation.form"
+
+    def params(self, rules: Rules) -> ElicitParams:
+        return ElicitParams(message=self.message, mode="form", requested_schema=self.form.schema(rules))
+
+    def read(self, answer: bytes) -> Accepted[T] | Declined | Cancelled:
+        result = codec.decoder(ElicitResult).decode(answer)
+        return _outcome(result.action, lambda: self.form.read(result.content))  # type: ignore[no-any-return]
+
+
+class ElicitUrl(Question[Accepted[None] | Declined | Cancelled]):
+    """Ask the person to visit a page (client, Elicitation, URL mode; from 2025-11-25 on).
+
+    Accepted means that they agreed to go there, not that they are done. `elicitation_id` names it where the revision
+    has that (2025-11-25), for `ctx.complete_elicitation`; one is made up if none is given.
+    """
+
+    method = "elicitation/create"
+    asked_as = ElicitRequest
+
+    def __init__(self, message: str, url: str, elicitation_id: str | None = None) -> None:
+        self.message: str = message
+        self.url: str = url
+        self.elicitation_id: str = elicitation_id or uuid.uuid4().hex
+
+    @property
+    def needs(self) -> str:
+        return "elicitation.url"
+
+    def params(self, rules: Rules) -> ElicitParams:
+        return ElicitParams(message=self.message, mode="url", url=self.url, elicitation_id=self.elicitation_id)
+
+    def read(self, answer: bytes) -> Accepted[None] | Declined | Cancelled:
+        return _outcome(codec.decoder(ElicitResult).decode(answer).action, lambda: None)  # type: ignore[no-any-return]
+
+
+def _outcome(action: str, data: Any) -> Any:
+    if action == "accept":
+        return Accepted(data())
+    return Declined() if action == "decline" else Cancelled()
+
+
+class Sample(Question[Sampled]):
+    """Ask the client's model (client, Sampling).
+
+    `messages`: a text, a message, or several. `max_tokens` bounds the answer. `model` names models that would suit,
+    the best first, or says what matters in the choice. `tools` and `tool_choice` exist from 2025-11-25 on. Raises
+    `InvalidParams` for tool results that do not answer the tool uses before them.
+    """
+
+    method = "sampling/createMessage"
+    asked_as = CreateMessageRequest
+
+    def __init__(
+        self,
+        messages: Messages,
+        *,
+        max_tokens: int = 1024,
+        system_prompt: str | None = None,
+        model: str | Sequence[str] | ModelPreferences | None = None,
+        temperature: float | None = None,
+        stop_sequences: Sequence[str] | None = None,
+        include_context: Literal["none", "thisServer", "allServers"] | None = None,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: Literal["auto", "required", "none"] | None = None,
+        metadata: JSONObject | None = None,
+    ) -> None:
+        self._params = CreateMessageParams(
+            messages=messages_of(messages),
+            max_tokens=max_tokens,
+            system_prompt=system_prompt,
+            model_preferences=_preferences(model),
+            temperature=temperature,
+            stop_sequences=list(stop_sequences) if stop_sequences is not None else None,
+            include_context=include_context,
+            tools=list(tools) if tools is not None else None,
+            tool_choice=ToolChoice(mode=tool_choice) if tool_choice is not None else None,
+            metadata=metadata,
+        )
+        check_balanced(self._params.messages)
+
+    @property
+    def needs(self) -> str:
+        return "sampling.tools" if self._params.tools is not None or self._params.tool_choice else "sampling"
+
+    def params(self, rules: Rules) -> CreateMessageParams:
+        if self.needs == "sampling.tools" and not rules.sampling_tools:
+            raise NotSupported(f"{rules.revision} has no tools in sampling")
+        if rules.sampling_tools:
+            return self._params
+        messages = [_single(message, rules) for message in self._params.messages]
+        return msgspec.structs.replace(self._params, messages=messages)
+
+    def read(self, answer: bytes) -> Sampled:
+        return codec.decoder(Sampled).decode(answer)  # type: ignore[no-any-return]
+
+
+def messages_of(given: Messages) -> list[SamplingMessage]:
+    """Messages of whatever was given for them."""
+    several = [given] if isinstance(given, str | SamplingMessage) else given
+    return [
+        SamplingMessage(role="user", content=TextContent(text=one)) if isinstance(one, str) else one for one in several
+    ]
+
+
+def _single(message: SamplingMessage, rules: Rules) -> SamplingMessage:
+    """A message for a revision in which its content is one block."""
+    if not isinstance(message.content, list):
+        return message
+    if len(message.content) != 1:
+        raise NotSupported(f"in {rules.revision} a message to a model holds one block, not {len(message.content)}")
+    return msgspec.structs.replace(message, content=message.content[0])
+
+
+def _preferences(model: str | Sequence[str] | ModelPreferences | None) -> ModelPreferences | None:
+    if model is None or isinstance(model, ModelPreferences):
+        return model
+    names = [model] if isinstance(model, str) else model
+    return ModelPreferences(hints=[ModelHint(name=name) for name in names])
+
+
+class Roots(Question[RootList]):
+    """Ask which folders the client lets us work in (client, Roots)."""
+
+    method = "roots/list"
+    asked_as = ListRootsRequest
+
+    @property
+    def needs(self) -> str:
+        return "roots"
+
+    def params(self, rules: Rules) -> ListRootsParams:
+        return ListRootsParams()
+
+    def read(self, answer: bytes) -> RootList:
+        return RootList(codec.decoder(ListRootsResult).decode(answer).roots)

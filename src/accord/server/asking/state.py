@@ -1,0 +1,137 @@
+"""What a question leaves with the client, and comes back with its answer: `requestState` (2026-07-28, Multi Round-Trip
+Requests).
+
+It says what was asked and what was answered before, and is bound to who asks for what: "servers MUST treat
+`requestState` as an attacker-controlled input". The client can read it and cannot change it, so no secrets go in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+import msgspec
+
+from accord.errors import InvalidParams, ToolError
+from accord.limits import Limits
+from accord.messages import codec
+from accord.server.seal import Keyring, SealBroken
+
+_INLINE, _SHELVED = b"\x00", b"\x01"
+
+
+class State(msgspec.Struct, array_like=True):
+    """One logical call between two of its requests."""
+
+    binding: bytes
+    """The digest of who asks for what; see `binding`."""
+    expires: int
+    """Seconds since the epoch."""
+    nonce: bytes
+    """One for the whole call, however many rounds it takes."""
+    step: int = 0
+    """How many answers the running handler has had."""
+    home: bytes = b""
+    """Where what may not run twice is remembered; empty where anything may run again."""
+    asked: dict[str, bytes] = {}
+    """What is outstanding: the digest of each question, by its key."""
+    answers: dict[str, tuple[bytes, bytes]] = {}
+    """What was answered: the digest of the question and the answer (JSON), by key."""
+    kept: dict[str, bytes] = {}
+    """What `ctx.once` has kept (JSON), by key."""
+
+
+_encode: Callable[[State], bytes] = msgspec.msgpack.Encoder().encode
+_decode: Callable[[bytes], State] = msgspec.msgpack.Decoder(State).decode
+
+
+class Expired(ToolError):
+    """An answer came too late, or to what is gone."""
+
+
+class Shelf:
+    """States that are too large to travel: kept for a while, the oldest dropped when there are too many bytes."""
+
+    def __init__(self, bytes_: int) -> None:
+        self._room = bytes_
+        self._kept: OrderedDict[bytes, bytes] = OrderedDict()
+
+    def put(self, value: bytes) -> bytes:
+        """Keep it; the token to get it back by. Raises `ToolError` when it is larger than the shelf."""
+        if len(value) > self._room:
+            raise ToolError(f"what was answered so far is over {self._room:,} bytes")
+        token = os.urandom(16)
+        self._kept[token] = value
+        held = sum(map(len, self._kept.values()))
+        while held > self._room:
+            held -= len(self._kept.popitem(last=False)[1])
+        return token
+
+    def get(self, token: bytes) -> bytes:
+        """What was kept. Raises `Expired`."""
+        try:
+            return self._kept[token]
+        except KeyError:
+            raise Expired("what was answered before is no longer kept; call again from the start") from None
+
+
+class States:
+    """Seals and opens the states of one server."""
+
+    def __init__(self, keyring: Keyring, limits: Limits) -> None:
+        self._keyring = keyring
+        self._limits = limits
+        self._shelf = Shelf(limits.kept_bytes)
+
+    def seal(self, state: State) -> str:
+        """A state as text. Raises `ToolError` when it is too large to be kept."""
+        state.expires = int(time.time() + self._limits.answer_seconds)
+        packed = _encode(state)
+        if len(packed) <= self._limits.state_bytes:
+            return self._keyring.seal(_INLINE + packed)
+        return self._keyring.seal(_SHELVED + self._shelf.put(packed))
+
+    def open(self, text: str, binding: bytes) -> State:
+        """The state that we have sealed for this very request.
+
+        Raises `InvalidParams` for any other: changed, of another server, of another request; `Expired` for an old one.
+        """
+        try:
+            sealed = self._keyring.open(text, max_bytes=self._limits.state_bytes + 1)
+        except SealBroken as exc:
+            raise InvalidParams("requestState was not made by this server, or was changed") from exc
+        state = _decode(sealed[1:] if sealed[:1] == _INLINE else self._shelf.get(sealed[1:]))
+        if state.binding != binding:
+            raise InvalidParams("requestState belongs to another request")
+        if state.expires < time.time():
+            raise Expired("the answer came too late; call again from the start")
+        return state
+
+
+def digest(*parts: bytes) -> bytes:
+    """16 bytes that stand for these parts, each told apart from the next."""
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(b"%d:" % len(part))
+        found.update(part)
+    return found.digest()[:16]
+
+
+def canonical(arguments: bytes) -> bytes:
+    """Decoded arguments, in one way of writing them: keys in order, `3.0` as `3`. Raises `InvalidParams`."""
+    try:
+        return _in_order(_plain(arguments))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise InvalidParams(f"params do not fit: {exc}") from exc
+
+
+def _number(text: str) -> float | int:
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) < 1 << 53 else value
+
+
+_plain = msgspec.json.Decoder(float_hook=_number).decode
+_in_order: Callable[[object], bytes] = msgspec.json.Encoder(order="deterministic").encode
