@@ -83,6 +83,7 @@ SEAMS = (
         r"server/server\.py",
         "add_tool|_add_template",
     ),
+    Seam("asking: loaded by the first handler that asks", r"server/(server|registry)\.py", "rounds|declared_in"),
     Seam("commands: `accord version` does not load what `accord run` needs", r"cli/.*"),
     Seam("optional dependencies: absent until somebody installs the extra", modules="|".join(OPTIONAL)),
     Seam("heavy modules: loaded by those who come to need them", modules="|".join(HEAVY)),

@@ -9,18 +9,6 @@ import msgspec
 
 from accord.messages import codec
 from accord.messages.meta import Params
-from accord.server.asking.questions import (
-    Accepted,
-    Cancelled,
-    Declined,
-    Elicit,
-    ElicitUrl,
-    Messages,
-    Question,
-    Roots,
-    Sample,
-    Sampled,
-)
 
 if TYPE_CHECKING:
     from accord.messages.base import JSONObject
@@ -31,6 +19,8 @@ if TYPE_CHECKING:
     from accord.messages.sampling import ModelPreferences
     from accord.messages.tools import Tool
     from accord.server.asking.call import Call
+    from accord.server.asking.question import Question
+    from accord.server.asking.questions import Accepted, Cancelled, Declined, Messages, Sampled
     from accord.server.dispatch import Dispatch
     from accord.server.roots import RootList
     from accord.server.server import Server
@@ -155,15 +145,13 @@ class Context:
 
         `type` as for `Elicit`. Raises what `ask` raises.
         """
-        (answer,) = await self._call.ask((Elicit(message, type),))
-        return answer  # type: ignore[no-any-return]
+        return await self._call.elicit(message, type)  # type: ignore[no-any-return]
 
     async def elicit_url(
         self, message: str, url: str, *, elicitation_id: str | None = None
     ) -> Accepted[None] | Declined | Cancelled:
         """Ask the person to visit a page (from 2025-11-25 on). Accepted means that they agreed to. As `ElicitUrl`."""
-        (answer,) = await self._call.ask((ElicitUrl(message, url, elicitation_id),))
-        return answer  # type: ignore[no-any-return]
+        return await self._call.elicit_url(message, url, elicitation_id)  # type: ignore[no-any-return]
 
     async def sample(
         self,
@@ -180,7 +168,7 @@ class Context:
         metadata: JSONObject | None = None,
     ) -> Sampled:
         """Ask the client's model; `.text` is what it said. Arguments as for `Sample`. Raises what `ask` raises."""
-        question = Sample(
+        return await self._call.sample(
             messages,
             max_tokens=max_tokens,
             system_prompt=system_prompt,
@@ -192,8 +180,6 @@ class Context:
             tool_choice=tool_choice,
             metadata=metadata,
         )
-        (answer,) = await self._call.ask((question,))
-        return answer  # type: ignore[no-any-return]
 
     async def list_roots(self) -> RootList:
         """The folders that the client lets us work in. Raises what `ask` raises."""

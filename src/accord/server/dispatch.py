@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,9 +28,6 @@ from accord.messages.meta import PaginatedParams
 from accord.messages.prompts import GetPromptParams
 from accord.messages.resources import ReadResourceParams, ReadResourceResult
 from accord.messages.revision import Rules
-from accord.server.asking.call import Call
-from accord.server.asking.declared import fill
-from accord.server.asking.rounds import Request, Work
 from accord.server.context import Context
 from accord.server.peer import Peer
 from accord.server.registry import Offer
@@ -39,6 +36,7 @@ from accord.server.workers import Workers
 from accord.session.exchange import Exchange
 
 if TYPE_CHECKING:
+    from accord.server.asking.call import Call
     from accord.server.server import Server
 
 log: logging.Logger = logging.getLogger("accord.server")
@@ -53,6 +51,18 @@ class Sent(msgspec.Struct, rename="camel"):
     arguments: Raw = Raw(b"{}")
     input_responses: dict[str, Raw] | None = None
     request_state: str | None = None
+
+
+class Asking(msgspec.Struct):
+    """What one request says to a handler that may ask."""
+
+    offer: Offer
+    subject: str
+    """The name of the tool or prompt, or the URI."""
+    arguments: Any
+    """JSON, or a dict."""
+    state: str | None
+    answers: Mapping[str, Any] | None
 
 
 _sent = msgspec.json.Decoder(Sent)
@@ -104,10 +114,13 @@ class Dispatch:
         offer = self._registry.tool(sent.name)
         if not offer.asks:
             return await self._tool(sent, offer, exchange.rules, None)
-        asking = self._asking(offer, sent.name, sent.arguments, sent.request_state, sent.input_responses, exchange)
         try:
-            return await self._answer(
-                asking, exchange, peer, lambda call: self._tool(sent, offer, exchange.rules, call)
+            return await self._server.rounds.answer(
+                Asking(offer, sent.name, sent.arguments, sent.request_state, sent.input_responses),
+                exchange,
+                peer,
+                self._packer.question,
+                lambda call: self._tool(sent, offer, exchange.rules, call),
             )
         except (InvalidArguments, ToolError, NotSupported, AnswerError) as error:
             return self._packer.text(said(error), exchange.rules, is_error=True)
@@ -139,12 +152,12 @@ class Dispatch:
         offer, variables = self._registry.resource(params.uri)
         if not offer.asks:
             return self._resource(params.uri, offer, await self._run(offer, variables, None), exchange.rules)
-        asking = self._asking(offer, params.uri, variables, params.request_state, params.input_responses, exchange)
+        asking = Asking(offer, params.uri, variables, params.request_state, params.input_responses)
 
         async def work(call: Call) -> Raw:
             return self._resource(params.uri, offer, await self._run(offer, variables, call), exchange.rules)
 
-        return await self._answer(asking, exchange, peer, work)
+        return await self._server.rounds.answer(asking, exchange, peer, self._packer.question, work)
 
     def _resource(self, uri: str, offer: Offer, value: Any, rules: Rules) -> Raw:
         contents = contents_of(value, uri, offer.define(rules).mime_type)
@@ -163,45 +176,17 @@ class Dispatch:
         offer = self._registry.prompt(params.name)
         if not offer.asks:
             return self._prompt(offer, await self._run(offer, params.arguments, None), exchange.rules)
-        asking = self._asking(
-            offer, params.name, params.arguments, params.request_state, params.input_responses, exchange
-        )
+        asking = Asking(offer, params.name, params.arguments, params.request_state, params.input_responses)
 
         async def work(call: Call) -> Raw:
             return self._prompt(offer, await self._run(offer, params.arguments, call), exchange.rules)
 
-        return await self._answer(asking, exchange, peer, work)
+        return await self._server.rounds.answer(asking, exchange, peer, self._packer.question, work)
 
     def _prompt(self, offer: Offer, value: Any, rules: Rules) -> Raw:
         return self._packer.prompt(value, offer.define(rules).description, rules)
 
     # --- calling -----------------------------------------------------------------------------------------------
-
-    def _asking(
-        self, offer: Offer, subject: str, arguments: Any, state: str | None, answers: Any, exchange: Exchange
-    ) -> Request:
-        """A request whose handler may ask, as the rounds see it."""
-
-        async def fill(call: Call) -> dict[str, Any]:
-            offer.bind(arguments, None)  # nobody is asked about a call that cannot be made
-            return await self._fill(offer, arguments, call)
-
-        return Request(
-            subject=subject,
-            arguments=arguments if isinstance(arguments, Raw) else codec.encode(arguments or {}),
-            definition=lambda: offer.digest(exchange.rules),
-            may_run_again=offer.may_run_again,
-            fill=fill if offer.declared else None,
-            state=state,
-            answers={key: codec.encode(answer) for key, answer in (answers or {}).items()},
-        )
-
-    def _answer(self, asking: Request, exchange: Exchange, peer: Peer, work: Work) -> Awaitable[Any]:
-        return self._server.rounds.answer(asking, Call(exchange, peer), work, self._packer.question)
-
-    def _fill(self, offer: Offer, arguments: Any, call: Call, prefix: str = "") -> Awaitable[dict[str, Any]]:
-        values = msgspec.json.decode(arguments) if isinstance(arguments, Raw) else arguments or {}
-        return fill(offer.declared, values, call, prefix)
 
     async def _run(self, offer: Offer, arguments: Any, call: Call | None, prefix: str = "") -> Any:
         """Call the function, on the loop or in a thread. Raises what it raises."""
@@ -220,10 +205,7 @@ class Dispatch:
         args, kwargs = offer.bind(arguments, context)
         if not offer.declared:
             return args, kwargs
-        filled, call.filled = call.filled, None
-        if filled is None:
-            filled = await self._fill(offer, arguments, call, prefix)
-        return args, {**kwargs, **filled}
+        return args, {**kwargs, **await call.fill(offer.declared, arguments, prefix)}
 
     def _begin(self, offer: Offer, args: Any, kwargs: Any) -> Awaitable[Any]:
         return offer.function(*args, **kwargs) if offer.is_async else self._workers.run(offer.function, *args, **kwargs)

@@ -21,12 +21,11 @@ from accord.messages.resources import (
 )
 from accord.messages.revision import Rules
 from accord.messages.tools import ListToolsResult, Tool
-from accord.server.asking.declared import Declared, declare
-from accord.server.asking.state import digest
 from accord.server.pages import Pages
 from accord.server.signature import Signature
 
 if TYPE_CHECKING:
+    from accord.server.asking.declared import Declared
     from accord.server.templates import Template
 
 
@@ -48,12 +47,12 @@ class Offer:
     """One function that is offered: what it is called with, and how."""
 
     __slots__ = (
-        "_digests",
         "asks",
         "bind",
         "context",
         "declared",
         "define",
+        "digests",
         "function",
         "is_async",
         "may_run_again",
@@ -87,15 +86,8 @@ class Offer:
         """Whether running it twice does no harm."""
         self.asks: bool = context or bool(declared)
         """Whether it can ask the client for anything."""
-        self._digests: dict[str, bytes] = {}
-
-    def digest(self, rules: Rules) -> bytes:
-        """What stands for the definition, as a revision lists it."""
-        found = self._digests.get(rules.revision)
-        if found is None:
-            definition = codec.encode(codec.narrow(self.define(rules), rules.revision))
-            found = self._digests[rules.revision] = digest(definition)
-        return found
+        self.digests: dict[str, bytes] = {}
+        """What stands for the definition, by revision; see `asking.rounds`."""
 
 
 class Registry:
@@ -203,8 +195,12 @@ def is_safe(tool: Tool) -> bool:
     return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
 
 
-def declared_in(signature: Signature) -> list[Declared]:
+def declared_in(signature: Signature) -> Sequence[Declared]:
     """The parameters that the client is asked for. Raises `DeclarationError`."""
+    if not signature.injected:
+        return ()
+    from accord.server.asking.declared import declare
+
     names = signature.names
     return [declare(one.name, one.hint, one.default, names) for one in signature.injected]
 

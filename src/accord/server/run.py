@@ -48,7 +48,8 @@ async def serve(server: Server, transport: Transport, stop: asyncio.Event | None
         await connection.finish(server.limits.grace_seconds)
     finally:
         await connection.close()
-        await server.rounds.runs.close(peer, server.limits.close_seconds)
+        if server.asked is not None:
+            await server.asked.runs.close(peer, server.limits.close_seconds)
         dispatch.close()
 
 

@@ -15,7 +15,7 @@ who carries it, so no secrets go in; and it can be sent again, so what is inside
 from __future__ import annotations
 
 import hmac
-import secrets
+import os
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Sequence
 
@@ -40,7 +40,7 @@ class Keyring:
 
     def __init__(self, keys: Sequence[bytes] | None = None, *, purpose: bytes = b"requestState") -> None:
         if keys is None:
-            keys = [secrets.token_bytes(32)]
+            keys = [os.urandom(32)]
         if not keys:
             raise ValueError("a keyring needs at least one key; leave `keys` out to have one made")
         self._sealers: dict[bytes, hmac.HMAC] = {}
@@ -73,7 +73,7 @@ class Keyring:
         if len(key) < _SHORTEST_KEY:
             raise ValueError(
                 f"a key of {len(key)} bytes can be guessed: give at least {_SHORTEST_KEY} random ones, "
-                "as `secrets.token_bytes(32)` makes them"
+                "as `os.urandom(32)` makes them"
             )
         subkey = hmac.digest(key, b"accord seal 1\0" + purpose, "sha256")
         name = _letters(hmac.digest(subkey, b"id", "sha256"))[:_ID]

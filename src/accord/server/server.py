@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from msgspec import Raw
@@ -19,8 +18,7 @@ from accord.messages.prompts import Prompt
 from accord.messages.resources import ResourceTemplate
 from accord.messages.revision import REVISIONS, Rules
 from accord.messages.tools import Tool, ToolAnnotations
-from accord.server.asking.declared import is_question
-from accord.server.asking.rounds import Rounds
+from accord.server.asking.question import is_question
 from accord.server.context import Context
 from accord.server.registry import (
     Registry,
@@ -29,12 +27,12 @@ from accord.server.registry import (
     tool_offer,
 )
 from accord.server.results import UNSTRUCTURED
-from accord.server.seal import Keyring
 from accord.server.signature import Signature, signature
 from accord.session.negotiate import check_spoken
 from accord.session.profile import Profile
 
 if TYPE_CHECKING:
+    from accord.server.asking.rounds import Rounds
     from accord.transport.base import Transport
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -74,6 +72,8 @@ class Server:
         self.instructions = instructions
         self.limits = limits
         self.revisions: tuple[str, ...] = check_spoken(revisions)
+        self.asked: Rounds | None = None
+        """The same, once there has been such a call."""
         self._state_keys = state_keys
         self.registry: Registry = Registry(self._pack_list, limits.page_size)
 
@@ -86,10 +86,15 @@ class Server:
         """The name that clients are told."""
         return self.info.name
 
-    @cached_property
+    @property
     def rounds(self) -> Rounds:
-        """The calls that wait for answers."""
-        return Rounds(self.name, Keyring(self._state_keys), self.limits)
+        """The calls that ask the client, and wait for its answers."""
+        if self.asked is None:
+            from accord.server.asking.rounds import Rounds
+            from accord.server.seal import Keyring
+
+            self.asked = Rounds(self.name, Keyring(self._state_keys), self.limits)
+        return self.asked
 
     # --- tools -------------------------------------------------------------------------------------------------
 
@@ -150,7 +155,8 @@ class Server:
         """
         from accord.server.handmade import handmade_offer
 
-        self.registry.add(self.registry.tools, tool.name, handmade_offer(tool, handler, timeout), "tool")
+        offer = handmade_offer(tool, handler, timeout, self.limits)
+        self.registry.add(self.registry.tools, tool.name, offer, "tool")
 
     # --- resources ---------------------------------------------------------------------------------------------
 

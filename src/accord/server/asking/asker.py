@@ -16,7 +16,7 @@ from msgspec import Raw
 from accord.errors import InvalidParams, Mismatch, NotSupported
 from accord.messages import codec
 from accord.schema.values import to_json
-from accord.server.asking.questions import Question
+from accord.server.asking.question import Question
 from accord.server.asking.state import digest
 from accord.server.peer import Peer
 from accord.session.exchange import Exchange

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
 
+import msgspec
+from msgspec import Raw
+
 from accord.server.asking.asker import Asker
-from accord.server.asking.questions import Question, Roots
+from accord.server.asking.declared import Declared
+from accord.server.asking.question import Question
+from accord.server.asking.questions import Elicit, ElicitUrl, Messages, Roots, Sample, Sampled
 from accord.server.peer import Peer
 from accord.server.roots import RootList
 from accord.session.exchange import Exchange
@@ -41,6 +47,40 @@ class Call:
             return await self.asker.ask(questions, keys)
         finally:
             self._go_on()
+
+    async def fill(self, declared: Sequence[Declared], arguments: Any, prefix: str = "") -> dict[str, Any]:
+        """What the client is asked for before a handler begins, by parameter. Raises `ToolError` for what it declines.
+
+        `prefix` parts the keys of a handler that is called by another.
+        """
+        filled, self.filled = self.filled, None
+        if filled is not None:
+            return filled
+        values = msgspec.json.decode(arguments) if isinstance(arguments, Raw) else arguments or {}
+        questions = [one.filled(values) for one in declared]
+        asked = [one.can_be_asked(question, self.asker) for one, question in zip(declared, questions, strict=True)]
+        answers = iter(
+            await self.ask(list(compress(questions, asked)), [prefix + one.name for one in compress(declared, asked)])
+        )
+        return {
+            one.name: one.value(next(answers)) if was_asked else one.default
+            for one, was_asked in zip(declared, asked, strict=True)
+        }
+
+    async def elicit(self, message: str, type: Any) -> Any:
+        """What the person fills in."""
+        (answer,) = await self.ask((Elicit(message, type),))
+        return answer
+
+    async def elicit_url(self, message: str, url: str, elicitation_id: str | None) -> Any:
+        """Whether the person goes to a page."""
+        (answer,) = await self.ask((ElicitUrl(message, url, elicitation_id),))
+        return answer
+
+    async def sample(self, messages: Messages, **options: Any) -> Sampled:
+        """What the model says."""
+        (answer,) = await self.ask((Sample(messages, **options),))
+        return answer  # type: ignore[no-any-return]
 
     async def roots(self) -> RootList:
         """The client's roots: asked for once in a call, and once in a connection that tells when they change."""

@@ -6,28 +6,17 @@ They are asked before the body runs, all of them at once, and never part of what
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import msgspec
 
 from accord.errors import DeclarationError, MissingClientCapability, NotSupported, ToolError
 from accord.schema.records import MISSING
-from accord.server.asking.call import Call
-from accord.server.asking.questions import Accepted, Cancelled, Declined, Elicit, Question, Sample, Sampled
+from accord.server.asking.asker import Asker
+from accord.server.asking.question import Question, question_in
+from accord.server.asking.questions import Accepted, Cancelled, Declined, Elicit, Sample, Sampled
 
 _OUTCOMES = (Accepted, Declined, Cancelled)
-
-
-def question_in(hint: Any) -> Question[Any] | None:
-    """The question that a hint is annotated with."""
-    if get_origin(hint) is not Annotated:
-        return None
-    return next((extra for extra in get_args(hint)[1:] if isinstance(extra, Question)), None)
-
-
-def is_question(hint: Any, default: Any) -> bool:
-    """Whether a parameter is asked for instead of given."""
-    return question_in(hint) is not None
 
 
 class Declared(msgspec.Struct, frozen=True):
@@ -42,6 +31,19 @@ class Declared(msgspec.Struct, frozen=True):
     def filled(self, values: Mapping[str, Any]) -> Question[Any]:
         """The question as it is asked in a call with these arguments."""
         return self.question.filled(values) if isinstance(self.question, Elicit) else self.question
+
+    def can_be_asked(self, question: Question[Any], asker: Asker) -> bool:
+        """Whether it can be asked; where not, "a declared parameter takes its default or the call is refused".
+
+        Raises `NotSupported`, `MissingClientCapability`.
+        """
+        try:
+            asker.check(question)
+        except (NotSupported, MissingClientCapability):
+            if self.default is MISSING:
+                raise
+            return False
+        return True
 
 
 def declare(name: str, hint: Any, default: Any, others: Sequence[str]) -> Declared:
@@ -96,25 +98,3 @@ def _unwrapped(outcome: Any) -> Any:
 
 def _text(answer: Sampled) -> str:
     return answer.text
-
-
-async def fill(declared: Sequence[Declared], values: Mapping[str, Any], call: Call, prefix: str = "") -> dict[str, Any]:
-    """What to call the function with. Raises what `Call.ask` raises, and `ToolError` for what was declined.
-
-    Where something cannot be asked, "a declared parameter takes its default or the call is refused".
-    """
-    asked = [(one, one.filled(values)) for one in declared]
-    possible = [(one, question) for one, question in asked if _can_be_asked(one, question, call)]
-    answers = await call.ask([question for _, question in possible], [prefix + one.name for one, _ in possible])
-    given = {one.name: one.value(answer) for (one, _), answer in zip(possible, answers, strict=True)}
-    return {one.name: one.default for one in declared} | given
-
-
-def _can_be_asked(one: Declared, question: Question[Any], call: Call) -> bool:
-    try:
-        call.asker.check(question)
-    except (NotSupported, MissingClientCapability):
-        if one.default is MISSING:
-            raise
-        return False
-    return True

@@ -11,7 +11,7 @@ import msgspec
 from accord.errors import AnswerError, InvalidResult, Mismatch, MissingClientCapability, NotSupported, ProtocolError
 from accord.messages.methods import table
 from accord.server.asking.asker import made
-from accord.server.asking.questions import Question
+from accord.server.asking.question import Question
 from accord.server.peer import Peer
 from accord.session.exchange import Exchange
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from accord.server.asking.asker import Asked, inside, made, read
-from accord.server.asking.questions import Question
+from accord.server.asking.question import Question
 from accord.server.asking.state import State
 from accord.server.peer import Peer
 from accord.session.exchange import Exchange

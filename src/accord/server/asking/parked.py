@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from accord.errors import InvalidParams, ToolError
 from accord.server.asking.asker import Asked, inside, made, read
-from accord.server.asking.questions import Question
+from accord.server.asking.question import Question
 from accord.server.asking.state import Expired, State
 
 if TYPE_CHECKING:

@@ -7,16 +7,16 @@ The same values are declared (`ok: Annotated[bool, Elicit("Delete {path}?")]`), 
 
 from __future__ import annotations
 
+import os
 import re
-import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from accord.errors import NotSupported
 from accord.messages import codec
-from accord.messages.asking import CreateMessageRequest, ElicitRequest, InputRequest, ListRootsRequest
+from accord.messages.asking import CreateMessageRequest, ElicitRequest, ListRootsRequest
 from accord.messages.base import JSONObject
 from accord.messages.content import TextContent, ToolUseContent
 from accord.messages.elicitation import ElicitParams, ElicitResult
@@ -33,10 +33,10 @@ from accord.messages.sampling import (
 )
 from accord.messages.tools import Tool
 from accord.schema.forms import Form, form
+from accord.server.asking.question import Question
 from accord.server.roots import RootList
 
 T = TypeVar("T")
-R = TypeVar("R", covariant=True)
 
 Messages: TypeAlias = str | SamplingMessage | Sequence[str | SamplingMessage]
 """What a model is given: a text of the user, a message, or several of either."""
@@ -82,32 +82,6 @@ class Sampled(CreateMessageResult):
     def tool_uses(self) -> list[ToolUseContent]:
         """The tools that the model wants to be called."""
         return [block for block in self.blocks if isinstance(block, ToolUseContent)]
-
-
-class Question(Generic[R]):
-    """Something to ask; `R` is the type of its answer."""
-
-    method: ClassVar[str]
-    """What it is called on the wire: "elicitation/create"."""
-    asked_as: ClassVar[type[Any]]
-    """The request as it stands inside a result."""
-
-    @property
-    def needs(self) -> str:
-        """The capability that the client must have declared, as a path: "elicitation.url"."""
-        raise NotImplementedError
-
-    def params(self, rules: Rules) -> Any:
-        """The params of the request, as this revision has them. Raises `NotSupported`."""
-        raise NotImplementedError
-
-    def inside(self, rules: Rules) -> InputRequest:
-        """The question as it stands inside an `input_required` result. Raises `NotSupported`."""
-        return self.asked_as(params=self.params(rules))  # type: ignore[no-any-return]
-
-    def read(self, answer: bytes) -> R:
-        """The answer of a client (JSON) as its type. Raises `msgspec.ValidationError`, `Mismatch`."""
-        raise NotImplementedError
 
 
 class Elicit(Question[Accepted[T] | Declined | Cancelled]):
@@ -169,7 +143,7 @@ class ElicitUrl(Question[Accepted[None] | Declined | Cancelled]):
     def __init__(self, message: str, url: str, elicitation_id: str | None = None) -> None:
         self.message: str = message
         self.url: str = url
-        self.elicitation_id: str = elicitation_id or uuid.uuid4().hex
+        self.elicitation_id: str = elicitation_id or os.urandom(16).hex()
 
     @property
     def needs(self) -> str:

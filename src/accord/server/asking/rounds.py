@@ -11,12 +11,12 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import Raw
 
 from accord.limits import Limits
+from accord.messages import codec
 from accord.messages.revision import Rules
 from accord.server.asking.asker import Asked, Refusing
 from accord.server.asking.call import Call
@@ -27,24 +27,15 @@ from accord.server.asking.runs import Runs
 from accord.server.asking.state import State, States, canonical, digest
 from accord.server.seal import Keyring
 
+if TYPE_CHECKING:
+    from accord.server.dispatch import Asking
+    from accord.server.peer import Peer
+    from accord.server.registry import Offer
+    from accord.session.exchange import Exchange
+
 Work = Callable[[Call], Coroutine[Any, Any, Any]]
 Pack = Callable[[Mapping[str, Raw], str, Rules], Any]
 """Makes the result that asks: the questions by key, and the state."""
-
-
-class Request(msgspec.Struct):
-    """What one request of a call says."""
-
-    subject: str
-    """The name of the tool or prompt, or the URI."""
-    arguments: bytes
-    definition: Callable[[], bytes]
-    """The digest of what the client was told of the subject."""
-    may_run_again: bool
-    fill: Callable[[Call], Coroutine[Any, Any, dict[str, Any]]] | None
-    """Asks what the handler declares, if it declares anything."""
-    state: str | None
-    answers: dict[str, bytes]
 
 
 class Rounds:
@@ -56,42 +47,51 @@ class Rounds:
         self._states = States(keyring, limits)
         self._seconds = limits.answer_seconds
 
-    async def answer(self, request: Request, call: Call, work: Work, pack: Pack) -> Any:
+    async def answer(self, asking: Asking, exchange: Exchange, peer: Peer, pack: Pack, work: Work) -> Any:
         """How this request ends: the result of the work, or a question.
 
         Raises `InvalidParams` for a state or answers that are not what they should be, `ToolError` for a call that is
         over, and what the work raises.
         """
-        rules, method = call.exchange.rules, call.exchange.method
-        if rules.server_requests:
-            call.asker = Direct(call.exchange, call.peer, self._seconds)
+        call = Call(exchange, peer)
+        if exchange.rules.server_requests:
+            call.asker = Direct(exchange, peer, self._seconds)
             return await work(call)
-        if not method.may_ask:
-            call.asker = Refusing(call.exchange)
+        if not exchange.method.may_ask:
+            call.asker = Refusing(exchange)
             return await work(call)
-        state = None if request.state is None else self._states.open(request.state, self._binding(request, call))
-        ask = partial(self._ask, request, call, pack)
-        if request.may_run_again:
-            return await self._run_again(request, call, state or State(b"", 0, b""), work, ask)
-        return await self._run_once(request, call, state, work, ask)
+        state = None if asking.state is None else self._states.open(asking.state, self._binding(asking, call))
+        ask = partial(self._ask, asking, call, pack)
+        if asking.offer.may_run_again:
+            return await self._run_again(asking, call, state or State(b"", 0, b""), work, ask)
+        return await self._run_once(asking, call, state, work, ask)
 
-    def _binding(self, request: Request, call: Call) -> bytes:
+    def _binding(self, asking: Asking, call: Call) -> bytes:
         return digest(
             call.peer.principal.encode(),
             self._audience,
             call.exchange.method.name.encode(),
-            request.subject.encode(),
-            canonical(request.arguments),
-            request.definition(),
+            asking.subject.encode(),
+            canonical(as_json(asking.arguments)),
+            self._definition(asking.offer, call.exchange.rules),
         )
 
-    def _ask(self, request: Request, call: Call, pack: Pack, state: State, missing: Mapping[str, Asked]) -> Any:
-        state.binding = state.binding or self._binding(request, call)
+    def _definition(self, offer: Offer, rules: Rules) -> bytes:
+        """The digest of what the client was told of the subject."""
+        found = offer.digests.get(rules.revision)
+        if found is None:
+            found = offer.digests[rules.revision] = digest(
+                codec.encode(codec.narrow(offer.define(rules), rules.revision))
+            )
+        return found
+
+    def _ask(self, asking: Asking, call: Call, pack: Pack, state: State, missing: Mapping[str, Asked]) -> Any:
+        state.binding = state.binding or self._binding(asking, call)
         state.asked = {key: asked.digest for key, asked in missing.items()}
         return pack({key: asked.wire for key, asked in missing.items()}, self._states.seal(state), call.exchange.rules)
 
-    async def _run_again(self, request: Request, call: Call, state: State, work: Work, ask: Any) -> Any:
-        journal = call.asker = Journal(call.exchange, call.peer, state, request.answers)
+    async def _run_again(self, asking: Asking, call: Call, state: State, work: Work, ask: Any) -> Any:
+        journal = call.asker = Journal(call.exchange, call.peer, state, came(asking))
         try:
             result = await work(call)
         except asyncio.CancelledError:
@@ -101,15 +101,16 @@ class Rounds:
                 raise
         return ask(state, journal.missing) if journal.over else result
 
-    async def _run_once(self, request: Request, call: Call, state: State | None, work: Work, ask: Any) -> Any:
+    async def _run_once(self, asking: Asking, call: Call, state: State | None, work: Work, ask: Any) -> Any:
         known = state or State(b"", 0, os.urandom(16), home=self.runs.home)
         run = None if state is None else self.runs.find(known)
         if run is not None:
-            return await run.resume(known.step, request.answers, call)
-        if request.fill is not None:
-            journal = call.asker = Journal(call.exchange, call.peer, known, request.answers)
+            return await run.resume(known.step, came(asking), call)
+        if asking.offer.declared:
+            asking.offer.bind(asking.arguments, None)  # nobody is asked about a call that cannot be made
+            journal = call.asker = Journal(call.exchange, call.peer, known, came(asking))
             try:
-                call.filled = await request.fill(call)
+                call.filled = await call.fill(asking.offer.declared, asking.arguments)
             except RunEnded:
                 return ask(known, journal.missing)
             known.answers, known.asked = {}, {}
@@ -117,3 +118,13 @@ class Rounds:
         if state is not None:
             self.runs.claim(known.nonce, run)
         return await run.begin(work)
+
+
+def as_json(arguments: Any) -> bytes:
+    """Arguments as JSON."""
+    return arguments if isinstance(arguments, Raw) else codec.encode(arguments or {})
+
+
+def came(asking: Asking) -> dict[str, bytes]:
+    """The answers that came with a request, each as JSON."""
+    return {key: codec.encode(answer) for key, answer in (asking.answers or {}).items()}

@@ -17,7 +17,6 @@ import msgspec
 
 from accord.errors import InvalidParams, ToolError
 from accord.limits import Limits
-from accord.messages import codec
 from accord.server.seal import Keyring, SealBroken
 
 _INLINE, _SHELVED = b"\x00", b"\x01"

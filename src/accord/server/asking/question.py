@@ -1,0 +1,49 @@
+"""What every question is, whatever it asks for; apart from the kinds, so that a server that asks nothing loads none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_origin
+
+if TYPE_CHECKING:
+    from accord.messages.asking import InputRequest
+    from accord.messages.revision import Rules
+
+R = TypeVar("R", covariant=True)
+
+
+class Question(Generic[R]):
+    """Something to ask; `R` is the type of its answer."""
+
+    method: ClassVar[str]
+    """What it is called on the wire: "elicitation/create"."""
+    asked_as: ClassVar[type[Any]]
+    """The request as it stands inside a result."""
+
+    @property
+    def needs(self) -> str:
+        """The capability that the client must have declared, as a path: "elicitation.url"."""
+        raise NotImplementedError
+
+    def params(self, rules: Rules) -> Any:
+        """The params of the request, as this revision has them. Raises `NotSupported`."""
+        raise NotImplementedError
+
+    def inside(self, rules: Rules) -> InputRequest:
+        """The question as it stands inside an `input_required` result. Raises `NotSupported`."""
+        return self.asked_as(params=self.params(rules))  # type: ignore[no-any-return]
+
+    def read(self, answer: bytes) -> R:
+        """The answer of a client (JSON) as its type. Raises `msgspec.ValidationError`, `Mismatch`."""
+        raise NotImplementedError
+
+
+def question_in(hint: Any) -> Question[Any] | None:
+    """The question that a hint is annotated with."""
+    if get_origin(hint) is not Annotated:
+        return None
+    return next((extra for extra in get_args(hint)[1:] if isinstance(extra, Question)), None)
+
+
+def is_question(hint: Any, default: Any) -> bool:
+    """Whether a parameter is asked for instead of given."""
+    return question_in(hint) is not None
