@@ -206,7 +206,10 @@ _FAILS: dict[Kind, Callable[[FormField, Any], str]] = {
 
 # Each reader gives the value that a person meant; what nobody can have meant is left to the check.
 
-_WORDS: dict[str, bool] = dict.fromkeys(("y", "yes", "true", "on", "1"), True) | dict.fromkeys(("n", "no", "false", "off", "0"), False)
+_WORDS = {
+    "y": True, "yes": True, "true": True, "on": True, "1": True,
+    "n": False, "no": False, "false": False, "off": False, "0": False,
+}  # fmt: skip
 
 
 def _read_boolean(field: FormField, text: str) -> bool | str:

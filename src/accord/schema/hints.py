@@ -145,6 +145,18 @@ def accepts_null(node: Node) -> bool:
     return node is NULL or node is ANYTHING or isinstance(node, Foreign)
 
 
+def choices(node: Node) -> list[Any]:
+    """The JSON values but null that a hint names one by one; none where it does not."""
+    match node:
+        case Choice(arms=arms):
+            return [value for arm in arms for value in choices(arm)]
+        case Values(values=values):
+            return [value for value, _ in values if value is not None]
+        case Narrowed(node=inner):
+            return choices(inner)
+    return [False, True] if node is _PLAIN[bool] else []
+
+
 class Reader:
     """Reads hints in one scope: the globals of a function, and the names around it."""
 

@@ -140,7 +140,16 @@ class Context:
         """
         return tuple(await self._call.ask(questions))
 
-    async def elicit(self, message: str, type: type[T] | Any = None) -> Accepted[T] | Declined | Cancelled:
+    @overload
+    async def elicit(self, message: str, type: None = None) -> Accepted[None] | Declined | Cancelled: ...
+
+    @overload
+    async def elicit(self, message: str, type: type[T]) -> Accepted[T] | Declined | Cancelled: ...
+
+    @overload
+    async def elicit(self, message: str, type: Any) -> Accepted[Any] | Declined | Cancelled: ...
+
+    async def elicit(self, message: str, type: Any = None) -> Accepted[Any] | Declined | Cancelled:
         """Ask the person to fill in a form (from 2025-06-18 on); `.action` says what they did, `.data` is a `type`.
 
         `type` as for `Elicit`. Raises what `ask` raises.

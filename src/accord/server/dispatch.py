@@ -24,7 +24,7 @@ from accord.errors import (
 from accord.limits import Limits
 from accord.messages import codec
 from accord.messages.content import ResourceContents
-from accord.messages.meta import PaginatedParams
+from accord.messages.meta import PaginatedParams, Result
 from accord.messages.prompts import GetPromptParams
 from accord.messages.resources import ReadResourceParams, ReadResourceResult
 from accord.messages.revision import Rules
@@ -33,6 +33,7 @@ from accord.server.peer import Peer
 from accord.server.registry import Offer
 from accord.server.results import Packer, contents_of
 from accord.server.workers import Workers
+from accord.session.events import NotificationReceived
 from accord.session.exchange import Exchange
 
 if TYPE_CHECKING:
@@ -90,9 +91,7 @@ class Dispatch:
 
     async def handle(self, exchange: Exchange, peer: Peer) -> Any:
         """Serve one request. Raises `ProtocolError`, or CancelledError when it was cancelled, and nothing else."""
-        verb = self._verbs.get(exchange.method.name)
-        if verb is None:
-            raise MethodNotFound(f"{exchange.method.name} is not offered by this server")
+        verb = self._verbs.get(exchange.method.name) or self._extended
         try:
             return await verb(exchange, peer)
         except ProtocolError:
@@ -113,22 +112,26 @@ class Dispatch:
         sent = read_call(exchange.params)
         offer = self._registry.tool(sent.name)
         if not offer.asks:
-            return await self._tool(sent, offer, exchange.rules, None)
+            return await self._tool(sent, offer, exchange, peer, None)
         try:
             return await self._server.rounds.answer(
                 Asking(offer, sent.name, sent.arguments, sent.request_state, sent.input_responses),
                 exchange,
                 peer,
                 self._packer.question,
-                lambda call: self._tool(sent, offer, exchange.rules, call),
+                lambda call: self._tool(sent, offer, call.exchange, call.peer, call),
             )
         except (InvalidArguments, ToolError, NotSupported, AnswerError) as error:
             return self._packer.text(said(error), exchange.rules, is_error=True)
 
-    async def _tool(self, sent: Sent, offer: Offer, rules: Rules, call: Call | None) -> Any:
+    async def _tool(self, sent: Sent, offer: Offer, exchange: Exchange, peer: Peer, call: Call | None) -> Any:
         """A tool's result, its failures included. Raises `ProtocolError`."""
+        rules = exchange.rules
         try:
             value = await self._run(offer, sent.arguments, call)
+            if isinstance(value, Result) and self._server.extended.is_result(value):
+                self._server.extended.check(value, exchange, peer.line.session)
+                return self._packer.raw(value, rules)
             return self._packer.tool(value, offer.returns, rules)
         except (InvalidArguments, ToolError) as error:
             text = said(error)
@@ -185,6 +188,33 @@ class Dispatch:
 
     def _prompt(self, offer: Offer, value: Any, rules: Rules) -> Raw:
         return self._packer.prompt(value, offer.define(rules).description, rules)
+
+    # --- extensions --------------------------------------------------------------------------------------------
+
+    async def _extended(self, exchange: Exchange, peer: Peer) -> Any:
+        name = exchange.method.name
+        offer = self._server.extended.offers.get(name)
+        if offer is None:
+            raise MethodNotFound(f"{name} is not offered by this server")
+        params = codec.decode_params(exchange.method.params, exchange.params)
+
+        async def work(call: Call | None) -> Raw:
+            return self._packer.extended(await self._run(offer, params, call), exchange.rules)
+
+        if not offer.asks:
+            return await work(None)
+        asking = Asking(offer, name, exchange.params, None, None)
+        return await self._server.rounds.answer(asking, exchange, peer, self._packer.question, work)
+
+    def hear(self, event: NotificationReceived, peer: Peer) -> Any:
+        """The client tells something that belongs to no request; what is returned is still to be awaited.
+
+        Raises `InvalidParams` for params that do not fit.
+        """
+        offer = self._server.extended.offers.get(event.method.name)
+        if offer is None:
+            return peer.hear(event)
+        return self._begin(offer, *offer.bind(codec.decode_params(event.method.params, event.params), None))
 
     # --- calling -----------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from accord.errors import ToolError
 from accord.messages import codec
 from accord.messages.adapt import adapt_content
 from accord.messages.content import ContentBlock, ResourceContents, TextContent
-from accord.messages.meta import SERVER_INFO, check_meta
+from accord.messages.meta import SERVER_INFO, Result, check_meta
 from accord.messages.prompts import GetPromptResult, PromptMessage
 from accord.messages.resources import ReadResourceResult
 from accord.messages.revision import Rules
@@ -78,6 +78,13 @@ class Packer:
         if structured is not UNSET:  # encoded before anything else looks at it: a view would read NaN as null
             structured = Raw(encode(structured))
         return msgspec.structs.replace(result, content=content, structured_content=structured)
+
+    def extended(self, value: Any, rules: Rules) -> Raw:
+        """What the method of an extension returned: a result, a record, or nothing."""
+        if isinstance(value, Result):
+            return self.raw(value, rules)
+        fields = {} if value is None else msgspec.json.decode(encode(value), type=dict[str, Any])
+        return self.raw({**fields, "_meta": self._meta} if rules.result_type else fields, rules)
 
     def question(self, requests: Mapping[str, Raw], state: str, rules: Rules) -> Raw:
         """What the client is asked before there is a result."""

@@ -32,13 +32,13 @@ _LEAVING = 1.0
 async def serve(server: Server, transport: Transport, stop: asyncio.Event | None = None) -> None:
     """Serve one connection until it ends, or until `stop` is set."""
     profile = server.profile()
-    session = Session("server", profile, revisions=server.revisions, limits=server.limits)
+    session = Session("server", profile, revisions=server.revisions, limits=server.limits, methods=server.extended.rows)
     dispatch = Dispatch(server, Packer(profile.raw_info), server.limits)
     connection = Connection(
         session,
         transport,
         lambda exchange, _: dispatch.handle(exchange, peer),
-        on_notification=lambda event: peer.hear(event),
+        on_notification=lambda event: dispatch.hear(event, peer),
         limits=server.limits,
     )
     peer = Peer(connection)
@@ -49,7 +49,7 @@ async def serve(server: Server, transport: Transport, stop: asyncio.Event | None
     finally:
         await connection.close()
         if server.asked is not None:
-            await server.asked.runs.close(peer, server.limits.close_seconds)
+            await server.asked.close(peer, server.limits.close_seconds)
         dispatch.close()
 
 

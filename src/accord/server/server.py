@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+import msgspec
 from msgspec import Raw
 
 from accord.errors import DeclarationError, LocalProtocolError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import codec
-from accord.messages.base import Meta
+from accord.messages.base import JSONObject, Meta
 from accord.messages.content import Annotations, Resource
+from accord.messages.extension import Extension, settings_of
 from accord.messages.identity import Icon, Implementation
 from accord.messages.meta import check_meta
 from accord.messages.prompts import Prompt
@@ -20,6 +22,7 @@ from accord.messages.revision import REVISIONS, Rules
 from accord.messages.tools import Tool, ToolAnnotations
 from accord.server.asking.question import is_question
 from accord.server.context import Context
+from accord.server.extended import Extended
 from accord.server.registry import (
     Registry,
     prompt_offer,
@@ -44,7 +47,8 @@ class Server:
     One program serves all revisions at once. `name` and `version` are what clients show; `instructions` tell a
     model how to use the server. `revisions` restricts what is spoken; `limits` are the bounds that protect it.
     `state_keys` seal what a question leaves with the client (2026-07-28): secrets of at least 16 bytes, the first seals
-    and all open; one that lives as long as the process if none are given.
+    and all open; one that lives as long as the process if none are given. `extensions` and `experimental` are declared
+    as capabilities; see `method` for what extensions add.
     """
 
     def __init__(
@@ -60,6 +64,8 @@ class Server:
         revisions: Sequence[str] = REVISIONS,
         limits: Limits = DEFAULT_LIMITS,
         state_keys: Sequence[bytes] | None = None,
+        extensions: Sequence[Extension] = (),
+        experimental: Mapping[str, JSONObject] | None = None,
     ) -> None:
         self.info: Implementation = Implementation(
             name=name,
@@ -72,6 +78,8 @@ class Server:
         self.instructions = instructions
         self.limits = limits
         self.revisions: tuple[str, ...] = check_spoken(revisions)
+        self.extended: Extended = Extended(extensions)
+        self._experimental = dict(experimental) if experimental else None
         self.asked: Rounds | None = None
         """The same, once there has been such a call."""
         self._state_keys = state_keys
@@ -95,6 +103,26 @@ class Server:
 
             self.asked = Rounds(self.name, Keyring(self._state_keys), self.limits)
         return self.asked
+
+    def method(self, name: str) -> Callable[[F], F]:
+        """Answer a request, or hear a notification, that an extension of this server lists.
+
+        The function takes the params as their type, and a `Context` if it wants one; what it returns is the result.
+        Raises `DeclarationError`.
+        """
+
+        def declare(function: F) -> F:
+            self.extended.add(name, function, Context)
+            return function
+
+        return declare
+
+    def complete_elicitation(self, elicitation_id: str) -> bool:
+        """Tell the client that its person is done at the page of `ElicitUrl` (`notifications/elicitation/complete`).
+
+        From any thread. Whether it was told: only 2025-11-25 has words for it, and only the client that was asked.
+        """
+        return self.asked is not None and self.asked.visits.complete(elicitation_id)
 
     # --- tools -------------------------------------------------------------------------------------------------
 
@@ -240,7 +268,12 @@ class Server:
 
     def profile(self) -> Profile:
         """What this server says of itself."""
-        return Profile(self.info, self.registry.capabilities(), self.instructions)
+        capabilities = msgspec.structs.replace(
+            self.registry.capabilities(),
+            extensions=settings_of(self.extended.extensions),
+            experimental=self._experimental,
+        )
+        return Profile(self.info, capabilities, self.instructions)
 
     def _pack_list(self, result: Any, rules: Rules) -> Raw:
         return Raw(codec.encode(codec.finish(result, rules, codec.raw(self.info))))

@@ -12,6 +12,8 @@ from accord.errors import AnswerError, InvalidResult, Mismatch, MissingClientCap
 from accord.messages.methods import table
 from accord.server.asking.asker import made
 from accord.server.asking.question import Question
+from accord.server.asking.questions import ElicitUrl
+from accord.server.asking.visits import Visits
 from accord.server.peer import Peer
 from accord.session.exchange import Exchange
 
@@ -19,10 +21,11 @@ from accord.session.exchange import Exchange
 class Direct:
     """Sends each question as a request, all of them at once."""
 
-    def __init__(self, exchange: Exchange, peer: Peer, seconds: float) -> None:
+    def __init__(self, exchange: Exchange, peer: Peer, seconds: float, visits: Visits) -> None:
         self._exchange = exchange
         self._peer = peer
         self._seconds = seconds
+        self._visits = visits
         self._kept: dict[str, bytes] = {}
 
     over = False
@@ -51,6 +54,8 @@ class Direct:
         return question.params(rules)
 
     async def _one(self, question: Question[Any], params: Any) -> Any:
+        if isinstance(question, ElicitUrl):
+            self._visits.add(question.elicitation_id, self._peer)
         try:
             raw = await self._peer.line.ask(question.method, params, timeout=self._seconds, needs=question.needs)
         except MissingClientCapability:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, overload
 
 import msgspec
 
@@ -19,7 +19,7 @@ from accord.messages import codec
 from accord.messages.asking import CreateMessageRequest, ElicitRequest, ListRootsRequest
 from accord.messages.base import JSONObject
 from accord.messages.content import TextContent, ToolUseContent
-from accord.messages.elicitation import ElicitParams, ElicitResult
+from accord.messages.elicitation import ElicitParams
 from accord.messages.revision import Rules
 from accord.messages.roots import ListRootsParams, ListRootsResult
 from accord.messages.sampling import (
@@ -95,7 +95,16 @@ class Elicit(Question[Accepted[T] | Declined | Cancelled]):
     method = "elicitation/create"
     asked_as = ElicitRequest
 
-    def __init__(self, message: str, type: type[T] | Any = None) -> None:
+    @overload
+    def __init__(self: Elicit[None], message: str, type: None = None) -> None: ...
+
+    @overload
+    def __init__(self, message: str, type: type[T]) -> None: ...
+
+    @overload
+    def __init__(self: Elicit[Any], message: str, type: Any) -> None: ...
+
+    def __init__(self, message: str, type: Any = None) -> None:
         self.message: str = message
         self.type: Any = type
         self.form: Form = form(type)
@@ -126,7 +135,7 @@ class Elicit(Question[Accepted[T] | Declined | Cancelled]):
         return ElicitParams(message=self.message, mode="form", requested_schema=self.form.schema(rules))
 
     def read(self, answer: bytes) -> Accepted[T] | Declined | Cancelled:
-        result = codec.decoder(ElicitResult).decode(answer)
+        result = codec.decoder(_Filled).decode(answer)
         return _outcome(result.action, lambda: self.form.read(result.content))  # type: ignore[no-any-return]
 
 
@@ -153,7 +162,14 @@ class ElicitUrl(Question[Accepted[None] | Declined | Cancelled]):
         return ElicitParams(message=self.message, mode="url", url=self.url, elicitation_id=self.elicitation_id)
 
     def read(self, answer: bytes) -> Accepted[None] | Declined | Cancelled:
-        return _outcome(codec.decoder(ElicitResult).decode(answer).action, lambda: None)  # type: ignore[no-any-return]
+        return _outcome(codec.decoder(_Filled).decode(answer).action, lambda: None)  # type: ignore[no-any-return]
+
+
+class _Filled(msgspec.Struct):
+    """An `ElicitResult` as it is read: what is in the form is for the form to judge; some clients send null in it."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: JSONObject | None = None
 
 
 def _outcome(action: str, data: Any) -> Any:

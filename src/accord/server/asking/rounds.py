@@ -25,6 +25,7 @@ from accord.server.asking.journal import Journal, RunEnded
 from accord.server.asking.parked import Run
 from accord.server.asking.runs import Runs
 from accord.server.asking.state import State, States, canonical, digest
+from accord.server.asking.visits import Visits
 from accord.server.seal import Keyring
 
 if TYPE_CHECKING:
@@ -43,9 +44,15 @@ class Rounds:
 
     def __init__(self, audience: str, keyring: Keyring, limits: Limits) -> None:
         self.runs: Runs = Runs(limits)
+        self.visits: Visits = Visits()
         self._audience = audience.encode()
         self._states = States(keyring, limits)
         self._seconds = limits.answer_seconds
+
+    async def close(self, peer: Peer, seconds: float) -> None:
+        """A client is gone: end what it has running, and wait for that, at most `seconds`."""
+        self.visits.forget(peer)
+        await self.runs.close(peer, seconds)
 
     async def answer(self, asking: Asking, exchange: Exchange, peer: Peer, pack: Pack, work: Work) -> Any:
         """How this request ends: the result of the work, or a question.
@@ -55,7 +62,7 @@ class Rounds:
         """
         call = Call(exchange, peer)
         if exchange.rules.server_requests:
-            call.asker = Direct(exchange, peer, self._seconds)
+            call.asker = Direct(exchange, peer, self._seconds, self.visits)
             return await work(call)
         if not exchange.method.may_ask:
             call.asker = Refusing(exchange)

@@ -1,0 +1,74 @@
+"""Extensions: what a third party adds to the protocol (2026-07-28, Versioning, Extension Negotiation).
+
+An extension is one value that both sides are given. Each declares its settings under its name; its methods may be asked
+of a side that has declared it, and nobody else: "the supporting party MUST either revert to core protocol behavior or
+reject the request with an appropriate error".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from .base import JSONObject
+from .meta import check_meta_key
+from .methods import Method
+
+_NAME = re.compile(r"[^/\s]+/[^/\s]+")
+
+
+class Extension(msgspec.Struct, frozen=True, kw_only=True):
+    """An extension to the protocol.
+
+    `name` has a prefix of your own: "com.example/search". `settings` are what this side declares of it. `methods` are
+    its requests and notifications, each `Method(NAME, SENDER, PARAMS_TYPE, RESULT_TYPE)`. `results` are its kinds of
+    result, by their `resultType`. Raises `ValueError` for a name that may not be used.
+    """
+
+    name: str
+    settings: JSONObject = {}
+    methods: tuple[Method, ...] = ()
+    results: Mapping[str, type[Any]] = {}
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(f"{self.name!r} is no name of an extension: give it a prefix, like 'com.example/search'")
+        check_meta_key(self.name, known={self.name} if _is_official(self.name) else ())
+
+    @property
+    def capability(self) -> str:
+        """The path of what its users declare."""
+        return f"extensions:{self.name}"
+
+    def rows(self) -> list[Method]:
+        """Its methods, each needing the extension on the other side, and offered on this one."""
+        return [
+            msgspec.structs.replace(row, needs=row.needs or self.capability, offers=row.offers or self.capability)
+            for row in self.methods
+        ]
+
+
+def _is_official(name: str) -> bool:
+    """Names of the official extensions: the prefix itself, without more labels."""
+    return name.startswith("io.modelcontextprotocol/")
+
+
+def settings_of(extensions: Sequence[Extension]) -> dict[str, JSONObject] | None:
+    """What a side declares that has these. Raises `ValueError` for two of one name."""
+    declared = {extension.name: dict(extension.settings) for extension in extensions}
+    if len(declared) < len(extensions):
+        raise ValueError("two extensions have one name")
+    return declared or None
+
+
+def rows_of(extensions: Sequence[Extension]) -> list[Method]:
+    """The methods of all of these."""
+    return [row for extension in extensions for row in extension.rows()]
+
+
+def results_of(extensions: Sequence[Extension]) -> dict[str, type[Any]]:
+    """The kinds of result of all of these."""
+    return {kind: type_ for extension in extensions for kind, type_ in extension.results.items()}
