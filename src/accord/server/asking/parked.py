@@ -16,7 +16,7 @@ from msgspec import Raw
 from accord.errors import InvalidParams, ToolError
 from accord.server.asking.asker import Asked, inside, made, read
 from accord.server.asking.question import Question
-from accord.server.asking.state import Expired, State
+from accord.server.asking.state import State
 
 if TYPE_CHECKING:
     from accord.server.asking.call import Call
@@ -49,7 +49,8 @@ class Run:
         self._flushing = False
         self._count = 0
         self._kept: dict[str, bytes] = {}
-        self._finished = False
+        self._ended: tuple[Outcome, BaseException | None] | None = None
+        """How the handler ended."""
         self.task: asyncio.Task[None] | None = None
         """What runs the handler."""
         self.size: int = 0
@@ -77,6 +78,7 @@ class Run:
         """Start the handler on behalf of the first request; how that request ends."""
         step = self._begin_step()
         self.task = asyncio.get_running_loop().create_task(self._run(work))
+        self._runs.begun(self)
         return await self._watch(step)
 
     async def resume(self, step: int, answers: Mapping[str, bytes], call: Call) -> Outcome:
@@ -88,12 +90,13 @@ class Run:
             raise InvalidParams("requestState is ahead of the call it belongs to")
         if step < len(self._steps):
             return await self._watch(self._steps[step])
-        if self._finished:
-            raise Expired("this call has ended without waiting for the answer")
-        values = {key: read(key, self._waiting[key][0].question, answers[key]) for key in self._round if key in answers}
+        outstanding = [key for key in self._round if key in self._waiting]
+        values = {key: read(key, self._waiting[key][0].question, answers[key]) for key in outstanding if key in answers}
         future = self._begin_step()
         self._call.rebind(call)
-        if len(values) == len(self._round):
+        if self._ended is not None:
+            self._end_step(*self._ended)  # it went on without the answer
+        elif len(values) == len(outstanding):
             self._answer(values)
         else:  # a round is answered as a whole: "respond with a new InputRequiredResult requesting the missing"
             self._flush_soon()
@@ -132,14 +135,25 @@ class Run:
         """Wait for the answers, with the request answered meanwhile."""
         exchange = self._call.exchange
         asked = [inside(question, exchange, self._call.peer) for question in questions]
-        futures = [self._wait_for(key, one) for key, one in zip(keys or self._keys(questions), asked, strict=True)]
+        named = [self._free(key) for key in keys] or self._keys(questions)
+        futures = [self._wait_for(key, one) for key, one in zip(named, asked, strict=True)]
         self._flush_soon()
-        return [await future for future in futures]
+        try:
+            return [await future for future in futures]
+        finally:  # a handler may stop waiting
+            for key in named:
+                self._waiting.pop(key, None)
 
     def _keys(self, questions: Sequence[Question[Any]]) -> list[str]:
         first = self._count + 1
         self._count += len(questions)
         return [f"ask-{number}" for number in range(first, self._count + 1)]
+
+    def _free(self, key: str) -> str:
+        """A declared key; another where that very question is being asked already, by a handler called twice."""
+        while key in self._waiting:
+            key += "+"
+        return key
 
     def _wait_for(self, key: str, asked: Asked) -> asyncio.Future[Any]:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -160,18 +174,18 @@ class Run:
 
     async def _run(self, work: Callable[[Call], Coroutine[Any, Any, Outcome]]) -> None:
         try:
-            self._end_step(await work(self._call), None)
+            self._end(await work(self._call), None)
+        except asyncio.CancelledError:
+            self._end(None, ToolError("the call was cancelled while it ran; whether it took effect is not known"))
+            raise
         except BaseException as exc:
-            cancelled = isinstance(exc, asyncio.CancelledError)
-            why = ToolError("the call was cancelled while it ran; whether it took effect is not known")
-            self._end_step(None, why if cancelled else exc)
-            if cancelled:
-                raise
-        finally:
-            self._finished = True
-            self._waiting.clear()
-            self._resting(None)
-            self._runs.ended(self)
+            self._end(None, exc)
+
+    def _end(self, outcome: Outcome, error: BaseException | None) -> None:
+        self._ended = outcome, error
+        self._resting(None)
+        self._end_step(outcome, error)
+        self._runs.ended(self)
 
     def _flush_soon(self) -> None:
         """What is asked in one turn of the loop is asked together."""
@@ -211,7 +225,7 @@ class Run:
     def _end_step(self, outcome: Outcome, error: BaseException | None) -> None:
         step = self._steps[-1]
         if step.done():
-            return  # the handler ended with nothing in flight
+            return  # nothing is in flight: the next request will hear of it
         if error is None:
             self.size += len(outcome) if isinstance(outcome, Raw) else _SMALL
             step.set_result(outcome)

@@ -28,7 +28,9 @@ class Runs:
         """States of another home are refused: what they did is remembered there."""
         self.seconds: float = limits.answer_seconds
         self._limits = limits
+        self._alive: set[Run] = set()
         self._runs: dict[bytes, Run] = {}
+        """Those whose nonce a client may have."""
         self._ended: OrderedDict[bytes, int] = OrderedDict()
         """Runs whose outcomes are kept, the first to end first, with the bytes of these."""
         self._spent: OrderedDict[bytes, float] = OrderedDict()
@@ -64,8 +66,13 @@ class Runs:
         self._spent[run.nonce] = time.monotonic() + self.seconds
         self._spent.move_to_end(run.nonce)
 
+    def begun(self, run: Run) -> None:
+        """A handler has begun."""
+        self._alive.add(run)
+
     def ended(self, run: Run) -> None:
         """A handler has ended; its outcomes are kept until no state that carries its nonce is good any more."""
+        self._alive.discard(run)
         if self._runs.get(run.nonce) is not run:
             return
         self._ended[run.nonce] = run.size
@@ -77,21 +84,24 @@ class Runs:
         """Drop what is over, and the oldest outcomes when they take too much room, though not their nonces."""
         now = time.monotonic()
         while self._spent and next(iter(self._spent.values())) <= now:
-            self._drop(self._spent.popitem(last=False)[0])
+            nonce = self._spent.popitem(last=False)[0]
+            if nonce in self._runs and nonce not in self._ended:  # a handler that takes its time
+                self._spent[nonce] = now + self.seconds
+            else:
+                self._drop(nonce)
         while self._held > self._limits.kept_bytes and self._ended:
             self._drop(next(iter(self._ended)))
 
     def _drop(self, nonce: bytes) -> None:
         self._held -= self._ended.pop(nonce, 0)
-        run = self._runs.pop(nonce, None)
-        if run is not None:
-            run.cancel()
+        self._runs.pop(nonce, None)
 
     async def close(self, peer: Peer, seconds: float) -> None:
         """The client is gone: end what it has running, and wait for that, at most `seconds`."""
-        gone = [run for run in self._runs.values() if run.peer is peer]
-        for run in gone:
+        gone = [run.task for run in self._alive if run.peer is peer and run.task is not None]
+        for task in gone:
+            task.cancel()
+        if gone:
+            await asyncio.wait(gone, timeout=seconds)
+        for run in [run for run in self._runs.values() if run.peer is peer]:
             self._drop(run.nonce)
-        tasks = [run.task for run in gone if run.task is not None and not run.task.done()]
-        if tasks:
-            await asyncio.wait(tasks, timeout=seconds)
