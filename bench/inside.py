@@ -70,11 +70,11 @@ def run() -> list[Figure]:
     return [of_step(name, *pair()) for name, pair in pairs.items()]
 
 
-def of_step(name: str, floor: Step, accord: Step) -> Figure:
+def of_step(name: str, floor: Step, accord: Step, aim: float | None = None) -> Figure:
     for step in (floor, accord):
         microseconds(step)
     floors, accords = take_turns(ROUNDS, lambda: microseconds(floor), lambda: microseconds(accord))
-    return compare(name, "µs", floors, accords, pick=min)
+    return compare(name, "µs", floors, accords, aim, pick=min)
 
 
 def microseconds(step: Step) -> float:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from accord.client.answers import ToolResult as ToolResult
     from accord.client.client import Client as Client
+    from accord.client.handlers import ClientContext as ClientContext
+    from accord.client.models import HostModel as HostModel, choose_model as choose_model
     from accord.errors import (
         AccordError as AccordError,
         AnswerError as AnswerError,
@@ -30,9 +32,11 @@ if TYPE_CHECKING:
         RemoteProtocolError as RemoteProtocolError,
         RequestTimeout as RequestTimeout,
         ResourceNotFound as ResourceNotFound,
+        SamplingDeclined as SamplingDeclined,
         SchemaError as SchemaError,
         TargetError as TargetError,
         ToolError as ToolError,
+        UrlElicitationRequired as UrlElicitationRequired,
     )
     from accord.limits import Limits as Limits
     from accord.messages.content import (
@@ -91,6 +95,7 @@ _HOMES = {
     "CallToolResult": "accord.messages.tools",
     "Cancelled": "accord.server.asking.questions",
     "Client": "accord.client.client",
+    "ClientContext": "accord.client.handlers",
     "ConnectError": "accord.errors",
     "ConnectionLost": "accord.errors",
     "Context": "accord.server.context",
@@ -106,6 +111,7 @@ _HOMES = {
     "EmbeddedResource": "accord.messages.content",
     "Extension": "accord.messages.extension",
     "GetPromptResult": "accord.messages.prompts",
+    "HostModel": "accord.client.models",
     "Icon": "accord.messages.identity",
     "ImageContent": "accord.messages.content",
     "Implementation": "accord.messages.identity",
@@ -133,6 +139,7 @@ _HOMES = {
     "Roots": "accord.server.asking.questions",
     "Sample": "accord.server.asking.questions",
     "Sampled": "accord.server.asking.questions",
+    "SamplingDeclined": "accord.errors",
     "SamplingMessage": "accord.messages.sampling",
     "SchemaError": "accord.errors",
     "Server": "accord.server.server",
@@ -145,6 +152,8 @@ _HOMES = {
     "ToolResultContent": "accord.messages.content",
     "ToolUseContent": "accord.messages.content",
     "Uri": "accord.schema.forms",
+    "choose_model": "accord.client.models",
+    "UrlElicitationRequired": "accord.errors",
 }
 """Every public name, and the module that it lives in."""
 
@@ -158,6 +167,7 @@ __all__ = [
     "CallToolResult",
     "Cancelled",
     "Client",
+    "ClientContext",
     "ConnectError",
     "ConnectionLost",
     "Context",
@@ -173,6 +183,7 @@ __all__ = [
     "EmbeddedResource",
     "Extension",
     "GetPromptResult",
+    "HostModel",
     "Icon",
     "ImageContent",
     "Implementation",
@@ -199,6 +210,7 @@ __all__ = [
     "Roots",
     "Sample",
     "Sampled",
+    "SamplingDeclined",
     "SamplingMessage",
     "SchemaError",
     "Server",
@@ -211,6 +223,8 @@ __all__ = [
     "ToolResultContent",
     "ToolUseContent",
     "Uri",
+    "UrlElicitationRequired",
+    "choose_model",
 ]
 
 

@@ -10,6 +10,7 @@
     │   └── InvalidResult             an answer does not have the shape its method prescribes
     ├── ConnectError                  the connection could not be opened
     ├── ConnectionLost                the connection ended with requests in flight: exit code, last lines of stderr
+    │   └── OutcomeUnknown            so it did, and a call that was not sent again may or may not have taken effect
     ├── RequestTimeout                no answer in time (also TimeoutError)
     ├── AnswerError                   what a handler asked was answered with an error
     ├── SchemaError                   a JSON Schema that cannot or may not be used
@@ -97,6 +98,13 @@ class ConnectionLost(AccordError):
         super().__init__(message)
         self.exit_code = exit_code
         self.stderr = stderr
+
+
+class OutcomeUnknown(ConnectionLost):
+    """The connection ended with a call in flight that is not known to be safe to send again.
+
+    It may or may not have taken effect. Raised by clients that reconnect; others raise `ConnectionLost`.
+    """
 
 
 class RequestTimeout(AccordError, TimeoutError):

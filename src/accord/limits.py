@@ -20,6 +20,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     requests_in_flight: int = 256
     """Requests of one peer being worked on at once; one more is refused with an error that says so."""
+    subscriptions: int = 10_000
+    """Server: subscriptions of one peer; one more is refused with an error that says so."""
+    batch_items: int = 1_000
+    """Messages in one batch (2025-03-26); a larger one is refused whole."""
     workers: int = 40
     """Threads for plain `def` handlers."""
     worker_queue: int = 128
@@ -37,6 +41,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Server: results and states that are kept for a request that may be sent again."""
     progress_per_second: float = 20
     """Progress notifications per request and second; beyond one second's worth they are coalesced, the last is kept."""
+    completions: int = 100
+    """Values of one completion; the protocol allows 100."""
+    completions_per_second: float = 50
+    """Completions that one peer may ask for; one more is refused with an error that says when to come back."""
+    logs_per_second: float = 50
+    """Log messages to one peer; those beyond are dropped, and the client is told how many."""
     grace_seconds: float = 4
     """At SIGTERM, Ctrl-C or end of input: time for calls in flight to finish."""
 
@@ -57,6 +67,16 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Client: pages of one list that are followed."""
     items: int = 100_000
     """Client: items of one list that are taken."""
+    notices: int = 1_000
+    """Client: notifications that wait for one callback or one reader; one more drops the oldest, with a count."""
+    callback_seconds: float = 5
+    """Client: time that the async callbacks of a request have to finish once it is answered; then they are cancelled."""
+    cache_entries: int = 1_000
+    """Client: results that a cache keeps."""
+    cache_bytes: int = 16 << 20
+    """Client: bytes of results that a cache keeps."""
+    cache_seconds: float = 86_400
+    """Client: how long a result is kept at most, whatever its `ttlMs`."""
     page_size: int = 1_000
     """Server: items of one page."""
 

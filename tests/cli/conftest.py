@@ -101,6 +101,53 @@ def plan(day: str, mood: str = "calm") -> str:
     return f"a {mood} {day}"
 '''
 
+CHANGING = '''
+import asyncio, os
+from collections.abc import AsyncIterator
+from accord import Context, Server
+
+server = Server("changing")
+
+
+@server.resource("state://now")
+async def now(ctx: Context) -> str:
+    """How it is."""
+    ctx.debug("read")
+    ctx.warning({"token": "abc", "is": "read\\n[error] forged"}, "state")
+    return "fine"
+
+
+@server.tool
+async def change(ctx: Context) -> str:
+    """Change something."""
+    ctx.error("changing")
+    server.resource_updated("state://now")
+    server.tool(name="more")(lambda: "more")
+    return "changed"
+
+
+@server.prompt
+def plan(city: str, country: str = "") -> str:
+    """Plan a trip."""
+    return city
+
+
+@plan.complete("city")
+def cities(prefix: str, country: str = "") -> list[str]:
+    known = ["Oslo", "Osaka"] if not country else [f"Oslo ({country})"]
+    return [name for name in [*known, *map(str, range(200))] if name.startswith(prefix)]
+
+
+@server.resource("weather://{city}/now")
+def weather(city: str) -> str:
+    return city
+
+
+@weather.complete("city")
+def weather_cities(prefix: str) -> list[str]:
+    return ["Lima\x1b[2J"]
+'''
+
 
 @pytest.fixture
 def shop(tmp_path: Path) -> str:
@@ -133,3 +180,11 @@ def accord(environment: None, tmp_path: Path) -> Run:
         )
 
     return run
+
+
+@pytest.fixture
+def changing(tmp_path: Path) -> str:
+    """A file with a server that changes when its tool is called, logs, and completes."""
+    file = tmp_path / "changing.py"
+    file.write_text(CHANGING, encoding="utf-8")
+    return str(file)

@@ -57,9 +57,9 @@ def peer_python(environment: str) -> Path:
     return _present(environment, _scripts(environment) / "python")
 
 
-def peer_server(sdk: Sdk) -> list[str]:
-    """The command of the peer server written with that SDK."""
-    return [str(peer_python(sdk)), str(PROGRAMS / f"{sdk}_server.py")]
+def peer_server(sdk: Sdk, program: Literal["server", "asking"] = "server") -> list[str]:
+    """The command of a peer server written with that SDK: the story's, or one that asks its client."""
+    return [str(peer_python(sdk)), str(PROGRAMS / f"{sdk}_{program}.py")]
 
 
 def peer_client(sdk: Sdk) -> list[str]:

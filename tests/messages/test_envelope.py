@@ -16,7 +16,6 @@ from accord.messages.envelope import (
     ErrorResponse,
     Malformed,
     Notification,
-    Request,
     Response,
 )
 
@@ -134,7 +133,6 @@ def test_an_array_is_known_by_its_first_character(message: bytes, array: bool) -
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        (Request(1, "m", {}), {"jsonrpc": "2.0", "id": 1, "method": "m", "params": {}}),
         (Notification("m"), {"jsonrpc": "2.0", "method": "m"}),
         (Notification("m", {"a": 1}), {"jsonrpc": "2.0", "method": "m", "params": {"a": 1}}),
         (Response("a", Raw(b"{}")), {"jsonrpc": "2.0", "id": "a", "result": {}}),

@@ -33,7 +33,13 @@ def test_each_revision_is_opened_in_one_way() -> None:
         ("result_type", [False, False, False, False, True]),
         ("null_id", [True, True, True, False, False]),
         ("structured_objects_only", [True, True, True, True, False]),
+        ("sampling_tools", [False, False, False, True, True]),
+        ("elicitation_urls", [False, False, False, True, True]),
+        ("form_defaults", [False, False, False, True, True]),
+        ("form_titled_choices", [False, False, False, True, True]),
+        ("form_multi_select", [False, False, False, True, True]),
         ("resource_not_found", [-32002, -32002, -32002, -32002, -32602]),
+        ("missing_capability", [-32600, -32600, -32600, -32600, -32021]),
     ],
 )
 def test_the_facts_are_those_of_the_specification(fact: str, expected: list[object]) -> None:
@@ -42,7 +48,9 @@ def test_the_facts_are_those_of_the_specification(fact: str, expected: list[obje
 
 def test_every_fact_is_told_here() -> None:
     told = {"revision", "handshake", "server_requests", "client_progress", "batches", "result_type", "null_id"}
-    assert set(revision.Rules.__struct_fields__) == told | {"structured_objects_only", "resource_not_found"}
+    told |= {"structured_objects_only", "resource_not_found", "sampling_tools", "elicitation_urls"}
+    told |= {"form_defaults", "form_titled_choices", "form_multi_select", "missing_capability"}
+    assert set(revision.Rules.__struct_fields__) == told
 
 
 def test_before_the_opening_nothing_is_taken_for_granted() -> None:

@@ -593,10 +593,114 @@ def test_the_answers_of_a_batch_are_no_larger_together_than_one_message_may_be()
 def test_an_answer_that_was_too_long_to_read_fails_its_request(head: bytes, fails: bool) -> None:
     session = opened_client("2025-11-25")
     exchange, _ = session.request("tools/list")
-    session.outgoing = {1: exchange}
+    del session.outgoing[exchange.id]
+    session.outgoing[1] = exchange
     event = session.unreadable("too long", head)
     assert isinstance(event, ErrorReceived) is fails
     assert (1 in session.outgoing) is not fails
+
+
+ANSWERS = b'{"jsonrpc":"2.0","result":{"content":['
+
+
+@pytest.mark.parametrize(
+    ("head", "tail", "fails"),
+    [
+        (ANSWERS, b'"}]},"id":1}', True),
+        (b'{"jsonrpc":"2.0","error":{"code":1,', b'..."}, "id" : 1 } \r', True),
+        (ANSWERS, b'"}]},"id":1,"x":2}', False),
+        (ANSWERS, b'"}]},"id":12}', False),
+        (ANSWERS, b'"}]},"id":"1"}', False),
+        (ANSWERS, b'"}]}}', False),
+        (b'{"jsonrpc":"2.0","method":"sampling/createMessage","params":{"result":', b'"}]},"id":1}', False),
+        (b'{"jsonrpc":"2.0","params":{"result":', b'},"method":"sampling/createMessage","id":1}', False),
+        (b"garbage", b'"id":1}', False),
+    ],
+)
+def test_an_answer_that_was_too_long_to_read_fails_its_request_also_when_its_id_stands_last(
+    head: bytes, tail: bytes, fails: bool
+) -> None:
+    session = opened_client("2025-11-25")
+    exchange, _ = session.request("tools/list")
+    del session.outgoing[exchange.id]
+    session.outgoing[1] = exchange
+    assert isinstance(session.unreadable("too long", head), Ignored)
+    event = session.unreadable("too long", head, tail)
+    assert isinstance(event, ErrorReceived) is fails
+    assert isinstance(event, Ignored) is not fails
+    assert (1 in session.outgoing) is not fails
+    assert (session.stats.received, session.stats.malformed) == (2, 1)
+
+
+def test_a_server_says_nothing_more_when_a_line_that_it_could_not_read_ends() -> None:
+    session = opened_server("2025-11-25")
+    (event,) = [session.unreadable("too long", ANSWERS, b'"id":1}')]
+    assert isinstance(event, Ignored)
+    assert not event.first
+
+
+def test_a_batch_of_more_messages_than_the_bound_gets_one_error() -> None:
+    session = opened_server("2025-03-26", limits=Limits(batch_items=3))
+    (answer,) = replies(session, batch(b"1", b"1", b"1", b"1"))
+    assert error_of(answer) == (None, INVALID)
+    assert "a batch of 4 messages; the limit is 3" in answer["error"]["message"]
+    (answers,) = replies(session, batch(b"1", b"1", b"1"))
+    assert len(answers) == 3
+
+
+def test_a_megabyte_of_garbage_in_a_batch_costs_one_small_answer() -> None:
+    session = batching()
+    (event,) = session.receive(b"[" + b"1," * 500_000 + b"1]")
+    assert isinstance(event, Reply)
+    assert len(event.message) < 200
+
+
+def test_answers_given_at_once_count_for_the_size_of_a_batch_too() -> None:
+    session = opened_server("2025-03-26", limits=Limits(line_bytes=1_000))
+    id = "x" * 400
+    (answers,) = replies(session, batch(*(request(id + str(n), "ping") for n in range(3)), b"5"))
+    assert ["result" in answer for answer in answers] == [True, True, False, False]
+    assert "ask one by one" in answers[2]["error"]["message"]
+    assert answers[3]["id"] is None
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_an_error_repeats_no_more_of_a_name_than_a_person_would_read(revision: str) -> None:
+    session = opened_server(revision)
+    (answer,) = replies(session, request(1, "x" * 100_000, revision=revision))
+    assert error_of(answer) == (1, UNKNOWN)
+    assert len(answer["error"]["message"]) < 300
+
+
+# `_meta`
+
+UNHEARD: list[dict[str, Any]] = [
+    {"traceparent": 5},
+    {"io.modelcontextprotocol/logLevel": 5},
+    {"io.modelcontextprotocol/logLevel": "loud"},
+    {"io.modelcontextprotocol/clientInfo": "me"},
+    {"io.modelcontextprotocol/clientCapabilities": []},
+]
+
+
+@pytest.mark.parametrize("meta", UNHEARD, ids=str)
+@pytest.mark.parametrize("revision", HANDSHAKE)
+def test_keys_of_meta_that_a_revision_does_not_know_may_be_anything(meta: dict[str, Any], revision: str) -> None:
+    session = opened_server(revision)
+    (event,) = session.receive(request(1, "tools/list", {"_meta": {**meta, "progressToken": 7}}))
+    assert isinstance(event, RequestReceived)
+    assert event.exchange.meta is not None
+    assert event.exchange.meta.progress_token == 7
+    (answer,) = replies(session, request(2, "tools/list", {"_meta": {**meta, "progressToken": 1.5}}))
+    assert error_of(answer) == (2, PARAMS)
+
+
+@pytest.mark.parametrize("meta", UNHEARD, ids=str)
+def test_keys_of_meta_that_the_revision_knows_must_be_what_they_should(meta: dict[str, Any]) -> None:
+    session = opened_server(S26)
+    (answer,) = replies(session, request(1, "tools/list", {"_meta": {**META, **meta}}))
+    assert error_of(answer) == (1, PARAMS)
+    assert next(iter(meta)) in answer["error"]["message"]
 
 
 def test_a_batch_of_which_all_was_cancelled_is_not_answered() -> None:

@@ -366,10 +366,12 @@ def test_a_server_that_refuses_a_probe_in_the_new_way_is_a_new_one(error: dict[s
     session.request("tools/list")  # nothing is known of it, so nothing is forbidden
 
 
-def test_a_server_that_refuses_the_very_revision_it_offers_is_an_error() -> None:
+def test_a_server_that_refuses_the_very_revision_it_offers_is_asked_once_more_and_then_it_is_an_error() -> None:
     session, _ = probing()
     refusal = {"code": -32022, "message": "no", "data": {"supported": [S26], "requested": S26}}
-    failed = only(session.receive(answer_to(1, error=refusal)))
+    again = only(session.receive(answer_to(1, error=refusal)))
+    assert sent(again)["method"] == "server/discover"
+    failed = only(session.receive(answer_to(2, error=refusal)))
     assert isinstance(failed, OpeningFailed)
     assert isinstance(failed.error, RemoteProtocolError)
 

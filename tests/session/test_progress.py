@@ -118,6 +118,29 @@ def test_one_seconds_worth_may_go_at_once_and_then_the_rate_holds() -> None:
     assert report(session, exchange, 22, now=0.15) is None
 
 
+def test_what_is_held_goes_out_when_the_rate_allows_it() -> None:
+    session, exchange = served()
+    for step in range(12):
+        report(session, exchange, step, now=0)
+    wait = session.progress.wait(exchange, 0)
+    assert wait == pytest.approx(0.1)
+    assert session.progress.release(exchange, 0.05) is None
+    released = session.progress.release(exchange, wait)
+    assert released is not None
+    assert msgspec.json.decode(released)["params"]["progress"] == 11
+    assert session.progress.release(exchange, 100) is None
+    assert session.stats.progress_sent == 11
+
+
+def test_what_is_held_is_not_released_after_a_cancel() -> None:
+    session, exchange = served(limits=Limits(progress_per_second=1))
+    report(session, exchange, 1, 0)
+    report(session, exchange, 2, 0)
+    session.receive(notification("notifications/cancelled", {"requestId": 1}))
+    assert session.progress.release(exchange, 100) is None
+    assert exchange.held is None
+
+
 def test_a_rate_of_nothing_holds_all_but_the_last() -> None:
     session, exchange = served(limits=Limits(progress_per_second=0))
     assert [report(session, exchange, step, now=step) for step in range(3)] == [None] * 3

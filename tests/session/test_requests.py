@@ -11,16 +11,16 @@ from msgspec import Raw
 from accord.errors import (
     InternalError,
     MethodNotFound,
+    MissingClientCapability,
     NotConnected,
     NotSupported,
     ProtocolError,
-    RemoteProtocolError,
     ResourceNotFound,
 )
 from accord.messages.progress import ProgressParams
 from accord.messages.revision import HANDSHAKE, REVISIONS
 from accord.messages.tools import CallToolParams, CallToolResult, ListToolsResult
-from accord.session import session as session_module
+from accord.session.calls import REMEMBERED
 from accord.session.events import (
     CancelReceived,
     ErrorReceived,
@@ -143,8 +143,9 @@ def test_a_server_asks_only_what_the_client_declared() -> None:
     session = opened_server("2025-11-25")
     session.request("roots/list")
     session.peer = client(says={}).profile
-    with pytest.raises(NotSupported, match="roots"):
+    with pytest.raises(MissingClientCapability, match="roots") as raised:
         session.request("roots/list")
+    assert raised.value.data == {"requiredCapabilities": {"roots": {}}}
 
 
 def test_a_server_of_a_revision_without_server_requests_asks_nothing() -> None:
@@ -303,7 +304,7 @@ def test_only_so_many_given_up_requests_are_remembered() -> None:
     session = opened_client("2025-11-25")
     first, _ = session.request("tools/list")
     session.cancel(first)
-    for _ in range(session_module._REMEMBERED):
+    for _ in range(REMEMBERED):
         session.cancel(session.request("tools/list")[0])
     session.receive(answer_to(first.id))
     assert session.stats.late_answers == 0
@@ -474,12 +475,3 @@ def test_an_exchange_shows_what_it_is() -> None:
     assert exchange.end("answer")
     assert not exchange.end("cancel")
     assert isinstance(exchange, Exchange)
-
-
-def test_each_side_has_no_say_in_the_opening_of_the_other() -> None:
-    asking, asked = opened_server("2025-11-25"), opened_client("2025-11-25")
-    exchange, _ = asking.request("roots/list")
-    failed = ErrorReceived(exchange, RemoteProtocolError("x"))
-    assert asking.opening.take(failed) is failed
-    with pytest.raises(AssertionError):
-        asked.opening.answer(exchange)

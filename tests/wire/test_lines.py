@@ -22,10 +22,10 @@ def one_by_one(data: bytes) -> list[bytes]:
 
 
 def plainly(data: bytes) -> list[bytes | None]:
-    """What the rules say, in three lines: None stands for a line that is too long."""
+    """What the rules say, in three lines: two None stand for a line that is too long, and for its end."""
     lines = data.split(b"\n")
     lines = [line for line in lines if line and (len(line) > LIMIT or not line.isspace())]
-    return [None if len(line) > LIMIT else line for line in lines]
+    return [each for line in lines for each in ([None, None] if len(line) > LIMIT else [line])]
 
 
 pieces = st.sampled_from([b"\n", b"\r\n", b"{}", b'"a"', b" ", b"\t", b"\xe2\x80\xa8", b"\xff", b"x" * 7, b"y" * 30])
@@ -61,20 +61,41 @@ def test_rest_without_newline_is_a_message_at_the_end() -> None:
     assert reader.end() == []
 
 
-def test_an_oversized_line_is_told_once_and_the_next_is_read() -> None:
+def test_an_oversized_line_is_told_and_then_its_end_and_the_next_is_read() -> None:
     for chunks in ([b"x" * 40 + b"\n{}\n"], one_by_one(b"x" * 40 + b"\n{}\n")):
-        found = read(chunks)
-        assert len(found) == 2
-        assert isinstance(found[0], Unreadable)
-        assert "more than 12 bytes" in found[0].reason
-        assert found[0].size > LIMIT
-        assert found[1] == b"{}"
+        told, ended, following = read(chunks)
+        assert isinstance(told, Unreadable)
+        assert "more than 12 bytes" in told.reason
+        assert LIMIT < told.size <= 40
+        assert not told.tail
+        assert isinstance(ended, Unreadable)
+        assert (ended.reason, ended.size, ended.head) == (told.reason, 40, told.head)
+        assert following == b"{}"
+
+
+@given(
+    st.binary(min_size=1, max_size=9_000).map(lambda data: data.replace(b"\n", b" ")),
+    st.lists(st.integers(0, 9_000), max_size=5),
+    st.integers(0, 8_000),
+)
+def test_what_is_kept_of_an_oversized_line_is_how_it_begins_and_ends(data: bytes, cuts: list[int], limit: int) -> None:
+    data = data.ljust(limit + 1, b"-")
+    edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    told, ended = read([data[a:b] for a, b in pairwise(edges)], limit)
+    assert isinstance(told, Unreadable)
+    assert isinstance(ended, Unreadable)
+    assert told.head == ended.head == data[: len(told.head)]
+    assert len(told.head) == min(256, told.size)
+    assert ended.tail == data[-256:]
 
 
 def test_an_endless_line_is_told_before_it_ends() -> None:
     reader = LineReader(LIMIT)
     assert [type(message) for message in reader.feed(b"x" * 40)] == [Unreadable]
     assert reader.feed(b"x" * 40) == []
+    (ended,) = reader.end()
+    assert isinstance(ended, Unreadable)
+    assert ended.size == 80
     assert reader.end() == []
 
 

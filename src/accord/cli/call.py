@@ -9,7 +9,9 @@ import click
 import msgspec
 
 from accord.cli import content, values
+from accord.cli.asking import Asking, asking_options, client_options
 from accord.cli.failures import EXIT_CODES, TOOL_FAILED, printable, red
+from accord.cli.notices import log_level_option, log_options
 from accord.cli.progress import Progress
 from accord.cli.settings import Settings, settings_options
 from accord.cli.visit import visit
@@ -33,9 +35,18 @@ Arguments:
 @click.argument("words", metavar="[KEY=VALUE]...", nargs=-1)
 @click.option("--args", "given", metavar="JSON", help="All arguments as a JSON object; @FILE, or - for stdin.")
 @click.option("-o", "--output", metavar="FILE", help="Save images, sound and embedded resources; - for stdout.")
+@log_level_option
+@asking_options
 @settings_options
 def command(
-    target: str, tool: str, words: tuple[str, ...], given: str | None, output: str | None, settings: Settings
+    target: str,
+    tool: str,
+    words: tuple[str, ...],
+    given: str | None,
+    output: str | None,
+    log_level: str | None,
+    asking: Asking,
+    settings: Settings,
 ) -> int:
     """Call a tool and print its answer. Progress is shown on stderr as it comes."""
     values.pairs(words)
@@ -50,7 +61,7 @@ def command(
             show(tool, result, settings)
         return TOOL_FAILED if result.is_error else 0
 
-    return visit(target, settings, work)
+    return visit(target, settings, work, {**client_options(target, asking), **log_options(log_level)})
 
 
 async def _schema(client: Client, name: str) -> dict[str, Any]:

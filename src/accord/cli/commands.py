@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -17,6 +18,8 @@ COMMANDS = {
     "call": "Call a tool.",
     "read": "Read a resource.",
     "prompt": "Get a prompt.",
+    "complete": "Propose values for an argument of a prompt or a resource template.",
+    "watch": "Print what a server tells, as it comes.",
     "ping": "Measure the way to a server and back.",
     "version": "Show the version.",
 }
@@ -68,6 +71,8 @@ class Commands(click.Group):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")  # an old locale shows less, it does not fail
         options["standalone_mode"] = False
+        if os.environ.get("NO_COLOR"):
+            options["color"] = False
         try:
             code = super().main(*args, **options)
         except click.UsageError as exc:

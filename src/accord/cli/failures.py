@@ -19,6 +19,7 @@ from accord.errors import (
     RemoteProtocolError,
     SchemaError,
     TargetError,
+    UrlElicitationRequired,
 )
 
 TOOL_FAILED, USAGE, UNREACHABLE, PROTOCOL, TIMED_OUT = 1, 2, 3, 4, 5
@@ -78,7 +79,9 @@ def message(error: BaseException) -> str:
     """What was raised, in words."""
     if not isinstance(error, AccordError):
         return f"{type(error).__name__}: {error} (a defect in accord; --traceback shows where)"
-    return printable(str(error)).replace("\n", "\n  ")
+    pages = error.elicitations if isinstance(error, UrlElicitationRequired) else ()
+    told = "\n".join([str(error), *(f"{page.get('message', '')} {page.get('url', '')}".strip() for page in pages)])
+    return printable(told).replace("\n", "\n  ")
 
 
 def details(error: BaseException) -> dict[str, Any]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 
-import click
-
 from accord.cli.columns import width
 from accord.cli.failures import printable
+from accord.cli.screen import screen
 
 _BAR = 24
 
@@ -17,22 +16,18 @@ class Progress:
 
     def __init__(self) -> None:
         self._live = sys.stderr.isatty()
-        self._shown = False
 
     def __call__(self, progress: float, total: float | None, message: str | None) -> None:
         text = describe(progress, total, message)
         if not self._live:
-            click.echo(f"progress: {text}", err=True)
+            screen.say(f"progress: {text}")
             return
-        self._shown = True
         line = f"{bar(progress, total)} {text}" if total else text
-        click.echo(f"\r\x1b[2K{line[: width(sys.stderr) - 1]}", nl=False, err=True)
+        screen.move(line[: width(sys.stderr) - 1])
 
     def done(self) -> None:
         """Leave a clean line behind."""
-        if self._shown:
-            click.echo("\r\x1b[2K", nl=False, err=True)
-            self._shown = False
+        screen.clear()
 
 
 def describe(progress: float, total: float | None, message: str | None) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import click
 
 from accord.cli import content, values
+from accord.cli.asking import Asking, asking_options, client_options
 from accord.cli.columns import heading
 from accord.cli.failures import EXIT_CODES
+from accord.cli.notices import log_level_option, log_options
 from accord.cli.settings import Settings, settings_options
 from accord.cli.visit import visit
 from accord.client.client import Client
@@ -17,8 +19,12 @@ from accord.messages.prompts import GetPromptResult
 @click.argument("target")
 @click.argument("name")
 @click.argument("words", metavar="[KEY=VALUE]...", nargs=-1)
+@log_level_option
+@asking_options
 @settings_options
-def command(target: str, name: str, words: tuple[str, ...], settings: Settings) -> int:
+def command(
+    target: str, name: str, words: tuple[str, ...], log_level: str | None, asking: Asking, settings: Settings
+) -> int:
     """Get the prompt NAME and print its messages. Arguments of prompts are strings."""
     arguments = {key: value for key, _, value in values.pairs(words)}
 
@@ -29,7 +35,7 @@ def command(target: str, name: str, words: tuple[str, ...], settings: Settings) 
         else:
             show(result)
 
-    return visit(target, settings, work)
+    return visit(target, settings, work, {**client_options(target, asking), **log_options(log_level)})
 
 
 def show(result: GetPromptResult) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import click
 
 from accord.cli import content
+from accord.cli.asking import Asking, asking_options, client_options
 from accord.cli.columns import heading
 from accord.cli.failures import EXIT_CODES
+from accord.cli.notices import log_level_option, log_options
 from accord.cli.settings import Settings, settings_options
 from accord.cli.visit import visit
 from accord.client.client import Client
@@ -17,8 +19,12 @@ from accord.messages.resources import ReadResourceResult
 @click.argument("target")
 @click.argument("uri")
 @click.option("-o", "--output", metavar="FILE", help="Save the contents; - for stdout, byte for byte.")
+@log_level_option
+@asking_options
 @settings_options
-def command(target: str, uri: str, output: str | None, settings: Settings) -> int:
+def command(
+    target: str, uri: str, output: str | None, log_level: str | None, asking: Asking, settings: Settings
+) -> int:
     """Read the resource at URI and print what it holds."""
 
     async def work(client: Client) -> None:
@@ -30,7 +36,7 @@ def command(target: str, uri: str, output: str | None, settings: Settings) -> in
         else:
             show(result)
 
-    return visit(target, settings, work)
+    return visit(target, settings, work, {**client_options(target, asking), **log_options(log_level)})
 
 
 def show(result: ReadResourceResult) -> None:

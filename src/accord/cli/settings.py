@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import update_wrapper
 from typing import Any
@@ -22,6 +22,7 @@ class Settings:
     revision: str | None = None
     env: tuple[tuple[str, str], ...] = ()
     cwd: str | None = None
+    roots: tuple[str, ...] = ()
     stderr: bool = False
 
 
@@ -31,14 +32,16 @@ def _remember(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
     return value
 
 
-def _pair(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def key_values(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Each value of an option as a pair."""
     for each in value:
         if "=" not in each.lstrip("="):
             raise click.BadParameter(f"{each!r} is not KEY=VALUE")
     return tuple((key, text) for key, _, text in (each.partition("=") for each in value))
 
 
-def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+def positive_seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    """A time above zero."""
     if value is not None and not 0 < value < float("inf"):
         raise click.BadParameter("give a number of seconds above 0")
     return value
@@ -63,29 +66,40 @@ _OPTIONS = (
     json_option,
     click.option("-v", "--verbose", count=True, help="Show each message as it passes, on stderr; -vv whole."),
     click.option(
-        "--timeout", type=float, metavar="SECONDS", callback=_seconds,
+        "--timeout", type=float, metavar="SECONDS", callback=positive_seconds,
         help="Give up after so long without an answer or progress.",
     ),
     click.option("--revision", type=click.Choice(REVISIONS), metavar="REVISION", help="Speak this revision only."),
     click.option(
-        "--env", multiple=True, metavar="KEY=VALUE", callback=_pair, help="Set for the server; may be repeated."
+        "--env", multiple=True, metavar="KEY=VALUE", callback=key_values, help="Set for the server; may be repeated."
     ),
     click.option(
         "--cwd", type=click.Path(exists=True, file_okay=False), help="The directory that the server is started in."
+    ),
+    click.option(
+        "--roots", multiple=True, metavar="DIR", type=click.Path(exists=True, file_okay=False),
+        help="A directory that the server may work in; may be repeated.",
     ),
     click.option("--stderr", is_flag=True, help="Show what the server writes to its stderr."),
     traceback_option,
 )  # fmt: skip
 
 
-def settings_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of `Settings`; it gets them as `settings`."""
+def packed(name: str, type_: type[Any], options: Sequence[Decorator]) -> Decorator:
+    """Give a command these options; it gets them as one frozen value called `name`."""
 
-    def packed(**given: Any) -> Any:
-        settings = Settings(**{field.name: given.pop(field.name) for field in fields(Settings)})
-        return function(settings=settings, **given)
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        def gathered(**given: Any) -> Any:
+            value = type_(**{field.name: given.pop(field.name) for field in fields(type_)})
+            return function(**{name: value}, **given)
 
-    command: Callable[..., Any] = update_wrapper(packed, function)
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+        command: Callable[..., Any] = update_wrapper(gathered, function)
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+settings_options: Decorator = packed("settings", Settings, _OPTIONS)
+"""Give a command the options of `Settings`; it gets them as `settings`."""

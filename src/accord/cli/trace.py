@@ -17,6 +17,7 @@ import msgspec
 
 from accord.cli.columns import width
 from accord.cli.failures import printable
+from accord.cli.screen import screen
 from accord.transport.base import Message, Transport
 from accord.transport.recorded import RecordedTransport
 from accord.wire.transcript import SENT, Entry, Transcript
@@ -46,7 +47,7 @@ class LiveTranscript(Transcript):
 
     def add(self, entry: Entry) -> None:
         """Print one message."""
-        click.echo(entry.render() if self._whole else self._short(entry), err=True)
+        screen.say(entry.render() if self._whole else self._short(entry))
 
     def _short(self, entry: Entry) -> str:
         head = f"{entry.at - self._begun:7.3f} {entry.direction}"
@@ -65,16 +66,17 @@ def described(message: Message) -> str:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return message.decode(errors="backslashreplace").strip()
     if not isinstance(data, dict):
-        return _compact(data)
+        return compact(data)
     number = f"#{data['id']} " if data.get("id") is not None else ""
     if "method" in data:
-        return f"{number}{data['method']} {_compact(data.get('params'))}".rstrip()
+        return f"{number}{data['method']} {compact(data.get('params'))}".rstrip()
     if "error" in data:
-        return f"{number}error {_compact(data['error'])}"
-    return f"{number}{_compact(data.get('result', data)) or '{}'}"
+        return f"{number}error {compact(data['error'])}"
+    return f"{number}{compact(data.get('result', data)) or '{}'}"
 
 
-def _compact(value: Any) -> str:
+def compact(value: Any) -> str:
+    """A value as JSON in one line, without `_meta`; nothing for nothing."""
     if isinstance(value, dict):
         value = {key: each for key, each in value.items() if key != "_meta"}
     return "" if value is None or value == {} else msgspec.json.encode(value).decode()

@@ -7,12 +7,14 @@ import contextlib
 import logging
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import click
+import msgspec
 
 from accord.cli.failures import printable
+from accord.cli.screen import screen
 from accord.cli.settings import Settings
 from accord.cli.trace import tracing
 from accord.client.client import Client
@@ -25,16 +27,18 @@ TERMINATED = 143
 Work = Callable[[Client], Awaitable[int | None]]
 
 
-def visit(target: str, settings: Settings, work: Work) -> int:
-    """Run `work` with an open client; the exit code that it returns."""
+def visit(target: str, settings: Settings, work: Work, options: Mapping[str, Any] | None = None) -> int:
+    """Run `work` with an open client; the exit code that it returns. `options` are more of what a `Client` takes."""
     _warn_on_stderr()
+    options = options or {}
+    client = client_for(target, settings, **options)
     try:
-        return asyncio.run(_visit(client_for(target, settings), work)) or 0
+        return asyncio.run(_visit(client, work, options.get("log_level"))) or 0
     except asyncio.CancelledError:
         return TERMINATED
 
 
-def client_for(target: str, settings: Settings) -> Client:
+def client_for(target: str, settings: Settings, **options: Any) -> Client:
     """The client that the settings ask for, not connected yet. Raises `TargetError`."""
     seconds = settings.timeout
     limits = Limits() if seconds is None else Limits(connect_seconds=seconds, probe_seconds=min(5, seconds / 2))
@@ -45,6 +49,8 @@ def client_for(target: str, settings: Settings) -> Client:
         limits=limits,
         on_stderr=_show_stderr if settings.stderr else None,
         record=tracing(settings.verbose),
+        roots=settings.roots or None,
+        **options,
     )
 
 
@@ -53,24 +59,24 @@ def target_for(target: str, settings: Settings) -> Target:
     found = parse(target)
     if not isinstance(found, Command):
         return target
-    entry: dict[str, Any] = {"command": found.argv[0], "args": list(found.argv[1:])}
-    entry["env"] = {**(found.env or {}), **dict(settings.env)}
-    entry["cwd"] = settings.cwd or found.cwd
-    return entry
+    env = {**(found.env or {}), **dict(settings.env)}
+    return msgspec.structs.replace(found, env=env or None, cwd=settings.cwd or found.cwd)
 
 
-async def _visit(client: Client, work: Work) -> int | None:
+async def _visit(client: Client, work: Work, log_level: str | None) -> int | None:
     with contextlib.suppress(NotImplementedError):  # Windows
         task = asyncio.current_task()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # type: ignore[union-attr]
     async with client:
+        if log_level and client.server_capabilities and client.server_capabilities.logging is None:
+            screen.warn(f"--log-level {log_level}: the server has no log messages")
         code = await work(client)
         sys.stdout.flush()  # a reader that is gone is noticed here, and an answer does not wait for the goodbye
         return code
 
 
 def _show_stderr(line: str) -> None:
-    click.secho(printable(line.rstrip("\n")), err=True, dim=True)
+    screen.say(click.style(printable(line.rstrip("\n")), dim=True))
 
 
 def _warn_on_stderr() -> None:
@@ -84,5 +90,4 @@ def _warn_on_stderr() -> None:
 
 class _Warnings(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        text = printable(record.getMessage().removeprefix("accord: "))
-        click.echo(f"{click.style('warning:', fg='yellow')} {text}", err=True)
+        screen.warn(printable(record.getMessage().removeprefix("accord: ")))

@@ -2,48 +2,50 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
-from msgspec import UNSET, Raw
+import msgspec
 
-from accord.client.answers import Reader, ToolResult, arguments_of
+from accord.client.answers import Reader
+from accord.client.asked import Asked
+from accord.client.cache import Cache, Kept
 from accord.client.connect import Connector
-from accord.client.target import Target, parse
-from accord.errors import AccordError, InvalidParams, NotConnected, RemoteProtocolError, ResourceNotFound
+from accord.client.elicitation import Mode
+from accord.client.notices import Notice, Notices, NoticeStream
+from accord.client.requests import Requests
+from accord.client.roots import Places
+from accord.client.rounds import Rounds
+from accord.client.subscription import Subscription, wish_for
+from accord.client.subscriptions import Subscriptions
+from accord.client.supervise import Link, Reconnect
+from accord.client.target import Command, Serves, Target, identity, parse
+from accord.client.verbs import Verbs
+from accord.errors import ConnectionLost, TargetError
 from accord.limits import DEFAULT_LIMITS, Limits
-from accord.messages.base import Meta
-from accord.messages.capabilities import ClientCapabilities, ServerCapabilities
-from accord.messages.content import Resource
+from accord.messages.base import JSONObject, LoggingLevel, Meta
+from accord.messages.capabilities import ServerCapabilities
 from accord.messages.identity import Implementation
-from accord.messages.meta import PaginatedParams, check_meta
-from accord.messages.prompts import GetPromptParams, GetPromptResult, ListPromptsResult, Prompt
-from accord.messages.resources import (
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ReadResourceParams,
-    ReadResourceResult,
-    ResourceTemplate,
-)
+from accord.messages.logging import LoggingMessageParams
+from accord.messages.methods import Method, table
+from accord.messages.resources import ResourceUpdatedParams
 from accord.messages.revision import REVISIONS
-from accord.messages.tools import CallToolParams, ListToolsResult, Tool
+from accord.session.events import NotificationReceived
 from accord.session.negotiate import check_spoken
 from accord.session.profile import Profile
 from accord.session.stats import Stats
 from accord.transport.base import Transport
 from accord.transport.connection import Connection
 
-T = TypeVar("T")
-
-ProgressCallback = Callable[[float, float | None, str | None], Awaitable[None] | None]
-"""Called with progress, total and message, each as the server sent it."""
+_PAGE_COMPLETE = "notifications/elicitation/complete"
+_ROOTS_CHANGED = "notifications/roots/list_changed"
+_TOOLS_CHANGED = "notifications/tools/list_changed"
 
 _INFO = Implementation(name="accord", version="0.1.0")
 
 
-class Client:
+class Client(Verbs):
     """A connection to a Model Context Protocol server, whatever it is and whichever revision it speaks.
 
     `target`: a command line or list, `FILE.py[:server]`, an `mcpServers` entry, a `Server`, or a transport (see
@@ -53,6 +55,24 @@ class Client:
     `timeout` (seconds) bounds the silence before a request fails, and progress resets it; `total_timeout` bounds
     the whole request. `strict` makes an error of what is otherwise a warning: results that break their own schema.
     `on_stderr` gets the lines that a child process writes to stderr.
+
+    What a server may ask is declared by what is given here. `elicitation(params)` asks the person and gives what they
+    filled in (a mapping, a record, or a plain value for a form of one field), `None` for no, or an `ElicitResult`;
+    `elicitation_modes` are the ways of asking that it can show: "form", "url"; `on_elicitation_complete(id)` hears that
+    the person is done with a page, where the server tells. `sampling(params)` asks the model and gives a
+    `CreateMessageResult`, a text, or `None` for no; `sampling_tools` says that it hands tools on. `roots` are paths,
+    `file:` URIs, or a function that gives them. Each may be `async def` or, in a thread of its own, plain, and take a
+    `ClientContext` as well. The time that they take, at most `Limits.answer_seconds`, counts neither for `timeout` nor
+    for `total_timeout`, in any revision.
+
+    `on_log(message)` gets the log messages of the server, from `log_level` on ("info" if there is an `on_log`), and
+    `on_notification(notice)` all that the server tells. With `cache`, results are kept as long as the server allows;
+    give several clients one `Cache` to share what is public. With `reconnect=Reconnect()` a server that dies is
+    started again; `trusted` says that the hints of its tools are believed, so that a call that says it is read-only
+    or idempotent may be sent again.
+
+    For extensions: `extensions` and `experimental` are what is declared for them, `methods` their methods and
+    notifications of both sides, `result_types` the types of the results that they add, by `resultType`.
     """
 
     def __init__(
@@ -67,40 +87,104 @@ class Client:
         limits: Limits = DEFAULT_LIMITS,
         on_stderr: Callable[[str], None] | None = None,
         record: Callable[[Transport], Transport] | None = None,
+        elicitation: Callable[..., Any] | None = None,
+        elicitation_modes: Sequence[Mode] = ("form",),
+        on_elicitation_complete: Callable[[str], Any] | None = None,
+        sampling: Callable[..., Any] | None = None,
+        sampling_tools: bool = False,
+        roots: Places | None = None,
+        on_log: Callable[[LoggingMessageParams], Any] | None = None,
+        on_notification: Callable[[Notice], Any] | None = None,
+        log_level: LoggingLevel | None = None,
+        cache: bool | Cache = True,
+        reconnect: Reconnect | None = None,
+        trusted: bool = False,
+        extensions: Mapping[str, JSONObject] | None = None,
+        experimental: Mapping[str, JSONObject] | None = None,
+        methods: Sequence[Method] = (),
+        result_types: Mapping[str, type[Any]] | None = None,
     ) -> None:
-        self._target = parse(target)
+        where = parse(target)
+        if reconnect is not None and not isinstance(where, Command | Serves):
+            raise TargetError("a transport cannot be opened twice; with reconnect=, give a command or a Server")
+        name = str(getattr(where, "name", where))
         self.limits = limits
-        self._timeout = timeout if timeout is not None else limits.request_seconds
-        self._total_timeout = total_timeout if total_timeout is not None else limits.total_seconds
-        profile = Profile(info, ClientCapabilities())
-        self._connector = Connector(self._target, profile, check_spoken(revisions), limits, on_stderr, record)
-        self._connection: Connection | None = None
-        self._opening = asyncio.Lock()
-        self._listing = asyncio.Lock()
-        self._closing: asyncio.Future[None] | None = None
-        self._reader = Reader(_name_of(self._target), strict=strict)
-        self._tools: dict[str, Tool] | None = None
+        self._asked = Asked(
+            name,
+            limits,
+            elicitation=elicitation,
+            elicitation_modes=elicitation_modes,
+            on_elicitation_complete=on_elicitation_complete,
+            sampling=sampling,
+            sampling_tools=sampling_tools,
+            roots=roots,
+        )
+        capabilities = msgspec.structs.replace(
+            self._asked.capabilities,
+            extensions=dict(extensions) if extensions else None,
+            experimental=dict(experimental) if experimental else None,
+        )
+        connector = Connector(
+            where,
+            Profile(info, capabilities),
+            check_spoken(revisions),
+            limits,
+            self._asked.handle,
+            on_stderr,
+            record,
+            on_notification=self._heard,
+            methods=methods,
+        )
+        self._link = Link(connector, reconnect, prepare=self._prepare, lost=self._lost)
+        self._kept = Kept(cache if isinstance(cache, Cache) else Cache(limits, off=not cache), identity(where))
+        requests = Requests(
+            self._link,
+            Reader(name, strict=strict, kinds=result_types),
+            Rounds(self._asked, limits),
+            self._kept,
+            limits,
+            timeout if timeout is not None else limits.request_seconds,
+            total_timeout if total_timeout is not None else limits.total_seconds,
+            log_level or ("info" if on_log is not None else None),
+        )
+        super().__init__(requests, name, limits, strict=strict, trusted=trusted)
+        self._notices = Notices(limits)
+        self._subscriptions = Subscriptions(self._link.ready, self._notices, requests.timeout)
+        self._notices.on(_PAGE_COMPLETE, lambda notice: self._asked.completed(notice.params))
+        if on_log is not None:
+            self._notices.on("notifications/message", lambda notice: on_log(notice.params))
+        if on_notification is not None:
+            self._notices.on(None, on_notification)
 
     # --- lifetime ----------------------------------------------------------------------------------------------
 
     async def connect(self) -> Client:
-        """Open the connection; when it is open already, do nothing. Raises `ConnectError`, `ConnectionLost`."""
-        async with self._opening:  # a second task that connects gets what the first one opened
-            if self._connection is None:
-                self._connection = await self._connector.open()
+        """Open the connection, also when it has died; when it is open, do nothing.
+
+        Raises `ConnectError`, `ConnectionLost`, and `NotConnected` when the client is closed meanwhile.
+        """
+        await self._link.open()
         return self
 
     async def close(self) -> None:
         """End the connection and, if it is a child process, the server; bounded in time, from any task."""
-        if self._connection is not None:
-            connection, self._connection = self._connection, None
-            self._closing = asyncio.ensure_future(self._end(connection))
-        if self._closing is not None:  # a second task that closes waits for the same end
-            await asyncio.shield(self._closing)
+        self._subscriptions.end()
+        self._notices.end()
+        await self._link.close()
+        await self._notices.close()
 
-    async def _end(self, connection: Connection) -> None:
-        await connection.close()
-        await self._connector.close()
+    async def _prepare(self, connection: Connection, again: bool) -> None:
+        """Make a new connection what the last one was: nothing that was known of the server holds for sure."""
+        if again:
+            self._kept.clear()
+            self._tools.forget()
+        await self._requests.use(connection)
+        await self._subscriptions.use(connection)
+        self._notices.will_come = True
+
+    def _lost(self, error: ConnectionLost) -> None:
+        self._subscriptions.end(error)
+        self._notices.end(error)
 
     async def __aenter__(self) -> Client:
         return await self.connect()
@@ -114,10 +198,8 @@ class Client:
 
     @property
     def connection(self) -> Connection:
-        """The open connection. Raises `NotConnected`."""
-        if self._connection is None:
-            raise NotConnected("the client is not connected; use `async with Client(...)` or `await connect()`")
-        return self._connection
+        """The connection. Raises `NotConnected`."""
+        return self._link.connection
 
     @property
     def revision(self) -> str:
@@ -149,148 +231,64 @@ class Client:
 
     async def ping(self) -> None:
         """Ask the server for a sign of life: `ping`, or `server/discover` where the revision has no ping."""
-        handshake = self.connection.session.rules.handshake
-        await self._ask("ping" if handshake else "server/discover")
+        connection = await self._link.ready(self._requests.timeout)
+        await self._requests.raw("ping" if connection.session.rules.handshake else "server/discover")
 
-    # --- verbs -------------------------------------------------------------------------------------------------
+    # --- what the server tells ---------------------------------------------------------------------------------
 
-    async def list_tools(self) -> list[Tool]:
-        """All tools, over all pages within the limits."""
-        return await self._list_tools()
+    async def set_log_level(self, level: LoggingLevel) -> None:
+        """Have the server send log messages from `level` on; on a new connection too.
 
-    async def _list_tools(self, **timeouts: Any) -> list[Tool]:
-        tools = await self._list("tools/list", ListToolsResult, lambda result: result.tools, **timeouts)
-        self._tools = {tool.name: tool for tool in tools}
-        self._reader.forget()
-        return tools
-
-    async def list_resources(self) -> list[Resource]:
-        """All resources with a fixed URI, over all pages within the limits."""
-        return await self._list("resources/list", ListResourcesResult, lambda result: result.resources)
-
-    async def list_resource_templates(self) -> list[ResourceTemplate]:
-        """All templates of resources, over all pages within the limits."""
-        return await self._list(
-            "resources/templates/list", ListResourceTemplatesResult, lambda result: result.resource_templates
-        )
-
-    async def list_prompts(self) -> list[Prompt]:
-        """All prompts, over all pages within the limits."""
-        return await self._list("prompts/list", ListPromptsResult, lambda result: result.prompts)
-
-    async def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        on_progress: ProgressCallback | None = None,
-        meta: Meta | None = None,
-        timeout: float | None = None,
-        total_timeout: float | None = None,
-    ) -> ToolResult:
-        """Call a tool; a tool's own failure comes back as `result.is_error`, it is not raised.
-
-        Structured content is checked against the schema that the tool lists. Raises `ProtocolError` (an unknown
-        tool is -32602), `RequestTimeout`, `ConnectionLost`, `InvalidResult`, `NotSupported`.
+        Raises `NotSupported` when it has none, `LocalProtocolError` for what is no level.
         """
-        params = CallToolParams(name=name, arguments=arguments_of(arguments))
-        raw = await self._ask(
-            "tools/call",
-            params,
-            meta=meta,
-            on_progress=on_progress,
-            timeout=timeout,
-            total_timeout=total_timeout,
-        )
-        result = self._reader.read("tools/call", ToolResult, raw)
-        if self._tools is None and result.structured_content is not UNSET:
-            await self._learn_tools(name, timeout, total_timeout)
-        return self._reader.checked(result, (self._tools or {}).get(name))
+        await self._requests.set_level(level)
 
-    async def _learn_tools(self, name: str, timeout: float | None, total_timeout: float | None) -> None:
-        """List the tools for their output schemas, once however many calls want them."""
-        async with self._listing:
-            if self._tools is not None:
-                return
-            try:
-                await self._list_tools(timeout=timeout, total_timeout=total_timeout)
-            except AccordError as exc:  # the call itself is answered: that result is not lost
-                self._reader.unlisted(name, exc)
-                self._tools = {}
+    def on(self, method: str, callback: Callable[[Notice], Any]) -> Callable[[], None]:
+        """Call `callback(notice)`, plain or async, for each notification of `method`; the returned function ends that.
 
-    async def read_resource(
-        self,
-        uri: str,
-        *,
-        on_progress: ProgressCallback | None = None,
-        meta: Meta | None = None,
-        timeout: float | None = None,
-    ) -> ReadResourceResult:
-        """Read a resource. Raises `ResourceNotFound` and what `call_tool` raises."""
-        params = ReadResourceParams(uri=uri)
-        try:
-            raw = await self._ask("resources/read", params, meta=meta, on_progress=on_progress, timeout=timeout)
-        except InvalidParams as exc:
-            # From 2026-07-28 on this is how a missing resource is told: -32602 that names the URI.
-            if isinstance(exc.data, dict) and exc.data.get("uri") == uri:
-                raise ResourceNotFound(exc.message, uri=uri, code=exc.code, data=exc.data) from None
-            raise
-        return self._reader.read("resources/read", ReadResourceResult, raw)
+        Calls are made in order. What a callback raises is logged; beyond `Limits.notices` that wait, the oldest is
+        dropped.
+        """
+        return self._notices.on(method, callback)
 
-    async def get_prompt(
-        self,
-        name: str,
-        arguments: Mapping[str, str] | None = None,
-        *,
-        meta: Meta | None = None,
-        timeout: float | None = None,
-    ) -> GetPromptResult:
-        """Get a prompt's messages. Raises what `call_tool` raises."""
-        params = GetPromptParams(name=name, arguments=arguments_of(arguments))
-        raw = await self._ask("prompts/get", params, meta=meta, timeout=timeout)
-        return self._reader.read("prompts/get", GetPromptResult, raw)
+    def notifications(self, *methods: str) -> NoticeStream:
+        """Notifications of these methods, or all, to iterate over: `async with client.notifications() as stream`."""
+        return NoticeStream(self._notices, frozenset(methods))
 
-    # --- underneath --------------------------------------------------------------------------------------------
+    def subscribe(
+        self, *uris: str, tools: bool = False, prompts: bool = False, resources: bool = False
+    ) -> Subscription:
+        """Changes of resources and of lists, to iterate over: `async with client.subscribe(uri) as subscription`.
 
-    async def _ask(
-        self,
-        method: str,
-        params: Any = None,
-        *,
-        meta: Meta | None = None,
-        on_progress: ProgressCallback | None = None,
-        timeout: float | None = None,
-        total_timeout: float | None = None,
-    ) -> Raw:
-        if meta is not None:
-            check_meta(meta)
-        return await self.connection.ask(
-            method,
-            params,
-            meta=meta,
-            on_progress=on_progress,
-            timeout=self._timeout if timeout is None else timeout,
-            total_timeout=self._total_timeout if total_timeout is None else total_timeout,
-        )
+        Entering it raises `NotSupported` when the server grants nothing of it, `RequestTimeout`, `ConnectionLost` and
+        what the server answers. It outlives a reconnect. Raises `LocalProtocolError` when nothing is asked for.
+        """
+        return Subscription(self._subscriptions, wish_for(uris, tools, prompts, resources), self.limits.notices)
 
-    async def _list(self, method: str, type_: type[Any], items: Callable[[Any], list[T]], **timeouts: Any) -> list[T]:
-        """Follow the cursors: an empty one too, and no further than the limits."""
-        found: list[T] = []
-        cursor: str | None = None
-        for _ in range(self.limits.pages):
-            params = None if cursor is None else PaginatedParams(cursor=cursor)
-            result = self._reader.read(method, type_, await self._ask(method, params, **timeouts))
-            found += items(result)
-            cursor = result.next_cursor
-            if cursor is None:
-                return found
-            if len(found) > self.limits.items:
-                break
-        raise RemoteProtocolError(
-            f"{method} does not end: {len(found)} items so far (limits: {self.limits.pages} pages, "
-            f"{self.limits.items} items)"
-        )
+    def _heard(self, event: NotificationReceived) -> None:
+        name = event.method.name
+        self._kept.heard(name)
+        if name == _TOOLS_CHANGED:
+            self._tools.forget()
+        notice = self._notices.read(event)
+        if notice is not None:
+            if isinstance(notice.params, ResourceUpdatedParams):
+                self._kept.updated(notice.params.uri)
+            self._subscriptions.heard(notice)
+            self._notices.tell(notice)
 
+    # --- what the server may know ------------------------------------------------------------------------------
 
-def _name_of(target: Any) -> str:
-    return str(getattr(target, "name", target))
+    def set_roots(self, roots: Places) -> None:
+        """Let the server work in other folders from now on, and tell it so where the revision has a way to.
+
+        Raises `NotSupported` for a client that was made without `roots`, `LocalProtocolError` for what is no folder.
+        """
+        self._asked.set_roots(roots)
+        if self._link.is_open and _ROOTS_CHANGED in table(self.revision, "client"):
+            self.connection.notify(_ROOTS_CHANGED)
+
+    async def notify(self, method: str, params: Any = None, *, meta: Meta | None = None) -> None:
+        """Send any notification. Raises `NotSupported`, `NotConnected`."""
+        connection = await self._link.ready(self._requests.timeout)
+        connection.notify(method, params, meta=meta)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from accord.client.target import Command, Serves
-from accord.errors import ConnectError, ConnectionLost, MethodNotFound
+from accord.errors import ConnectError, ConnectionLost
 from accord.limits import Limits
 from accord.messages.methods import Method
 from accord.messages.revision import PER_REQUEST
-from accord.session.exchange import Exchange
 from accord.session.negotiate import choose, newest_handshake
 from accord.session.profile import Profile
 from accord.session.session import Session
 from accord.transport import memory
+from accord.transport.asking import NotificationCallback
 from accord.transport.base import Transport
-from accord.transport.connection import Connection
+from accord.transport.connection import Connection, Handler
 from accord.transport.subprocess import SubprocessTransport
 
 
@@ -31,15 +31,23 @@ class Connector:
         profile: Profile,
         revisions: tuple[str, ...],
         limits: Limits,
+        handler: Handler,
         on_stderr: Callable[[str], None] | None = None,
         record: Callable[[Transport], Transport] | None = None,
+        *,
+        on_notification: NotificationCallback | None = None,
+        methods: Sequence[Method] = (),
     ) -> None:
         self._target = target
         self._profile = profile
         self._revisions = revisions
         self._limits = limits
+        self._handler = handler
         self._on_stderr = on_stderr
         self._record = record
+        self._on_notification = on_notification
+        self._methods = methods
+        self._is_older = False  # it ends at the probe
         self._serving: asyncio.Task[None] | None = None
         self._answers = 0  # that came before the last opening failed
 
@@ -52,20 +60,26 @@ class Connector:
         older = newest_handshake(self._revisions) is not None
         probes = choose(PER_REQUEST, self._revisions) is not None
         try:
-            return await self._open(handshake=False)
+            return await self._open(handshake=self._is_older)
         except ConnectionLost:
             died_at_the_probe = self._answers == 0
-            if not (isinstance(self._target, Command) and probes and older and died_at_the_probe):
+            if self._is_older or not (isinstance(self._target, Command) and probes and older and died_at_the_probe):
                 raise
             try:
-                return await self._open(handshake=True)
+                connection = await self._open(handshake=True)
             except ConnectError as second:
                 raise second from None
+            self._is_older = True
+            return connection
 
     async def _open(self, *, handshake: bool) -> Connection:
         transport = self._transport()
-        session = Session("client", self._profile, revisions=self._revisions, limits=self._limits)
-        connection = Connection(session, transport, _refuse, limits=self._limits)
+        session = Session(
+            "client", self._profile, revisions=self._revisions, limits=self._limits, methods=self._methods
+        )
+        connection = Connection(
+            session, transport, self._handler, on_notification=self._on_notification, limits=self._limits
+        )
         try:
             await connection.start()
             await connection.open_client(handshake=handshake)
@@ -104,9 +118,3 @@ class Connector:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([self._serving], timeout=self._limits.close_seconds)
                 self._serving.cancel()
-
-
-async def _refuse(exchange: Exchange, _: Connection) -> Any:
-    """A client without handlers answers no requests; its capabilities say so already."""
-    method: Method = exchange.method
-    raise MethodNotFound(f"this client does not answer {method.name}")

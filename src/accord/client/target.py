@@ -14,7 +14,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -32,6 +32,13 @@ class Serves(Protocol):
     @property
     def serve(self) -> Callable[[Transport], Awaitable[None]]:
         """Serve one connection until it ends."""
+
+
+def identity(target: Command | Serves | Transport) -> Hashable:
+    """What tells whether two clients have the same server: the command with all it is started with, or the object."""
+    if isinstance(target, Command):
+        return (target.argv, tuple(sorted((target.env or {}).items())), target.cwd)
+    return target if isinstance(target, Hashable) else object()
 
 
 _CONFIG = re.compile(r"(?P<file>\S.*\.json)(?:[#:](?P<name>.+))?")

@@ -1,11 +1,11 @@
-"""Content that a revision does not have, said in what it has."""
+"""What a revision does not have, said in what it has: kinds of content, and output that is no object."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from accord.messages.base import LIVES
+from accord.messages.base import LIVES, JSONObject
 from accord.messages.content import (
     AudioContent,
     EmbeddedResource,
@@ -45,3 +45,19 @@ def _adapt(block: Any, revision: str) -> Any:
     if adapter is None or life is None or lives_in(revision, life.since, life.until):
         return block
     return adapter(block)
+
+
+_WRAPS = "x-fastmcp-wrap-result"
+"""The mark of a schema that only wraps; other implementations read and write it too."""
+
+
+def wrapped(schema: JSONObject) -> JSONObject:
+    """The schema of `{"result": value}` for the schema of `value`, where the root must be an object; marked so."""
+    inner = dict(schema)
+    defs = {"$defs": inner.pop("$defs")} if "$defs" in inner else {}
+    return {"type": "object", "properties": {"result": inner}, "required": ["result"], _WRAPS: True, **defs}
+
+
+def is_wrapper(schema: JSONObject | None) -> bool:
+    """Whether a schema is marked as `wrapped`. An object of somebody's own with the one key "result" is not."""
+    return schema is not None and schema.get(_WRAPS) is True

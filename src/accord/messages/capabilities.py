@@ -124,10 +124,31 @@ class ServerCapabilities(Model):
 
 
 def declares(capabilities: ClientCapabilities | ServerCapabilities, path: str) -> bool:
-    """Whether `path`, such as `resources.subscribe`, is declared. An empty `elicitation` means by form."""
+    """Whether `path`, such as `resources.subscribe`, is declared. An empty `elicitation` means by form.
+
+    `extensions:com.example/x` and `experimental:NAME` are entries of open sets.
+    """
+    open_set, colon, entry = path.partition(":")
+    if colon:
+        return entry in (getattr(capabilities, open_set, None) or {})
     value: object = capabilities
     for name in path.split("."):
         if name == "form" and isinstance(value, ElicitationCapability) and value.url is None:
             return True
         value = getattr(value, name, None)
     return value is not None and value is not False
+
+
+def lacking(path: str) -> JSONObject:
+    """What a client would have to declare to have `path`: `elicitation.url` is `{"elicitation": {"url": {}}}`."""
+    open_set, colon, entry = path.partition(":")
+    names = [open_set, entry] if colon else [_in_camel_case(name) for name in path.split(".")]
+    declared: JSONObject = {}
+    for name in reversed(names):
+        declared = {name: declared}
+    return declared
+
+
+def _in_camel_case(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

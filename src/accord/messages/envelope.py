@@ -28,14 +28,6 @@ class Incoming(msgspec.Struct):
     error: Raw | UnsetType = UNSET
 
 
-class Request(msgspec.Struct, tag_field="jsonrpc", tag="2.0"):
-    """A request as it goes out."""
-
-    id: RequestId
-    method: str
-    params: Any
-
-
 class Notification(msgspec.Struct, tag_field="jsonrpc", tag="2.0", omit_defaults=True):
     """A notification as it goes out."""
 

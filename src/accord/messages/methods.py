@@ -6,7 +6,7 @@ Dispatch, the client's verbs, the checker and a page of the documentation read t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
@@ -30,7 +30,7 @@ from .resources import (
     SubscribeParams,
     UnsubscribeParams,
 )
-from .revision import lives_in
+from .revision import REVISIONS, lives_in
 from .roots import ListRootsParams, ListRootsResult
 from .sampling import CreateMessageParams, CreateMessageResult
 from .subscriptions import ListenParams, ListenResult, SubscriptionsAcknowledgedParams
@@ -56,6 +56,7 @@ class Method(msgspec.Struct, frozen=True):
 
     `needs` is the capability that the receiver must have declared, `offers` the one that the sender must
     have, each as a path of attributes. `may_ask`: the answer may be `input_required` instead of `result`.
+    `stays`: it stays open until one side ends it, and notifications that carry its id belong to it.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Method(msgspec.Struct, frozen=True):
     needs: str | None = None
     offers: str | None = None
     may_ask: bool = False
+    stays: bool = False
     life: Life = Life()
 
     @property
@@ -134,7 +136,7 @@ METHODS: tuple[Method, ...] = (
     _row("completion/complete", CLIENT, CompleteParams, CompleteResult, needs="completions", since="2025-03-26"),
     _row("logging/setLevel", CLIENT, SetLevelParams, EmptyResult, needs="logging", until="2026-07-28"),
     _row("notifications/message", SERVER, LoggingMessageParams, offers="logging"),
-    _row("subscriptions/listen", CLIENT, ListenParams, ListenResult, since="2026-07-28"),
+    _row("subscriptions/listen", CLIENT, ListenParams, ListenResult, stays=True, since="2026-07-28"),
     _row(
         "notifications/subscriptions/acknowledged",
         SERVER,
@@ -192,5 +194,27 @@ METHODS: tuple[Method, ...] = (
 @cache
 def table(revision: str, sender: Sender) -> Mapping[str, Method]:
     """What `sender` may send in `revision`, by name."""
-    rows = (row for row in METHODS if row.sender in (sender, BOTH) and lives_in(revision, *row.life))
-    return MappingProxyType({row.name: row for row in rows})
+    return MappingProxyType({row.name: row for row in _living(METHODS, revision, sender)})
+
+
+Table: TypeAlias = Callable[[str, Sender], Mapping[str, Method]]
+"""`table`, or one with more in it."""
+
+
+def extended(extra: Sequence[Method]) -> Table:
+    """`table` with the rows of extensions in it. Raises `ValueError` for a name that is taken."""
+    if not extra:
+        return table
+    tables: dict[tuple[str, Sender], dict[str, Method]] = {}
+    for revision in REVISIONS:
+        for sender in (CLIENT, SERVER):
+            rows = tables[revision, sender] = dict(table(revision, sender))
+            for row in _living(extra, revision, sender):
+                if row.name in rows:
+                    raise ValueError(f"{row.name!r} of a {sender} is taken in {revision}")
+                rows[row.name] = row
+    return lambda revision, sender: tables[revision, sender]
+
+
+def _living(rows: Sequence[Method], revision: str, sender: Sender) -> Iterator[Method]:
+    return (row for row in rows if row.sender in (sender, BOTH) and lives_in(revision, *row.life))

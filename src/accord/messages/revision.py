@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from accord.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND
+from accord.errors import INVALID_PARAMS, INVALID_REQUEST, MISSING_CLIENT_CAPABILITY, RESOURCE_NOT_FOUND
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 """Every revision, the oldest first."""
@@ -45,6 +45,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     form_multi_select: bool = False
     """A form may ask for several choices at once."""
     resource_not_found: int = RESOURCE_NOT_FOUND
+    missing_capability: int = INVALID_REQUEST
+    """The error for a request that needs what the client did not declare."""
 
 
 _ROWS = (
@@ -74,6 +76,7 @@ _ROWS = (
         form_titled_choices=True,
         form_multi_select=True,
         resource_not_found=INVALID_PARAMS,
+        missing_capability=MISSING_CLIENT_CAPABILITY,
     ),
 )
 

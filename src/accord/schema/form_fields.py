@@ -233,9 +233,13 @@ def _read_choice(field: FormField, text: str) -> Scalar:
     titled = [value for value, title in field.choices if title.casefold() == text.casefold()]
     if len(titled) == 1:
         return titled[0]
-    numbers = any(text_of(value).isdecimal() or title.isdecimal() for value, title in field.choices)
-    places = {} if numbers else {str(place): value for place, (value, _) in enumerate(field.choices, 1)}
+    places = {str(place): value for place, (value, _) in enumerate(field.choices, 1)} if numbered(field) else {}
     return places.get(text, text)
+
+
+def numbered(field: FormField) -> bool:
+    """Whether a choice may be typed as its position, from 1: no choice is itself a number."""
+    return not any(text_of(value).isdecimal() or title.isdecimal() for value, title in field.choices)
 
 
 def _read_choices(field: FormField, text: str) -> list[Scalar]:

@@ -25,7 +25,14 @@ from accord.messages.revision import Rules
 from accord.schema import emit, explain
 from accord.schema.arguments import narrowed
 from accord.schema.convert import convert, decodable
-from accord.schema.form_fields import FormField as FormField, Scalar, check_value, parse as parse, text_of
+from accord.schema.form_fields import (
+    FormField as FormField,
+    Scalar,
+    check_value,
+    numbered as numbered,
+    parse as parse,
+    text_of as text_of,
+)
 from accord.schema.form_schemas import fields as fields, requested_schema, without_null
 from accord.schema.hints import NULL, Choice, Items, Narrowed, Node, Reader, Record, Values
 

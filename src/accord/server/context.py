@@ -11,7 +11,7 @@ from accord.messages import codec
 from accord.messages.meta import Params
 
 if TYPE_CHECKING:
-    from accord.messages.base import JSONObject
+    from accord.messages.base import JSONObject, LoggingLevel
     from accord.messages.capabilities import ClientCapabilities
     from accord.messages.content import ResourceContents
     from accord.messages.envelope import RequestId
@@ -104,6 +104,48 @@ class Context:
         call = self._call
         call.peer.line.report(call.exchange, progress, total, message)
         return _DONE
+
+    def log(self, level: LoggingLevel, data: Any, logger: str | None = None) -> Done:
+        """Tell the client what happens here (server, Logging), if it wants to know of this level.
+
+        `data` is anything JSON can hold; what looks like a secret is taken out. Never waits and never fails; messages
+        beyond `Limits.logs_per_second` are dropped, and the client is told how many. Raises `ValueError` for a level
+        that does not exist. Deprecated by 2026-07-28: what is not for the client, log to stderr or OpenTelemetry.
+        """
+        self._call.peer.logs.tell(self._call.exchange, level, data, logger)
+        return _DONE
+
+    def debug(self, data: Any, logger: str | None = None) -> Done:
+        """`log` for the details of a fault."""
+        return self.log("debug", data, logger)
+
+    def info(self, data: Any, logger: str | None = None) -> Done:
+        """`log` for what goes on."""
+        return self.log("info", data, logger)
+
+    def notice(self, data: Any, logger: str | None = None) -> Done:
+        """`log` for what is normal, and significant."""
+        return self.log("notice", data, logger)
+
+    def warning(self, data: Any, logger: str | None = None) -> Done:
+        """`log` for what should not be."""
+        return self.log("warning", data, logger)
+
+    def error(self, data: Any, logger: str | None = None) -> Done:
+        """`log` for what failed."""
+        return self.log("error", data, logger)
+
+    def critical(self, data: Any, logger: str | None = None) -> Done:
+        """`log` for a part of the system that failed."""
+        return self.log("critical", data, logger)
+
+    def alert(self, data: Any, logger: str | None = None) -> Done:
+        """`log` for what somebody must see to at once."""
+        return self.log("alert", data, logger)
+
+    def emergency(self, data: Any, logger: str | None = None) -> Done:
+        """`log` for a system that cannot be used."""
+        return self.log("emergency", data, logger)
 
     async def read_resource(self, uri: str) -> list[ResourceContents]:
         """Read a resource of this server. Raises `ResourceNotFound`, and what its function raises."""
@@ -211,7 +253,7 @@ class Context:
         It travels with the question, so it must be JSON, small, and nothing that the client may not read. Given a
         `type`, it is read back as that. Raises what `make` raises, and `ValueError` for what JSON cannot hold.
         """
-        return msgspec.json.decode(await self._call.asker.once(key, make), type=type)
+        return msgspec.json.decode(await self._call.asker.kept.once(key, make), type=type)
 
 
 class RootsOf:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,14 +25,18 @@ from accord.errors import (
 from accord.limits import Limits
 from accord.messages import codec
 from accord.messages.content import ResourceContents
-from accord.messages.meta import PaginatedParams, Result
+from accord.messages.logging import SetLevelParams
+from accord.messages.meta import EmptyResult, PaginatedParams, Result
 from accord.messages.prompts import GetPromptParams
-from accord.messages.resources import ReadResourceParams, ReadResourceResult
-from accord.messages.revision import Rules
+from accord.messages.resources import ReadResourceParams
+from accord.server.audience import Audience
+from accord.server.cache import DO_NOT_KEEP
+from accord.server.completion import Completions
 from accord.server.context import Context
+from accord.server.offer import Offer
 from accord.server.peer import Peer
-from accord.server.registry import Offer
 from accord.server.results import Packer, contents_of
+from accord.server.subscriptions import Subscriptions
 from accord.server.workers import Workers
 from accord.session.events import NotificationReceived
 from accord.session.exchange import Exchange
@@ -72,16 +77,22 @@ _sent = msgspec.json.Decoder(Sent)
 class Dispatch:
     """The verbs of one running server."""
 
-    def __init__(self, server: Server, packer: Packer, limits: Limits) -> None:
+    def __init__(self, server: Server, packer: Packer, limits: Limits, audience: Audience) -> None:
         self._server = server
         self._registry = server.registry
         self._packer = packer
         self._limits = limits
         self._workers = Workers(limits)
+        subscriptions = Subscriptions(self._registry, audience)
         self._verbs: dict[str, Verb] = {
             "tools/call": self._call_tool,
             "resources/read": self._read_resource,
             "prompts/get": self._get_prompt,
+            "completion/complete": Completions(self._registry, limits, self._call).complete,
+            "logging/setLevel": self._set_level,
+            "resources/subscribe": subscriptions.subscribe,
+            "resources/unsubscribe": subscriptions.unsubscribe,
+            "subscriptions/listen": subscriptions.listen,
             **dict.fromkeys(self._registry.lists, self._list),
         }
 
@@ -105,6 +116,10 @@ class Dispatch:
     async def _list(self, exchange: Exchange, peer: Peer) -> Raw:
         params = codec.decode_params(PaginatedParams, exchange.params)
         return self._registry.lists[exchange.method.name].page(params.cursor, exchange.rules)
+
+    async def _set_level(self, exchange: Exchange, peer: Peer) -> EmptyResult:
+        peer.log_level = codec.decode_params(SetLevelParams, exchange.params).level
+        return EmptyResult()
 
     # --- tools -------------------------------------------------------------------------------------------------
 
@@ -153,18 +168,15 @@ class Dispatch:
     async def _read_resource(self, exchange: Exchange, peer: Peer) -> Any:
         params = codec.decode_params(ReadResourceParams, exchange.params)
         offer, variables = self._registry.resource(params.uri)
-        if not offer.asks:
-            return self._resource(params.uri, offer, await self._run(offer, variables, None), exchange.rules)
         asking = Asking(offer, params.uri, variables, params.request_state, params.input_responses)
+        # "Results produced by retrying a request [...] depend on inputs that are not part of the cache key"
+        cache = offer.cache if params.request_state is None and params.input_responses is None else DO_NOT_KEEP
 
-        async def work(call: Call) -> Raw:
-            return self._resource(params.uri, offer, await self._run(offer, variables, call), exchange.rules)
+        async def work(call: Call | None) -> Raw:
+            value = await self._run(offer, variables, call)
+            return self._packer.resource(value, params.uri, offer.define(exchange.rules), cache, exchange.rules)
 
-        return await self._server.rounds.answer(asking, exchange, peer, self._packer.question, work)
-
-    def _resource(self, uri: str, offer: Offer, value: Any, rules: Rules) -> Raw:
-        contents = contents_of(value, uri, offer.define(rules).mime_type)
-        return self._packer.raw(ReadResourceResult(contents=contents), rules)
+        return await self._answer(asking, exchange, peer, work)
 
     async def read(self, uri: str, call: Call) -> list[ResourceContents]:
         """Read a resource inside another call. Raises `ResourceNotFound`, and what its function raises."""
@@ -177,17 +189,13 @@ class Dispatch:
     async def _get_prompt(self, exchange: Exchange, peer: Peer) -> Any:
         params = codec.decode_params(GetPromptParams, exchange.params)
         offer = self._registry.prompt(params.name)
-        if not offer.asks:
-            return self._prompt(offer, await self._run(offer, params.arguments, None), exchange.rules)
         asking = Asking(offer, params.name, params.arguments, params.request_state, params.input_responses)
 
-        async def work(call: Call) -> Raw:
-            return self._prompt(offer, await self._run(offer, params.arguments, call), exchange.rules)
+        async def work(call: Call | None) -> Raw:
+            value = await self._run(offer, params.arguments, call)
+            return self._packer.prompt(value, offer.define(exchange.rules).description, exchange.rules)
 
-        return await self._server.rounds.answer(asking, exchange, peer, self._packer.question, work)
-
-    def _prompt(self, offer: Offer, value: Any, rules: Rules) -> Raw:
-        return self._packer.prompt(value, offer.define(rules).description, rules)
+        return await self._answer(asking, exchange, peer, work)
 
     # --- extensions --------------------------------------------------------------------------------------------
 
@@ -201,10 +209,7 @@ class Dispatch:
         async def work(call: Call | None) -> Raw:
             return self._packer.extended(await self._run(offer, params, call), exchange.rules)
 
-        if not offer.asks:
-            return await work(None)
-        asking = Asking(offer, name, exchange.params, None, None)
-        return await self._server.rounds.answer(asking, exchange, peer, self._packer.question, work)
+        return await self._answer(Asking(offer, name, exchange.params, None, None), exchange, peer, work)
 
     def hear(self, event: NotificationReceived, peer: Peer) -> Any:
         """The client tells something that belongs to no request; what is returned is still to be awaited.
@@ -217,6 +222,19 @@ class Dispatch:
         return self._begin(offer, *offer.bind(codec.decode_params(event.method.params, event.params), None))
 
     # --- calling -----------------------------------------------------------------------------------------------
+
+    async def _answer(
+        self, asking: Asking, exchange: Exchange, peer: Peer, work: Callable[[Call | None], Coroutine[Any, Any, Any]]
+    ) -> Any:
+        """What the work makes of a call; only a handler that may ask is given one."""
+        if not asking.offer.asks:
+            return await work(None)
+        return await self._server.rounds.answer(asking, exchange, peer, self._packer.question, work)
+
+    async def _call(self, offer: Offer, subject: str, arguments: Any, exchange: Exchange, peer: Peer) -> Any:
+        """What a function returns, as it is."""
+        asking = Asking(offer, subject, None, None, None)
+        return await self._answer(asking, exchange, peer, lambda call: self._run(offer, arguments, call))
 
     async def _run(self, offer: Offer, arguments: Any, call: Call | None, prefix: str = "") -> Any:
         """Call the function, on the loop or in a thread. Raises what it raises."""
@@ -243,9 +261,8 @@ class Dispatch:
     async def _run_timed(self, offer: Offer, args: Any, kwargs: Any, timeout: float, call: Call | None) -> Any:
         try:
             async with asyncio.timeout(timeout) as limit:
-                if call is not None:
-                    call.limit = limit
-                return await self._begin(offer, args, kwargs)
+                with nullcontext() if call is None else call.within(limit):
+                    return await self._begin(offer, args, kwargs)
         except TimeoutError:
             if not limit.expired():
                 raise

@@ -9,7 +9,7 @@ from accord.errors import DeclarationError, NotSupported, ToolError
 from accord.messages.extension import Extension, results_of, rows_of
 from accord.messages.meta import Result
 from accord.messages.methods import Method
-from accord.server.registry import Offer
+from accord.server.offer import Offer
 from accord.server.signature import signature
 from accord.session.exchange import Exchange
 from accord.session.session import Session

@@ -5,34 +5,40 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from inspect import Parameter
+from typing import Any, get_args
 
 import msgspec
 from msgspec import Raw
 
-from accord.errors import InvalidArguments, Mismatch, ToolError
+from accord.errors import DeclarationError, InvalidArguments, Mismatch, ToolError
+from accord.limits import Limits
+from accord.messages.adapt import wrapped
 from accord.messages.base import JSONObject
 from accord.messages.revision import Rules
 from accord.messages.tools import Tool
 from accord.schema.validate import Validator, compile
-from accord.server.registry import Offer, is_safe
+from accord.server.context import Context
+from accord.server.offer import Offer, is_safe
+from accord.server.parameters import called
 from accord.server.results import encode
 
 
 class Handmade:
     """A tool with its schemas; they are compiled when it is first called."""
 
-    def __init__(self, tool: Tool, takes_context: bool) -> None:
+    def __init__(self, tool: Tool, context: Parameter | None, limits: Limits) -> None:
         self._tool = tool
-        self._takes_context = takes_context
+        self._context = context
+        self._limits = limits
 
     @cached_property
     def _arguments(self) -> Validator:
-        return compile(self._tool.input_schema)
+        return compile(self._tool.input_schema, self._limits)
 
     @cached_property
     def _output(self) -> Validator | None:
-        return None if self._tool.output_schema is None else compile(self._tool.output_schema)
+        return None if self._tool.output_schema is None else compile(self._tool.output_schema, self._limits)
 
     @property
     def result_schema(self) -> JSONObject | None:
@@ -46,23 +52,22 @@ class Handmade:
 
     def define(self, rules: Rules) -> Tool:
         """The tool as a revision lists it."""
-        if not (self.wraps and rules.structured_objects_only):
+        if self._tool.output_schema is None or not (self.wraps and rules.structured_objects_only):
             return self._tool
-        wrapped = {
-            "type": "object",
-            "properties": {"result": self._tool.output_schema},
-            "required": ["result"],
-        }
-        return msgspec.structs.replace(self._tool, output_schema=wrapped)
+        return msgspec.structs.replace(self._tool, output_schema=wrapped(self._tool.output_schema))
 
     def bind(self, arguments: Raw | None, context: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The handler's arguments. Raises `InvalidArguments`."""
         try:
-            values = msgspec.json.decode(arguments or b"{}", type=dict[str, Any])
+            values = msgspec.json.decode(arguments or b"{}", type=dict[str, Any] | None) or {}
             self._arguments.validate(values)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Mismatch) as exc:
             raise InvalidArguments(f"the arguments do not fit the schema of {self._tool.name!r}: {exc}") from exc
-        return ((values, context) if self._takes_context else (values,)), {}
+        if self._context is None:
+            return (values,), {}
+        if self._context.kind is Parameter.KEYWORD_ONLY:
+            return (values,), {self._context.name: context}
+        return (values, context), {}
 
     def pack(self, value: Any) -> Raw:
         """Structured output, checked against the output schema. Raises `ToolError`."""
@@ -79,17 +84,39 @@ class Handmade:
         return Raw(b'{"result":%b}' % bytes(packed)) if self.wraps else packed
 
 
-def handmade_offer(tool: Tool, handler: Callable[..., Any], timeout: float | None) -> Offer:
+def handmade_offer(tool: Tool, handler: Callable[..., Any], timeout: float | None, limits: Limits) -> Offer:
     """A tool with a schema by hand as an offer."""
-    takes_context = len(inspect.signature(handler).parameters) > 1
-    made = Handmade(tool, takes_context)
+    context = _context_of(handler)
+    made = Handmade(tool, context, limits)
     return Offer(
         handler,
         made.define,
         bind=made.bind,
-        context=takes_context,
-        is_async=inspect.iscoroutinefunction(handler),
+        context=context is not None,
+        is_async=inspect.iscoroutinefunction(called(handler)),
         timeout=timeout,
         returns=made,
         may_run_again=is_safe(tool),
     )
+
+
+def _context_of(handler: Callable[..., Any]) -> Parameter | None:
+    """The parameter that takes the context: a further one that is annotated so, or that must be given."""
+    _, *further = inspect.signature(handler).parameters.values() or (None,)
+    for parameter in further:
+        if _is_context(parameter.annotation):
+            return parameter
+    wanted = [
+        one for one in further if one.default is one.empty and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
+    ]
+    if len(wanted) > 1:
+        raise DeclarationError(
+            f"a handler takes the arguments, and a Context if it wants one, not {wanted[1].name!r} too"
+        )
+    return wanted[0] if wanted else None
+
+
+def _is_context(hint: Any) -> bool:
+    if isinstance(hint, str):  # of a module with `from __future__ import annotations`
+        return hint.partition("|")[0].strip().rpartition(".")[2] == Context.__name__
+    return hint is Context or Context in get_args(hint)

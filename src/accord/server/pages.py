@@ -48,14 +48,15 @@ class Pages:
         self._made: dict[tuple[str, str | None], Raw] = {}
 
     def clear(self) -> None:
-        """Something was added or removed."""
-        self._made.clear()
+        """Something was added or removed. From any thread: a page that is being made now is of the old list."""
+        self._made = {}
 
     def page(self, cursor: str | None, rules: Rules) -> Raw:
         """The page behind a cursor. Raises `InvalidParams`."""
-        made = self._made.get((rules.revision, cursor))
+        kept = self._made
+        made = kept.get((rules.revision, cursor))
         if made is None:
-            made = self._made[rules.revision, cursor] = self._make(cursor, rules)
+            made = kept[rules.revision, cursor] = self._make(cursor, rules)
         return made
 
     def _make(self, cursor: str | None, rules: Rules) -> Raw:

@@ -98,8 +98,8 @@ def _from_inspect(function: Any) -> Declared:
         found = inspect.signature(function)
     except (TypeError, ValueError) as exc:
         raise DeclarationError(f"its parameters cannot be read: {exc}; wrap it in a function") from exc
-    called = _called(function)
-    if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
+    runs = called(function)
+    if inspect.isgeneratorfunction(runs) or inspect.isasyncgenfunction(runs):
         _refuse(_GENERATOR, (), 0, 0)
     parameters, rest = [], None
     for parameter in found.parameters.values():
@@ -116,13 +116,13 @@ def _from_inspect(function: Any) -> Declared:
                     parameter.kind is parameter.KEYWORD_ONLY,
                 )
             )
-    written = inspect.unwrap(called)
+    written = inspect.unwrap(runs)
     return Declared(
-        written, parameters, rest, _or_missing(found.return_annotation), inspect.iscoroutinefunction(called)
+        written, parameters, rest, _or_missing(found.return_annotation), inspect.iscoroutinefunction(runs)
     )
 
 
-def _called(function: Any) -> Any:
+def called(function: Any) -> Any:
     """The function that runs when this is called: under partials, and the `__call__` of an object."""
     while hasattr(function, "func") and type(function).__name__ == "partial":
         function = function.func

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from accord.messages.capabilities import ClientCapabilities, declares
+from accord.session.rate import Rate
 
 if TYPE_CHECKING:
     from msgspec import Raw
 
+    from accord.messages.base import LoggingLevel
     from accord.messages.identity import Implementation
     from accord.messages.revision import Rules
+    from accord.server.logs import Logs
     from accord.server.roots import RootList
     from accord.session.events import NotificationReceived
     from accord.session.exchange import Exchange
     from accord.session.session import Session
+    from accord.transport.base import Transport
 
 
 class Line(Protocol):
     """The way back to a client; a connection is one."""
 
     session: Session
+    transport: Transport
+
+    @property
+    def ready(self) -> asyncio.Event:
+        """Set when the client may be asked and told: after its handshake, and after the end."""
 
     def report(self, exchange: Exchange, progress: float, total: float | None, message: str | None) -> None:
         """Send progress."""
@@ -45,6 +56,23 @@ class Peer:
         self.principal: str = principal
         self.roots: RootList | None = None
         """Its folders, where it tells when they change."""
+        self.log_level: LoggingLevel = "debug"
+        """The least severe log message that it wants, of all requests after a handshake."""
+        self.completions: Rate = Rate(line.session.limits.completions_per_second)
+        """How often it may ask for a completion."""
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
+        self.thread: int = threading.get_ident()
+        """The loop that it is served on, and the thread of that loop."""
+        self._logs: Logs | None = None
+
+    @property
+    def logs(self) -> Logs:
+        """What it is told of what handlers log."""
+        if self._logs is None:
+            from accord.server.logs import Logs
+
+            self._logs = Logs(self, self.line.session.limits.logs_per_second)
+        return self._logs
 
     def hear(self, event: NotificationReceived) -> None:
         """The client tells something that belongs to no request."""

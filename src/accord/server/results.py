@@ -16,14 +16,15 @@ from msgspec import UNSET, Raw
 from accord.errors import ToolError
 from accord.messages import codec
 from accord.messages.adapt import adapt_content
-from accord.messages.content import ContentBlock, ResourceContents, TextContent
+from accord.messages.content import ContentBlock, Resource, ResourceContents, TextContent
 from accord.messages.meta import SERVER_INFO, Result, check_meta
 from accord.messages.prompts import GetPromptResult, PromptMessage
-from accord.messages.resources import ReadResourceResult
+from accord.messages.resources import ReadResourceResult, ResourceTemplate
 from accord.messages.revision import Rules
 from accord.messages.tools import CallToolResult
 from accord.schema.values import to_json
-from accord.server.registry import Returns
+from accord.server.cache import CacheHint
+from accord.server.offer import Returns
 
 CONTENT: tuple[type, ...] = get_args(ContentBlock)
 UNSTRUCTURED = frozenset({*CONTENT, CallToolResult})
@@ -97,6 +98,16 @@ class Packer:
         text = str(packed, "utf-8")
         structured = returns.wrap(packed) if rules.structured_objects_only else packed
         return self.raw(CallToolResult(content=[TextContent(text=text)], structured_content=structured), rules)
+
+    def resource(self, value: Any, uri: str, about: Resource | ResourceTemplate, cache: CacheHint, rules: Rules) -> Raw:
+        """What a resource returned; what it says itself of how long that may be kept goes before `cache`."""
+        if isinstance(value, ReadResourceResult):
+            check_meta(value.meta or {})
+        else:
+            value = ReadResourceResult(contents=contents_of(value, uri, about.mime_type))
+        ttl_ms = cache.ttl_ms if value.ttl_ms is None else max(0, value.ttl_ms)  # "MUST provide a value that is >= 0"
+        scope = value.cache_scope or cache.scope
+        return self.raw(msgspec.structs.replace(value, ttl_ms=ttl_ms, cache_scope=scope), rules)
 
     def prompt(self, value: Any, description: str | None, rules: Rules) -> Raw:
         """What a prompt returned."""

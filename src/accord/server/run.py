@@ -10,10 +10,14 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 import threading
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from accord.errors import DeclarationError
+from accord.server.audience import Audience
 from accord.server.dispatch import Dispatch
 from accord.server.peer import Peer
 from accord.server.results import Packer
@@ -26,14 +30,17 @@ if TYPE_CHECKING:
     from accord.server.server import Server
 
 _LEAVING = 1.0
-"""Seconds that threads of others may hold up the end of the process, once the server has ended."""
+"""Seconds that threads which handlers left behind may hold up the end of the process."""
 
 
 async def serve(server: Server, transport: Transport, stop: asyncio.Event | None = None) -> None:
     """Serve one connection until it ends, or until `stop` is set."""
     profile = server.profile()
+    audience = server.hub.audiences.get(asyncio.get_running_loop())
+    if audience is None:
+        audience = Audience(server.profile, server.limits.subscriptions)
     session = Session("server", profile, revisions=server.revisions, limits=server.limits, methods=server.extended.rows)
-    dispatch = Dispatch(server, Packer(profile.raw_info), server.limits)
+    dispatch = Dispatch(server, Packer(profile.raw_info), server.limits, audience)
     connection = Connection(
         session,
         transport,
@@ -44,8 +51,10 @@ async def serve(server: Server, transport: Transport, stop: asyncio.Event | None
     peer = Peer(connection)
     await connection.start()
     try:
-        await _until_over(connection, stop)
-        await connection.finish(server.limits.grace_seconds)
+        with audience.with_peer(peer, server.hub):
+            await _until_over(connection, stop)
+            audience.flush()  # what has changed is told before the end is
+            await connection.finish(server.limits.grace_seconds)
     finally:
         await connection.close()
         if server.asked is not None:
@@ -66,21 +75,51 @@ def run_stdio(server: Server) -> None:
     """Serve this process's stdin and stdout; returns when that is over."""
     loop = asyncio.new_event_loop()
     try:
-        loop.run_until_complete(_serve_stdio(server))
+        loop.run_until_complete(serve_stdio(server))
         _end_tasks(loop)
     finally:
         loop.close()
-        threading.Thread(target=_leave, daemon=True).start()
+        _let_go()
 
 
-def _leave() -> None:
-    """Once the interpreter is ending, no thread of a library holds it up for long."""
-    threading.main_thread().join()
-    time.sleep(_LEAVING)
-    os._exit(0)
+def _let_go() -> None:
+    """See to it that no thread that was left behind holds up the end of the process for long, when that comes.
+
+    Our own are daemons and do not; without others nothing is done.
+    """
+    left = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()]
+    if left:
+        ending = threading.Event()
+        # What concurrent.futures uses for its own: called when the main thread is done, before others are waited for.
+        threading._register_atexit(ending.set)  # type: ignore[attr-defined]
+        threading.Thread(target=_leave, args=(left, ending, _uncaught()), daemon=True).start()
 
 
-async def _serve_stdio(server: Server) -> None:
+def _leave(left: Sequence[threading.Thread], ending: threading.Event, before: object) -> None:
+    ending.wait()
+    until = time.monotonic() + _LEAVING
+    for thread in left:
+        thread.join(max(0.0, until - time.monotonic()))
+    if any(thread.is_alive() for thread in left):
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or none at all
+                stream.flush()
+        os._exit(0 if _uncaught() is before else 1)
+
+
+def _uncaught() -> object:
+    """The exception that ended the program, if one did."""
+    return getattr(sys, "last_value", None)
+
+
+def check_transport(name: str) -> None:
+    """Raise `DeclarationError` for a transport that there is not."""
+    if name != "stdio":
+        raise DeclarationError(f"there is no transport {name!r} here: servers run over 'stdio'")
+
+
+async def serve_stdio(server: Server) -> None:
+    """Serve this process's stdin and stdout, on a loop that runs."""
     stop = asyncio.Event()
     _on_signals(asyncio.get_running_loop(), stop)
     await serve(server, StdioTransport(server.limits, exit_when_stuck=True), stop)
@@ -106,5 +145,5 @@ def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
     for task in tasks:
         task.cancel()
     if tasks:
-        loop.run_until_complete(asyncio.wait(tasks, timeout=_LEAVING / 2))
+        loop.run_until_complete(asyncio.wait(tasks, timeout=_LEAVING / 4))
     loop.run_until_complete(loop.shutdown_asyncgens())

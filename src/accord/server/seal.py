@@ -62,7 +62,7 @@ class Keyring:
         sealed = text.encode()
         signed, seal = sealed[:-_SEAL], sealed[-_SEAL:]
         sealer = self._sealers.get(signed[1:_HEAD])
-        if sealer is None or signed[:1] != _VERSION:
+        if sealer is None:
             raise SealBroken("sealed by a key that is not here")
         if not hmac.compare_digest(seal, _seal_of(signed, sealer)):
             raise SealBroken("changed since it was sealed")

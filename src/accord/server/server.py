@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
 import msgspec
 from msgspec import Raw
 
-from accord.errors import DeclarationError, LocalProtocolError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import codec
 from accord.messages.base import JSONObject, Meta
-from accord.messages.content import Annotations, Resource
+from accord.messages.content import Annotations
 from accord.messages.extension import Extension, settings_of
 from accord.messages.identity import Icon, Implementation
-from accord.messages.meta import check_meta
-from accord.messages.prompts import Prompt
-from accord.messages.resources import ResourceTemplate
 from accord.messages.revision import REVISIONS, Rules
 from accord.messages.tools import Tool, ToolAnnotations
-from accord.server.asking.question import is_question
+from accord.server.cache import DO_NOT_KEEP, CacheHint
+from accord.server.completable import Completable
 from accord.server.context import Context
+from accord.server.declaring import complete_by_name, declare_prompt, declare_resource, declare_tool, listed
 from accord.server.extended import Extended
-from accord.server.registry import (
-    Registry,
-    prompt_offer,
-    resource_offer,
-    tool_offer,
-)
-from accord.server.results import UNSTRUCTURED
-from accord.server.signature import Signature, signature
+from accord.server.hub import Hub
+from accord.server.registry import Registry
 from accord.session.negotiate import check_spoken
 from accord.session.profile import Profile
 
@@ -39,6 +32,8 @@ if TYPE_CHECKING:
     from accord.transport.base import Transport
 
 F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Server:
@@ -46,6 +41,7 @@ class Server:
 
     One program serves all revisions at once. `name` and `version` are what clients show; `instructions` tell a
     model how to use the server. `revisions` restricts what is spoken; `limits` are the bounds that protect it.
+    `cache` is how long clients may keep its lists (2026-07-28); they are told when these change all the same.
     `state_keys` seal what a question leaves with the client (2026-07-28): secrets of at least 16 bytes, the first seals
     and all open; one that lives as long as the process if none are given. `extensions` and `experimental` are declared
     as capabilities; see `method` for what extensions add.
@@ -63,6 +59,7 @@ class Server:
         instructions: str | None = None,
         revisions: Sequence[str] = REVISIONS,
         limits: Limits = DEFAULT_LIMITS,
+        cache: CacheHint = DO_NOT_KEEP,
         state_keys: Sequence[bytes] | None = None,
         extensions: Sequence[Extension] = (),
         experimental: Mapping[str, JSONObject] | None = None,
@@ -83,7 +80,10 @@ class Server:
         self.asked: Rounds | None = None
         """The same, once there has been such a call."""
         self._state_keys = state_keys
-        self.registry: Registry = Registry(self._pack_list, limits.page_size)
+        self.cache = cache
+        self.hub: Hub = Hub()
+        """Who is connected, to be told of changes."""
+        self.registry: Registry = Registry(self._pack_list, limits.page_size, self.hub.changed)
 
     def __repr__(self) -> str:
         held = self.registry
@@ -132,9 +132,8 @@ class Server:
     @overload
     def tool(
         self,
-        /,
-        *,
         name: str | None = None,
+        *,
         title: str | None = None,
         description: str | None = None,
         annotations: ToolAnnotations | None = None,
@@ -144,47 +143,33 @@ class Server:
         strict: bool = False,
     ) -> Callable[[F], F]: ...
 
-    def tool(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    def tool(self, name: Any = None, **options: Any) -> Any:
         """Offer a function as a tool; the function stays what it was.
 
         Name, description and parameters are read from the function: type hints give the schema, the docstring the
         descriptions, the return type the structured output. `timeout` is in seconds. `strict` refuses JSON in a
         string where something else is asked for. Raises `DeclarationError`.
         """
-        if function is not None:
-            return self._add_tool(function, **options)
-        return lambda function: self._add_tool(function, **options)
 
-    def _add_tool(
-        self,
-        function: F,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        timeout: float | None = None,
-        strict: bool = False,
-        **about: Any,
-    ) -> F:
-        read = signature(function, context=Context, injected=is_question, unstructured=UNSTRUCTURED, strict=strict)
-        tool = Tool(
-            name=name or read.name,
-            description=description or read.description or None,
-            input_schema={},
-            **_listed(about),
-        )
-        self.registry.add(self.registry.tools, tool.name, tool_offer(function, read, tool, timeout), "tool")
-        return function
+        def declare(function: F, **options: Any) -> F:
+            declare_tool(self.registry, function, **options)
+            return function
+
+        return declare(name) if callable(name) else partial(declare, name=name, **options)
 
     def add_tool(self, tool: Tool, handler: Callable[..., Any], *, timeout: float | None = None) -> None:
-        """Offer a tool with a schema by hand. `handler(arguments)` gets a dict, checked against `input_schema`;
-        `handler(arguments, context)` gets the `Context` as well.
+        """Offer a tool with a schema by hand. `handler(arguments)` gets a dict, checked against `input_schema`; a
+        second parameter without a default, or one annotated so, gets the `Context` as well.
 
         What it returns is taken as for other tools; structured output is checked against `output_schema`.
         """
         from accord.server.handmade import handmade_offer
 
-        offer = handmade_offer(tool, handler, timeout, self.limits)
-        self.registry.add(self.registry.tools, tool.name, offer, "tool")
+        self.registry.add("tool", tool.name, handmade_offer(tool, handler, timeout, self.limits))
+
+    def remove_tool(self, name: str) -> None:
+        """Offer a tool no longer. From any thread; clients are told. Raises `DeclarationError` where there is none."""
+        self.registry.remove("tool", name)
 
     # --- resources ---------------------------------------------------------------------------------------------
 
@@ -201,68 +186,68 @@ class Server:
         annotations: Annotations | None = None,
         icons: Sequence[Icon] | None = None,
         meta: Meta | None = None,
-    ) -> Callable[[F], F]:
+        cache: CacheHint = DO_NOT_KEEP,
+    ) -> Callable[[Callable[P, R]], Completable[P, R]]:
         """Offer a function as the resource at `uri`; with `{variables}` (RFC 6570) as a template of resources,
-        whose variables are the function's parameters. Raises `DeclarationError`.
+        whose variables are the function's parameters, each of which may be completed (see `Completable`). `cache`
+        says how long what it returns may be kept. Raises `DeclarationError`.
         """
-        about = _listed({"title": title, "annotations": annotations, "icons": icons, "meta": meta})
+        about = listed(
+            {"title": title, "mime_type": mime_type, "annotations": annotations, "icons": icons, "meta": meta}
+        )
+        options: dict[str, Any] = {"name": name, "description": description, "size": size, "cache": cache, **about}
 
-        def declare(function: F) -> F:
-            read = signature(function, context=Context, injected=is_question)
-            about.update(
-                name=name or read.name,
-                description=description or read.description or None,
-                mime_type=mime_type,
-            )
-            if "{" in uri:
-                self._add_template(function, read, ResourceTemplate(uri_template=uri, **about))
-            else:
-                offer = resource_offer(function, read, Resource(uri=uri, size=size, **about))
-                self.registry.add(self.registry.resources, uri, offer, "resource")
-            return function
+        def declare(function: Callable[P, R]) -> Completable[P, R]:
+            return declare_resource(self.registry, function, uri, **options)
 
         return declare
 
-    def _add_template(self, function: F, read: Signature, about: ResourceTemplate) -> None:
-        from accord.server.templates import Template
+    def remove_resource(self, uri: str) -> None:
+        """Offer a resource, or the template of that text, no longer. As `remove_tool`."""
+        self.registry.remove("resource template" if "{" in uri else "resource", uri)
 
-        template = Template(about.uri_template)
-        unknown = {name for name in template.variables if not read.takes(name)}
-        if unknown:
-            raise DeclarationError(
-                f"resource {template.text!r}: {read.name}() has no parameter for {', '.join(sorted(unknown))}"
-            )
-        offer = resource_offer(function, read, about)
-        self.registry.add(self.registry.templates, template.text, (template, offer), "resource template")
+    def resource_updated(self, uri: str) -> None:
+        """A resource has changed: tell those who subscribed to it, or to what it is a part of. From any thread."""
+        self.hub.updated(uri)
 
     # --- prompts -----------------------------------------------------------------------------------------------
 
     @overload
-    def prompt(self, function: F, /) -> F: ...
+    def prompt(self, function: Callable[P, R], /) -> Completable[P, R]: ...
 
     @overload
     def prompt(
         self,
-        /,
-        *,
         name: str | None = None,
+        *,
         title: str | None = None,
         description: str | None = None,
         icons: Sequence[Icon] | None = None,
         meta: Meta | None = None,
-    ) -> Callable[[F], F]: ...
+    ) -> Callable[[Callable[P, R]], Completable[P, R]]: ...
 
-    def prompt(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-        """Offer a function as a prompt; its parameters are the arguments. Raises `DeclarationError`."""
-        if function is not None:
-            return self._add_prompt(function, **options)
-        return lambda function: self._add_prompt(function, **options)
+    def prompt(self, name: Any = None, **options: Any) -> Any:
+        """Offer a function as a prompt; its parameters are the arguments, each of which may be completed (see
+        `Completable`). Raises `DeclarationError`.
+        """
+        if callable(name):
+            return declare_prompt(self.registry, name)
+        return partial(declare_prompt, self.registry, name=name, **options)
 
-    def _add_prompt(self, function: F, *, name: str | None = None, description: str | None = None, **about: Any) -> F:
-        read = signature(function, context=Context, injected=is_question)
-        prompt = Prompt(name=name or read.name, description=description or read.description or None, **_listed(about))
-        self.registry.add(self.registry.prompts, prompt.name, prompt_offer(function, read, prompt), "prompt")
-        return function
+    def remove_prompt(self, name: str) -> None:
+        """Offer a prompt no longer. As `remove_tool`."""
+        self.registry.remove("prompt", name)
+
+    def complete(self, ref: str, argument: str) -> Callable[[F], F]:
+        """Complete an argument of the prompt, or of the resource template, that `ref` names; the same as `complete`
+        of what `prompt` and `resource` give. Raises `DeclarationError`.
+        """
+
+        def declare(function: F) -> F:
+            complete_by_name(self.registry, ref, argument, function)
+            return function
+
+        return declare
 
     # --- serving -----------------------------------------------------------------------------------------------
 
@@ -276,7 +261,8 @@ class Server:
         return Profile(self.info, capabilities, self.instructions)
 
     def _pack_list(self, result: Any, rules: Rules) -> Raw:
-        return Raw(codec.encode(codec.finish(result, rules, codec.raw(self.info))))
+        hinted = msgspec.structs.replace(result, ttl_ms=self.cache.ttl_ms, cache_scope=self.cache.scope)
+        return Raw(codec.encode(codec.finish(hinted, rules, codec.raw(self.info))))
 
     async def serve(self, transport: Transport) -> None:
         """Serve one connection until it ends; calls in flight are answered first, within the grace period."""
@@ -284,21 +270,20 @@ class Server:
 
         await serve(self, transport)
 
-    def run(self) -> None:
+    def run(self, transport: Literal["stdio"] = "stdio") -> None:
         """Serve over stdin and stdout until the client closes them, or SIGTERM or Ctrl-C; then return."""
-        from accord.server.run import run_stdio
+        from accord.server.run import check_transport, run_stdio
 
+        check_transport(transport)
         run_stdio(self)
 
+    async def run_async(self, transport: Literal["stdio"] = "stdio") -> None:
+        """As `run`, on an event loop that runs already."""
+        from accord.server.run import check_transport, serve_stdio
 
-def _listed(about: dict[str, Any]) -> dict[str, Any]:
-    """Options as a message has them: sequences as lists, without what was not given, `_meta` with keys that may be."""
-    found = {key: value for key, value in about.items() if value is not None}
-    if "meta" in found:
-        try:
-            check_meta(found["meta"])
-        except LocalProtocolError as exc:
-            raise DeclarationError(str(exc)) from exc
-    if "icons" in found:
-        found["icons"] = list(found["icons"])
-    return found
+        check_transport(transport)
+        await serve_stdio(self)
+
+    async def run_stdio_async(self) -> None:
+        """As `run_async`; the name that other libraries have for it."""
+        await self.run_async()

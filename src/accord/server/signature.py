@@ -22,11 +22,12 @@ import msgspec
 from msgspec.structs import astuple
 
 from accord.errors import DeclarationError, ToolError
+from accord.messages.adapt import wrapped
 from accord.schema import emit, explain
 from accord.schema.arguments import Arguments, Rest, narrowed
 from accord.schema.convert import Decodables, convert, dec_hook
 from accord.schema.emit import JSONObject
-from accord.schema.hints import ANYTHING, MISSING, Field, Node, Reader, accepts_null, plain
+from accord.schema.hints import ANYTHING, MISSING, Field, Node, Reader, accepts_null, choices, plain
 from accord.schema.records import is_field
 from accord.schema.values import to_json
 from accord.server.docstring import Docstring, docstring
@@ -119,6 +120,16 @@ class Signature:
         declared = self._declared
         return declared.rest is not None or any(parameter.name == name for parameter in declared.parameters)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes arguments of any name."""
+        return self._declared.rest is not None
+
+    @cached_property
+    def choices(self) -> dict[str, list[str]]:
+        """The arguments by name, and for each the values that its type names one by one, as a person types them."""
+        return {field.key: [_typed(value) for value in choices(field.node)] for field in self._all.fields}
+
     @cached_property
     def input_schema(self) -> JSONObject:
         """JSON Schema of the arguments."""
@@ -143,9 +154,7 @@ class Signature:
         """`result_schema` with an object at its root."""
         if self.result_schema is None or not self.wraps:
             return self.result_schema
-        inner = dict(self.result_schema)
-        defs = {"$defs": inner.pop("$defs")} if "$defs" in inner else {}
-        return {"type": "object", "properties": {"result": inner}, "required": ["result"], **defs}
+        return wrapped(self.result_schema)
 
     def bind(self, arguments: Any, context: Any = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What to call the function with; `arguments` is JSON, None is `{}`. Raises InvalidArguments."""
@@ -352,6 +361,10 @@ def _member(field: Field, type_: Any) -> Any:
     if field.factory:
         return field.name, type_, msgspec.field(default_factory=field.factory)
     return field.name, type_, field.default
+
+
+def _typed(value: Any) -> str:
+    return value if isinstance(value, str) else to_json(value).decode()
 
 
 def _undecodable(arguments: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw, UnsetType
 
+from accord.messages.envelope import RequestId
 from accord.messages.methods import Method
 from accord.messages.revision import Rules
 from accord.session.exchange import Exchange
@@ -17,11 +18,15 @@ class RequestReceived(msgspec.Struct, frozen=True):
 
 
 class NotificationReceived(msgspec.Struct, frozen=True):
-    """The peer tells, and the session has no business with it itself."""
+    """The peer tells, and the session has no business with it itself.
+
+    `subscription` is the id of the request of ours that it belongs to, where it belongs to one (2026-07-28).
+    """
 
     method: Method
     params: Raw | UnsetType
     rules: Rules
+    subscription: RequestId | None = None
 
 
 class ResultReceived(msgspec.Struct, frozen=True):
@@ -58,6 +63,13 @@ class CancelReceived(msgspec.Struct, frozen=True):
     reply: bytes | None
 
 
+class ListenEnded(msgspec.Struct, frozen=True):
+    """The server has ended a subscription of ours, with or without a result to follow."""
+
+    exchange: Exchange
+    reason: str | None
+
+
 class Reply(msgspec.Struct, frozen=True):
     """Bytes to send: an answer that the session gives itself, or the next step of the opening."""
 
@@ -69,6 +81,10 @@ class Opened(msgspec.Struct, frozen=True):
 
     revision: str
     reply: bytes | None = None
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """The client has said `notifications/initialized`: from now on a server may ask it."""
 
 
 class OpeningFailed(msgspec.Struct, frozen=True):
@@ -92,8 +108,10 @@ Event = (
     | ErrorReceived
     | ProgressReceived
     | CancelReceived
+    | ListenEnded
     | Reply
     | Opened
+    | Ready
     | OpeningFailed
     | Ignored
 )

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import Raw, UnsetType
+
 from accord.errors import (
     AccordError,
     ConnectError,
@@ -24,7 +26,7 @@ from accord.messages.lifecycle import DiscoverResult, InitializeParams, Initiali
 from accord.messages.meta import SERVER_INFO
 from accord.messages.methods import table
 from accord.messages.revision import HANDSHAKE, PER_REQUEST, RULES
-from accord.session.events import ErrorReceived, Event, Opened, OpeningFailed, Reply, ResultReceived
+from accord.session.events import ErrorReceived, Event, Opened, OpeningFailed, Ready, Reply, ResultReceived
 from accord.session.negotiate import answer_initialize, choose, newest_handshake, offered_by
 from accord.session.profile import UNNAMED, Profile
 from accord.session.states import CLIENT, SERVER, Phase
@@ -40,21 +42,11 @@ DISCOVER_TTL_MS = 3_600_000
 class ServerOpening:
     """The server's side: answers `initialize` and `server/discover`."""
 
-    methods: frozenset[str] = frozenset(("initialize", "server/discover"))
-
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def answer(self, exchange: Exchange) -> Event:
-        """The answer to one of `methods`."""
-        try:
-            if exchange.method.name == "server/discover":
-                return Reply(self._discovered(exchange))
-            return self._initialized(exchange)
-        except ProtocolError as error:
-            return Reply(self._session.fail(exchange, error) or b"")
-
-    def _discovered(self, exchange: Exchange) -> bytes:
+    def discover(self, exchange: Exchange) -> Event:
+        """The answer to `server/discover`."""
         session, profile = self._session, self._session.profile
         result = DiscoverResult(
             supported_versions=[revision for revision in PER_REQUEST if revision in session.spoken],
@@ -63,7 +55,14 @@ class ServerOpening:
             ttl_ms=DISCOVER_TTL_MS,
             cache_scope="private",
         )
-        return session.respond(exchange, result) or b""
+        return Reply(session.respond(exchange, result) or b"")
+
+    def initialize(self, exchange: Exchange) -> Event:
+        """The answer to `initialize`."""
+        try:
+            return self._initialized(exchange)
+        except ProtocolError as error:
+            return Reply(self._session.fail(exchange, error) or b"")
 
     def _initialized(self, exchange: Exchange) -> Event:
         session, profile = self._session, self._session.profile
@@ -87,17 +86,13 @@ class ServerOpening:
         )
         return Opened(revision, session.respond(exchange, result))
 
-    def confirmed(self) -> Event:
+    def confirmed(self, params: Raw | UnsetType) -> Event:
         """`notifications/initialized` came: our own requests may go out."""
         phase = SERVER.get((self._session.phase, "initialized"))
         if phase is None:
             return self._session.drop("initialized without initialize", "")
         self._session.phase = phase
-        return self._session.ignore("initialized", "the client is ready", log=False)
-
-    def take(self, event: ResultReceived | ErrorReceived) -> Event:
-        """A server asks none of these, so it gets no answers to them."""
-        return event
+        return Ready()
 
 
 class ClientOpening:
@@ -109,6 +104,8 @@ class ClientOpening:
         self._session = session
         self._refusal: Exception | None = None
         """How the server refused `initialize`, which is not sent again then."""
+        self._retried: bool = False
+        """Whether the probe was sent again, at a revision that the server named."""
 
     def begin(self, *, handshake: bool = False) -> bytes:
         """The first message. `handshake` skips the probe: the server is known to be an older one."""
@@ -135,7 +132,7 @@ class ClientOpening:
     def _probe(self, revision: str) -> bytes:
         self._move("probe")
         row = table(revision, "client")["server/discover"]
-        return self._session.send(row, RULES[revision])[1]
+        return self._session.calls.send(row, RULES[revision])[1]
 
     def _initialize(self) -> bytes:
         revision = newest_handshake(self._session.spoken)
@@ -148,7 +145,7 @@ class ClientOpening:
             capabilities=profile.capabilities,
             client_info=profile.info or UNNAMED,
         )
-        return self._session.send(table(revision, "client")["initialize"], RULES[revision], params)[1]
+        return self._session.calls.send(table(revision, "client")["initialize"], RULES[revision], params)[1]
 
     def _shake(self) -> Event:
         """The server is an older one: `initialize`, unless that is on its way, or was refused before."""
@@ -188,8 +185,11 @@ class ClientOpening:
         revision = choose(offered, self._session.spoken)
         if revision is None:
             return self._fall_back(offered)
-        if isinstance(error, UnsupportedVersion):  # it refused this very revision, and offers it
-            raise RemoteProtocolError(f"the server refuses {revision} and offers it at once") from error
+        if isinstance(error, UnsupportedVersion):  # "SHOULD select a mutually supported version ... and retry"
+            if self._retried:
+                raise RemoteProtocolError(f"the server refuses {revision} and offers it at once") from error
+            self._retried = True
+            return Reply(self._probe(revision))
         return self._opened("discovered", revision, None)
 
     def _fall_back(self, offered: list[str]) -> Event:
@@ -231,13 +231,5 @@ class ClientOpening:
         self._move(how)
         session.rules, session.peer = RULES[revision], peer
         for id in [id for id, exchange in session.outgoing.items() if exchange.method.name in self.methods]:
-            session.give_up(id)  # the other knock, still unanswered
+            session.calls.give_up(id)  # the other knock, still unanswered
         return Opened(revision, reply)
-
-    def answer(self, exchange: Exchange) -> Event:
-        """A client is never asked to open; its tables have none of `methods`."""
-        raise AssertionError(exchange)
-
-    def confirmed(self) -> Event:
-        """`notifications/initialized` is for servers."""
-        return self._session.drop("unknown notification", "notifications/initialized")

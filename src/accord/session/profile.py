@@ -10,6 +10,7 @@ from msgspec import Raw
 from accord.messages import codec
 from accord.messages.capabilities import declares
 from accord.messages.identity import Implementation
+from accord.messages.revision import LATEST
 
 UNNAMED = Implementation(name="unnamed", version="0")
 """Who speaks where the handshake wants a name and none was given."""
@@ -39,7 +40,7 @@ class Profile:
     @cached_property
     def raw_capabilities(self) -> Raw:
         """The capabilities as bytes, as the newest revision has them."""
-        return codec.raw(self.capabilities)
+        return codec.raw(codec.narrow(self.capabilities, LATEST))
 
     def declares(self, path: str | None) -> bool:
         """Whether a capability (`"tools"`, `"resources.subscribe"`) is declared; no path needs none."""

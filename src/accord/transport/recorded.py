@@ -26,7 +26,8 @@ class RecordedTransport:
     async def receive(self) -> list[Message]:
         messages = await self._inner.receive()
         for message in messages:
-            self._record(RECEIVED, message)
+            if isinstance(message, bytes) or not message.tail:  # the end of what is recorded already
+                self._record(RECEIVED, message)
         return messages
 
     def send(self, message: bytes) -> None:

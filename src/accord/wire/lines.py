@@ -14,15 +14,20 @@ from __future__ import annotations
 import msgspec
 
 _SMALL = 4096
-_HEAD = 256
+_ENDS = 256
+"""How much is kept of the beginning and of the end of a line that is skipped."""
 
 
 class Unreadable(msgspec.Struct, frozen=True):
-    """In the place of a message that was skipped: why, from which size on, and how it began."""
+    """In the place of a message that was skipped: why, from which size on, and how it began.
+
+    It comes once more when the message has ended, with how it ended.
+    """
 
     reason: str
     size: int
     head: bytes = b""
+    tail: bytes = b""
 
 
 class LineReader:
@@ -31,7 +36,9 @@ class LineReader:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._parts: list[bytes | bytearray] = []
-        self._size = 0  # of the unfinished line; over the limit means it is being skipped
+        self._size = 0  # of the unfinished line
+        self._skipped: Unreadable | None = None  # the line that is being skipped
+        self._tail = b""  # of that line, so far
 
     def feed(self, data: bytes) -> list[bytes | Unreadable]:
         """The messages that `data` completes."""
@@ -55,19 +62,21 @@ class LineReader:
 
     def _finish(self, part: bytes) -> list[bytes | Unreadable]:
         found = self._keep(part)
+        size, self._size = self._size, 0
+        if self._skipped is not None:
+            skipped, self._skipped = self._skipped, None
+            return [*found, Unreadable(skipped.reason, size, skipped.head, self._tail)]
         line = b"".join(self._parts)
         self._parts.clear()
-        self._size = 0
-        return found if not line or line.isspace() else [line]
+        return [] if not line or line.isspace() else [line]
 
     def _keep(self, part: bytes) -> list[bytes | Unreadable]:
-        if self._size > self._limit:
-            return []
         self._size += len(part)
+        if self._skipped is not None:
+            self._tail = (self._tail + part[-_ENDS:])[-_ENDS:]
+            return []
         if self._size > self._limit:
-            head = bytes(self._parts[0] if self._parts else part)[:_HEAD]
-            self._parts.clear()
-            return [Unreadable(f"a line of more than {self._limit:,} bytes was skipped", self._size, head)]
+            return [self._skip(part)]
         # Small pieces share one buffer: a list of them would cost forty times their size.
         if len(part) >= _SMALL:
             self._parts.append(part)
@@ -76,3 +85,14 @@ class LineReader:
         else:
             self._parts.append(bytearray(part))
         return []
+
+    def _skip(self, part: bytes) -> Unreadable:
+        """From here on the line is skipped."""
+        parts = [*self._parts, part]
+        self._parts.clear()
+        head, self._tail = b"", b""
+        for each in parts:
+            head = (head + each[:_ENDS])[:_ENDS]
+            self._tail = (self._tail + each[-_ENDS:])[-_ENDS:]
+        self._skipped = Unreadable(f"a line of more than {self._limit:,} bytes was skipped", self._size, head)
+        return self._skipped

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -25,6 +26,9 @@ from accord.session.exchange import Exchange
 class Asker(Protocol):
     """Asks on behalf of one call."""
 
+    kept: Kept
+    """What was made once for the call, however often its handler runs."""
+
     @property
     def over(self) -> bool:
         """Whether the run was ended at a question: whatever it returns or raises now does not count."""
@@ -38,8 +42,24 @@ class Asker(Protocol):
         Raises `NotSupported`, `MissingClientCapability`, `AnswerError`.
         """
 
+
+class Kept:
+    """What `ctx.once` keeps, as JSON, by its key."""
+
+    def __init__(self, values: dict[str, bytes] | None = None) -> None:
+        self._values: dict[str, bytes] = {} if values is None else values
+        self._making: dict[str, asyncio.Lock] = {}
+
     async def once(self, key: str, make: Callable[[], Any]) -> bytes:
-        """What `make` returned (JSON), made once for the call, however often its handler runs."""
+        """What `make` (plain or async) returned; it is called once, even where several wait for it together.
+
+        Raises what `make` raises, and then nothing is kept; `ValueError` for what JSON cannot hold.
+        """
+        async with self._making.setdefault(key, asyncio.Lock()):
+            if key not in self._values:
+                value = make()
+                self._values[key] = to_json(await value if inspect.isawaitable(value) else value)
+        return self._values[key]
 
 
 class Refusing:
@@ -48,6 +68,7 @@ class Refusing:
     over = False
 
     def __init__(self, exchange: Exchange) -> None:
+        self.kept: Kept = Kept()
         self._why = f"{exchange.method.name} may not ask for input in {exchange.rules.revision}"
 
     def check(self, question: Question[Any]) -> None:
@@ -57,10 +78,6 @@ class Refusing:
     async def ask(self, questions: Sequence[Question[Any]], keys: Sequence[str] = ()) -> list[Any]:
         """Nothing may be asked. Raises `NotSupported`."""
         raise NotSupported(self._why)
-
-    async def once(self, key: str, make: Callable[[], Any]) -> bytes:
-        """There is one run only."""
-        return await made(make)
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -88,9 +105,3 @@ def read(key: str, question: Question[Any], answer: bytes) -> Any:
         return question.read(answer)
     except (msgspec.ValidationError, msgspec.DecodeError, Mismatch) as exc:
         raise InvalidParams(f"inputResponses[{key!r}] is no answer to what was asked: {exc}") from exc
-
-
-async def made(make: Callable[[], Any]) -> bytes:
-    """What a plain or async function returns, as JSON. Raises `ValueError` for what JSON cannot hold."""
-    value = make()
-    return to_json(await value if inspect.isawaitable(value) else value)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import compress
 from typing import Any
 
@@ -22,7 +23,7 @@ from accord.session.exchange import Exchange
 class Call:
     """A call at work. "A resumed run belongs to the retry": then `exchange` and `peer` are those of the retry."""
 
-    __slots__ = ("_asking", "_left", "_roots", "asker", "exchange", "filled", "limit", "peer")
+    __slots__ = ("_asking", "_limits", "_roots", "asker", "exchange", "filled", "peer")
 
     def __init__(self, exchange: Exchange, peer: Peer) -> None:
         self.exchange: Exchange = exchange
@@ -30,11 +31,10 @@ class Call:
         self.asker: Asker
         self.filled: dict[str, Any] | None = None
         """What was asked for the handler before it began."""
-        self.limit: asyncio.Timeout | None = None
-        """The time that the handler has; it stands still while an answer is awaited."""
+        self._limits: dict[asyncio.Timeout, float] = {}
+        """The time of its handlers (a tool, the resources that it reads); what is left of it while it stands still."""
         self._roots: RootList | None = None
         self._asking = 0
-        self._left = 0.0
 
     def rebind(self, retry: Call) -> None:
         """Go on on behalf of another request."""
@@ -91,13 +91,31 @@ class Call:
             self.peer.learn_roots(self.exchange, self._roots)
         return self._roots
 
+    @contextmanager
+    def within(self, limit: asyncio.Timeout) -> Iterator[None]:
+        """A handler has this time; it stands still while an answer is awaited."""
+        self._limits[limit] = 0.0
+        if self._asking:
+            self._stop(limit)
+        try:
+            yield
+        finally:
+            del self._limits[limit]
+
     def _pause(self) -> None:
         self._asking += 1
-        if self.limit is not None and self._asking == 1:
-            self._left = (self.limit.when() or 0.0) - asyncio.get_running_loop().time()
-            self.limit.reschedule(None)
+        if self._asking == 1:
+            for limit in self._limits:
+                self._stop(limit)
+
+    def _stop(self, limit: asyncio.Timeout) -> None:
+        if not limit.expired():
+            self._limits[limit] = (limit.when() or 0.0) - asyncio.get_running_loop().time()
+            limit.reschedule(None)
 
     def _go_on(self) -> None:
         self._asking -= 1
-        if self.limit is not None and not self._asking:
-            self.limit.reschedule(asyncio.get_running_loop().time() + self._left)
+        if not self._asking:
+            for limit, left in self._limits.items():
+                if not limit.expired():
+                    limit.reschedule(asyncio.get_running_loop().time() + left)

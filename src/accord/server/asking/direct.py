@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from accord.errors import AnswerError, InvalidResult, Mismatch, MissingClientCapability, NotSupported, ProtocolError
 from accord.messages.methods import table
-from accord.server.asking.asker import made
+from accord.server.asking.asker import Kept
 from accord.server.asking.question import Question
 from accord.server.asking.questions import ElicitUrl
 from accord.server.asking.visits import Visits
@@ -26,7 +26,7 @@ class Direct:
         self._peer = peer
         self._seconds = seconds
         self._visits = visits
-        self._kept: dict[str, bytes] = {}
+        self.kept: Kept = Kept()
 
     over = False
 
@@ -50,8 +50,9 @@ class Direct:
         rules = self._exchange.rules
         if question.method not in table(rules.revision, "server"):
             raise NotSupported(f"{rules.revision} has no {question.method}")
+        params = question.params(rules)  # what the revision has not is said first: nobody could declare it
         self._peer.line.session.check_client(self._exchange, question.needs)
-        return question.params(rules)
+        return params
 
     async def _one(self, question: Question[Any], params: Any) -> Any:
         if isinstance(question, ElicitUrl):
@@ -66,9 +67,3 @@ class Direct:
             return question.read(raw)
         except (msgspec.ValidationError, msgspec.DecodeError, Mismatch) as exc:
             raise InvalidResult(f"the answer to {question.method} is none: {exc}", raw=bytes(raw)) from exc
-
-    async def once(self, key: str, make: Callable[[], Any]) -> bytes:
-        """There is one run only; a key keeps its first value."""
-        if key not in self._kept:
-            self._kept[key] = await made(make)
-        return self._kept[key]

@@ -6,10 +6,10 @@ so are asked before the body runs. Nothing is remembered between two requests bu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from accord.server.asking.asker import Asked, inside, made, read
+from accord.server.asking.asker import Asked, Kept, inside, read
 from accord.server.asking.question import Question
 from accord.server.asking.state import State
 from accord.server.peer import Peer
@@ -31,6 +31,7 @@ class Journal:
         self.missing: dict[str, Asked] = {}
         """What ended the run."""
         self.state: State = state
+        self.kept: Kept = Kept(state.kept)
         self._exchange = exchange
         self._peer = peer
         self._came = answers
@@ -71,9 +72,3 @@ class Journal:
         read(key, asked.question, answer)  # before it is kept: what is no answer is not asked for again and again
         self.state.answers[key] = (asked.digest, answer)
         return answer
-
-    async def once(self, key: str, make: Callable[[], Any]) -> bytes:
-        """What `make` returned in the first run that came here."""
-        if key not in self.state.kept:
-            self.state.kept[key] = await made(make)
-        return self.state.kept[key]

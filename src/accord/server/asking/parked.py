@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
-from accord.errors import InvalidParams, ToolError
-from accord.server.asking.asker import Asked, inside, made, read
+from accord.errors import AccordError, InvalidParams, ToolError
+from accord.server.asking.asker import Asked, Kept, inside, read
 from accord.server.asking.question import Question
-from accord.server.asking.state import State
+from accord.server.asking.state import Expired, State
 
 if TYPE_CHECKING:
     from accord.server.asking.call import Call
@@ -36,49 +36,43 @@ Ask = Callable[[State, Mapping[str, Asked]], Outcome]
 class Run:
     """A handler that runs once, however many requests that takes."""
 
+    over = False
+
     def __init__(self, call: Call, state: State, ask: Ask, runs: Runs) -> None:
+        self.nonce: bytes = state.nonce
+        """What its states are known by."""
+        self.principal: str = call.peer.principal
+        """The person that it runs for."""
+        self.peer: Peer = call.peer
+        """The client that it runs for."""
+        self.kept: Kept = Kept()
         self._call = call
         self._state = state
         self._ask = ask
         self._runs = runs
         self._steps: list[asyncio.Future[Outcome]] = []
         self._watchers = 0
-        self._waiting: dict[str, tuple[Asked, asyncio.Future[Any]]] = {}
-        self._round: list[str] = []
-        """The keys of what was asked last."""
+        self._waiting: dict[str, tuple[Asked, set[asyncio.Future[Any]]]] = {}
+        """What the handler waits for, and each place where it does."""
+        self._round: dict[str, Any] = {}
+        """The keys of what was asked last, and the answers that have come so far."""
         self._flushing = False
         self._count = 0
-        self._kept: dict[str, bytes] = {}
-        self._ended: tuple[Outcome, BaseException | None] | None = None
-        """How the handler ended."""
         self.task: asyncio.Task[None] | None = None
         """What runs the handler."""
+        self.ended: bool = False
+        """Whether the handler has ended, or was told to: nothing can be asked any more."""
         self.size: int = 0
         """Bytes of the outcomes, about."""
         self._deadline: asyncio.TimerHandle | None = None
-
-    @property
-    def nonce(self) -> bytes:
-        """What its states are known by."""
-        return self._state.nonce
-
-    @property
-    def peer(self) -> Peer:
-        """The client that it runs for."""
-        return self._call.peer
-
-    @property
-    def principal(self) -> str:
-        """The person that it runs for."""
-        return self._call.peer.principal
 
     # --- what requests do --------------------------------------------------------------------------------------
 
     async def begin(self, work: Callable[[Call], Coroutine[Any, Any, Outcome]]) -> Outcome:
         """Start the handler on behalf of the first request; how that request ends."""
         step = self._begin_step()
-        self.task = asyncio.get_running_loop().create_task(self._run(work))
         self._runs.begun(self)
+        self.task = asyncio.get_running_loop().create_task(self._run(work))
         return await self._watch(step)
 
     async def resume(self, step: int, answers: Mapping[str, bytes], call: Call) -> Outcome:
@@ -88,34 +82,39 @@ class Run:
         """
         if step > len(self._steps):
             raise InvalidParams("requestState is ahead of the call it belongs to")
-        if step < len(self._steps):
-            return await self._watch(self._steps[step])
-        outstanding = [key for key in self._round if key in self._waiting]
-        values = {key: read(key, self._waiting[key][0].question, answers[key]) for key in outstanding if key in answers}
-        future = self._begin_step()
+        if step == len(self._steps):
+            missing = self._take(answers)
+            if missing:  # "respond with a new InputRequiredResult requesting the missing information again"
+                return self._ask(self._state, missing)
+            self._begin_step()
+            self._rebind(call)
+            self._hand_over()
+        return await self._watch(self._steps[step])
+
+    def _take(self, answers: Mapping[str, bytes]) -> dict[str, Asked]:
+        """Keep the answers to what was asked last; what is still missing of it. A round is answered as a whole."""
+        open = {key: self._waiting[key][0] for key in self._round if key in self._waiting}
+        self._round |= {key: read(key, asked.question, answers[key]) for key, asked in open.items() if key in answers}
+        return {key: asked for key, asked in open.items() if self._round[key] is None}
+
+    def _rebind(self, call: Call) -> None:
         self._call.rebind(call)
-        if self._ended is not None:
-            self._end_step(*self._ended)  # it went on without the answer
-        elif len(values) == len(outstanding):
-            self._answer(values)
-        else:  # a round is answered as a whole: "respond with a new InputRequiredResult requesting the missing"
-            self._flush_soon()
-        return await self._watch(future)
+        self.peer = call.peer
+
+    def _hand_over(self) -> None:
+        """Let the handler go on with the answers."""
+        for key, value in self._round.items():
+            for place in self._waiting.pop(key, (None, ()))[1]:
+                if not place.done():
+                    place.set_result(value)
+        self._round = {}
+        self._flush_soon()  # what was asked since, with nothing in flight
 
     def _begin_step(self) -> asyncio.Future[Outcome]:
         self._resting(None)
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._steps.append(future)
         return future
-
-    def _answer(self, values: Mapping[str, Any]) -> None:
-        for key, value in values.items():
-            _, future = self._waiting.pop(key)
-            if not future.done():
-                future.set_result(value)
-        self._round = []
-        if self._waiting:  # asked since, with nothing in flight
-            self._flush_soon()
 
     async def _watch(self, step: asyncio.Future[Outcome]) -> Outcome:
         """Wait for a step to end. The request that is cancelled last takes the handler with it."""
@@ -133,59 +132,61 @@ class Run:
 
     async def ask(self, questions: Sequence[Question[Any]], keys: Sequence[str] = ()) -> list[Any]:
         """Wait for the answers, with the request answered meanwhile."""
-        exchange = self._call.exchange
-        asked = [inside(question, exchange, self._call.peer) for question in questions]
-        named = [self._free(key) for key in keys] or self._keys(questions)
-        futures = [self._wait_for(key, one) for key, one in zip(named, asked, strict=True)]
+        asked = [self._inside(question) for question in questions]
+        places = [self._wait_for(*both) for both in zip(keys or self._keys(questions), asked, strict=True)]
         self._flush_soon()
         try:
-            return [await future for future in futures]
-        finally:  # a handler may stop waiting
-            for key in named:
-                self._waiting.pop(key, None)
+            return await asyncio.gather(*(place for _, place in places))
+        finally:
+            for key, place in places:
+                self._leave(key, place)
+
+    def _inside(self, question: Question[Any]) -> Asked:
+        if self.ended:
+            raise Expired("this call has ended, so nothing can be asked any more")
+        return inside(question, self._call.exchange, self.peer)
 
     def _keys(self, questions: Sequence[Question[Any]]) -> list[str]:
         first = self._count + 1
         self._count += len(questions)
         return [f"ask-{number}" for number in range(first, self._count + 1)]
 
-    def _free(self, key: str) -> str:
-        """A declared key; another where that very question is being asked already, by a handler called twice."""
-        while key in self._waiting:
-            key += "+"
-        return key
+    def _wait_for(self, key: str, asked: Asked) -> tuple[str, asyncio.Future[Any]]:
+        """A place in the handler that waits; what is asked at several places under one name is asked once."""
+        place: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(key, (asked, set()))[1].add(place)
+        return key, place
 
-    def _wait_for(self, key: str, asked: Asked) -> asyncio.Future[Any]:
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting[key] = asked, future
-        return future
-
-    over = False
+    def _leave(self, key: str, place: asyncio.Future[Any]) -> None:
+        """Nobody waits there any more: what nobody waits for is not asked again."""
+        _, places = self._waiting.get(key, (None, set()))
+        places.discard(place)
+        if not places:
+            self._waiting.pop(key, None)
 
     def check(self, question: Question[Any]) -> None:
         """Whether it can be asked. Raises `NotSupported`, `MissingClientCapability`."""
-        inside(question, self._call.exchange, self._call.peer)
-
-    async def once(self, key: str, make: Callable[[], Any]) -> bytes:
-        """There is one run only; a key keeps its first value."""
-        if key not in self._kept:
-            self._kept[key] = await made(make)
-        return self._kept[key]
+        self._inside(question)
 
     async def _run(self, work: Callable[[Call], Coroutine[Any, Any, Outcome]]) -> None:
         try:
-            self._end(await work(self._call), None)
-        except asyncio.CancelledError:
-            self._end(None, ToolError("the call was cancelled while it ran; whether it took effect is not known"))
-            raise
+            self._end_step(await work(self._call), None)
         except BaseException as exc:
-            self._end(None, exc)
+            cancelled = isinstance(exc, asyncio.CancelledError)
+            why = ToolError("the call was cancelled while it ran; whether it took effect is not known")
+            self._end_step(None, why if cancelled else exc)
+            if cancelled:
+                raise
+        finally:
+            self._end()
 
-    def _end(self, outcome: Outcome, error: BaseException | None) -> None:
-        self._ended = outcome, error
+    def _end(self) -> None:
+        """From here on there are only the outcomes: let go of all else."""
+        self.ended = True
+        self._give_up(asyncio.CancelledError())
         self._resting(None)
-        self._end_step(outcome, error)
         self._runs.ended(self)
+        del self._call, self._ask
 
     def _flush_soon(self) -> None:
         """What is asked in one turn of the loop is asked together."""
@@ -197,35 +198,36 @@ class Run:
         self._flushing = False
         if not self._waiting or self._steps[-1].done():
             return  # answered since, or nothing is in flight: the next request will hear of it
-        self._round = list(self._waiting)
+        self._round = dict.fromkeys(self._waiting)
         self._state.step = len(self._steps)
         try:
             self._runs.park(self)
             outcome = self._ask(self._state, {key: asked for key, (asked, _) in self._waiting.items()})
-        except ToolError as error:
-            self._refuse(error)
+        except AccordError as error:
+            self._give_up(error)
         else:
             self._resting(asyncio.get_running_loop().call_later(self._runs.seconds, self.cancel))
             self._end_step(outcome, None)
+
+    def _give_up(self, why: BaseException) -> None:
+        """Nothing will be answered: the handler hears of it wherever it waits."""
+        for _, places in self._waiting.values():
+            for place in places:
+                if not place.done():
+                    place.set_exception(why)
+        self._waiting.clear()
 
     def _resting(self, deadline: asyncio.TimerHandle | None) -> None:
         """The handler waits with nothing in flight, until a deadline; or no longer."""
         if self._deadline is not None:
             self._deadline.cancel()
-        self._runs.waiting[self.principal] += (deadline is not None) - (self._deadline is not None)
+        self._runs.count(self.principal, (deadline is not None) - (self._deadline is not None))
         self._deadline = deadline
 
-    def _refuse(self, error: ToolError) -> None:
-        """It cannot be asked: the handler hears of it where it waits."""
-        for _, future in self._waiting.values():
-            if not future.done():
-                future.set_exception(error)
-        self._waiting.clear()
-
     def _end_step(self, outcome: Outcome, error: BaseException | None) -> None:
+        if self._steps[-1].done():  # it ended with nothing in flight: the next request gets what came of it
+            self._begin_step()
         step = self._steps[-1]
-        if step.done():
-            return  # nothing is in flight: the next request will hear of it
         if error is None:
             self.size += len(outcome) if isinstance(outcome, Raw) else _SMALL
             step.set_result(outcome)
@@ -235,5 +237,6 @@ class Run:
 
     def cancel(self) -> None:
         """End the handler."""
+        self.ended = True
         if self.task is not None:
             self.task.cancel()

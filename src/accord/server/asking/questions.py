@@ -159,6 +159,8 @@ class ElicitUrl(Question[Accepted[None] | Declined | Cancelled]):
         return "elicitation.url"
 
     def params(self, rules: Rules) -> ElicitParams:
+        if not rules.elicitation_urls:
+            raise NotSupported(f"{rules.revision} has no elicitation by URL")
         return ElicitParams(message=self.message, mode="url", url=self.url, elicitation_id=self.elicitation_id)
 
     def read(self, answer: bytes) -> Accepted[None] | Declined | Cancelled:

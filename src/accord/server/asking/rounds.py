@@ -30,8 +30,8 @@ from accord.server.seal import Keyring
 
 if TYPE_CHECKING:
     from accord.server.dispatch import Asking
+    from accord.server.offer import Offer
     from accord.server.peer import Peer
-    from accord.server.registry import Offer
     from accord.session.exchange import Exchange
 
 Work = Callable[[Call], Coroutine[Any, Any, Any]]

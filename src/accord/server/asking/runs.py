@@ -29,6 +29,7 @@ class Runs:
         self.seconds: float = limits.answer_seconds
         self._limits = limits
         self._alive: set[Run] = set()
+        """Those whose handlers have not ended."""
         self._runs: dict[bytes, Run] = {}
         """Those whose nonce a client may have."""
         self._ended: OrderedDict[bytes, int] = OrderedDict()
@@ -70,6 +71,12 @@ class Runs:
         """A handler has begun."""
         self._alive.add(run)
 
+    def count(self, principal: str, change: int) -> None:
+        """One handler more that waits, or one less."""
+        self.waiting[principal] += change
+        if not self.waiting[principal]:
+            del self.waiting[principal]
+
     def ended(self, run: Run) -> None:
         """A handler has ended; its outcomes are kept until no state that carries its nonce is good any more."""
         self._alive.discard(run)
@@ -84,8 +91,8 @@ class Runs:
         """Drop what is over, and the oldest outcomes when they take too much room, though not their nonces."""
         now = time.monotonic()
         while self._spent and next(iter(self._spent.values())) <= now:
-            nonce = self._spent.popitem(last=False)[0]
-            if nonce in self._runs and nonce not in self._ended:  # a handler that takes its time
+            nonce, _ = self._spent.popitem(last=False)
+            if self._runs.get(nonce) in self._alive:  # it may take its time; what was asked has a deadline of its own
                 self._spent[nonce] = now + self.seconds
             else:
                 self._drop(nonce)
@@ -93,15 +100,15 @@ class Runs:
             self._drop(next(iter(self._ended)))
 
     def _drop(self, nonce: bytes) -> None:
-        self._held -= self._ended.pop(nonce, 0)
         self._runs.pop(nonce, None)
+        self._held -= self._ended.pop(nonce, 0)
 
     async def close(self, peer: Peer, seconds: float) -> None:
         """The client is gone: end what it has running, and wait for that, at most `seconds`."""
-        gone = [run.task for run in self._alive if run.peer is peer and run.task is not None]
-        for task in gone:
-            task.cancel()
-        if gone:
-            await asyncio.wait(gone, timeout=seconds)
+        gone = [run for run in self._alive if run.peer is peer]
+        for run in gone:
+            run.cancel()
+        if tasks := [run.task for run in gone if run.task is not None]:
+            await asyncio.wait(tasks, timeout=seconds)
         for run in [run for run in self._runs.values() if run.peer is peer]:
             self._drop(run.nonce)

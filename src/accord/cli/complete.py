@@ -1,0 +1,71 @@
+"""`accord complete`: proposals for an argument."""
+
+from __future__ import annotations
+
+import click
+
+from accord.cli import values
+from accord.cli.content import echo_json, shown
+from accord.cli.failures import EXIT_CODES
+from accord.cli.screen import screen
+from accord.cli.settings import Settings, settings_options
+from accord.cli.visit import visit
+from accord.client.client import Client
+from accord.messages.completion import (
+    Completion,
+    CompletionContext,
+    PromptReference,
+    Reference,
+    ResourceTemplateReference,
+)
+from accord.messages.views import living_type
+
+_EPILOG = f"""\
+\b
+For example:
+  accord complete weather.py plan city os
+  accord complete weather.py "weather://{{city}}/now" city "" country=no
+
+{EXIT_CODES}"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("target")
+@click.argument("ref")
+@click.argument("argument")
+@click.argument("value", default="")
+@click.argument("words", metavar="[KEY=VALUE]...", nargs=-1)
+@settings_options
+def command(target: str, ref: str, argument: str, value: str, words: tuple[str, ...], settings: Settings) -> int:
+    """Print what a server proposes for ARGUMENT, of which VALUE is typed already; one proposal a line.
+
+    REF is the name of a prompt, or the URI of a resource template. KEY=VALUE are arguments that have their value.
+    """
+    context = {key: text for key, _, text in values.pairs(words)}
+
+    async def work(client: Client) -> None:
+        if context and not living_type(CompletionContext, client.revision):
+            screen.warn(f"{client.revision} completes an argument by itself: {', '.join(context)} is left out")
+        found = await client.complete(_reference(ref), argument=argument, value=value, context=context)
+        if settings.as_json:
+            echo_json(found)
+        else:
+            show(found)
+
+    return visit(target, settings, work)
+
+
+def _reference(ref: str) -> Reference:
+    """A template has a scheme or a variable; a prompt has a name."""
+    return ResourceTemplateReference(uri=ref) if "://" in ref or "{" in ref else PromptReference(name=ref)
+
+
+def show(found: Completion) -> None:
+    """The proposals; how many there are besides, on stderr."""
+    for each in found.values:
+        click.echo(shown(each))
+    if found.has_more or (found.total or 0) > len(found.values):
+        total = f"{found.total:,}" if found.total is not None else "more than these"
+        click.echo(f"{len(found.values)} of {total}", err=True)
+    elif not found.values:
+        click.echo("no proposals", err=True)

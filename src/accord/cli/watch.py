@@ -1,0 +1,153 @@
+"""`accord watch`: what a server tells, as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from datetime import datetime
+from typing import Any
+
+import click
+
+from accord.cli.asking import Asking, asking_options, client_options
+from accord.cli.failures import EXIT_CODES
+from accord.cli.notices import log_level_option, notice_json, notice_text
+from accord.cli.screen import in_one_line, screen
+from accord.cli.settings import Settings, positive_seconds, settings_options
+from accord.cli.visit import visit
+from accord.client.client import Client
+from accord.client.notices import NoticeStream
+from accord.client.subscription import Missed, Subscription
+from accord.errors import NotSupported
+from accord.messages.methods import table
+from accord.messages.subscriptions import SubscriptionsAcknowledgedParams
+
+_LISTS = {
+    "tools_list_changed": "changes of the tools",
+    "prompts_list_changed": "changes of the prompts",
+    "resources_list_changed": "changes of the resources",
+}
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("target")
+@click.option("--resource", "uris", multiple=True, metavar="URI", help="Watch this resource; may be repeated.")
+@click.option("--for", "seconds", type=float, metavar="SECONDS", callback=positive_seconds, help="End after so long.")
+@log_level_option
+@asking_options
+@settings_options
+def command(
+    target: str,
+    uris: tuple[str, ...],
+    seconds: float | None,
+    log_level: str | None,
+    asking: Asking,
+    settings: Settings,
+) -> int:
+    """Print the notifications of a server as they come, until Ctrl-C, or until the server ends.
+
+    A line each: the time, what it is, what it says. With --json, one JSON object in a line each. What the server has
+    agreed to tell is said on stderr.
+    """
+
+    async def work(client: Client) -> None:
+        stop = asyncio.Event()
+        _end_on_signals(stop)
+        async with AsyncExitStack() as stack:
+            stream = await stack.enter_async_context(client.notifications())
+            subscription = await _subscribe(client, uris, stack)
+            _say_what_comes(client, subscription, log_level)
+            await _first([_print(stream, settings), _ended(subscription), stop.wait()], seconds)
+
+    return visit(target, settings, work, {**client_options(target, asking), "log_level": log_level})
+
+
+def _end_on_signals(stop: asyncio.Event) -> None:
+    """Ctrl-C and SIGTERM are the way to end it, and no failure; a second one does not wait for the goodbye."""
+    task = asyncio.current_task()
+
+    def end() -> None:
+        if stop.is_set() and task is not None:
+            task.cancel()
+        stop.set()
+
+    with contextlib.suppress(NotImplementedError):  # Windows
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, end)
+
+
+async def _subscribe(client: Client, uris: tuple[str, ...], stack: AsyncExitStack) -> Subscription | None:
+    """All that there is to subscribe to; None where that is nothing, and log messages come all the same."""
+    try:
+        return await stack.enter_async_context(client.subscribe(*uris, tools=True, prompts=True, resources=True))
+    except NotSupported:
+        if uris or not _has_log(client):
+            raise
+        return None
+
+
+def _has_log(client: Client) -> bool:
+    """Whether log messages come by themselves; from 2026-07-28 on they belong to a request."""
+    offered = client.server_capabilities
+    by_themselves = "logging/setLevel" in table(client.revision, "client")
+    return by_themselves and (offered is None or offered.logging is not None)
+
+
+def _say_what_comes(client: Client, subscription: Subscription | None, log_level: str | None) -> None:
+    granted, refused = _sorted(subscription)
+    if _has_log(client):
+        granted.append("log messages")
+    elif log_level:
+        refused.append("log messages by themselves")
+    screen.say(f"watching ({client.revision}): {', '.join(granted)}")
+    if refused:
+        screen.say(f"not told by this server: {', '.join(refused)}")
+
+
+def _sorted(subscription: Subscription | None) -> tuple[list[str], list[str]]:
+    """What the server has agreed to tell of, and what it has not."""
+    if subscription is None:
+        return [], list(_LISTS.values())
+    wish, given = subscription.wish, subscription.granted
+    granted = [name for field, name in _LISTS.items() if getattr(given, field)]
+    refused = [name for field, name in _LISTS.items() if not getattr(given, field)]
+    uris = given.resource_subscriptions or []
+    return (
+        granted + [in_one_line(uri) for uri in uris],
+        refused + [in_one_line(uri) for uri in wish.resource_subscriptions or () if uri not in uris],
+    )
+
+
+async def _print(stream: NoticeStream, settings: Settings) -> None:
+    async for notice in stream:
+        if isinstance(notice.params, SubscriptionsAcknowledgedParams):
+            continue  # it was said on stderr
+        line = notice_json if settings.as_json else notice_text
+        screen.say(line(notice, datetime.now()), err=False)
+
+
+async def _ended(subscription: Subscription | None) -> None:
+    """Wait until the server ends the subscription; the changes themselves are notifications like others."""
+    if subscription is None:
+        await asyncio.get_running_loop().create_future()
+        return
+    async for event in subscription:
+        if isinstance(event, Missed):
+            screen.warn(in_one_line(event.why))
+    screen.say("the server has ended the subscription")
+
+
+async def _first(endings: list[Coroutine[Any, Any, Any]], seconds: float | None) -> None:
+    """Wait for the first of them, so many seconds at most. Raises what it raises."""
+    tasks = [asyncio.ensure_future(each) for each in endings]
+    try:
+        done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,127 @@
+"""A person's answers (client, Elicitation): from what a handler gives to an `ElicitResult` that fits what was asked.
+
+A handler says no with `None`, or yes with what the person filled in: a mapping, a record (dataclass, Struct, model),
+or a plain value for a form of one field. For a page to visit, and for a form without fields, yes is `True` and no
+`False`. An `ElicitResult` is the long form of any of these, and can say "cancel".
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
+
+import msgspec
+
+from accord.client.handlers import ClientContext, Handler
+from accord.errors import DeclarationError, InvalidParams, Mismatch, NotSupported
+from accord.messages import codec
+from accord.messages.capabilities import ElicitationCapability
+from accord.messages.elicitation import ElicitationCompleteParams, ElicitParams, ElicitResult
+from accord.messages.revision import Rules
+from accord.schema.forms import check
+from accord.schema.values import to_json
+
+Mode: TypeAlias = Literal["form", "url"]
+
+_URL = re.compile(r"https?://[^\s\x00-\x1f\x7f/?#]+[^\s\x00-\x1f\x7f]*", re.IGNORECASE)
+"""What a person may be sent to; `javascript:` and `file:` are no pages to visit."""
+
+_OPEN = 1_024
+"""Pages whose completion may still be told; beyond that the oldest is forgotten."""
+
+
+class Elicitation:
+    """Answers `elicitation/create` with a user's function. `modes` are the ways of asking that it can handle;
+    `on_complete` is told the id of each page that the person is done with (2025-11-25).
+    """
+
+    method: ClassVar[str] = "elicitation/create"
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        modes: Sequence[Mode],
+        on_complete: Callable[[str], Any] | None = None,
+    ) -> None:
+        self._modes: set[str] = {modes} if isinstance(modes, str) else set(modes)
+        if not self._modes or not self._modes <= set(get_args(Mode)):
+            raise DeclarationError(f'elicitation_modes={modes!r}: name "form", "url" or both')
+        if on_complete is not None and "url" not in self._modes:
+            raise DeclarationError('on_elicitation_complete is about pages: add "url" to elicitation_modes')
+        self._handler = Handler("elicitation", function, 2)
+        self._on_complete = on_complete
+        self._pages: OrderedDict[str, None] = OrderedDict()
+
+    @property
+    def capability(self) -> ElicitationCapability:
+        """What is declared."""
+        return ElicitationCapability(**{mode: {} for mode in self._modes})
+
+    def read(self, raw: Any, rules: Rules) -> ElicitParams:
+        """The params of a question. Raises `InvalidParams`, and `NotSupported` for a mode that is not offered."""
+        params = codec.decode_params(ElicitParams, raw)
+        mode = params.mode or "form"  # "Clients MUST treat requests without a `mode` field as form mode"
+        if mode not in self._modes or (mode == "url" and not rules.elicitation_urls):
+            raise NotSupported(f"this client answers no elicitation by {mode}, and has not declared it")
+        if mode == "url" and not _URL.fullmatch(params.url or ""):
+            raise InvalidParams(f"elicitation/create: `url` is no http or https URL: {(params.url or '')[:200]!r}")
+        if mode == "form" and params.requested_schema is None:
+            raise InvalidParams("elicitation/create: a form needs `requestedSchema`")
+        return params
+
+    async def answer(self, params: ElicitParams, context: ClientContext) -> ElicitResult:
+        """What the person says. Raises what the handler raises, `Mismatch` for content that does not fit the form."""
+        self.expect(params.elicitation_id)  # the person may be done before the handler is
+        result = _result(params, await self._handler(params, context))
+        if result.action != "accept":
+            self._pages.pop(params.elicitation_id or "", None)
+            return msgspec.structs.replace(result, content=None)
+        if params.mode == "url":  # "For URL mode: The `content` field is omitted"
+            return msgspec.structs.replace(result, content=None)
+        content = _filled(result.content or {})
+        check(content, params.requested_schema or {})
+        return msgspec.structs.replace(result, content=content)
+
+    def expect(self, elicitation_id: Any) -> None:
+        """A page has been named whose completion the server may tell (2025-11-25)."""
+        if isinstance(elicitation_id, str):
+            self._pages[elicitation_id] = None
+        if len(self._pages) > _OPEN:
+            self._pages.popitem(last=False)
+
+    def completed(self, told: ElicitationCompleteParams) -> Any:
+        """Tell whoever wants to know, once: "Clients MUST ignore notifications referencing unknown or already-completed
+        IDs".
+        """
+        is_news = self._pages.pop(told.elicitation_id, self) is None
+        return self._on_complete(told.elicitation_id) if is_news and self._on_complete is not None else None
+
+
+def _result(params: ElicitParams, given: Any) -> ElicitResult:
+    """What a handler gave, in the long form."""
+    if isinstance(given, ElicitResult):
+        return given
+    if given is None:
+        return ElicitResult(action="decline")
+    names = _field_names(params.requested_schema)
+    if isinstance(given, bool) and not names:
+        return ElicitResult(action="accept" if given else "decline")
+    content = msgspec.json.decode(to_json(dict(given) if isinstance(given, Mapping) else given))
+    if not isinstance(content, dict):
+        if len(names) != 1:
+            raise Mismatch(f"a handler answers this form with a mapping or a record, not with {type(given).__name__}")
+        content = {names[0]: content}
+    return ElicitResult(action="accept", content=content)
+
+
+def _field_names(schema: Mapping[str, Any] | None) -> list[str]:
+    properties = (schema or {}).get("properties")
+    return list(properties) if isinstance(properties, dict) else []
+
+
+def _filled(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Content as JSON, without what was left open: a form has no null."""
+    decoded = msgspec.json.decode(to_json(dict(content)))
+    return {name: value for name, value in decoded.items() if value is not None}

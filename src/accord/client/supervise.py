@@ -1,0 +1,291 @@
+"""The connection of a client; with a `Reconnect`, the next one too, when it dies.
+
+`Link` owns the one connection there is at a time and watches it. Without `Reconnect` its end is told, and that is all.
+With it the server is started again, after a pause that doubles and is random in all its length, and calls wait for
+that. What was in flight is sent again only if that is safe (`may_repeat`); else nobody can know whether it took effect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from accord.client.connect import Connector
+from accord.errors import AccordError, ConnectionLost, NotConnected, OutcomeUnknown, RequestTimeout
+from accord.transport.asking import again
+from accord.transport.connection import Connection
+
+log: logging.Logger = logging.getLogger("accord.client")
+
+MayRepeat = Callable[[], Awaitable[bool]]
+"""Whether a request may be sent again though it may have taken effect."""
+
+
+class Reconnect(msgspec.Struct, frozen=True, kw_only=True):
+    """How a client opens its connection again when it dies; times in seconds.
+
+    The pause before an attempt is random, between nothing and a bound that begins with `first_seconds` and doubles
+    up to `most_seconds`. After `attempts` in a row the client gives up; a connection that has lived for
+    `settled_seconds` ends the row.
+    """
+
+    attempts: int = 8
+    first_seconds: float = 0.1
+    most_seconds: float = 30
+    settled_seconds: float = 60
+
+
+class Backoff:
+    """How long to wait before the next attempt. `pick(0, bound)` gives a number between the two."""
+
+    def __init__(self, reconnect: Reconnect, pick: Callable[[float, float], float] = random.uniform) -> None:
+        self._reconnect = reconnect
+        self._pick = pick
+        self._row = 0
+
+    def after(self, lived: float) -> float | None:
+        """Seconds to wait, after a connection that lived for `lived` seconds (0: it never opened); None: give up."""
+        if lived >= self._reconnect.settled_seconds:
+            self._row = 0
+        if self._row >= self._reconnect.attempts:
+            return None
+        bound = min(self._reconnect.most_seconds, self._reconnect.first_seconds * 2.0 ** min(self._row, 64))
+        self._row += 1
+        return self._pick(0, bound)
+
+
+class Link:
+    """The one connection of a client.
+
+    `prepare(connection, again)` makes a new connection fit for use; what it raises fails the attempt. `lost(error)` is
+    called when there is none and there will be none unless somebody calls `open`.
+    """
+
+    def __init__(
+        self,
+        connector: Connector,
+        reconnect: Reconnect | None,
+        *,
+        prepare: Callable[[Connection, bool], Awaitable[None]],
+        lost: Callable[[ConnectionLost], None],
+    ) -> None:
+        self._connector = connector
+        self._reconnect = reconnect
+        self._prepare = prepare
+        self._lost = lost
+        self._connection: Connection | None = None
+        self._lock = asyncio.Lock()
+        self._closes = 0
+        self._opening: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._ending: asyncio.Future[None] | None = None
+        self._changed = asyncio.Event()
+        self._failure: ConnectionLost | None = None
+        self._opened_before = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection, and it has not died."""
+        return self._connection is not None and not self._connection.ended.is_set()
+
+    @property
+    def connection(self) -> Connection:
+        """The connection, also one that has died since. Raises `NotConnected`."""
+        if self._connection is None:
+            raise NotConnected("the client is not connected; use `async with Client(...)` or `await connect()`")
+        return self._connection
+
+    # --- lifetime ----------------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Open it, if it is not open. Raises `ConnectError`, `ConnectionLost`; `NotConnected` when closed meanwhile."""
+        closes = self._closes
+        async with self._lock:  # a second task that opens gets what the first one opened
+            if closes != self._closes:
+                raise NotConnected("the client was closed while it waited to connect")
+            if self.is_open:
+                return
+            if self._is_reviving:
+                await self.ready(None)
+                return
+            if self._connection is not None:
+                await self._end(self._connection)
+            self._opening = asyncio.get_running_loop().create_task(self._start(Backoff(self._reconnect or Reconnect())))
+            await self._opened(self._opening)
+
+    @property
+    def _is_reviving(self) -> bool:
+        return self._connection is not None and self._watching is not None and not self._watching.done()
+
+    async def _opened(self, opening: asyncio.Task[None]) -> None:
+        try:
+            await opening
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise NotConnected("the client was closed while it was connecting") from None
+        finally:
+            self._opening = None
+
+    async def _start(self, backoff: Backoff) -> None:
+        """Open, and watch from now on."""
+        await self._connect()
+        self._watching = asyncio.get_running_loop().create_task(self._watch(backoff))
+        self._watching.add_done_callback(self._watched)
+
+    async def _connect(self) -> None:
+        connection = await self._connector.open()
+        try:
+            await self._prepare(connection, self._opened_before)
+        except BaseException:
+            await asyncio.shield(connection.close())
+            raise
+        self._connection, self._opened_before, self._failure = connection, True, None
+        self._tell()
+
+    def _tell(self) -> None:
+        """Wake those who wait for a change."""
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def close(self) -> None:
+        """End the connection and, if it is a child process, the server; bounded in time, from any task."""
+        self._closes += 1
+        for task in (self._watching, self._opening):
+            if task is not None and not task.done():
+                task.cancel()
+                await asyncio.wait([task])
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            self._ending = asyncio.ensure_future(self._end(connection))
+            self._tell()
+        if self._ending is not None:  # a second task that closes waits for the same end
+            await asyncio.shield(self._ending)
+
+    async def _end(self, connection: Connection) -> None:
+        """Take away what is left: a process that may still run, a server in this process."""
+        await connection.close()
+        await self._connector.close()
+
+    # --- when it dies ------------------------------------------------------------------------------------------
+
+    async def _watch(self, backoff: Backoff) -> None:
+        time = asyncio.get_running_loop().time
+        while True:
+            began = time()
+            await self.connection.ended.wait()
+            lost = self.connection.transport.lost()
+            if self._reconnect is None:
+                return self._lost(lost)
+            if not await self._revive(lost, backoff, time() - began):
+                return None
+
+    async def _revive(self, lost: ConnectionLost, backoff: Backoff, lived: float) -> bool:
+        """Open it again; False when that is given up, which is told."""
+        last: AccordError = lost
+        while (pause := backoff.after(lived)) is not None:
+            log.warning("accord: %s; trying again in %.2g s", last, pause)
+            await self._end(self.connection)
+            await asyncio.sleep(pause)
+            try:
+                await self._connect()
+                return True
+            except AccordError as exc:
+                last, lived = exc, 0
+        self._give_up(
+            ConnectionLost(
+                f"{last}; given up after {self._attempts} attempts in a row (Reconnect.attempts)",
+                exit_code=lost.exit_code,
+                stderr=lost.stderr,
+            )
+        )
+        return False
+
+    @property
+    def _attempts(self) -> int:
+        return self._reconnect.attempts if self._reconnect is not None else 0
+
+    def _give_up(self, failure: ConnectionLost) -> None:
+        self._failure = failure
+        self._lost(failure)
+        self._tell()
+
+    def _watched(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (exc := task.exception()) is not None:
+            log.error("accord: a defect in what watches the connection", exc_info=exc)
+            self._give_up(ConnectionLost(f"the connection could not be opened again: {exc!r}"))
+
+    # --- asking ------------------------------------------------------------------------------------------------
+
+    async def ready(self, seconds: float | None) -> Connection:
+        """The connection; while it is being opened again, wait for that.
+
+        Raises `NotConnected`, `ConnectionLost` when that was given up, `RequestTimeout` after `seconds`.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                while self._reconnect is not None and self.connection.ended.is_set():
+                    if self._failure is not None:
+                        raise again(self._failure)
+                    await self._changed.wait()
+        except TimeoutError:
+            name = self.connection.transport.name
+            raise RequestTimeout(f"{name} has died, and was not up again in {seconds:g} s") from None
+        return self.connection
+
+    async def ask(
+        self,
+        method: str,
+        params: Any,
+        *,
+        may_repeat: MayRepeat,
+        timeout: float | None,
+        total_timeout: float | None,
+        **options: Any,
+    ) -> Raw:
+        """As `Connection.ask`. With a `Reconnect`, it waits until there is a connection, and asks again on the next one
+        what may be repeated. Raises `OutcomeUnknown` for what may not.
+        """
+        if self._reconnect is None:
+            return await self.connection.ask(method, params, timeout=timeout, total_timeout=total_timeout, **options)
+        clock = _Clock(total_timeout)
+        for _ in range(1 + self._reconnect.attempts):
+            connection = await self.ready(clock.least(timeout))
+            try:
+                return await connection.ask(method, params, timeout=timeout, total_timeout=clock.left, **options)
+            except ConnectionLost as exc:
+                lost = exc
+                if not await may_repeat():
+                    raise OutcomeUnknown(
+                        f"{method} may or may not have taken effect, and was not sent again: {lost}",
+                        exit_code=lost.exit_code,
+                        stderr=lost.stderr,
+                    ) from lost
+        raise ConnectionLost(
+            f"{method} was sent {1 + self._attempts} times, and each time the connection ended: {lost}",
+            exit_code=lost.exit_code,
+            stderr=lost.stderr,
+        )
+
+
+class _Clock:
+    """What is left of the time of one request."""
+
+    def __init__(self, total: float | None) -> None:
+        self._time = asyncio.get_running_loop().time
+        self._end = None if total is None else self._time() + total
+
+    @property
+    def left(self) -> float | None:
+        return None if self._end is None else max(0.001, self._end - self._time())
+
+    def least(self, other: float | None) -> float | None:
+        times = [each for each in (self.left, other) if each is not None]
+        return min(times, default=None)

@@ -1,0 +1,188 @@
+"""What a client can ask of its server: a method for each request, typed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from accord.client.answers import ToolResult, arguments_of
+from accord.client.cache import READ, Request
+from accord.client.completion import asked_for
+from accord.client.requests import Requests, never, safely
+from accord.client.tools import Tools
+from accord.errors import InvalidParams, ResourceNotFound
+from accord.limits import Limits
+from accord.messages.base import Meta
+from accord.messages.completion import CompleteResult, Completion, Reference
+from accord.messages.content import Resource
+from accord.messages.prompts import GetPromptParams, GetPromptResult, ListPromptsResult, Prompt
+from accord.messages.resources import (
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ReadResourceParams,
+    ReadResourceResult,
+    ResourceTemplate,
+)
+from accord.messages.tools import CallToolParams, ListToolsResult, Tool
+
+T = TypeVar("T")
+
+ProgressCallback = Callable[[float, float | None, str | None], Awaitable[None] | None]
+"""Called with progress, total and message, each as the server sent it."""
+
+
+class Verbs:
+    """The requests of one client. `name` is what its server is called in errors; for the rest see `Client`."""
+
+    def __init__(self, requests: Requests, name: str, limits: Limits, *, strict: bool, trusted: bool) -> None:
+        self._requests = requests
+        self._tools = Tools(name, self._list_tools, limits, strict=strict, trusted=trusted)
+
+    # --- lists -------------------------------------------------------------------------------------------------
+
+    async def list_tools(self, *, fresh: bool = False) -> list[Tool]:
+        """All tools, over all pages within the limits. `fresh`: not from the cache, here as in the other lists."""
+        return await self._list_tools(fresh=fresh)
+
+    async def _list_tools(self, **options: Any) -> list[Tool]:
+        changes = self._tools.changes
+        tools = await self._requests.all("tools/list", ListToolsResult, lambda result: result.tools, **options)
+        self._tools.learn(tools, changes)
+        return tools
+
+    async def list_resources(self, *, fresh: bool = False) -> list[Resource]:
+        """All resources with a fixed URI, over all pages within the limits."""
+        return await self._requests.all(
+            "resources/list", ListResourcesResult, lambda result: result.resources, fresh=fresh
+        )
+
+    async def list_resource_templates(self, *, fresh: bool = False) -> list[ResourceTemplate]:
+        """All templates of resources, over all pages within the limits."""
+        return await self._requests.all(
+            "resources/templates/list",
+            ListResourceTemplatesResult,
+            lambda result: result.resource_templates,
+            fresh=fresh,
+        )
+
+    async def list_prompts(self, *, fresh: bool = False) -> list[Prompt]:
+        """All prompts, over all pages within the limits."""
+        return await self._requests.all("prompts/list", ListPromptsResult, lambda result: result.prompts, fresh=fresh)
+
+    # --- verbs -------------------------------------------------------------------------------------------------
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        on_progress: ProgressCallback | None = None,
+        meta: Meta | None = None,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+    ) -> ToolResult:
+        """Call a tool; a tool's own failure comes back as `result.is_error`, it is not raised.
+
+        Structured content is checked against the schema that the tool lists. Raises `ProtocolError` (an unknown
+        tool is -32602), `RequestTimeout`, `ConnectionLost`, `InvalidResult`, `NotSupported`; and `OutcomeUnknown`
+        where a client that reconnects may not send the call again.
+        """
+        result = await self._requests.in_rounds(
+            "tools/call",
+            ToolResult,
+            CallToolParams(name=name, arguments=arguments_of(arguments)),
+            meta=meta,
+            on_progress=on_progress,
+            timeout=timeout,
+            total_timeout=total_timeout,
+            may_repeat=lambda: self._tools.may_repeat(name),
+        )
+        return await self._tools.checked(name, result, timeout=timeout, total_timeout=total_timeout)
+
+    async def read_resource(
+        self,
+        uri: str,
+        *,
+        fresh: bool = False,
+        on_progress: ProgressCallback | None = None,
+        meta: Meta | None = None,
+        timeout: float | None = None,
+    ) -> ReadResourceResult:
+        """Read a resource; `fresh`: not from the cache. Raises `ResourceNotFound` and what `call_tool` raises."""
+        try:
+            return await self._requests.kept_in_rounds(
+                Request(READ, uri),
+                ReadResourceResult,
+                ReadResourceParams(uri=uri),
+                fresh=fresh,
+                meta=meta,
+                on_progress=on_progress,
+                timeout=timeout,
+            )
+        except InvalidParams as exc:
+            # From 2026-07-28 on this is how a missing resource is told: -32602 that names the URI.
+            if isinstance(exc.data, dict) and exc.data.get("uri") == uri:
+                raise ResourceNotFound(exc.message, uri=uri, code=exc.code, data=exc.data) from None
+            raise
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        meta: Meta | None = None,
+        timeout: float | None = None,
+    ) -> GetPromptResult:
+        """Get a prompt's messages. Raises what `call_tool` raises."""
+        params = GetPromptParams(name=name, arguments=arguments_of(arguments))
+        return await self._requests.in_rounds("prompts/get", GetPromptResult, params, meta=meta, timeout=timeout)
+
+    async def complete(
+        self,
+        reference: Reference | None = None,
+        *,
+        argument: str,
+        value: str = "",
+        prompt: str | None = None,
+        template: str | None = None,
+        context: Mapping[str, str] | None = None,
+        meta: Meta | None = None,
+        timeout: float | None = None,
+    ) -> Completion:
+        """Proposals for an `argument` of a prompt, or of a resource template by its URI, of which `value` is typed.
+
+        `context` are arguments that have their value (from 2025-06-18 on; left out before). Raises what `call_tool`
+        raises, and `LocalProtocolError` unless one of `reference`, `prompt` and `template` is given.
+        """
+        params = asked_for(reference, prompt, template, argument, value, context)
+        result = await self._requests.read("completion/complete", CompleteResult, params, meta=meta, timeout=timeout)
+        return result.completion
+
+    # --- the low level, for extensions -------------------------------------------------------------------------
+
+    async def request(
+        self,
+        method: str,
+        params: Any = None,
+        *,
+        result: type[T],
+        meta: Meta | None = None,
+        on_progress: ProgressCallback | None = None,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        repeatable: bool = False,
+    ) -> T | Any:
+        """Send any request; its result as the type `result`, or as the one that its `resultType` was registered with.
+
+        `repeatable` says that it may be sent twice. Raises what `call_tool` raises.
+        """
+        return await self._requests.read_open(
+            method,
+            result,
+            params,
+            meta=meta,
+            on_progress=on_progress,
+            timeout=timeout,
+            total_timeout=total_timeout,
+            may_repeat=safely if repeatable else never,
+        )

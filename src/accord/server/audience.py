@@ -1,0 +1,162 @@
+"""The clients of one event loop, and what each of them wants to be told.
+
+A `Listener` is one who wants something: a client after its handshake, which gets what it was promised, untagged; or
+one `subscriptions/listen`, which gets what it asked for, tagged with its id. Both may hold for one client. Listeners
+are found by what they want, so that an update costs no more than those who get it.
+
+What changes in one turn of the loop is told at its end, each change once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from accord.errors import InternalError
+from accord.messages.resources import ResourceUpdatedParams
+from accord.server.listener import Client, Listen, Listener, Outlet
+
+if TYPE_CHECKING:
+    from accord.server.hub import Hub
+    from accord.server.peer import Peer
+    from accord.session.exchange import Exchange
+    from accord.session.profile import Profile
+
+LIST_CHANGES: dict[str, str] = {
+    what: f"notifications/{what}/list_changed" for what in ("tools", "prompts", "resources")
+}
+
+
+class Audience:
+    """Touched on its own loop only. `profile` gives what the server says of itself by now."""
+
+    def __init__(self, profile: Callable[[], Profile], limit: int) -> None:
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
+        self.thread: int = threading.get_ident()
+        self._profile = profile
+        self._limit = limit
+        self._clients: dict[Peer, Client] = {}
+        self._by_list: dict[str, dict[Listener, None]] = {method: {} for method in LIST_CHANGES.values()}
+        self._by_uri: dict[str, dict[Listener, None]] = {}
+        self._noted: dict[tuple[str, str], None] = {}
+
+    # --- who is there ------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def with_peer(self, peer: Peer, hub: Hub) -> Iterator[None]:
+        """As long as a client is connected."""
+        client = self._clients[peer] = Client(Outlet(peer.line, self._limit))
+        self._add(client, LIST_CHANGES.values(), ())
+        hub.audiences[self.loop] = self
+        try:
+            yield
+        finally:
+            self._remove(client)
+            client.close()
+            del self._clients[peer]
+            if not self._clients and hub.audiences.get(self.loop) is self:
+                del hub.audiences[self.loop]
+
+    @contextmanager
+    def with_listen(
+        self, exchange: Exchange, peer: Peer, methods: Iterable[str], uris: Iterable[str]
+    ) -> Iterator[None]:
+        """As long as a subscription is open. Raises `InternalError` for more URIs than the limit allows."""
+        listen = Listen(self._clients[peer].outlet, exchange)
+        self._add(listen, methods, uris)
+        try:
+            yield
+        finally:
+            self._remove(listen)
+
+    def check_room(self, peer: Peer, count: int) -> None:
+        """Raise `InternalError` if a client may not have that many more resources."""
+        self._check_room(self._clients[peer].outlet, count)
+
+    def _check_room(self, outlet: Outlet, count: int) -> None:
+        if outlet.uris + count > self._limit:
+            raise InternalError(f"too many subscriptions: the limit is {self._limit} resources")
+
+    def subscribe(self, peer: Peer, uri: str) -> None:
+        """Tell a client, after a handshake, of a resource. Raises `InternalError` beyond the limit."""
+        self._add(self._clients[peer], (), (uri,))
+
+    def unsubscribe(self, peer: Peer, uri: str) -> None:
+        """Tell it no more; if it was told at all."""
+        self._forget(self._clients[peer], uri)
+
+    def _add(self, listener: Listener, methods: Iterable[str], uris: Iterable[str]) -> None:
+        new = set(uris) - listener.uris
+        self._check_room(listener.outlet, len(new))
+        listener.outlet.uris += len(new)
+        listener.uris |= new
+        for method in methods:
+            self._by_list[method][listener] = None
+        for uri in new:
+            self._by_uri.setdefault(uri, {})[listener] = None
+
+    def _remove(self, listener: Listener) -> None:
+        listener.open = False
+        for listeners in self._by_list.values():
+            listeners.pop(listener, None)
+        for uri in list(listener.uris):
+            self._forget(listener, uri)
+
+    def _forget(self, listener: Listener, uri: str) -> None:
+        if uri not in listener.uris:
+            return
+        listener.uris.discard(uri)
+        listener.outlet.uris -= 1
+        listeners = self._by_uri[uri]
+        del listeners[listener]
+        if not listeners:
+            del self._by_uri[uri]
+
+    # --- what is told ------------------------------------------------------------------------------------------
+
+    def note(self, method: str, uri: str) -> None:
+        """Something has changed; it is told when this turn of the loop is over."""
+        if not self._noted:
+            self.loop.call_soon(self.flush)
+        self._noted[method, uri] = None
+
+    def flush(self) -> None:
+        """Tell now what was noted."""
+        noted, self._noted = self._noted, {}
+        if not all(uri for _, uri in noted):
+            self._renew()
+        for method, uri in noted:
+            params = ResourceUpdatedParams(uri=uri) if uri else None
+            for listener in self._who(method, uri):
+                listener.tell(method, params)
+
+    def _renew(self) -> None:
+        """What the server offers is no longer what it was: that goes for those who are connected already."""
+        profile = self._profile()
+        for client in self._clients.values():
+            client.renew(profile)
+
+    def _who(self, method: str, uri: str) -> Iterable[Listener]:
+        if not uri:
+            return tuple(self._by_list[method])
+        found: dict[Listener, None] = {}
+        for subscribed in and_above(uri):
+            found.update(self._by_uri.get(subscribed, {}))
+        return found
+
+
+def and_above(uri: str) -> Iterator[str]:
+    """A URI, and those of which it may be a part: "The URI [...] might be a sub-resource of the one that the client
+    actually subscribed to". Parts are cut off at `/`, `?` and `#`, and a directory is meant with its `/` and without.
+    """
+    yield uri
+    authority = uri.find("://")
+    first = uri.find(":") + 1 if authority < 0 else authority + 3
+    for at in range(len(uri) - 1, first, -1):
+        if uri[at] == "/" and at + 1 < len(uri):
+            yield uri[: at + 1]
+        if uri[at] in "/?#":
+            yield uri[:at]

@@ -1,0 +1,140 @@
+"""Declaring: from a function and what is said of it to an offer in the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
+
+from accord.errors import DeclarationError, LocalProtocolError
+from accord.messages.content import Resource
+from accord.messages.meta import check_meta
+from accord.messages.prompts import Prompt
+from accord.messages.resources import ResourceTemplate
+from accord.messages.tools import Tool
+from accord.server.asking.question import is_question
+from accord.server.cache import DO_NOT_KEEP, CacheHint
+from accord.server.completable import Completable, plain
+from accord.server.context import Context
+from accord.server.offer import Offer, prompt_offer, resource_offer, tool_offer
+from accord.server.proposals import Proposals
+from accord.server.registry import Registry
+from accord.server.results import UNSTRUCTURED
+from accord.server.signature import Signature, signature
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def declare_tool(
+    registry: Registry,
+    function: Callable[..., Any],
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    timeout: float | None = None,
+    strict: bool = False,
+    **about: Any,
+) -> None:
+    """Offer a function as a tool; `about` are further fields of `Tool`. Raises `DeclarationError`."""
+    function = plain(function)
+    read = signature(function, context=Context, injected=is_question, unstructured=UNSTRUCTURED, strict=strict)
+    tool = Tool(
+        name=name or read.name,
+        description=description or read.description or None,
+        input_schema={},
+        **listed(about),
+    )
+    registry.add("tool", tool.name, tool_offer(function, read, tool, timeout))
+
+
+def declare_prompt(
+    registry: Registry,
+    function: Callable[P, R],
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    **about: Any,
+) -> Completable[P, R]:
+    """Offer a function as a prompt; `about` are further fields of `Prompt`. Raises `DeclarationError`."""
+    read = signature(plain(function), context=Context, injected=is_question)
+    prompt = Prompt(name=name or read.name, description=description or read.description or None, **listed(about))
+    offer = prompt_offer(plain(function), read, prompt)
+    offer.proposals = Proposals(f"prompt {prompt.name!r}", read)
+    registry.add("prompt", prompt.name, offer)
+    return _completable(function, offer)
+
+
+def declare_resource(
+    registry: Registry,
+    function: Callable[P, R],
+    uri: str,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    size: int | None = None,
+    cache: CacheHint = DO_NOT_KEEP,
+    **about: Any,
+) -> Completable[P, R]:
+    """Offer a function as a resource, or with `{variables}` in the URI as a template of resources; `about` are
+    further fields of `Resource` or `ResourceTemplate`, as `listed` gives them. Raises `DeclarationError`.
+    """
+    read = signature(plain(function), context=Context, injected=is_question)
+    fields = {"name": name or read.name, "description": description or read.description or None, **about}
+    if "{" in uri:
+        return _declare_template(registry, function, read, ResourceTemplate(uri_template=uri, **fields), cache)
+    offer = resource_offer(plain(function), read, Resource(uri=uri, size=size, **fields))
+    offer.proposals, offer.cache = Proposals(f"resource {uri!r}", read, ()), cache
+    registry.add("resource", uri, offer)
+    return _completable(function, offer)
+
+
+def _declare_template(
+    registry: Registry, function: Callable[P, R], read: Signature, about: ResourceTemplate, cache: CacheHint
+) -> Completable[P, R]:
+    from accord.server.templates import Template
+
+    template = Template(about.uri_template)
+    unknown = {name for name in template.variables if not read.takes(name)}
+    if unknown:
+        raise DeclarationError(
+            f"resource {template.text!r}: {read.name}() has no parameter for {', '.join(sorted(unknown))}"
+        )
+    offer = resource_offer(plain(function), read, about)
+    offer.proposals, offer.cache = Proposals(f"template {template.text!r}", read, template.variables), cache
+    registry.add("resource template", template.text, (template, offer))
+    return _completable(function, offer)
+
+
+def _completable(function: Callable[P, R], offer: Offer) -> Completable[P, R]:
+    return Completable(function, partial(complete, offer))
+
+
+def complete(offer: Offer, argument: str, function: Callable[..., Any]) -> None:
+    """Complete an argument of a prompt or a template by a function. Raises `DeclarationError`."""
+    if offer.proposals is not None:
+        offer.proposals.add(argument, function, Context)
+
+
+def complete_by_name(registry: Registry, ref: str, argument: str, function: Callable[..., Any]) -> None:
+    """The same, for the prompt of that name or the template of that text. Raises `DeclarationError`."""
+    _, offer = registry.templates.get(ref, (None, registry.prompts.get(ref)))
+    if offer is None:
+        raise DeclarationError(f"there is no prompt or resource template {ref!r} to complete; declare it first")
+    complete(offer, argument, function)
+
+
+def listed(about: dict[str, Any]) -> dict[str, Any]:
+    """Options as a message has them: sequences as lists, without what was not given, `_meta` with keys that may be.
+
+    Raises `DeclarationError`.
+    """
+    found = {key: value for key, value in about.items() if value is not None}
+    if "meta" in found:
+        try:
+            check_meta(found["meta"])
+        except LocalProtocolError as exc:
+            raise DeclarationError(str(exc)) from exc
+    if "icons" in found:
+        found["icons"] = list(found["icons"])
+    return found

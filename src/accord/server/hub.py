@@ -1,0 +1,39 @@
+"""What changes on a server, told to everyone who is connected to it, from any thread.
+
+The clients of one event loop are an `Audience` (see `audience`), which looks at them on that loop alone; a server has
+as many of these as loops that serve it, and before it is served none. So there is nothing to lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from accord.server.audience import Audience
+
+
+class Hub:
+    """The audiences of one server."""
+
+    def __init__(self) -> None:
+        self.audiences: dict[AbstractEventLoop, Audience] = {}
+
+    def changed(self, what: str) -> None:
+        """Its "tools", "prompts" or "resources" are no longer what they were. From any thread."""
+        self._tell(f"notifications/{what}/list_changed", "")
+
+    def updated(self, uri: str) -> None:
+        """A resource is no longer what it was. From any thread."""
+        self._tell("notifications/resources/updated", uri)
+
+    def _tell(self, method: str, uri: str) -> None:
+        for audience in list(self.audiences.values()):
+            if threading.get_ident() == audience.thread:
+                audience.note(method, uri)
+            else:
+                with suppress(RuntimeError):  # that loop has ended
+                    audience.loop.call_soon_threadsafe(audience.note, method, uri)

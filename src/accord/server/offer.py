@@ -1,0 +1,179 @@
+"""One function that is offered: what it is called with, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+from msgspec import Raw
+
+from accord.errors import InvalidArguments, InvalidParams
+from accord.messages import codec
+from accord.messages.base import JSONObject
+from accord.messages.content import Resource
+from accord.messages.prompts import Prompt, PromptArgument
+from accord.messages.resources import ResourceTemplate
+from accord.messages.revision import Rules
+from accord.messages.tools import Tool
+from accord.server.cache import DO_NOT_KEEP, CacheHint
+from accord.server.signature import Signature
+
+if TYPE_CHECKING:
+    from accord.server.asking.declared import Declared
+    from accord.server.proposals import Proposals
+
+
+class Returns(Protocol):
+    """What a tool says of its structured output."""
+
+    @property
+    def result_schema(self) -> JSONObject | None:
+        """The schema of the value itself, or None where there is no structured output."""
+
+    def pack(self, value: Any) -> Raw:
+        """The value, checked and encoded. Raises `ToolError`."""
+
+    def wrap(self, packed: Raw) -> Raw:
+        """A packed value as it travels through 2025-11-25, where only objects may: `{"result": ...}` if it is none."""
+
+
+class Offer:
+    """A function of the program, as the server calls it."""
+
+    __slots__ = (
+        "asks",
+        "bind",
+        "cache",
+        "context",
+        "declared",
+        "define",
+        "digests",
+        "function",
+        "is_async",
+        "may_run_again",
+        "proposals",
+        "returns",
+        "timeout",
+    )
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        define: Callable[[Rules], Any],
+        *,
+        bind: Callable[[Any, Any], tuple[Any, Any]],
+        context: bool,
+        is_async: bool,
+        timeout: float | None = None,
+        returns: Returns | None = None,
+        declared: Sequence[Declared] = (),
+        may_run_again: bool = True,
+    ) -> None:
+        self.function: Callable[..., Any] = function
+        self.define: Callable[[Rules], Any] = define
+        self.bind: Callable[[Any, Any], tuple[Any, Any]] = bind
+        self.context: bool = context
+        self.is_async: bool = is_async
+        self.timeout: float | None = timeout
+        self.returns: Returns | None = returns
+        self.declared: Sequence[Declared] = declared
+        """Parameters that the client is asked for."""
+        self.may_run_again: bool = may_run_again
+        """Whether running it twice does no harm."""
+        self.proposals: Proposals | None = None
+        """What is proposed for its arguments."""
+        self.cache: CacheHint = DO_NOT_KEEP
+        """How long what it returns may be kept."""
+        self.asks: bool = context or bool(declared)
+        """Whether it can ask the client for anything."""
+        self.digests: dict[str, bytes] = {}
+        """What stands for the definition, by revision; see `asking.rounds`."""
+
+
+def tool_offer(function: Callable[..., Any], signature: Signature, tool: Tool, timeout: float | None) -> Offer:
+    """A function as a tool. The schemas are made when the tools are first listed."""
+
+    def define(rules: Rules) -> Tool:
+        schema = signature.output_schema if rules.structured_objects_only else signature.result_schema
+        return msgspec.structs.replace(tool, input_schema=signature.input_schema, output_schema=schema)
+
+    return Offer(
+        function,
+        define,
+        bind=signature.bind,
+        context=signature.context is not None,
+        is_async=signature.is_async,
+        timeout=timeout,
+        returns=signature,
+        declared=declared_in(signature),
+        may_run_again=is_safe(tool),
+    )
+
+
+def is_safe(tool: Tool) -> bool:
+    """Whether its author says that calling it again does no harm."""
+    hints = tool.annotations
+    return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
+
+
+def declared_in(signature: Signature) -> Sequence[Declared]:
+    """The parameters that the client is asked for. Raises `DeclarationError`."""
+    if not signature.injected:
+        return ()
+    from accord.server.asking.declared import declare
+
+    names = signature.names
+    return [declare(one.name, one.hint, one.default, names) for one in signature.injected]
+
+
+def prompt_offer(function: Callable[..., Any], signature: Signature, prompt: Prompt) -> Offer:
+    """A function as a prompt: its parameters are the prompt's arguments."""
+
+    def define(_: Rules) -> Prompt:
+        return msgspec.structs.replace(prompt, arguments=arguments_of(signature) or None)
+
+    return Offer(
+        function,
+        define,
+        bind=_bind_strings(signature),
+        context=signature.context is not None,
+        is_async=signature.is_async,
+        declared=declared_in(signature),
+    )
+
+
+def resource_offer(
+    function: Callable[..., Any], signature: Signature, definition: Resource | ResourceTemplate
+) -> Offer:
+    """A function as a resource or a template of resources."""
+    return Offer(
+        function,
+        lambda _: definition,
+        bind=_bind_strings(signature),
+        context=signature.context is not None,
+        is_async=signature.is_async,
+        declared=declared_in(signature),
+    )
+
+
+def arguments_of(signature: Signature) -> list[PromptArgument]:
+    """A prompt's arguments, read out of the schema of its parameters."""
+    schema = signature.input_schema
+    required = schema.get("required", ())
+    return [
+        PromptArgument(name=name, description=about.get("description"), required=name in required)
+        for name, about in schema.get("properties", {}).items()
+    ]
+
+
+def _bind_strings(signature: Signature) -> Callable[[Any, Any], tuple[Any, Any]]:
+    """Bind values that came as strings (a prompt's arguments, a template's variables) to typed parameters."""
+
+    def bind(values: Mapping[str, Any] | None, context: Any) -> tuple[Any, Any]:
+        try:
+            return signature.bind(codec.encode(values or {}), context)
+        except InvalidArguments as error:
+            raise InvalidParams(error.message) from error
+
+    return bind

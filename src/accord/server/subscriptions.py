@@ -1,0 +1,74 @@
+"""The verbs by which a client says of what it wants to be told: `resources/subscribe` and `unsubscribe` through
+2025-11-25, `subscriptions/listen` from 2026-07-28 on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+
+from accord.errors import ResourceNotFound
+from accord.messages import codec
+from accord.messages.meta import SUBSCRIPTION_ID, EmptyResult
+from accord.messages.resources import SubscribeParams, UnsubscribeParams
+from accord.messages.subscriptions import ListenParams, SubscriptionFilter, SubscriptionsAcknowledgedParams
+from accord.server.audience import LIST_CHANGES, Audience
+from accord.server.peer import Peer
+from accord.server.registry import Registry
+from accord.session.exchange import Exchange
+
+
+class Subscriptions:
+    """The verbs, for one running server."""
+
+    def __init__(self, registry: Registry, audience: Audience) -> None:
+        self._registry = registry
+        self._audience = audience
+
+    async def subscribe(self, exchange: Exchange, peer: Peer) -> EmptyResult:
+        """Raises `ResourceNotFound`, and `InternalError` beyond the limit."""
+        params = codec.decode_params(SubscribeParams, exchange.params)
+        self._registry.resource(params.uri)
+        self._audience.subscribe(peer, params.uri)
+        return EmptyResult()
+
+    async def unsubscribe(self, exchange: Exchange, peer: Peer) -> EmptyResult:
+        """Also of what is not there any more, or was not subscribed to."""
+        self._audience.unsubscribe(peer, codec.decode_params(UnsubscribeParams, exchange.params).uri)
+        return EmptyResult()
+
+    async def listen(self, exchange: Exchange, peer: Peer) -> None:
+        """Stays until the client cancels it, or the connection ends it. Raises `InternalError` beyond the limit.
+
+        "The server MUST send `notifications/subscriptions/acknowledged` as the first message carrying the
+        subscription's ID": nothing else happens between that and the wait.
+        """
+        granted = self._granted(codec.decode_params(ListenParams, exchange.params).notifications, peer)
+        methods = [LIST_CHANGES[what] for what in LIST_CHANGES if getattr(granted, f"{what}_list_changed")]
+        with self._audience.with_listen(exchange, peer, methods, granted.resource_subscriptions or ()):
+            peer.line.notify(
+                "notifications/subscriptions/acknowledged",
+                SubscriptionsAcknowledgedParams(notifications=granted),
+                meta={SUBSCRIPTION_ID: exchange.id},
+                rules=exchange.rules,
+            )
+            await asyncio.get_running_loop().create_future()
+
+    def _granted(self, wanted: SubscriptionFilter, peer: Peer) -> SubscriptionFilter:
+        """ "Notification types the server does not support are omitted", and so are resources that are not there."""
+        profile = peer.line.session.profile
+        lists = {f"{what}_list_changed" for what in LIST_CHANGES if profile.declares(f"{what}.list_changed")}
+        uris: Collection[str] = dict.fromkeys(wanted.resource_subscriptions or ())
+        self._audience.check_room(peer, len(uris))
+        known = [uri for uri in uris if self._is_known(uri)]
+        return SubscriptionFilter(
+            **{name: True for name in lists if getattr(wanted, name)},
+            resource_subscriptions=known or None,
+        )
+
+    def _is_known(self, uri: str) -> bool:
+        try:
+            self._registry.resource(uri)
+        except ResourceNotFound:
+            return False
+        return True

@@ -1,0 +1,208 @@
+"""Requests of our own: their ids and bytes, and which answer belongs to which.
+
+Our ids are whole numbers from 1 on. Whatever comes as an answer ends its request, if only with an error; an answer
+to nothing in flight is late, a duplicate or unknown, and dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET
+
+from accord.errors import RemoteProtocolError, from_wire
+from accord.messages import codec
+from accord.messages.base import Meta
+from accord.messages.envelope import ErrorObject, Incoming, Notification, RequestId
+from accord.messages.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROGRESS_TOKEN, PROTOCOL_VERSION, RequestMeta
+from accord.messages.methods import Method
+from accord.messages.progress import CancelledParams
+from accord.messages.revision import Rules
+from accord.session.events import ErrorReceived, Event, ListenEnded, ResultReceived
+from accord.session.exchange import Exchange
+from accord.session.opening import ClientOpening
+from accord.session.states import Phase
+
+if TYPE_CHECKING:
+    from accord.session.session import Session
+
+REMEMBERED = 1_024
+"""How many requests that we gave up are remembered, to tell a late answer from a duplicate one."""
+
+_HEAD = re.compile(rb'\s*{[^{]*"id"\s*:\s*([1-9]\d{0,17})\b(?!.*"method")', re.DOTALL)
+"""How an answer begins that was not read, and the id in it."""
+
+_ANSWER = re.compile(rb'\s*{[^{]*"(?:result|error)"\s*:')
+"""How an answer begins, wherever its id stands."""
+
+_TAIL = re.compile(rb'"id"\s*:\s*([1-9]\d{0,17})\s*}\s*\Z')
+"""How an answer ends whose id stands last; the last brace is that of the message itself."""
+
+
+class Calls:
+    """The requests of one session, as long as they are in flight."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.in_flight: dict[RequestId, Exchange] = {}
+        self._given_up: OrderedDict[RequestId, None] = OrderedDict()
+        self._last_id = 0
+
+    # --- out ---------------------------------------------------------------------------------------------------
+
+    def send(
+        self,
+        row: Method,
+        rules: Rules,
+        params: Any = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        progress: bool = False,
+    ) -> tuple[Exchange, bytes]:
+        """A request and its bytes, by the rules given and unchecked."""
+        id = self._last_id + 1
+        params, carried = without_meta(params)
+        fields = self._meta_of(rules, carried, meta, id if progress else None)
+        body = b"{}" if params is None else codec.encode(codec.narrow(params, rules.revision))
+        if fields:
+            body = codec.with_meta(body, codec.encode(fields))
+        asked = RequestMeta(progress_token=id) if progress else None
+        exchange = self.in_flight[id] = Exchange(id, row, rules, meta=asked)
+        self._last_id = id
+        self._session.stats.requests_sent += 1
+        return exchange, b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}' % (id, row.name.encode(), body)
+
+    def _meta_of(
+        self, rules: Rules, carried: Meta | None, given: Mapping[str, Any] | None, token: int | None
+    ) -> dict[str, Any]:
+        """The `_meta` of a request of ours: what params carry, what was given, the token, what the revision demands."""
+        fields = {**(carried or {}), **(given or {})}
+        if token is not None:
+            fields[PROGRESS_TOKEN] = token
+        if not rules.handshake:
+            profile = self._session.profile
+            fields[PROTOCOL_VERSION] = rules.revision
+            fields[CLIENT_CAPABILITIES] = profile.raw_capabilities
+            if profile.info is not None:
+                fields[CLIENT_INFO] = profile.raw_info
+        return fields
+
+    def cancel(self, exchange: Exchange, reason: str | None) -> bytes | None:
+        """Give up a request. The bytes to tell the peer, or None where it must not be told.
+
+        "The initialize request MUST NOT be cancelled by clients"; a probe is not worth a message.
+        """
+        self.in_flight.pop(exchange.id, None)
+        if not exchange.end("cancel"):
+            return None
+        self.give_up(exchange.id)
+        if exchange.method.name in ClientOpening.methods:
+            return None
+        self._session.stats.cancels_sent += 1
+        return codec.encode(
+            Notification("notifications/cancelled", CancelledParams(request_id=exchange.id, reason=reason))
+        )
+
+    def give_up(self, id: RequestId) -> None:
+        """Remember that no answer to `id` is wanted any more."""
+        self.in_flight.pop(id, None)
+        self._given_up[id] = None
+        if len(self._given_up) > REMEMBERED:
+            self._given_up.popitem(last=False)
+
+    def gave_up(self, id: RequestId) -> bool:
+        """Whether this was a request of ours that ended before its answer came."""
+        return id in self._given_up
+
+    def lose(self) -> list[Exchange]:
+        """The connection is over: the requests that will get no answer."""
+        lost = [exchange for exchange in self.in_flight.values() if exchange.end("lose")]
+        self.in_flight.clear()
+        return lost
+
+    # --- answers -----------------------------------------------------------------------------------------------
+
+    def take(self, incoming: Incoming) -> Event:
+        """An answer of the peer."""
+        self._session.stats.answers_received += 1
+        id: Any = incoming.id
+        exchange = self.in_flight.pop(id, None) if id is not UNSET else None
+        if exchange is None:
+            return self._stray(id, incoming)
+        return self._answered(exchange, _outcome(exchange, incoming))
+
+    def broken(self, id: RequestId, why: str) -> Event | None:
+        """Something that is no message was meant as the answer to `id`; None when `id` is not in flight."""
+        exchange = self.in_flight.pop(id, None)
+        if exchange is None:
+            return None
+        error = RemoteProtocolError(f"the answer to {exchange.method.name} is {why}")
+        return self._answered(exchange, ErrorReceived(exchange, error))
+
+    def unread(self, head: bytes, tail: bytes, why: str) -> Event | None:
+        """A message that could not be read, by its beginning and its end: None when it was no answer to us."""
+        found = _HEAD.match(head)
+        if found is None and tail and _ANSWER.match(head):
+            found = _TAIL.search(tail)
+        return self.broken(int(found[1]), f"lost: {why}") if found else None
+
+    def _answered(self, exchange: Exchange, event: ResultReceived | ErrorReceived) -> Event:
+        exchange.end("answer")
+        opening = self._session.opening
+        if self._session.phase is Phase.OPEN or not isinstance(opening, ClientOpening):
+            return event
+        return opening.take(event) if exchange.method.name in opening.methods else event
+
+    def _stray(self, id: Any, incoming: Incoming) -> Event:
+        """An answer to nothing in flight."""
+        session = self._session
+        if id is UNSET or id is None:
+            return session.drop("error without id", bytes(incoming.error or b"")[:500].decode(errors="replace"))
+        if id in self._given_up:
+            del self._given_up[id]
+            session.stats.late_answers += 1
+            return session.ignore("late answer", f"id {id!r}")
+        if type(id) is int and 0 < id <= self._last_id:
+            session.stats.duplicate_answers += 1
+            return session.ignore("duplicate answer", f"id {id!r}")
+        session.stats.unknown_answers += 1
+        return session.ignore("unknown answer", f"id {id!r}")
+
+    def stays(self, id: RequestId) -> bool:
+        """Whether this is a subscription of ours."""
+        exchange = self.in_flight.get(id)
+        return exchange is not None and exchange.method.stays
+
+    def ended(self, id: RequestId | None, reason: str | None) -> Event | None:
+        """The server ends a subscription of ours, by this alone or with a result to follow; None if it is none."""
+        if id is None or not self.stays(id):
+            return None
+        exchange = self.in_flight[id]
+        exchange.end("cancel")
+        self.give_up(id)  # the result that may follow is late
+        return ListenEnded(exchange, reason)
+
+
+def _outcome(exchange: Exchange, incoming: Incoming) -> ResultReceived | ErrorReceived:
+    if incoming.error is UNSET:
+        return ResultReceived(exchange, incoming.result)  # type: ignore[arg-type]  # read() saw one of the two
+    if incoming.result is not UNSET:
+        return ErrorReceived(exchange, RemoteProtocolError("the answer has both a result and an error"))
+    try:
+        error = codec.decoder(ErrorObject).decode(incoming.error)
+    except (msgspec.DecodeError, RecursionError) as exc:
+        return ErrorReceived(exchange, RemoteProtocolError(f"the answer has an error that is none: {exc}"))
+    data = None if error.data is UNSET else error.data
+    return ErrorReceived(exchange, from_wire(error.code, error.message, data))
+
+
+def without_meta(params: Any) -> tuple[Any, Meta | None]:
+    """Params and the `_meta` that they carry, apart: it is written once, with what else belongs into it."""
+    if isinstance(params, dict):
+        return {key: value for key, value in params.items() if key != "_meta"}, params.get("_meta")
+    carried = getattr(params, "meta", None)
+    return (params, None) if carried is None else (msgspec.structs.replace(params, meta=None), carried)

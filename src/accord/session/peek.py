@@ -1,0 +1,65 @@
+"""A first look into raw params: only at what the session itself must know, and no stricter than the revision allows."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType, field
+
+from accord.errors import InvalidParams
+from accord.messages.base import ProgressToken
+from accord.messages.envelope import RequestId
+from accord.messages.meta import PROTOCOL_VERSION, NotificationMeta, RequestMeta
+
+
+class _Request(msgspec.Struct):
+    meta: RequestMeta | None = field(default=None, name="_meta")
+
+
+class _OlderMeta(msgspec.Struct):
+    progress_token: ProgressToken | None = field(default=None, name="progressToken")
+    protocol_version: str | None = field(default=None, name=PROTOCOL_VERSION)
+
+
+class _OlderRequest(msgspec.Struct):
+    meta: _OlderMeta | None = field(default=None, name="_meta")
+
+
+class _Notification(msgspec.Struct):
+    meta: NotificationMeta | None = field(default=None, name="_meta")
+
+
+_request = msgspec.json.Decoder(_Request).decode
+_older_request = msgspec.json.Decoder(_OlderRequest).decode
+_notification = msgspec.json.Decoder(_Notification).decode
+
+
+def request_meta(params: Raw | UnsetType) -> RequestMeta | None:
+    """The known keys in the `_meta` of a request. Raises `InvalidParams`."""
+    if params is UNSET:
+        return None
+    try:
+        return _request(params).meta
+    except (msgspec.DecodeError, RecursionError) as exc:
+        return _older_meta(params, exc)
+
+
+def _older_meta(params: Raw, why: Exception) -> RequestMeta | None:
+    """`_meta` of a revision that knows fewer keys: what it does not know may be anything."""
+    try:
+        meta = _older_request(params).meta
+    except (msgspec.DecodeError, RecursionError) as exc:
+        raise InvalidParams(f"params do not fit: {exc}") from exc
+    if meta is None or meta.protocol_version is not None:
+        raise InvalidParams(f"params do not fit: {why}") from why
+    return RequestMeta(progress_token=meta.progress_token)
+
+
+def subscription_id(params: Raw | UnsetType) -> RequestId | None:
+    """The id of the subscription that a notification belongs to, if to any. Raises `InvalidParams`."""
+    if params is UNSET:
+        return None
+    try:
+        meta = _notification(params).meta
+    except (msgspec.DecodeError, RecursionError) as exc:
+        raise InvalidParams(f"params do not fit: {exc}") from exc
+    return None if meta is None else meta.subscription_id

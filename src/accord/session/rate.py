@@ -1,0 +1,72 @@
+"""How often something may happen: so many a second, and so many at once.
+
+One number is remembered: when the next would be due if all kept an even pace (the generic cell rate algorithm). What
+comes before it is due is let through while it is early by no more than a burst. `Pace` is the arithmetic, for those
+who keep the number themselves; `Rate` keeps it. Neither has a clock: times are seconds of the caller's, from any start.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+_SLIVER = 0.01
+"""The part of an interval by which anything may be early: rounding shall not take the last one out of a burst."""
+
+
+class Pace:
+    """`per_second` on average, `burst` at once (by default one second's worth, at least 1).
+
+    `per_second=None` is no bound, and 0 is never. Raises `ValueError` for a negative rate or a burst below 1.
+    """
+
+    __slots__ = ("_early", "_exact", "_interval")
+
+    def __init__(self, per_second: float | None, burst: float | None = None) -> None:
+        if burst is None:
+            burst = max(1, per_second or 1)
+        if not (per_second is None or per_second >= 0) or not burst >= 1:
+            raise ValueError(f"a rate is 0 or more and a burst 1 or more, not {per_second} and {burst}")
+        if per_second is None or per_second == inf:
+            self._interval, self._exact, self._early = 0.0, inf, inf
+        elif per_second == 0:
+            self._interval, self._exact, self._early = inf, -inf, -inf
+        else:
+            self._interval = 1 / per_second
+            self._exact = (burst - 1) * self._interval
+            self._early = self._exact + _SLIVER * self._interval
+
+    def step(self, due: float, now: float) -> float | None:
+        """When the next is due after one more at `now`, if one was due at `due`; None when it may not happen yet.
+
+        `due` is `-inf` at the start.
+        """
+        if due < now:
+            due = now
+        return None if due - now > self._early else due + self._interval
+
+    def wait(self, due: float, now: float) -> float:
+        """Seconds from `now` until one more may happen: 0 when it may, `inf` when it never will."""
+        early = max(due, now) - now
+        return 0 if early <= self._early else early - self._exact
+
+
+class Rate:
+    """A bound on how often something may happen, and what it remembers. Arguments are those of `Pace`."""
+
+    __slots__ = ("_due", "_pace")
+
+    def __init__(self, per_second: float | None, burst: float | None = None) -> None:
+        self._pace = Pace(per_second, burst)
+        self._due = -inf
+
+    def take(self, now: float) -> bool:
+        """Whether it may happen now; if so, it is counted."""
+        due = self._pace.step(self._due, now)
+        if due is None:
+            return False
+        self._due = due
+        return True
+
+    def wait(self, now: float) -> float:
+        """Seconds until `take` will allow the next: 0 when it does now, `inf` when it never will."""
+        return self._pace.wait(self._due, now)

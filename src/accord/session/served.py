@@ -1,0 +1,211 @@
+"""Requests of the peer: which are let in, by which rules, and how they are answered.
+
+A request is refused, answered by the session itself, or handed up; then it is in flight until `respond`, `fail` or a
+cancel ends it. Whoever ends it first wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from accord.errors import (
+    InternalError,
+    InvalidParams,
+    InvalidRequest,
+    MissingClientCapability,
+    ProtocolError,
+    ResourceNotFound,
+    UnsupportedVersion,
+)
+from accord.messages import codec
+from accord.messages.capabilities import declares, lacking
+from accord.messages.envelope import ErrorObject, ErrorResponse, Incoming, Notification, RequestId, Response
+from accord.messages.meta import SUBSCRIPTION_ID, RequestMeta
+from accord.messages.methods import Method
+from accord.messages.progress import CancelledParams
+from accord.messages.revision import PER_REQUEST, RULES, Rules
+from accord.messages.subscriptions import ListenResult
+from accord.session import peek
+from accord.session.events import CancelReceived, Event, Reply, RequestReceived
+from accord.session.exchange import Batch, Exchange
+from accord.session.opening import ServerOpening
+
+if TYPE_CHECKING:
+    from accord.session.session import Session
+
+
+class Served:
+    """The requests that one session serves, as long as they are in flight."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.in_flight: dict[RequestId, Exchange] = {}
+        self.staying: int = 0
+        """How many of them are subscriptions."""
+        self._own: Mapping[str, Callable[[Exchange], Event]] = self._own_answers()
+
+    def _own_answers(self) -> Mapping[str, Callable[[Exchange], Event]]:
+        """What the session answers itself."""
+        answers: dict[str, Callable[[Exchange], Event]] = {"ping": self._pong}
+        opening = self._session.opening
+        if isinstance(opening, ServerOpening):
+            answers.update({"initialize": opening.initialize, "server/discover": opening.discover})
+        return answers
+
+    def _pong(self, exchange: Exchange) -> Event:
+        return Reply(self.respond(exchange, Raw(b"{}")) or b"")
+
+    # --- in ----------------------------------------------------------------------------------------------------
+
+    def take(self, incoming: Incoming, batch: Batch | None) -> Event:
+        """A request of the peer."""
+        self._session.stats.requests_received += 1
+        id: Any = incoming.id
+        if id in self.in_flight:
+            # An error with this id would end the first request at the peer.
+            return self.refuse(None, InvalidRequest(f"a request with id {id!r:.100} is in flight"))
+        try:
+            exchange = self._admit(id, incoming, batch)
+        except ProtocolError as error:
+            return self.refuse(id, error)
+        answer = self._own.get(exchange.method.name)
+        if answer is not None:
+            return answer(exchange)
+        exchange.batch = batch
+        self.in_flight[id] = exchange
+        self.staying += exchange.method.stays
+        return RequestReceived(exchange)
+
+    def refuse(self, id: RequestId | None, error: ProtocolError) -> Reply:
+        """An error at once."""
+        self._session.stats.answers_sent += 1
+        self._session.stats.errors_sent += 1
+        return Reply(error_bytes(id, error, self._session.agreed))
+
+    def _admit(self, id: RequestId, incoming: Incoming, batch: Batch | None) -> Exchange:
+        """The exchange of a request that may be served. Raises `ProtocolError`."""
+        session = self._session
+        name: Any = incoming.method
+        meta = peek.request_meta(incoming.params)
+        rules, capabilities = session.rules, None
+        if meta is not None and meta.protocol_version is not None and session.role == "server":
+            rules, capabilities = self._per_request(meta)
+            session.heard = rules
+        method = session.repertoire.asked(rules).get(name)
+        if method is None:
+            raise session.repertoire.refusal(name, rules)
+        exchange = Exchange(id, method, rules, incoming.params, meta, capabilities)
+        if method.offers is not None:
+            self.check_client(exchange, method.offers)
+        if name != "ping":  # "The receiver MUST respond promptly" (2025-11-25, Ping)
+            self._check_room(method, batch)
+        return exchange
+
+    def _check_room(self, method: Method, batch: Batch | None) -> None:
+        limits = self._session.limits
+        if self._session.draining:
+            raise InternalError("this side is shutting down and takes no new requests")
+        if method.stays:
+            if self.staying >= limits.subscriptions:
+                raise InternalError(f"too many subscriptions: the limit is {limits.subscriptions}")
+            if batch is not None:
+                raise InvalidRequest("a request that stays open must not be part of a batch")
+        elif len(self.in_flight) - self.staying >= limits.requests_in_flight:
+            raise InternalError(f"too many requests in flight: the limit is {limits.requests_in_flight}")
+
+    def _per_request(self, meta: RequestMeta) -> tuple[Rules, Any]:
+        """The rules that a request names, and the capabilities that come with it (2026-07-28, basic, _meta)."""
+        requested, spoken = meta.protocol_version, self._session.spoken
+        supported = [revision for revision in PER_REQUEST if revision in spoken]
+        if requested not in supported:
+            raise UnsupportedVersion(
+                f"revision {requested!r:.100} is not supported here",
+                data={"supported": supported or list(spoken), "requested": requested},
+            )
+        if meta.client_capabilities is None:
+            raise InvalidParams("_meta lacks io.modelcontextprotocol/clientCapabilities")
+        return RULES[requested], meta.client_capabilities
+
+    def check_client(self, exchange: Exchange, needs: str) -> None:
+        """Raise `MissingClientCapability` unless the client of a request has declared `needs`."""
+        capabilities: Any = exchange.capabilities
+        if exchange.rules.handshake:
+            peer = self._session.peer
+            capabilities = peer.capabilities if peer is not None else None
+        if capabilities is None or not declares(capabilities, needs):
+            raise missing(needs, exchange.method.name)
+
+    def cancel(self, id: RequestId | None, reason: str | None) -> Event | None:
+        """The peer does not want an answer any more; None when it waits for none."""
+        exchange = self.in_flight.pop(id, None) if id is not None else None
+        if exchange is None:
+            return None
+        exchange.end("cancel")
+        self.staying -= exchange.method.stays
+        self._session.stats.cancels_received += 1
+        return CancelReceived(exchange, reason, None if exchange.batch is None else exchange.batch.take(None))
+
+    # --- out ---------------------------------------------------------------------------------------------------
+
+    def respond(self, exchange: Exchange, result: Any) -> bytes | None:
+        """The bytes of a result, or None."""
+        finished = codec.finish(result, exchange.rules, self._session.profile.raw_info)
+        return self._end(exchange, codec.encode(Response(exchange.id, finished)))
+
+    def fail(self, exchange: Exchange, error: ProtocolError) -> bytes | None:
+        """The bytes of an error, or None."""
+        return self._end(exchange, error_bytes(exchange.id, error, exchange.rules), errors=1)
+
+    def end_listen(self, exchange: Exchange, reason: str | None) -> list[bytes]:
+        """The bytes that end a subscription: the cancel, then the result; none when it had ended before."""
+        result = self.respond(exchange, ListenResult(meta={SUBSCRIPTION_ID: exchange.id}))
+        if result is None:
+            return []
+        cancelled = CancelledParams(request_id=exchange.id, reason=reason)
+        return [codec.encode(Notification("notifications/cancelled", cancelled)), result]
+
+    def _end(self, exchange: Exchange, message: bytes, *, errors: int = 0) -> bytes | None:
+        stats = self._session.stats
+        if not exchange.end("answer"):
+            stats.dropped_results += 1
+            return None
+        self.in_flight.pop(exchange.id, None)
+        self.staying -= exchange.method.stays
+        stats.answers_sent += 1
+        stats.errors_sent += errors
+        return message if exchange.batch is None else self.into_batch(exchange.batch, exchange.id, message)
+
+    def into_batch(self, batch: Batch, id: RequestId | None, message: bytes) -> bytes | None:
+        """Answers that leave together are held together: all of them are no larger than one message may be."""
+        most = self._session.limits.line_bytes
+        if batch.size + len(message) > most:
+            over = InternalError(f"the answers of this batch are over {most:,} bytes; ask one by one")
+            message = error_bytes(id, over, self._session.rules)
+        return batch.take(message)
+
+
+def error_bytes(id: RequestId | None, error: ProtocolError, rules: Rules) -> bytes:
+    """An error as the revision has it; without an id where none could be read."""
+    code = error.code
+    if isinstance(error, ResourceNotFound):
+        code = rules.resource_not_found
+    elif isinstance(error, MissingClientCapability):
+        code = rules.missing_capability
+    data = UNSET if error.data is None else error.data
+    absent = None if rules.null_id else UNSET
+    said = ErrorObject(code, error.message, data)
+    try:
+        return codec.encode(ErrorResponse(absent if id is None else id, said))
+    except (TypeError, ValueError, RecursionError, msgspec.EncodeError):  # what a handler put into it
+        said = ErrorObject(code, error.message.encode(errors="replace").decode())
+        return codec.encode(ErrorResponse(absent if id is None else id, said))
+
+
+def missing(needs: str, name: str) -> MissingClientCapability:
+    """What a server says to a client that cannot do what `name` needs (basic, `_meta`)."""
+    message = f"{name} needs the capability {needs!r}, which the client does not declare"
+    return MissingClientCapability(message, data={"requiredCapabilities": lacking(needs)})

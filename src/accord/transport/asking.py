@@ -1,0 +1,243 @@
+"""Asking: a request of ours from its sending to its end, with what is told meanwhile and the time it may take.
+
+A request ends once: by its answer, a timeout, the end of the connection, or because the one who awaits it is
+cancelled; then the peer is told, and callbacks have finished before the await returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from msgspec import Raw
+
+from accord.errors import AccordError, RequestTimeout
+from accord.limits import Limits
+from accord.session import events
+from accord.session.exchange import Exchange
+from accord.session.session import Session
+from accord.session.states import Phase
+from accord.transport.base import Transport
+from accord.transport.callbacks import Callback
+
+ProgressCallback = Callable[[float, float | None, str | None], Any]
+NotificationCallback = Callable[[events.NotificationReceived], Any]
+
+
+class Waiting:
+    """A request of ours in flight: its future, its callbacks and its timer."""
+
+    __slots__ = ("deadline", "future", "held", "held_at", "idle", "progress", "timer", "told")
+
+    def __init__(self, future: asyncio.Future[Raw], progress: Callback | None, told: Callback | None) -> None:
+        self.future: asyncio.Future[Raw] = future
+        self.progress: Callback | None = progress
+        self.told: Callback | None = told
+        self.timer: asyncio.TimerHandle | None = None
+        self.idle: float | None = None
+        self.deadline: float | None = None
+        self.held: int = 0
+        """Questions of the peer that are being answered; meanwhile there is no timer."""
+        self.held_at: float = 0
+
+    def callbacks(self) -> Iterator[Callback]:
+        """Those that there are."""
+        return (callback for callback in (self.progress, self.told) if callback is not None)
+
+
+class Asking:
+    """The requests that one connection waits for."""
+
+    def __init__(self, session: Session, transport: Transport, limits: Limits) -> None:
+        self._session = session
+        self._transport = transport
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._sent = 0  # bytes of requests since the peer was last known to take them
+        self.ready: asyncio.Event = asyncio.Event()
+        """Whether we may ask; on a server that is once the client has said so, and after the end."""
+        self.lost: AccordError | None = None
+        """Why nobody answers any more."""
+
+    async def ask(
+        self,
+        name: str,
+        params: Any = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        needs: str | None = None,
+        on_progress: ProgressCallback | None = None,
+        on_notification: NotificationCallback | None = None,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+    ) -> Raw:
+        """Send a request; the raw result. As `Connection.ask`."""
+        session = self._session
+        if session.phase is Phase.SHAKING and session.role == "server":
+            total_timeout = await self._until_ready(name, timeout, total_timeout)
+        if self.lost is not None:
+            raise again(self.lost)
+        exchange, message = session.request(name, params, meta=meta, progress=on_progress is not None, needs=needs)
+        progress = None if on_progress is None else Callback(on_progress, self._limits.notices)
+        told = None if on_notification is None else Callback(on_notification, self._limits.notices)
+        waiting = exchange.driver = Waiting(self._loop.create_future(), progress, told)
+        self._transport.send(message)
+        self._sent += len(message)
+        if len(session.outgoing) == 1:  # nothing else is likely to share the write
+            self._transport.flush()
+        if timeout is not None or total_timeout is not None:
+            self._arm(exchange, waiting, timeout, total_timeout)
+        try:
+            if self._sent >= self._limits.pending_bytes:
+                await self._until_taken(waiting)
+            return await waiting.future
+        except asyncio.CancelledError:
+            self._give_up(exchange, waiting, "the caller was cancelled")
+            raise
+        finally:
+            if waiting.timer is not None:
+                waiting.timer.cancel()
+            for callback in waiting.callbacks():
+                await callback.finish(self._limits.callback_seconds)
+
+    async def _until_ready(self, name: str, idle: float | None, total: float | None) -> float | None:
+        """Wait for the client to be ready to be asked; what is left of `total`.
+
+        "The server SHOULD NOT send requests other than pings and logging before receiving the `initialized`
+        notification" (Lifecycle).
+        """
+        begun = self._loop.time()
+        try:
+            async with asyncio.timeout(min((each for each in (idle, total) if each is not None), default=None)):
+                await self.ready.wait()
+        except TimeoutError:
+            raise RequestTimeout(
+                f"{name} to {self._transport.name}: not sent, for want of notifications/initialized"
+            ) from None
+        return None if total is None else total - (self._loop.time() - begun)
+
+    async def _until_taken(self, waiting: Waiting) -> None:
+        """Back-pressure: wait for the peer to take what was sent, unless the request ends before."""
+        self._sent = 0
+        draining = asyncio.ensure_future(self._transport.drain())
+        either: list[asyncio.Future[Any]] = [draining, waiting.future]
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            draining.cancel()
+
+    def _give_up(self, exchange: Exchange, waiting: Waiting, why: str) -> None:
+        message = self._session.cancel(exchange, why)
+        if message is not None:
+            self._transport.send(message)
+        for callback in waiting.callbacks():
+            callback.cancel()
+
+    # --- the end -----------------------------------------------------------------------------------------------
+
+    def on_result(self, event: events.ResultReceived) -> None:
+        """The answer."""
+        waiting = event.exchange.driver
+        if waiting is not None and not waiting.future.done():
+            waiting.future.set_result(event.result)
+
+    def on_error(self, event: events.ErrorReceived) -> None:
+        """The answer is an error, or none."""
+        self._settle(event.exchange, event.error)
+
+    def on_listen_ended(self, event: events.ListenEnded) -> None:
+        """The server has ended a subscription: as if by an empty result."""
+        waiting = event.exchange.driver
+        if not waiting.future.done():
+            waiting.future.set_result(Raw(b"{}"))
+
+    def fail_all(self, error: AccordError) -> None:
+        """The connection is over: each request that waits gets an exception of its own, and so do those to come."""
+        self.lost = error
+        self.ready.set()
+        for exchange in self._session.lose():
+            self._settle(exchange, again(error))
+
+    def _settle(self, exchange: Exchange, error: Exception) -> None:
+        waiting = exchange.driver
+        if isinstance(waiting, Waiting) and not waiting.future.done():
+            waiting.future.set_exception(error)
+
+    # --- what is told meanwhile --------------------------------------------------------------------------------
+
+    def on_progress(self, event: events.ProgressReceived) -> None:
+        """The request is getting on: a sign of life."""
+        waiting = event.exchange.driver
+        if not isinstance(waiting, Waiting):
+            return
+        if waiting.timer is not None and waiting.idle is not None:
+            self._rearm(event.exchange, waiting)
+        if waiting.progress is not None:
+            waiting.progress.call(event.progress, event.total, event.message)
+
+    def on_told(self, event: events.NotificationReceived) -> None:
+        """A notification that belongs to a request of ours, a subscription."""
+        waiting = self._session.outgoing[event.subscription].driver  # type: ignore[index]
+        if waiting.told is not None:
+            waiting.told.call(event)
+
+    # --- time --------------------------------------------------------------------------------------------------
+
+    def _arm(self, exchange: Exchange, waiting: Waiting, idle: float | None, total: float | None) -> None:
+        now = self._loop.time()
+        waiting.idle = idle
+        waiting.deadline = None if total is None else now + total
+        self._rearm(exchange, waiting)
+
+    def _rearm(self, exchange: Exchange, waiting: Waiting) -> None:
+        """Start the timer again: after progress, up to the deadline that no progress moves."""
+        if waiting.timer is not None:
+            waiting.timer.cancel()
+        ends = [at for at in (waiting.deadline, waiting.idle and self._loop.time() + waiting.idle) if at is not None]
+        waiting.timer = self._loop.call_at(min(ends), self._time_out, exchange, waiting)
+
+    def _time_out(self, exchange: Exchange, waiting: Waiting) -> None:
+        by_total = waiting.idle is None or (waiting.deadline is not None and self._loop.time() >= waiting.deadline)
+        why = "the total time allowed is over" if by_total else f"no answer or progress for {waiting.idle:g} s"
+        self._give_up(exchange, waiting, why)
+        self._settle(exchange, RequestTimeout(f"{exchange.method.name} to {self._transport.name}: {why}"))
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """While we answer a question of the peer, what we have asked it waits for us: that time does not count."""
+        timed = [
+            (exchange, waiting)
+            for exchange in self._session.outgoing.values()
+            if isinstance(waiting := exchange.driver, Waiting) and (waiting.idle, waiting.deadline) != (None, None)
+        ]
+        for _, waiting in timed:
+            self._hold(waiting)
+        try:
+            yield
+        finally:
+            for exchange, waiting in timed:
+                self._release(exchange, waiting)
+
+    def _hold(self, waiting: Waiting) -> None:
+        waiting.held += 1
+        if waiting.timer is not None:
+            waiting.timer.cancel()
+            waiting.timer, waiting.held_at = None, self._loop.time()
+
+    def _release(self, exchange: Exchange, waiting: Waiting) -> None:
+        waiting.held -= 1
+        if waiting.held or waiting.future.done():
+            return
+        if waiting.deadline is not None:
+            waiting.deadline += self._loop.time() - waiting.held_at
+        self._rearm(exchange, waiting)
+
+
+def again(error: AccordError) -> AccordError:
+    """The same error once more: raised in two places, one object would collect the traces of both."""
+    other = copy.copy(error)
+    other.__cause__ = error.__cause__
+    return other

@@ -1,0 +1,46 @@
+"""Reports of progress on their way out: from any thread, and no more often than the session lets them go."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from math import isfinite
+
+from accord.session.exchange import Exchange
+from accord.session.session import Session
+from accord.transport.base import Transport
+
+
+class Reports:
+    """The reports of one connection. One that is held goes out when the rate allows it, or before the answer."""
+
+    def __init__(self, session: Session, transport: Transport) -> None:
+        self._session = session
+        self._transport = transport
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._waiting: set[Exchange] = set()  # whose report is held, with a timer
+
+    def report(self, exchange: Exchange, progress: float, total: float | None, message: str | None) -> None:
+        """As `Connection.report`."""
+        if threading.get_ident() == self._thread:
+            self._report(exchange, progress, total, message)
+        else:
+            self._loop.call_soon_threadsafe(self._report, exchange, progress, total, message)
+
+    def _report(self, exchange: Exchange, progress: float, total: float | None, message: str | None) -> None:
+        self._send(exchange, self._session.report(exchange, progress, total, message, self._loop.time()))
+
+    def _release(self, exchange: Exchange) -> None:
+        self._waiting.discard(exchange)
+        self._send(exchange, self._session.progress.release(exchange, self._loop.time()))
+
+    def _send(self, exchange: Exchange, message: bytes | None) -> None:
+        if message is not None:
+            self._transport.send(message)
+        if exchange.held is None or exchange in self._waiting:
+            return
+        wait = self._session.progress.wait(exchange, self._loop.time())
+        if isfinite(wait):
+            self._waiting.add(exchange)
+            self._loop.call_later(wait, self._release, exchange)

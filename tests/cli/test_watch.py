@@ -1,0 +1,195 @@
+"""`accord watch` and `--log-level`: what a server tells unasked, as processes see it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accord.messages.revision import REVISIONS
+
+from tests.cli.conftest import Run
+
+Watch = Callable[..., "subprocess.Popen[str]"]
+
+TELLS = """
+import os, sys, threading, time
+from accord import Server
+
+server = Server("tells")
+print("pid", os.getpid(), file=sys.stderr, flush=True)
+
+
+@server.resource("state://now")
+def now() -> str:
+    return "fine"
+
+
+def tell() -> None:
+    while True:  # it does not know since when it is watched
+        server.resource_updated("state://now")
+        time.sleep(0.02)
+
+
+threading.Thread(target=tell, daemon=True).start()
+"""
+
+SPEAKS = """
+import json, sys
+
+def send(**message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["method"] == "initialize":
+        known = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "s", "version": "1"}}
+        send(id=asked["id"], result={**known, "capabilities": {"logging": {}}})
+    elif asked["method"] == "logging/setLevel":
+        send(id=asked["id"], result={})
+        told = [("error", "disk \\x1b[2J full", "disk"), ("info", {"a": 1}, None), (asked["params"]["level"], "", None)]
+        for level, data, logger in told:
+            send(method="notifications/message", params={"level": level, "data": data, "logger": logger})
+        send(method="notifications/message", params={"level": "alert", "data": "bye"})
+    elif "id" in asked:
+        send(id=asked["id"], error={"code": -32601, "message": "no"})
+"""
+
+
+@pytest.fixture
+def watch(environment: None, tmp_path: Path) -> Iterator[Watch]:
+    """Begin to watch; what it says is read line by line."""
+    with ExitStack() as stack:
+
+        def begin(*arguments: str) -> subprocess.Popen[str]:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "accord", "watch", *arguments],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+                cwd=tmp_path,
+            )
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            return process
+
+        yield begin
+
+
+def line_with(stream: Any, text: str) -> str:
+    """The next line that has this in it."""
+    for line in stream:
+        if text in line:
+            return str(line)
+    raise AssertionError(f"{text!r} never came")
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_changes_come_until_it_is_interrupted(
+    watch: Watch, tmp_path: Path, revision: str, number: signal.Signals
+) -> None:
+    (tmp_path / "tells.py").write_text(TELLS)
+    process = watch("tells.py", "--resource", "state://now", "--stderr", "--revision", revision)
+    server = int(line_with(process.stderr, "pid ").split()[1])
+    assert f"watching ({revision}): " in (granted := line_with(process.stderr, "watching"))
+    assert granted.rstrip().endswith("state://now")
+    for _ in range(3):
+        assert line_with(process.stdout, "").split()[1:] == ["resources/updated", "state://now"]
+    process.send_signal(number)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert "Traceback" not in said
+    assert not alive(server)
+
+
+def test_each_notification_is_a_json_object_in_a_line(watch: Watch, tmp_path: Path) -> None:
+    (tmp_path / "tells.py").write_text(TELLS)
+    process = watch("tells.py", "--resource", "state://now", "--json")
+    found = json.loads(line_with(process.stdout, ""))
+    assert found["method"] == "notifications/resources/updated"
+    assert found["params"]["uri"] == "state://now"
+    assert "at" in found
+
+
+def test_it_ends_after_so_many_seconds(accord: Run, changing: str) -> None:
+    for revision in ("2025-11-25", "2026-07-28"):
+        done = accord("watch", changing, "--for", "0.1", "--revision", revision)
+        assert (done.returncode, done.stdout) == (0, "")
+        assert done.stderr.startswith(f"watching ({revision}): changes of the tools, ")
+
+
+def test_log_messages_come_with_their_level_and_steer_no_terminal(watch: Watch, tmp_path: Path) -> None:
+    (tmp_path / "speaks.py").write_text(SPEAKS)
+    process = watch(f"{sys.executable} speaks.py", "--log-level", "notice")
+    assert line_with(process.stderr, "watching") == "watching (2025-06-18): log messages\n"
+    assert process.stdout is not None
+    shown = [line_with(process.stdout, "").split(None, 2)[1:] for _ in range(4)]
+    assert shown == [
+        ["message", "[error] disk: disk \\x1b[2J full\n"],
+        ["message", '[info] {"a":1}\n'],
+        ["message", "[notice]\n"],
+        ["message", "[alert] bye\n"],
+    ]
+
+
+def test_what_is_not_granted_is_told(accord: Run, changing: str) -> None:
+    done = accord("watch", changing, "--for", "0.1", "--resource", "no://where", "--log-level", "info")
+    assert done.returncode == 0
+    assert "not told by this server: no://where, log messages by themselves\n" in done.stderr
+
+
+def test_a_server_that_tells_nothing_is_not_watched(accord: Run, tmp_path: Path) -> None:
+    (tmp_path / "mute.py").write_text(SPEAKS.replace('{"logging": {}}', "{}"))
+    done = accord("watch", f"{sys.executable} mute.py")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "tells of no change" in done.stderr
+
+
+def test_a_server_that_dies_ends_it(watch: Watch, tmp_path: Path) -> None:
+    (tmp_path / "tells.py").write_text(TELLS)
+    process = watch("tells.py", "--resource", "state://now", "--stderr")
+    server = int(line_with(process.stderr, "pid ").split()[1])
+    line_with(process.stdout, "state://now")
+    os.kill(server, signal.SIGKILL)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 3
+    assert "error: " in said
+
+
+# --- log messages of other commands ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_log_messages_are_shown_on_stderr(accord: Run, changing: str, revision: str) -> None:
+    done = accord("call", changing, "change", "--log-level", "info", "--revision", revision)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "changed\n", "[error] changing\n")
+    done = accord("read", changing, "state://now", "--log-level", "debug", "--revision", revision)
+    assert done.stderr.splitlines()[0] == "[debug] read"
+    assert done.stderr.splitlines()[1].startswith("[warning] state: {")
+    assert len(done.stderr.splitlines()) == 2
+    assert accord("read", changing, "state://now", "--revision", revision).stderr == ""
+
+
+def test_a_server_without_log_messages_is_told(accord: Run, tmp_path: Path) -> None:
+    (tmp_path / "bare.py").write_text(
+        "from accord import Server\nserver = Server('b')\n@server.tool\ndef t() -> str: return 'x'"
+    )
+    done = accord("call", "bare.py", "t", "--log-level", "info")
+    assert done.stderr == "warning: --log-level info: the server has no log messages\n"

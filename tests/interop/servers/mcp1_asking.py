@@ -1,0 +1,48 @@
+"""A peer server on the official SDK 1.x whose tools ask back: what test_asking_client expects of one."""
+
+from __future__ import annotations
+
+from mcp.server.fastmcp import Context, FastMCP
+from mcp.types import SamplingMessage, TextContent
+from pydantic import BaseModel, Field
+
+server = FastMCP("asking")
+PAGE = "https://example.com/sign-in"
+
+
+class Order(BaseModel):
+    size: str = Field(title="Size")
+    count: int = Field(default=1, ge=1, le=9)
+
+
+@server.tool()
+async def buy(ctx: Context) -> str:
+    """Ask the person."""
+    order = await ctx.elicit("What will it be?", Order)
+    return f"{order.data.count} {order.data.size}" if order.action == "accept" else order.action
+
+
+@server.tool()
+async def think(ctx: Context) -> str:
+    """Ask the model."""
+    question = SamplingMessage(role="user", content=TextContent(type="text", text="What is 6 times 7?"))
+    answer = await ctx.session.create_message([question], max_tokens=50, system_prompt="Be brief.")
+    return f"{answer.model}: {answer.content.text}"
+
+
+@server.tool()
+async def folders(ctx: Context) -> str:
+    """Ask for the folders."""
+    return " ".join(str(root.uri) for root in (await ctx.session.list_roots()).roots)
+
+
+@server.tool()
+async def visit(ctx: Context) -> str:
+    """Send the person to a page."""
+    agreed = await ctx.elicit_url("Sign in", PAGE, "visit-1")
+    await ctx.session.send_elicit_complete("visit-1")
+    return agreed.action
+
+
+if __name__ == "__main__":
+    server.run()

@@ -1,0 +1,1 @@
+COVERAGE: dict[str, str] = {}

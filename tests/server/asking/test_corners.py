@@ -1,0 +1,273 @@
+"""What a handler and a client may do to each other that is rare: each was a defect once, or could be one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+import pytest
+
+from accord import Context, Server
+from accord.errors import ToolError
+from accord.limits import Limits
+from accord.messages.tools import ToolAnnotations
+from accord.server.asking.questions import Elicit, Roots
+
+from tests.server.asking.caller import asks, caller, questions, retry, texts
+
+SAFE = ToolAnnotations(read_only_hint=True)
+MARKS = [None, SAFE]
+
+
+@pytest.mark.parametrize("marks", MARKS)
+async def test_once_is_made_once_however_many_ask_for_it_together(marks: ToolAnnotations | None) -> None:
+    server = Server("test")
+    made = 0
+
+    async def make() -> int:
+        nonlocal made
+        made += 1
+        await asyncio.sleep(0)
+        return made
+
+    @server.tool(annotations=marks)
+    async def twice(ctx: Context) -> str:
+        return str(await asyncio.gather(ctx.once("key", make), ctx.once("key", make)))
+
+    for revision in ("2025-11-25", "2026-07-28"):
+        made = 0
+        async with caller(server, revision) as client:
+            assert texts(await client.call("twice")) == "[1, 1]"
+
+
+@pytest.mark.parametrize("marks", MARKS)
+async def test_arguments_beyond_64_bits_can_be_asked_about(marks: ToolAnnotations | None) -> None:
+    server = Server("test")
+
+    @server.tool(annotations=marks)
+    async def big(n: int, ctx: Context) -> str:
+        await ctx.elicit("Sure?", bool)
+        return str(n)
+
+    async with caller(server) as client:
+        said = await client.through("tools/call", {"name": "big", "arguments": {"n": 1 << 70}})
+        assert texts(said) == str(1 << 70)
+
+
+async def test_a_call_that_stopped_waiting_for_an_answer_gives_its_result_to_the_retry() -> None:
+    server = Server("test")
+
+    @server.tool
+    async def patient(ctx: Context) -> str:
+        try:
+            async with asyncio.timeout(0.02):
+                await ctx.elicit("Name?", str)
+        except TimeoutError:
+            return "nobody"
+        return "somebody"
+
+    async with caller(server) as client:
+        said = await client.call("patient")
+        await asyncio.sleep(0.05)
+        assert texts(await client.call("patient", **retry(said))) == "nobody"
+        assert texts(await client.call("patient", **retry(said))) == "nobody"
+
+
+async def test_what_nobody_waits_for_any_more_is_not_asked_again() -> None:
+    server = Server("test")
+    gave_up = asyncio.Event()
+
+    @server.tool
+    async def patient(ctx: Context) -> str:
+        try:
+            async with asyncio.timeout(0.02):
+                await ctx.elicit("First?", str)
+        except TimeoutError:
+            gave_up.set()
+        second = await ctx.elicit("Second?", str)
+        return str(second.data)
+
+    async with caller(server) as client:
+        said = await client.call("patient")
+        await gave_up.wait()
+        said = await client.call("patient", requestState=said["result"]["requestState"])
+        assert [asked["params"]["message"] for asked in questions(said).values()] == ["Second?"]
+        assert texts(await client.call("patient", **retry(said))) == "answer to Second?"
+
+
+@pytest.mark.parametrize("marks", MARKS)
+async def test_a_resource_that_asks_can_be_read_twice_at_once(marks: ToolAnnotations | None) -> None:
+    server = Server("test")
+
+    @server.resource("test://asks")
+    async def resource(name: Annotated[str, Elicit("Name?")]) -> str:
+        return name
+
+    @server.tool(annotations=marks)
+    async def twice(ctx: Context) -> str:
+        both = await asyncio.gather(ctx.read_resource("test://asks"), ctx.read_resource("test://asks"))
+        return " ".join(one[0].text or "" for one in both)
+
+    async with caller(server) as client:
+        said = await client.call("twice")
+        assert len(questions(said)) == 1
+        assert texts(await client.call("twice", **retry(said))) == "answer to Name? answer to Name?"
+
+
+async def test_a_long_run_is_not_stopped_because_its_questions_are_over() -> None:
+    server = Server("test", limits=Limits(answer_seconds=1))
+    ended = asyncio.Event()
+
+    @server.tool
+    async def long(sure: Annotated[bool, Elicit("Sure?")]) -> str:
+        await ended.wait()
+        return "done"
+
+    @server.tool
+    async def short(sure: Annotated[bool, Elicit("Sure?")]) -> str:
+        return "short"
+
+    async with caller(server) as client:
+        said = await client.call("long")
+        id = client.send("tools/call", {"name": "long", "arguments": {}, **retry(said)})
+        await asyncio.sleep(1.1)
+        assert texts(await client.through("tools/call", {"name": "short", "arguments": {}})) == "short"
+        ended.set()
+        assert texts(await client.answer(id)) == "done"
+
+
+@pytest.mark.parametrize("marks", MARKS)
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_resource_with_a_question_does_not_spoil_the_time_of_its_tool(
+    marks: ToolAnnotations | None, revision: str
+) -> None:
+    server = Server("test", limits=Limits(tool_seconds=5))
+
+    @server.resource("test://asks")
+    async def resource(ctx: Context) -> str:
+        return str((await ctx.elicit("Name?", str)).data)
+
+    @server.tool(annotations=marks)
+    async def both(ctx: Context) -> str:
+        first = await ctx.read_resource("test://asks")
+        second = await ctx.elicit("Second?", str)
+        return f"{first[0].text} {second.data}"
+
+    async with caller(server, revision) as client:
+        said = await client.through("tools/call", {"name": "both", "arguments": {}})
+        assert texts(said) == "answer to Name? answer to Second?"
+
+
+async def test_the_end_of_a_handler_ends_what_it_left_waiting() -> None:
+    server = Server("test")
+    left: list[asyncio.Task[Any]] = []
+
+    @server.tool
+    async def careless(ctx: Context) -> str:
+        left.append(asyncio.create_task(ctx.elicit("Forgotten?", str)))
+        await ctx.elicit("Asked?", str)
+        left.append(asyncio.create_task(ctx.elicit("Late?", str)))
+        await asyncio.sleep(0)
+        return "done"
+
+    async with caller(server) as client:
+        said = await client.call("careless")
+        assert len(questions(said)) == 2
+        assert texts(await client.call("careless", **retry(said))) == "done"
+        await asyncio.wait(left, timeout=1)
+        assert all(task.done() for task in left)
+
+
+async def test_parts_of_a_round_do_not_pile_up() -> None:
+    server = Server("test")
+
+    @server.tool
+    async def pair(ctx: Context) -> str:
+        await ctx.ask(Elicit("A?", str), Roots())
+        return "done"
+
+    async with caller(server) as client:
+        said = first = await client.call("pair")
+        for _ in range(50):
+            said = await client.call("pair", requestState=said["result"]["requestState"], inputResponses={})
+            assert asks(said)
+        (run,) = server.rounds.runs._runs.values()
+        assert len(run._steps) == 1
+        assert texts(await client.call("pair", **retry(first))) == "done"
+        assert texts(await client.call("pair", **retry(said))) == "done"
+
+
+async def test_what_ended_holds_no_more_than_its_outcomes() -> None:
+    server = Server("test", limits=Limits(kept_bytes=1 << 20))
+    big = "x" * (1 << 20)
+
+    @server.tool
+    async def take(text: str, sure: Annotated[bool, Elicit("Sure?")]) -> str:
+        return str(len(text))
+
+    async with caller(server) as client:
+        said = await client.call("take", {"text": big})
+        assert texts(await client.call("take", {"text": big}, **retry(said))) == str(1 << 20)
+        runs = server.rounds.runs
+        assert sum(run.size for run in runs._runs.values()) <= 1 << 20
+        import gc
+
+        await asyncio.sleep(0)
+        held = [one for one in gc.get_objects() if isinstance(one, asyncio.Task) and one.done()]
+        del held
+        kept = reachable(runs)
+        assert kept < 100_000, kept
+
+
+def reachable(root: Any) -> int:
+    """Bytes of texts and byte strings that are held by an object of the asking machinery."""
+    import gc
+
+    seen: set[int] = set()
+    todo, total = [root], 0
+    while todo:
+        one = todo.pop()
+        if id(one) in seen or isinstance(one, type) or callable(one) and hasattr(one, "__globals__"):
+            continue
+        seen.add(id(one))
+        if isinstance(one, str | bytes):
+            total += len(one)
+        todo += [
+            ref
+            for ref in gc.get_referents(one)
+            if isinstance(ref, str | bytes | list | dict | tuple)
+            or type(ref).__module__.startswith(("accord.server.asking", "msgspec", "_asyncio", "functools", "accord.session.exchange"))
+        ]
+    return total
+
+
+async def test_a_handler_that_asks_after_the_client_has_gone_ends() -> None:
+    server = Server("test", limits=Limits(close_seconds=0.2))
+    heard: list[str] = []
+
+    @server.tool
+    async def stubborn(ctx: Context) -> str:
+        try:
+            await ctx.elicit("First?", str)
+        except asyncio.CancelledError:
+            try:
+                await ctx.elicit("Really?", str)
+            except ToolError as no:
+                heard.append(str(no))
+        return "done"
+
+    async with caller(server) as client:
+        assert asks(await client.call("stubborn"))
+    assert len(heard) == 1
+
+
+async def test_the_text_of_a_declared_question_shows_defaults_too() -> None:
+    server = Server("test")
+
+    @server.tool
+    async def wipe(sure: Annotated[bool, Elicit("Delete {path} {n}?")], path: str = "/tmp", n: int = 3) -> str:
+        return path
+
+    async with caller(server) as client:
+        (asked,) = questions(await client.call("wipe")).values()
+        assert asked["params"]["message"] == "Delete /tmp 3?"

@@ -1,0 +1,401 @@
+"""Secrets do not reach the log, whatever they stand in; what is none of them does, untouched."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from enum import StrEnum
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings, strategies as st
+
+from accord.server.redact import REDACTED, redact
+
+SECRET_NAMES = [
+    "password",
+    "Password",
+    "PASSWORD",
+    "db_password",
+    "passwordHash",
+    "passwd",
+    "mysql_pwd",
+    "passphrase",
+    "secret",
+    "client_secret",
+    "clientSecret",
+    "AWS_SECRET_ACCESS_KEY",
+    "token",
+    "access_token",
+    "accessToken",
+    "refreshTokens",
+    "X-Auth-Token",
+    "csrfToken",
+    "id_token_hint",
+    "api_key",
+    "apiKey",
+    "api-key",
+    "APIKey",
+    "apikey",
+    "X-API-Key",
+    "OPENAI_API_KEY",
+    "apiKeys",
+    "authorization",
+    "Proxy-Authorization",
+    "x-auth",
+    "cookie",
+    "Set-Cookie",
+    "credential",
+    "aws_credentials",
+    "private_key",
+    "privateKey",
+    "ssh_key",
+    "access_key",
+    "aws_access_key_id",
+    "signing-key",
+    "session_id",
+    "sessionId",
+    "PHPSESSID",
+    "code_verifier",
+    "jwt",
+    "otp",
+    "X-Amz-Signature",
+]
+
+PLAIN_NAMES = [
+    "tokens_used",
+    "max_tokens",
+    "maxTokens",
+    "token_count",
+    "tokenType",
+    "token_endpoint",
+    "tokens",
+    "prompt_tokens",
+    "progressToken",
+    "next_page_token",
+    "pageToken",
+    "tokenizer",
+    "secretary",
+    "keyboard",
+    "key",
+    "keys",
+    "primary_key",
+    "monkey",
+    "passenger",
+    "compass",
+    "bypass",
+    "passwordless",
+    "password_policy",
+    "secret_name",
+    "author",
+    "authority",
+    "auth_method",
+    "authorization_servers",
+    "cookie_name",
+    "session",
+    "sessions",
+    "id",
+    "basic",
+    "signature",
+    "",
+    "_",
+    "ключ",
+]
+
+
+@pytest.mark.parametrize("name", SECRET_NAMES)
+def test_what_stands_under_a_secret_name_goes(name: str) -> None:
+    for value in ("x", "two words", 1234, 1.5, ["x"], {"user": "x"}, ("x",)):
+        assert redact({name: value}) == {name: REDACTED}
+    assert redact([{"deep": ({name: "x", "other": 1},)}]) == [{"deep": ({name: REDACTED, "other": 1},)}]
+
+
+@pytest.mark.parametrize("name", PLAIN_NAMES)
+def test_what_stands_under_a_plain_name_stays(name: str) -> None:
+    value = {name: "x", "in": [name, {name: 5}, f"{name}=5", f"{name}: five"]}
+    assert redact(value) is value
+
+
+@pytest.mark.parametrize("value", [None, True, False, "", REDACTED])
+def test_whether_there_is_a_secret_may_be_told(value: object) -> None:
+    logged = {"password": value}
+    assert redact(logged) is logged
+
+
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
+PEM = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\nMIIEow+/=\n"
+PEM += "-----END RSA PRIVATE KEY-----"
+
+FORMS = {
+    "openai": "sk-proj-4fJ0aB9cD2eF7gH1iJ5kL8mN",
+    "anthropic": "sk-ant-api03-abcdefghijklmnop_qrst-UVWX",
+    "stripe": "sk" + "_live_4eC39HqLyjWDarjtT1zdp7dc",
+    "github": "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+    "github app": "gho_16C7e42F292c6912E7710c838347Ae178B4a",
+    "github fine": "github_pat_11ABCDEFG0abcdefghijkl_mnopqrstuvwxyz",
+    "gitlab": "glpat-abcdefghij_klmno-pqr",
+    "slack": "xox" + "b-123456789012-abcdefABCDEF",
+    "aws": "AKIAIOSFODNN7EXAMPLE",
+    "aws session": "ASIAIOSFODNN7EXAMPLE",
+    "google": "AIzaSyA1234567890abcdefghijklmnopqrstuv",
+    "npm": "npm_abcdefghijklmnopqrstuvwxyz0123456789",
+    "hugging face": "hf_abcdefghijklmnopqrstuvwxyzABCDEF",
+    "sendgrid": "SG.abcdefghijklmnopqrstuv.abcdefghijklmnopqrstuvwxyz0123456789-_ABCDE",
+    "jwt": JWT,
+    "pem": PEM,
+}
+
+
+@pytest.mark.parametrize("secret", FORMS.values(), ids=FORMS.keys())
+def test_a_secret_of_a_known_form_goes_wherever_it_stands(secret: str) -> None:
+    for around in ("{}", "before {} after", "url/{}", '["{}"]', "({})", "{},", "{}\nnext", "\\n{}", "id:{}"):
+        text = around.format(secret)
+        assert redact(text) == around.format(REDACTED)
+    assert REDACTED in redact({secret: 1})
+
+
+IN_TEXTS = [
+    ("token=abc", "token=[redacted]"),
+    ("GET /x?access_token=abc&page=2", "GET /x?access_token=[redacted]&page=2"),
+    ("Server=a;Password=b;Port=1", "Server=a;Password=[redacted];Port=1"),
+    ("password: hunter2", "password: [redacted]"),
+    ("password:hunter2 was tried", "password:[redacted] was tried"),
+    ("PASSWORD := x", "PASSWORD := [redacted]"),
+    ('{"password": "a\\"b", "user": "me"}', '{"password": "[redacted]", "user": "me"}'),
+    ("{'client_secret': 'it''s', 'user': 'me'}", "{'client_secret': '[redacted]''s', 'user': 'me'}"),
+    ('"{\\"apiKey\\": \\"abc\\", \\"n\\": 1}"', '"{\\"apiKey\\": \\"[redacted]\\", \\"n\\": 1}"'),
+    ('credentials = {"user": "me", "password": "x"}', 'credentials = {"user": "me", "password": "[redacted]"}'),
+    ("token='never closed", "token='[redacted]"),
+    ("token=[redacted]", "token=[redacted]"),
+    ("password=é€𝄞 x", "password=[redacted] x"),
+    ("İ" * 40 + " password=ß", "İ" * 40 + " password=[redacted]"),
+    ("Authorization: Bearer abc\r\nHost: x", "Authorization: [redacted]\r\nHost: x"),
+    ("authorization: Digest username=a, response=b", "authorization: [redacted]"),
+    ("Set-Cookie: a=b; Path=/\nx", "Set-Cookie: [redacted]\nx"),
+    ("curl -H 'Authorization: token abc' http://x", "curl -H 'Authorization: [redacted]' http://x"),
+    ("sent Bearer abcdefgh.ijk-lm_no~p+/= to x", "sent Bearer [redacted] to x"),
+    ("BASIC dXNlcjpwYXNz", "BASIC [redacted]"),
+    ("postgres://me:hunter2@db/x", "postgres://me:[redacted]@db/x"),
+    ("https://me:p@ss@h:80/a@b https://:x@h", "https://me:[redacted]@h:80/a@b https://:[redacted]@h"),
+    ("run --api-key hunter2 --verbose", "run --api-key [redacted] --verbose"),
+    ("run --token=hunter2", "run --token=[redacted]"),
+    ("access_token_secret=x", "access_token_secret=[redacted]"),
+    (f"key:\n{PEM[:90]}", "key:\n[redacted]"),
+    (PEM.replace("\n", "\\n") + "\\n", "[redacted]\\n"),
+    ("token=a token=b, password=c", "token=[redacted] token=[redacted] password=[redacted]"),
+]
+
+
+@pytest.mark.parametrize(("text", "left"), IN_TEXTS)
+def test_a_secret_in_a_text_goes_and_the_rest_stays(text: str, left: str) -> None:
+    assert redact(text) == left
+    assert redact(left) == left
+
+
+PLAIN_TEXTS = [
+    "",
+    "processed 3 files in 20 ms",
+    "the token was refused",
+    "tokens_used=512 max_tokens: 1024",
+    "a secret garden, and the key to it",
+    "Basic instructions for beginners",
+    "the bearer of news",
+    "task-force-of-the-twentieth-century",
+    "risk-adjusted-returns-over-2024-and-2025",
+    "sk-short",
+    "https://example.com:8080/x?page=2#key=1",
+    "git@github.com:me/repo.git ssh://git@host/x",
+    "mailto:me@example.com at http://host:80",
+    "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+    "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
+    "eyJhbGciOiJIUzI1NiJ9",
+    "akiaiosfodnn7example",
+    "ghp_short",
+    "def tokenize(text): key = 1",
+    "password=",
+    "password: ",
+    '{"password": ""}',
+    "x" * 10_000,
+]
+
+
+@pytest.mark.parametrize("text", PLAIN_TEXTS)
+def test_a_text_without_secrets_is_the_same_object(text: str) -> None:
+    assert redact(text) is text
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+def test_nothing_found_means_no_copy() -> None:
+    value = {"a": [1, 2.5, None, True, "text", ("x", {"y": []})], 7: {"deep": {"er": "z"}}, "c": Colour.RED}
+    assert redact(value) is value
+
+
+def test_what_is_no_plain_data_is_left_as_it_is() -> None:
+    strange = object()
+    value = {"bytes": b"token=abc", "set": {1, 2}, "object": strange, 5: "five", ("a", 1): "tuple"}
+    assert redact(value) is value
+    assert redact({"password": strange}) == {"password": REDACTED}
+
+
+def test_only_what_holds_a_secret_is_made_anew() -> None:
+    plain = {"a": [1]}
+    value = [plain, {"token": "x"}]
+    made = redact(value)
+    assert made == [plain, {"token": REDACTED}]
+    assert made[0] is plain
+    assert value == [plain, {"token": "x"}], "what was given is not changed"
+
+
+def test_what_is_nested_too_deep_is_not_shown() -> None:
+    value: Any = {"token": "hunter2"}
+    for _ in range(5_000):
+        value = [value]
+    assert "hunter2" not in json.dumps(redact(value))
+    shallow: Any = "x"
+    for _ in range(60):
+        shallow = [shallow]
+    assert redact(shallow) is shallow
+
+
+def test_a_value_that_holds_itself_ends() -> None:
+    value: list[Any] = ["token=hunter2"]
+    value += [value, {"again": value}, value]
+    made = redact(value)
+    for _ in range(64):
+        assert made[0] == "token=[redacted]"
+        made = made[1]
+    assert made == REDACTED
+    shared: Any = ["token=x"]
+    for _ in range(60):
+        shared = [shared, shared]
+    made = redact(shared)
+    while isinstance(made[0], list):
+        made = made[0]
+    assert made == ["token=[redacted]"]
+
+
+def test_keys_that_become_alike_are_one() -> None:
+    value = {"ghp_" + digit * 36: int(digit) for digit in "123"}
+    assert redact(value) == {REDACTED: 3}
+
+
+def test_a_text_with_too_many_places_goes_as_a_whole() -> None:
+    assert redact("the key " * 5_000) == "the key " * 5_000
+    assert redact("the key " * 5_001) == REDACTED
+
+
+def test_no_letter_but_one_changes_the_length_in_lower_case() -> None:
+    """Places are found in a text in lower case, and used in the text itself."""
+    longer = [chr(code) for code in range(sys.maxunicode + 1) if len(chr(code).lower()) != 1]
+    assert longer == ["\u0130"]
+
+
+# --- properties ---------------------------------------------------------------------------------------------------
+
+secrets = st.text("abcdefXYZ0123456789", min_size=8, max_size=40).map(lambda text: f"q{text}7Q")
+secret_names = st.sampled_from(SECRET_NAMES)
+words = st.text(max_size=10) | st.sampled_from(["token", "key=", "password: ", " ", "\n", '"', "Bearer ", "://a:b@"])
+holders = st.sampled_from(
+    [
+        "{name}={secret}",
+        "{name}: {secret}",
+        '"{name}": "{secret}"',
+        "'{name}': '{secret}'",
+        '{{\\"{name}\\": \\"{secret}\\"}}',
+        "--{name} {secret}",
+        "Bearer {secret}",
+        "Basic {secret}==",
+        "Authorization: anything {secret}",
+        "https://me:{secret}@host/",
+        "?{name}={secret}&x=1",
+        "ghp_0000000000{secret}0000000000",
+    ]
+)
+
+
+@given(st.text("ab .\n,", max_size=10), st.text(" .\n", max_size=10), holders, secret_names, secrets)
+def test_no_secret_behind_a_name_survives(before: str, after: str, holder: str, name: str, secret: str) -> None:
+    text = f"{before} {holder.format(name=name, secret=secret)} {after}"
+    for value in (text, [text], {"message": text}, {text: 1}, json.dumps({"args": [text]})):
+        assert secret not in json.dumps(redact(value))
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | words,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(words | secret_names, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(json_values)
+@settings(max_examples=300)
+def test_twice_is_once(value: object) -> None:
+    once = redact(value)
+    assert redact(once) == once
+
+
+pieces = ["token", "=", ":", " ", '"', "'", "\\", "[redacted]", "{", "[", "\n", "--", "Bearer ", "basic ", "://", "@"]
+pieces += [
+    "cookie",
+    "authorization",
+    "sk-",
+    "eyJ",
+    ".",
+    "a" * 20,
+    "Ab1" * 8,
+    "ghp_",
+    "-----BEGIN PRIVATE KEY-----",
+    ";",
+]
+
+
+@given(st.lists(st.sampled_from(pieces), max_size=14).map("".join))
+@example("cookie'authorization: a cookie'")
+@settings(max_examples=1_000)
+def test_any_text_is_read_and_twice_is_once(text: str) -> None:
+    once = redact(text)
+    assert redact(once) == once
+
+
+# --- time ---------------------------------------------------------------------------------------------------------
+
+SIZE = 1_000_000
+HARD = [
+    "a",
+    "A",
+    "s",
+    "b",
+    ".",
+    "-",
+    "a ",
+    "a=",
+    "a=b ",
+    "key=a ",
+    "token",
+    "token=a ",
+    "page_token=",
+    "sk-",
+    "gh",
+    "://",
+]
+HARD += ["eyJ", "eyJ.", "eyJ-", "eyJaaaaaaaa.", "\\neyJ", "SG.", "://a:", "://a:b", "-----BEGIN PRIVATE KEY-----", "İ"]
+HARD += ["-----BEGIN PRIVATE KEY-----a-", "bearer aaaaaaaa ", "basic a", "password='", 'password="\\', "cookie: ", "{["]
+
+
+@pytest.mark.parametrize(
+    "start", ["", "token='", "-----BEGIN PRIVATE KEY-----", "cookie: ", "://a:", "token=[redacted]"]
+)
+@pytest.mark.parametrize("unit", HARD)
+def test_a_megabyte_takes_a_tenth_of_a_second(start: str, unit: str) -> None:
+    text = start + (unit * (SIZE // len(unit) + 1))[:SIZE]
+    assert any(seconds(text) < 0.1 for _ in range(20)), "in the best of several runs: the machine may be busy"
+
+
+def seconds(text: str) -> float:
+    begun = time.process_time()
+    redact(text)
+    return time.process_time() - begun
