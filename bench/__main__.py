@@ -19,7 +19,7 @@ import msgspec
 
 from bench.measure import CORES, Figure
 
-BENCHMARKS = ("start", "stdio", "client", "large", "inside", "state")
+BENCHMARKS = ("start", "stdio", "client", "large", "inside", "state", "subscriptions")
 
 
 class Report(msgspec.Struct):

@@ -1,7 +1,7 @@
 """A bakery that asks: the person, by declared questions and in the middle of its work; the model; and for folders.
 
     accord call examples/order.py order bread=rye          # asked in the terminal
-    accord call examples/order.py order bread=rye --answer count=2 --answer value=yes
+    accord call examples/order.py order bread=rye --answer count=2
     accord call examples/order.py slogan bread=rye         # you, or --sample-with COMMAND, answer for the model
     accord call examples/order.py keep note=closed --roots .
 

@@ -21,7 +21,7 @@ from accord.messages.methods import CLIENT, METHODS, SERVER, Method, Sender, tab
 from accord.messages.revision import LATEST, RULES, lives_in
 from accord.messages.views import view
 
-from tests.protocol_coverage import COVERAGE
+from tests.protocol_coverage import COVERAGE, SHAPE
 
 CODE = re.compile(r"^-\d+( \([\d-]+\))?:? ")
 """How the docstring of an error begins."""
@@ -35,7 +35,9 @@ made of the tables that accord runs on (`messages/methods.py`, `messages/capabil
 stale.
 
 ● the revision has it. ○ it is asked inside the result of another request, with `resultType: "input_required"`.
-*needs* is the capability that the receiver must have declared, *offers* the one that the sender must have.
+*needs* is the capability that the receiver must have declared, *offers* the one that the sender must have. Where only
+the shape is covered, accord reads and writes the message and does nothing with it. Scenarios are those of the official
+conformance suite: see [conformance](conformance.md).
 """
 
 
@@ -187,6 +189,7 @@ def _line(cells: Iterable[str]) -> str:
 def _covered_by(key: str) -> str:
     """The test as a sentence, with a link to its file."""
     file, _, name = COVERAGE.get(key, "").partition("::")
-    test, _, parameter = name.rstrip("]").partition("[")
-    sentence = test.removeprefix("test_").replace("_", " ") + (f" ({parameter})" if parameter else "")
-    return f"[{sentence}](../{file})" if file else "nothing"
+    test, _, scenario = name.rstrip("]").partition("[")
+    sentence = scenario or test.removeprefix("test_").replace("_", " ")
+    kind = "scenario: " if scenario else "its shape: " if COVERAGE.get(key) == SHAPE else ""
+    return f"{kind}[{sentence}](../{file})" if file else "nothing"

@@ -16,6 +16,7 @@ if sys.platform == "win32":
 from tests.cli.terminal import Terminal
 
 ORDER = str(Path(__file__).parents[2] / "examples" / "order.py")
+DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
 ERAS = ("2025-11-25", "2026-07-28")
 
 At = Callable[..., Terminal]
@@ -31,7 +32,7 @@ def at(environment: None, tmp_path: Path) -> Iterator[At]:
     """Run `accord` at a terminal."""
     with ExitStack() as stack:
         yield lambda *arguments, **more: stack.enter_context(
-            Terminal(*arguments, cwd=tmp_path, NO_COLOR="1", COLUMNS="80", **more)
+            Terminal(*arguments, cwd=tmp_path, **{"NO_COLOR": "1", "COLUMNS": "80", **more})
         )
 
 
@@ -63,6 +64,20 @@ def test_a_form_is_filled_in_looked_over_edited_and_sent(at: At, era: str) -> No
     person.type("y")
     code, said, _ = person.end()
     assert (code, said) == (0, "3 large rye for Ada\n")
+
+
+def test_the_documentation_shows_what_a_person_sees(at: At, tmp_path: Path) -> None:
+    page = DOCS.read_text(encoding="utf-8")
+    (tmp_path / "bakery.py").write_text(page.partition("<!-- file: bakery.py -->\n```python\n")[2].partition("```")[0])
+    shown = page.partition("test_at_a_terminal.py types it")[2].partition("```console\n")[2].partition("```")[0]
+    command, _, session = shown.partition("\n")
+    person = at(*command.split()[2:])
+    seen = ""
+    for prompt, typed in (("count: ", "two"), ("count: ", "2"), ("[small]: ", "2"), ("cancel): ", "yes")):
+        seen += person.expect(prompt) + prompt
+        person.type(typed)
+    _, said, rest = person.end()
+    assert (seen + rest + said).strip() == session.strip()
 
 
 @pytest.mark.parametrize("key", ["!\n", "\x04"])
@@ -122,6 +137,12 @@ def test_what_was_typed_ahead_answers_nothing(at: At) -> None:
     person.expect("value: ")
     person.type("no")
     assert person.end()[1] == "order 3 stays\n"
+
+
+def test_colour_is_for_terminals_where_nobody_said_no(at: At) -> None:
+    for arguments, coloured in (({}, False), ({"NO_COLOR": ""}, True)):
+        person = at("call", ORDER, "cancel", "number=3", **arguments)
+        assert ("\x1b[1m" in person.expect("value")) == coloured
 
 
 def test_a_page_is_named_with_its_host_and_never_opened(at: At, era: str, tmp_path: Path) -> None:
@@ -213,23 +234,45 @@ def test_a_page_that_may_mislead_comes_with_warnings(at: At, tmp_path: Path) -> 
     assert person.end()[1] == "cancel\n"
 
 
-NOISY = '''
-import asyncio
+TWICE = '''
 from accord import Context, Elicit, Server
-server = Server("noisy")
+server = Server("twice")
 
 @server.tool
 async def two(ctx: Context) -> str:
-    """Ask twice at once, and go on telling how far it is."""
-    await ctx.report_progress(1, 2, "before the question")
+    """Ask twice at once."""
     first, second = await ctx.ask(Elicit("One?", str), Elicit("Two?", str))
     return f"{first.data} {second.data}"
 '''
 
 
+IMPATIENT = """
+import asyncio
+from accord import Context, Server
+server = Server("impatient")
+
+@server.tool
+async def ask(ctx: Context) -> str:
+    try:
+        async with asyncio.timeout(0.5):
+            await ctx.elicit("Quick?", bool)
+    except TimeoutError:
+        return "too late"
+    return "in time"
+"""
+
+
+def test_a_question_that_the_server_takes_back_is_over(at: At, tmp_path: Path) -> None:
+    (tmp_path / "impatient.py").write_text(IMPATIENT)
+    person = at("call", "impatient.py", "ask", "--revision", "2025-11-25")
+    person.expect("value: ")
+    person.expect("(no longer asked)")
+    assert person.end()[:2] == (0, "too late\n")
+
+
 def test_questions_that_come_together_stand_one_after_the_other(at: At, era: str, tmp_path: Path) -> None:
-    (tmp_path / "noisy.py").write_text(NOISY)
-    person = at("call", "noisy.py", "two", "--revision", era)
+    (tmp_path / "twice.py").write_text(TWICE)
+    person = at("call", "twice.py", "two", "--revision", era)
     person.expect("│ One?")
     assert "Two?" not in person.expect("value: ")
     person.type("a")

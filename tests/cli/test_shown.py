@@ -5,15 +5,20 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+import click
 import pytest
+from hypothesis import given, strategies as st
 
 from accord.cli.columns import Row, rows
 from accord.cli.content import answer_lines, binaries, block_text
-from accord.cli.failures import exit_code, printable, tell
+from accord.cli.failures import exit_code, message, printable, tell
+from accord.cli.pages import described as page_lines
 from accord.cli.progress import bar, describe
+from accord.cli.sampling import described as request_lines
+from accord.cli.screen import Screen, quoted
 from accord.cli.trace import described
 from accord.client.answers import ToolResult
-from accord.errors import ConnectError, InvalidParams, RequestTimeout, TargetError
+from accord.errors import ConnectError, InvalidParams, RequestTimeout, TargetError, UrlElicitationRequired
 from accord.messages.content import (
     AudioContent,
     EmbeddedResource,
@@ -21,7 +26,17 @@ from accord.messages.content import (
     ResourceContents,
     ResourceLink,
     TextContent,
+    ToolResultContent,
+    ToolUseContent,
 )
+from accord.messages.sampling import (
+    CreateMessageParams,
+    ModelHint,
+    ModelPreferences,
+    SamplingMessage,
+    ToolChoice,
+)
+from accord.messages.tools import Tool
 from accord.transport.base import Unreadable
 
 DATA = base64.b64encode(b"12345").decode()
@@ -101,6 +116,101 @@ def test_what_would_steer_a_terminal_is_spelled_out() -> None:
     assert printable("a\tb\nö \x1b[31m\u202e\x9b") == "a\tb\nö \\x1b[31m\\u202e\\x9b"
 
 
+def test_while_a_question_stands_everything_else_waits(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen()
+    screen.move("half done")
+    with screen.question():
+        screen.show("really?")
+        screen.say("a line")
+        screen.say("a result", err=False)
+        screen.move("done")
+        assert capsys.readouterr() == ("", "\rhalf done\rreally?\n")
+    assert capsys.readouterr() == ("a result\n", "a line\n")
+    screen.say("after")
+    assert capsys.readouterr().err == "after\n"
+
+
+def test_what_waits_for_an_answer_is_bounded_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen()
+    with screen.question():
+        for number in range(1003):
+            screen.say(str(number))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:2] == ["(3 earlier lines left out)", "3"]
+    assert len(lines) == 1001
+
+
+@given(st.text())
+def test_no_line_of_a_quoted_text_is_without_its_mark(text: str) -> None:
+    lines = quoted(text).split("\n")
+    assert all(line.startswith("  │ ") and len(line) <= 110 and line.isprintable() for line in lines)
+
+
+def test_a_quoted_text_is_bounded() -> None:
+    assert quoted("word " * 10_000).endswith("│ … 42,000 more characters")
+
+
+URLS = [
+    ("https://example.com/a?b=c", "example.com", []),
+    ("http://example.com/", "example.com", ["not encrypted"]),
+    ("https://a@b.example/", "b.example", ["before the @"]),
+    ("https://\u0435xample.com/", "\u0435xample.com", ["other letters"]),
+    ("https://xn--e1awd7f.com/", "xn--e1awd7f.com", ["other letters"]),
+    ("https://good%2eexample.com/", "good%2eexample.com", ["other letters"]),
+    ("https://[::1]:8/", "::1", ["a number"]),
+    ("https://3232235777/", "3232235777", ["a number"]),
+    ("https://evil.example\\@good.example/", "cannot be told", ["not clear"]),
+    ("https://[bad/", "cannot be told", ["not clear"]),
+    ("https://example.com/\u202etxt", "example.com", ["cannot be shown"]),
+]
+
+
+@pytest.mark.parametrize(("url", "host", "doubts"), URLS)
+def test_a_page_is_shown_with_its_host_and_what_is_odd(url: str, host: str, doubts: list[str]) -> None:
+    shown = [unstyled(line) for line in page_lines(url)]
+    assert shown[:2] == [f"  {printable(url)}", f"  host: {host}"]
+    assert len(shown) == 2 + len(doubts)
+    assert all(doubt in line for doubt, line in zip(doubts, shown[2:], strict=True))
+
+
+def test_what_a_model_is_asked_is_shown_whole() -> None:
+    params = CreateMessageParams(
+        messages=[
+            SamplingMessage(role="user", content=[TEXT, ImageContent(data=DATA, mime_type="image/png")]),
+            SamplingMessage(role="assistant", content=ToolUseContent(id="1", name="look", input={"at": "it"})),
+            SamplingMessage(role="user", content=ToolResultContent(tool_use_id="1", content=[TEXT], is_error=True)),
+        ],
+        max_tokens=9,
+        system_prompt="Be\nbrief.",
+        model_preferences=ModelPreferences(hints=[ModelHint(name="a"), ModelHint(name="b")]),
+        temperature=0.5,
+        stop_sequences=["."],
+        include_context="allServers",
+        tools=[Tool(name="look", description="Look at it.", input_schema={"properties": {"at": {"type": "string"}}})],
+        tool_choice=ToolChoice(mode="auto"),
+    )
+    last = "use of tools: auto · wants to see: allServers"
+    assert [unstyled(line) for line in request_lines(params)] == [
+        "  system:",
+        "  │ Be\n  │ brief.",
+        "  user:",
+        "  │ hi",
+        "  │ [image] image/png, 5 bytes; --output FILE saves it",
+        "  assistant:",
+        '  │ uses the tool look: {"at":"it"}',
+        "  user:",
+        "  │ the tool failed: hi",
+        "  tools:",
+        "  │ look(at?: string)  Look at it.",
+        f"  at most 9 tokens · model: a, b · temperature: 0.5 · stops at: '.' · {last}",
+    ]
+
+
+def test_pages_to_visit_first_are_named_with_the_error() -> None:
+    error = UrlElicitationRequired(elicitations=[{"url": "https://a.example/", "message": "Sign in", "x": 1}])
+    assert message(error) == "the person must visit a page first (-32042)\n  Sign in https://a.example/"
+
+
 def test_each_kind_of_error_has_its_code() -> None:
     late = ConnectError("late")
     late.__cause__ = TimeoutError()
@@ -114,4 +224,4 @@ def test_a_defect_says_that_it_is_one(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def unstyled(text: str) -> str:
-    return text.replace("\x1b[0m", "").replace("\x1b[2m", "").replace("\x1b[36m", "")
+    return click.unstyle(text)

@@ -253,6 +253,11 @@ def too_large_first(message: Message) -> None:
     write(answer(message, "x" * message["params"]["arguments"]["bytes"]), answer(message))
 
 
+def too_large_with_its_id_last(message: Message) -> None:
+    text = b"x" * message["params"]["arguments"]["bytes"]
+    write(b'{"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"%b"}]},"id":%d}' % (text, message["id"]))
+
+
 def endless(piece: bytes) -> None:
     while True:
         os.write(1, piece)
@@ -352,6 +357,7 @@ CALLS: dict[str, Callable[[Message], Any]] = {
     "reversed": reversed_answers,
     "large": large,
     "too large first": too_large_first,
+    "too large with its id last": too_large_with_its_id_last,
     "endless line": lambda m: endless(b"x" * 65_536),
     "endless garbage": lambda m: endless(b"what is this?\n" * 100),
     "flood": flood,

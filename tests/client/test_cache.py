@@ -196,7 +196,8 @@ class Counting:
 
     async def run(self) -> None:
         while True:
-            self.reply(await self.server.hear(60))
+            message = await self.server.hear(60)
+            self.reply(message)
 
     def reply(self, message: Message) -> None:
         params = message["params"]
@@ -331,7 +332,6 @@ async def test_a_change_told_of_while_the_list_was_under_way_is_believed() -> No
         server.answer(await server.hear(), prompts=[], **FRESH)
         server.say({"method": "notifications/prompts/list_changed"})
         await listing
-        asyncio.get_running_loop().call_soon(lambda: None)
         again = asyncio.create_task(client.list_prompts())
         server.answer(await server.hear(), prompts=[], **FRESH)
         await again

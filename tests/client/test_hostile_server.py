@@ -75,6 +75,14 @@ async def test_an_answer_over_the_limit_is_skipped_and_fails_its_call_at_once() 
         assert (await client.call_tool("fine")).text == "right"
 
 
+async def test_an_answer_over_the_limit_whose_id_stands_last_fails_its_call_when_it_ends() -> None:
+    async with connected(bounds={"line_bytes": 1 << 20}) as client:
+        with pytest.raises(RemoteProtocolError, match=r"answer to tools/call is lost: a line of more than 1,048,576"):
+            await client.call_tool("too large with its id last", {"bytes": 3 << 20}, timeout=5)
+        assert client.stats.malformed == 1
+        assert await still_there(client)
+
+
 async def test_a_long_line_takes_linear_time() -> None:
     async def cpu(size: int) -> float:
         began = time.process_time()

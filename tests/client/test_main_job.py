@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from accord import Client
-from accord.errors import InvalidParams, LocalProtocolError, MethodNotFound, RequestTimeout, ResourceNotFound
+from accord.errors import InvalidParams, LocalProtocolError, NotSupported, RequestTimeout, ResourceNotFound
 from accord.messages.content import ImageContent, TextContent
 from accord.messages.revision import REVISIONS
 
@@ -111,12 +111,8 @@ async def test_what_does_not_exist_is_an_error_by_its_kind(target: Any, revision
             await client.read_resource("test://nope")
         assert raised.value.code == (-32602 if revision == "2026-07-28" else -32002)
         assert raised.value.data == {"uri": "test://nope"}
-        with pytest.raises(MethodNotFound):
-            await client.connection.ask("completion/complete") if revision == "2024-11-05" else _refuse()
-
-
-def _refuse() -> None:
-    raise MethodNotFound("its capability is not offered: checked before it leaves")
+        with pytest.raises(NotSupported, match=f"no/such is not part of {revision}"):
+            await client.connection.ask("no/such")
 
 
 async def test_progress_is_reported_in_order(target: Any, revision: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from tests.conformance.offers import SCHEMA
 from tests.conformance.peer import KEY, Peer
 from tests.conformance.scenario import scenario
-from tests.conformance.server import SCHEMA
 
 JSONObject = dict[str, Any]
 

@@ -15,7 +15,7 @@ from accord.messages.revision import REVISIONS, lives_in
 from accord.schema.forms import fields
 
 from tests.client.raw import RawServer
-from tests.conformance.server import SCHEMA
+from tests.conformance.offers import SCHEMA
 
 JSONObject = dict[str, Any]
 
@@ -180,7 +180,7 @@ def from_defaults(params: ElicitParams) -> JSONObject:
     return {field.name: field.default for field in fields(params.requested_schema or {}) if field.default is not None}
 
 
-FORM = {
+FORM: dict[str, JSONObject] = {
     "name": {"type": "string", "default": "John Doe"},
     "age": {"type": "integer", "default": 30},
     "score": {"type": "number", "default": 95.5},
@@ -199,12 +199,12 @@ async def client_defaults(host: Host, client: Client) -> None:
         if host.raw.revision == "2026-07-28":
             if "inputResponses" not in request["params"]:
                 questions = {"form": {"method": "elicitation/create", "params": asked}}
-                return host.raw.require(request, inputRequests=questions)
+                host.raw.require(request, inputRequests=questions)
+                return
             answered.append(request["params"]["inputResponses"]["form"])
         else:
             answered.append((await host.raw.ask("elicitation/create", asked))["result"])
         host.raw.done(request)
-        return None
 
     host.results["test_client_elicitation_defaults"] = ask
     await client.call_tool("test_client_elicitation_defaults")
@@ -247,7 +247,8 @@ async def request_state(host: Host, client: Client) -> None:
     for name in ("echo_state", "unrelated", "no_state", "no_result_type"):
         await client.call_tool(f"test_mrtr_{name}")
     first, again = host.calls("test_mrtr_echo_state")
-    assert again["params"]["requestState"] == state and again["id"] != first["id"]
+    assert again["params"]["requestState"] == state
+    assert again["id"] != first["id"]
     assert again["params"]["inputResponses"] == {"confirm": {"action": "accept", "content": {"confirmed": True}}}
     assert "requestState" not in host.calls("test_mrtr_no_state")[1]["params"]
     (call,) = host.calls("test_mrtr_unrelated")

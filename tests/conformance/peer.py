@@ -82,19 +82,27 @@ class Peer:
         self._id += 1
         params = dict(params or {})
         if not self.rules.handshake:
-            params["_meta"] = {**self.meta(CAPABILITIES if capabilities is None else capabilities), **params.get("_meta", {})}
+            params["_meta"] = {
+                **self.meta(CAPABILITIES if capabilities is None else capabilities),
+                **params.get("_meta", {}),
+            }
         self.say({"id": self._id, "method": method, **({"params": params} if params else {})})
         return self._id
 
     def meta(self, capabilities: JSONObject) -> JSONObject:
         """What every request carries where there is no handshake."""
-        return {f"{KEY}protocolVersion": self.revision, f"{KEY}clientInfo": ME, f"{KEY}clientCapabilities": capabilities}
+        return {
+            f"{KEY}protocolVersion": self.revision,
+            f"{KEY}clientInfo": ME,
+            f"{KEY}clientCapabilities": capabilities,
+        }
 
     async def hear(self) -> JSONObject:
         """The next message of the server."""
         if not self._inbox:
             async with asyncio.timeout(SECONDS):
-                self._inbox += [json.loads(message) for message in await self.transport.receive()]
+                heard = await self.transport.receive()
+            self._inbox += [json.loads(message) for message in heard if isinstance(message, bytes)]
         assert self._inbox, "the server has closed the connection"
         return self._inbox.pop(0)
 
@@ -134,13 +142,15 @@ class Peer:
         assert "error" not in answer, answer
         if self.rules.result_type:
             assert answer["result"]["resultType"] in ("complete", "input_required")
-        return answer["result"]
+        result: JSONObject = answer["result"]
+        return result
 
     async def refused(self, method: str, params: JSONObject | None = None, **options: Any) -> JSONObject:
         """The error of a request; there must be one, under its id."""
         answer = await self.ask(method, params, **options)
         assert "result" not in answer, answer
-        return answer["error"]
+        error: JSONObject = answer["error"]
+        return error
 
     # --- with what is asked meanwhile --------------------------------------------------------------------------
 

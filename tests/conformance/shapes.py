@@ -1,4 +1,4 @@
-"""Whether messages have the shape that a revision prescribes, to the letter: each part with the strict view of its type."""
+"""Whether messages have exactly the shape that a revision prescribes: each part by the strict view of its type."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ def check(transcript: Transcript, revision: str, *, client: bool = True, server:
     for message, sender, value, type_ in _parts(transcript, revision):
         if not (client if sender == CLIENT else server):
             continue
+        if type_ is None:
+            raise Misshapen(f"{revision} has no such method: {message}")
         try:
             msgspec.convert(value, view(type_, revision, strict=True))
         except msgspec.ValidationError as exc:
@@ -44,14 +46,18 @@ def _parts(transcript: Transcript, revision: str) -> Iterator[tuple[Any, Sender,
         message = json.loads(entry.message)
         sender, other = (CLIENT, SERVER) if entry.direction == SENT else (SERVER, CLIENT)
         if "method" in message:
-            row = table(revision, sender)[message["method"]]
-            asked[sender, message.get("id")] = row
+            row = asked[sender, message.get("id")] = table(revision, sender).get(message["method"])
             params = message.get("params", {})
-            yield message, sender, params, row.params
+            yield message, sender, params, row and row.params
             for key, answer in (params.get("inputResponses") or {}).items():
                 if key in inside:
                     yield message, sender, answer, INPUT_RESPONSES[inside[key]]
         elif "result" in message:
             asks = message["result"].get("resultType") == "input_required"
             inside |= {key: each["method"] for key, each in message["result"].get("inputRequests", {}).items()}
-            yield message, sender, message["result"], InputRequiredResult if asks else asked[other, message["id"]].result
+            yield (
+                message,
+                sender,
+                message["result"],
+                InputRequiredResult if asks else asked[other, message["id"]].result,
+            )

@@ -65,8 +65,16 @@ def test_what_the_server_says_has_the_shape_that_the_revision_prescribes(scenari
     assert check(parse(text), revision, client=False) or '"error"' in text
 
 
-def test_what_has_another_shape_is_noticed() -> None:
-    ping = '→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n'
-    assert check(parse(ping + '← {"jsonrpc":"2.0","id":1,"result":{}}'), "2025-06-18") == 2
-    with pytest.raises(Misshapen, match="resultTyp"):
-        check(parse(ping + '← {"jsonrpc":"2.0","id":1,"result":{"resultTyp":1}}'), "2025-06-18")
+@pytest.mark.parametrize(
+    ("message", "wrong"),
+    [
+        ('← {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"no schema"}]}}', "inputSchema"),
+        ('← {"jsonrpc":"2.0","id":2,"method":"elicitation/create"}', "no such method"),
+        ('→ {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1}}', "progressToken"),
+    ],
+)
+def test_what_has_another_shape_is_noticed(message: str, wrong: str) -> None:
+    asked = '→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
+    assert check(parse(asked + '← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}'), "2025-03-26") == 2
+    with pytest.raises(Misshapen, match=wrong):
+        check(parse(asked + message), "2025-03-26")

@@ -28,6 +28,15 @@ def said(text: str) -> dict[str, Any]:
 
 ALIKE: dict[str, list[Any]] = {
     "opened": [["everything", "Use it all."]],
+    "offered": [
+        {
+            "logging": {},
+            "completions": {},
+            "prompts": {"listChanged": True},
+            "resources": {"subscribe": True, "listChanged": True},
+            "tools": {"listChanged": True},
+        }
+    ],
     "tools": [20],
     "measured": [MEASURED],
     "data": [[MEASURED, ["day 0", "day 1"]]],
@@ -52,7 +61,7 @@ ALIKE: dict[str, list[Any]] = {
     "signed_in": [None],
     "model": [["Be brief.", 50, 1, 0], [None, 1024, 1, 1], [None, 1024, 3, 1], *[[None, 1024, 1, 0]] * 5],
     "think": [None],
-    "folders": [None],
+    "folders": [None, None],
     "together": [None],
     "number": [None],
     "greet": [None],
@@ -92,11 +101,11 @@ ALIKE: dict[str, list[Any]] = {
         }
     ],
     "server added": [said("added")],
-    "server roots": [PLACES],
-    "server contains": [[True, False, True]],
+    "server roots": [PLACES, PLACES[:1]],
+    "server contains": [[True, False, True], [True, False, False]],
     "server together": [[ORDER, said("on Greet."), PLACES]],
     "server run": [None],
-    "server made": [None],
+    "server made": [7],
     "server first": [said("on First?")],
     "server second": [said("on Second?")],
     "server greet": [["on Greet.", ["file:///srv/a", "file:///srv/b"]]],
@@ -142,6 +151,7 @@ DIFFERENCES: dict[str, dict[str, Any]] = {
         **NO_FORMS,
         **NO_PAGES,
         **NO_TOOLS_IN_SAMPLING,
+        "offered": [{name: what for name, what in ALIKE["offered"][0].items() if name != "completions"}],
         "progress": [[1, 2, None], [2, 2, None]],  # no message yet
         "model": [["Be brief.", 50, 1, 0], *[[None, 1024, 1, 0]] * 4],
         "sign": [[True, f"{S24} has no elicitation/create"]],

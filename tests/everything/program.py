@@ -38,6 +38,8 @@ ADD = Tool(
     input_schema={"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}},
 )
 
+THREE = TextContent(text="3")
+
 
 @dataclass
 class Report:
@@ -61,6 +63,11 @@ class Notes:
 
     def note(self, step: str, value: Any = None) -> None:
         self.seen.append((step, msgspec.to_builtins(value)))
+
+    def noted(self, step: str, value: Any) -> Any:
+        """Note a value, and give it back."""
+        self.note(step, value)
+        return value
 
     async def asked(self, step: str, answer: Awaitable[Any]) -> Any:
         """Note what was answered, or why it could not be asked."""
@@ -177,7 +184,7 @@ def _asking(server: Server, notes: Notes) -> None:
         wish = await notes.asked("wished", ctx.sample(question, tools=[ADD], tool_choice="auto"))
         if wish is not None:
             said = SamplingMessage(role="assistant", content=wish.content)
-            results = [ToolResultContent(tool_use_id=use.id, content=[TextContent(text="3")]) for use in wish.tool_uses]
+            results: list[Any] = [ToolResultContent(tool_use_id=use.id, content=[THREE]) for use in wish.tool_uses]
             given = SamplingMessage(role="user", content=results)
             await notes.asked("added", ctx.sample([question, said, given], tools=[ADD]))
 
@@ -196,7 +203,7 @@ def _asking(server: Server, notes: Notes) -> None:
     async def number(ctx: Context) -> str:
         """Made once, however often the body runs for its two questions."""
         notes.note("run")
-        made = await ctx.once("number", lambda: notes.note("made") or 7, int)
+        made = await ctx.once("number", lambda: notes.noted("made", 7), int)
         await notes.asked("first", ctx.sample("First?"))
         await notes.asked("second", ctx.sample("Second?"))
         return str(made)

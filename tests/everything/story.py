@@ -81,7 +81,9 @@ class Host:
 
     # --- asking ------------------------------------------------------------------------------------------------
 
-    async def outcome(self, step: str, verb: Awaitable[Any], value: Callable[[Any], Any] = lambda result: result) -> None:
+    async def outcome(
+        self, step: str, verb: Awaitable[Any], value: Callable[[Any], Any] = lambda result: result
+    ) -> None:
         """Note what came of a verb, or its error."""
         try:
             self.note(step, value(await verb))
@@ -104,7 +106,7 @@ async def play(connect: Connect) -> dict[str, list[Any]]:
     }
     async with connect(**options) as client:
         client.on("notifications/elicitation/complete", lambda notice: host.note("visited", notice.params))
-        for part in (_tools, _told, _asked, _resources, _prompts, _changes, _cancelled):
+        for part in (_tools, _told, _asked, _resources, _prompts, _changes, _ended):
             await part(client, host)
         host.seen += [("server " + step, value) for step, value in json.loads((await client.call_tool("seen")).text)]
     seen: dict[str, list[Any]] = {}
@@ -115,6 +117,7 @@ async def play(connect: Connect) -> dict[str, list[Any]]:
 
 async def _tools(client: Client, host: Host) -> None:
     host.note("opened", [client.server_info and client.server_info.name, client.instructions])
+    host.note("offered", client.server_capabilities)
     host.note("tools", len(await client.list_tools()))
     measured = await client.call_tool("measure", {"city": "Oslo"})
     host.note("measured", None if measured.structured_content is UNSET else measured.structured_content)
@@ -137,6 +140,8 @@ async def _told(client: Client, host: Host) -> None:
 async def _asked(client: Client, host: Host) -> None:
     for tool in ("order", "signed_in", "think", "folders", "together", "number", "greet"):
         await host.outcome(tool, client.call_tool(tool), lambda result: result.is_error)
+    client.set_roots(FOLDERS[:1])
+    await host.outcome("folders", client.call_tool("folders"), lambda result: result.is_error)
     for tool, arguments in (("delete", {"path": "a.txt"}), ("sign", {"name": "Åse"})):
         await host.outcome(tool, client.call_tool(tool, arguments), lambda result: [result.is_error, result.text])
 
@@ -152,8 +157,11 @@ async def _prompts(client: Client, host: Host) -> None:
     host.note("prompts", [each.name for each in await client.list_prompts()])
     for name, arguments in (("plan", {"city": "Oslo"}), ("letter", {"to": "Åse"}), ("plan", {})):
         await host.outcome("prompt", client.get_prompt(name, arguments), lambda result: result.messages[0].content.text)
-    for reference in ({"prompt": "plan", "argument": "city"}, {"template": "notes://{day}", "argument": "day"}):
-        verb = client.complete(**reference, value="mo", context={"country": "Norway"})
+    context = {"country": "Norway"}
+    for verb in (
+        client.complete(prompt="plan", argument="city", value="mo", context=context),
+        client.complete(template="notes://{day}", argument="day", value="mo", context=context),
+    ):
         await host.outcome("completed", verb, lambda completion: list(completion.values))
 
 
@@ -168,7 +176,8 @@ async def _changes(client: Client, host: Host) -> None:
     await host.outcome("read", client.read_resource(TODAY), lambda result: result.contents[0].text)
 
 
-async def _cancelled(client: Client, host: Host) -> None:
+async def _ended(client: Client, host: Host) -> None:
+    """A call that is cancelled ends its handler."""
     running = asyncio.Event()
     call = asyncio.ensure_future(client.call_tool("wait", on_progress=lambda *_: running.set()))
     async with asyncio.timeout(10):

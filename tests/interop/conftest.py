@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import pytest
 
@@ -27,12 +27,19 @@ SECONDS = 50
 
 @pytest.fixture(scope="session")
 def watch() -> Watch:
-    """`watch(sdk, command, revision=None)`: what that peer client saw of the server that `command` starts."""
+    """`watch(sdk, command, revision=None, program="client")`: what that peer client saw of the server that `command`
+    starts.
+    """
 
-    def run(sdk: Sdk, command: list[str], revision: str | None = None) -> dict[str, Any]:
+    def run(
+        sdk: Sdk,
+        command: list[str],
+        revision: str | None = None,
+        program: Literal["client", "asking_client"] = "client",
+    ) -> dict[str, Any]:
         speaks = ["--revision", revision] if revision else []
         done = subprocess.run(
-            [*peer_client(sdk), *speaks, "--", *command],
+            [*peer_client(sdk, program), *speaks, "--", *command],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",

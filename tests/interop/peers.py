@@ -62,9 +62,11 @@ def peer_server(sdk: Sdk, program: Literal["server", "asking"] = "server") -> li
     return [str(peer_python(sdk)), str(PROGRAMS / f"{sdk}_{program}.py")]
 
 
-def peer_client(sdk: Sdk) -> list[str]:
-    """The command of the peer client written with that SDK; the command of a server follows it."""
-    return [str(peer_python(sdk)), str(PROGRAMS / f"{sdk}_client.py")]
+def peer_client(sdk: Sdk, program: Literal["client", "asking_client"] = "client") -> list[str]:
+    """The command of the peer client written with that SDK: the story's, or one with callbacks for what it is asked;
+    the command of a server follows it.
+    """
+    return [str(peer_python(sdk)), str(PROGRAMS / f"{sdk}_{program}.py")]
 
 
 def python_server(name: str) -> list[str]:

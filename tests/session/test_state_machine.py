@@ -45,10 +45,11 @@ from accord.session.states import Phase
 from tests.session import pair as wired
 from tests.session.pair import META, S26, Pair
 
-LIMITS = Limits(requests_in_flight=4, progress_per_second=10)
+LIMITS = Limits(requests_in_flight=4, subscriptions=2, progress_per_second=10, batch_items=4)
 
 ROLES: list[Role] = ["client", "server"]
 METHODS = ["tools/list", "tools/call", "ping", "roots/list", "logging/setLevel", "server/discover", "no/such"]
+METHODS += ["subscriptions/listen"]
 
 # Bytes that are nearly messages
 
@@ -242,7 +243,7 @@ class TwoSessions(RuleBasedStateMachine):
     def look(self) -> None:
         """Go through what happened since the last look."""
         for role, event in self.pair.happened[self.seen :]:
-            if isinstance(event, ResultReceived | ErrorReceived):
+            if isinstance(event, ResultReceived | ErrorReceived | ListenEnded):
                 assert (role, event.exchange) in self.all
                 self.ends[id(event.exchange)] += 1
             if isinstance(event, CancelReceived):
@@ -286,6 +287,16 @@ class TwoSessions(RuleBasedStateMachine):
         if was != "active":
             assert message is None
         self.pair.send(session, message)
+
+    @precondition(lambda self: any(exchange.method.stays for _, exchange in self.served))
+    @rule(data=st.data())
+    def end_listen(self, data: st.DataObject) -> None:
+        session, exchange = data.draw(st.sampled_from([each for each in self.served if each[1].method.stays]))
+        was = exchange.stage
+        messages = session.end_listen(exchange)
+        assert len(messages) == (2 if was == "active" else 0)
+        for message in messages:
+            self.pair.send(session, message)
 
     @precondition(lambda self: self.served)
     @rule(data=st.data(), value=st.floats() | st.integers(0, 9), after=st.floats(0, 0.2))
@@ -347,8 +358,11 @@ class TwoSessions(RuleBasedStateMachine):
         for session, exchange in getattr(self, "served", []):
             assert (session.incoming.get(exchange.id) is exchange) == (exchange.stage == "active")
             assert (id(exchange) in self.cancelled) == (exchange.stage == "cancelled")
-        if hasattr(self, "pair"):
-            assert all(len(self.pair.side(role).incoming) <= LIMITS.requests_in_flight for role in ROLES)
+        for role in ROLES if hasattr(self, "pair") else ():
+            served = self.pair.side(role).served
+            staying = sum(exchange.method.stays for exchange in served.in_flight.values())
+            assert staying == served.staying <= LIMITS.subscriptions
+            assert len(served.in_flight) - staying <= LIMITS.requests_in_flight
 
     @invariant()
     def every_message_is_counted_once(self) -> None:

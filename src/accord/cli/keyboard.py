@@ -48,8 +48,8 @@ async def read(prompt: str) -> str | None:
                 screen.show()
                 break
             line += piece
-    except asyncio.CancelledError:
-        screen.show()
+    except asyncio.CancelledError:  # by Ctrl-C, or by a server that does not wait any longer
+        screen.show("\n  (no longer asked)")
         raise
     return line.decode(sys.stdin.encoding, "replace").rstrip("\r\n") if line else None
 

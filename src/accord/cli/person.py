@@ -7,7 +7,7 @@ without a person is told in a line on stderr.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -71,23 +71,18 @@ class Person:
     async def _fill(self, params: ElicitParams, context: ClientContext) -> dict[str, Any]:
         asked = fields(params.requested_schema or {})
         given, wrong = self._given(asked)
-        content = {field.name: field.default for field in asked if field.default is not None} | given
-        if self._asking.yes and not given and [field.kind for field in asked] == ["boolean"]:
-            content[asked[0].name] = True  # the form is a question, and this its answer
+        content = self._defaults(asked) | given
         missing = [field.name for field in asked if field.required and field.name not in content]
-        if not wrong and not missing and (self._asking.yes or (given and len(given) == len(asked))):
+        settled = self._asking.yes or (given and len(given) == len(asked))
+        if settled and not wrong and not missing:
             return self._answered(params.message, asked, content)
         if keyboard.present():
             with self._question("asks you", params.message, context):
                 for reason in wrong:
                     screen.show(f"  {red(reason)}")
                 return await fill(asked, given)
-        if wrong:
-            raise self._declined(params.message, wrong[0])
-        if missing:
-            raise self._declined(params.message, f"{_NOBODY}, --answer {missing[0]}=... would answer")
-        if not given:
-            raise self._declined(params.message, f"{_NOBODY}, --yes would accept")
+        if why := _why_nothing(given, wrong, missing):
+            raise self._declined(params.message, why)
         return self._answered(params.message, asked, content)
 
     async def _visit(self, url: str, message: str, context: ClientContext) -> None:
@@ -126,6 +121,12 @@ class Person:
                     wrong.append(in_one_line(f"--answer {field.name}: {exc.reason}"))
         return given, wrong
 
+    def _defaults(self, asked: Sequence[FormField]) -> dict[str, Any]:
+        """What a form holds before anybody answers; with `--yes`, a question is answered by yes."""
+        if self._asking.yes and [field.kind for field in asked] == ["boolean"]:
+            return {asked[0].name: True}
+        return {field.name: field.default for field in asked if field.default is not None}
+
     def _answered(self, message: str, asked: Sequence[FormField], content: dict[str, Any]) -> dict[str, Any]:
         shown = [f"{in_one_line(each.name)}={said(each, content[each.name])}" for each in asked if each.name in content]
         screen.say(f"answered: {self._target} asks {_excerpt(message)}: {', '.join(shown) or 'yes'}")
@@ -157,6 +158,15 @@ class Person:
                 raise
             finally:
                 screen.show()
+
+
+def _why_nothing(given: Mapping[str, Any], wrong: Sequence[str], missing: Sequence[str]) -> str:
+    """Why a form is not answered, where nobody can be asked; nothing where the options say enough."""
+    if wrong:
+        return wrong[0]
+    if missing:
+        return f"{_NOBODY}, --answer {missing[0]}=... would answer"
+    return "" if given else f"{_NOBODY}, --yes would accept"
 
 
 def _excerpt(text: str) -> str:

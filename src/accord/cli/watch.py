@@ -19,9 +19,10 @@ from accord.cli.screen import in_one_line, screen
 from accord.cli.settings import Settings, positive_seconds, settings_options
 from accord.cli.visit import visit
 from accord.client.client import Client
-from accord.client.notices import NoticeStream
+from accord.client.notices import Notice, Queue
 from accord.client.subscription import Missed, Subscription
 from accord.errors import NotSupported
+from accord.limits import DEFAULT_LIMITS
 from accord.messages.methods import table
 from accord.messages.subscriptions import SubscriptionsAcknowledgedParams
 
@@ -53,16 +54,20 @@ def command(
     agreed to tell is said on stderr.
     """
 
+    told: Queue[Notice] = Queue(DEFAULT_LIMITS.notices)
+
     async def work(client: Client) -> None:
         stop = asyncio.Event()
         _end_on_signals(stop)
         async with AsyncExitStack() as stack:
-            stream = await stack.enter_async_context(client.notifications())
             subscription = await _subscribe(client, uris, stack)
             _say_what_comes(client, subscription, log_level)
-            await _first([_print(stream, settings), _ended(subscription), stop.wait()], seconds)
+            await _first([_print(told, settings), _ended(client, subscription), stop.wait()], seconds)
+            if told.dropped:
+                screen.warn(f"{told.dropped} notifications came faster than they could be shown")
 
-    return visit(target, settings, work, {**client_options(target, asking), "log_level": log_level})
+    options = {"on_notification": told.put, "log_level": log_level}  # what comes with the opening is told as well
+    return visit(target, settings, work, {**client_options(target, asking), **options})
 
 
 def _end_on_signals(stop: asyncio.Event) -> None:
@@ -121,18 +126,20 @@ def _sorted(subscription: Subscription | None) -> tuple[list[str], list[str]]:
     )
 
 
-async def _print(stream: NoticeStream, settings: Settings) -> None:
-    async for notice in stream:
-        if isinstance(notice.params, SubscriptionsAcknowledgedParams):
-            continue  # it was said on stderr
-        line = notice_json if settings.as_json else notice_text
-        screen.say(line(notice, datetime.now()), err=False)
+async def _print(told: Queue[Notice], settings: Settings) -> None:
+    while True:
+        notice = await told.get()
+        if not isinstance(notice.params, SubscriptionsAcknowledgedParams):  # that was said on stderr
+            line = notice_json if settings.as_json else notice_text
+            screen.say(line(notice, datetime.now()), err=False)
 
 
-async def _ended(subscription: Subscription | None) -> None:
-    """Wait until the server ends the subscription; the changes themselves are notifications like others."""
+async def _ended(client: Client, subscription: Subscription | None) -> None:
+    """Wait until the server ends the subscription. Raises `ConnectionLost`."""
     if subscription is None:
-        await asyncio.get_running_loop().create_future()
+        async with client.notifications() as stream:
+            async for _ in stream:
+                continue
         return
     async for event in subscription:
         if isinstance(event, Missed):

@@ -26,9 +26,10 @@ from accord.errors import ConnectionLost, TargetError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages.base import JSONObject, LoggingLevel, Meta
 from accord.messages.capabilities import ServerCapabilities
+from accord.messages.extension import Extension, results_of, rows_of, settings_of
 from accord.messages.identity import Implementation
 from accord.messages.logging import LoggingMessageParams
-from accord.messages.methods import Method, table
+from accord.messages.methods import table
 from accord.messages.resources import ResourceUpdatedParams
 from accord.messages.revision import REVISIONS
 from accord.session.events import NotificationReceived
@@ -71,8 +72,8 @@ class Client(Verbs):
     started again; `trusted` says that the hints of its tools are believed, so that a call that says it is read-only
     or idempotent may be sent again.
 
-    For extensions: `extensions` and `experimental` are what is declared for them, `methods` their methods and
-    notifications of both sides, `result_types` the types of the results that they add, by `resultType`.
+    `extensions` and `experimental` are declared as capabilities; `request`, `notify` and `on` speak of what extensions
+    add.
     """
 
     def __init__(
@@ -99,10 +100,8 @@ class Client(Verbs):
         cache: bool | Cache = True,
         reconnect: Reconnect | None = None,
         trusted: bool = False,
-        extensions: Mapping[str, JSONObject] | None = None,
+        extensions: Sequence[Extension] = (),
         experimental: Mapping[str, JSONObject] | None = None,
-        methods: Sequence[Method] = (),
-        result_types: Mapping[str, type[Any]] | None = None,
     ) -> None:
         where = parse(target)
         if reconnect is not None and not isinstance(where, Command | Serves):
@@ -121,7 +120,7 @@ class Client(Verbs):
         )
         capabilities = msgspec.structs.replace(
             self._asked.capabilities,
-            extensions=dict(extensions) if extensions else None,
+            extensions=settings_of(extensions),
             experimental=dict(experimental) if experimental else None,
         )
         connector = Connector(
@@ -133,13 +132,13 @@ class Client(Verbs):
             on_stderr,
             record,
             on_notification=self._heard,
-            methods=methods,
+            methods=rows_of(extensions),
         )
         self._link = Link(connector, reconnect, prepare=self._prepare, lost=self._lost)
         self._kept = Kept(cache if isinstance(cache, Cache) else Cache(limits, off=not cache), identity(where))
         requests = Requests(
             self._link,
-            Reader(name, strict=strict, kinds=result_types),
+            Reader(name, strict=strict, kinds=results_of(extensions)),
             Rounds(self._asked, limits),
             self._kept,
             limits,

@@ -47,7 +47,7 @@ class Connector:
         self._record = record
         self._on_notification = on_notification
         self._methods = methods
-        self._is_older = False  # it ends at the probe
+        self._ends_at_probe: bool | None = None
         self._serving: asyncio.Task[None] | None = None
         self._answers = 0  # that came before the last opening failed
 
@@ -55,22 +55,30 @@ class Connector:
         """An open connection. Raises `ConnectError`, `ConnectionLost`.
 
         A server that ends at the probe is an older one: it is started again and opened by the handshake (stdio,
-        Backward Compatibility).
+        Backward Compatibility), and the next time at once. One that was opened before does not end for that reason.
         """
+        ends = bool(self._ends_at_probe)
+        try:
+            connection = await self._open(handshake=ends)
+        except ConnectionLost:
+            if not self._may_be_older():
+                raise
+            connection, ends = await self._open_older(), True
+        self._ends_at_probe = ends
+        return connection
+
+    async def _open_older(self) -> Connection:
+        try:
+            return await self._open(handshake=True)
+        except ConnectError as second:
+            raise second from None
+
+    def _may_be_older(self) -> bool:
+        """Whether the server may have ended because it does not know the probe."""
         older = newest_handshake(self._revisions) is not None
         probes = choose(PER_REQUEST, self._revisions) is not None
-        try:
-            return await self._open(handshake=self._is_older)
-        except ConnectionLost:
-            died_at_the_probe = self._answers == 0
-            if self._is_older or not (isinstance(self._target, Command) and probes and older and died_at_the_probe):
-                raise
-            try:
-                connection = await self._open(handshake=True)
-            except ConnectError as second:
-                raise second from None
-            self._is_older = True
-            return connection
+        died_at_the_probe = self._answers == 0 and self._ends_at_probe is None
+        return isinstance(self._target, Command) and probes and older and died_at_the_probe
 
     async def _open(self, *, handshake: bool) -> Connection:
         transport = self._transport()

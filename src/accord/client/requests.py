@@ -179,7 +179,7 @@ class Requests:
         changes = self._kept.changes(request.method)
         raw = await self.raw(request.method, params, **options)
         result = self._reader.read(request.method, type_, raw)
-        if not options.get("meta"):
+        if not options.get("meta") and self._link.connection.session.rules.cache_hints:
             self._kept.put(request, raw, result, changes, time.monotonic())
         return result
 
@@ -197,10 +197,12 @@ class Requests:
             try:
                 result = await self.kept(Request(method, cursor), type_, params, fresh=fresh, **timeouts)
             except InvalidParams:
-                if cursor is None or fresh:
+                if cursor is None:
                     raise
                 # "the client SHOULD discard all cached pages and re-fetch from the beginning" (Caching)
                 self._kept.changed(method)
+                if fresh:
+                    raise
                 return await self.all(method, type_, items, fresh=True, **timeouts)
             found += items(result)
             cursor = result.next_cursor

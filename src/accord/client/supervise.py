@@ -237,7 +237,7 @@ class Link:
                     await self._changed.wait()
         except TimeoutError:
             name = self.connection.transport.name
-            raise RequestTimeout(f"{name} has died, and was not up again in {seconds:g} s") from None
+            raise RequestTimeout(f"{name} has died, and was not up again in {seconds:.2g} s") from None
         return self.connection
 
     async def ask(

@@ -172,7 +172,8 @@ class Verbs:
         total_timeout: float | None = None,
         repeatable: bool = False,
     ) -> T | Any:
-        """Send any request; its result as the type `result`, or as the one that its `resultType` was registered with.
+        """Send any request of the protocol or of an extension; its result as the type `result`, or as the one that the
+        extension has for its `resultType`. The other verbs take no results of extensions.
 
         `repeatable` says that it may be sent twice. Raises what `call_tool` raises.
         """

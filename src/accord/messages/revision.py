@@ -30,6 +30,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """A message may be an array of messages (2025-03-26, basic, Batching)."""
     result_type: bool = False
     """A result says what it is in `resultType`, and who gave it in `_meta`."""
+    cache_hints: bool = False
+    """A result may say how long it may be kept, and by whom."""
     null_id: bool = True
     """An error for a message whose id could not be read has `id: null`; otherwise no id at all."""
     structured_objects_only: bool = True
@@ -68,6 +70,7 @@ _ROWS = (
         server_requests=False,
         client_progress=False,
         result_type=True,
+        cache_hints=True,
         null_id=False,
         structured_objects_only=False,
         sampling_tools=True,

@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from accord.errors import InternalError
+from accord.messages import codec
 from accord.messages.resources import ResourceUpdatedParams
-from accord.server.listener import Client, Listen, Listener, Outlet
+from accord.server.listener import NOTHING, Client, Listen, Listener, Outlet
 
 if TYPE_CHECKING:
     from accord.server.hub import Hub
@@ -48,7 +49,7 @@ class Audience:
     @contextmanager
     def with_peer(self, peer: Peer, hub: Hub) -> Iterator[None]:
         """As long as a client is connected."""
-        client = self._clients[peer] = Client(Outlet(peer.line, self._limit))
+        client = self._clients[peer] = Client(Outlet(peer.line))
         self._add(client, LIST_CHANGES.values(), ())
         hub.audiences[self.loop] = self
         try:
@@ -129,7 +130,7 @@ class Audience:
         if not all(uri for _, uri in noted):
             self._renew()
         for method, uri in noted:
-            params = ResourceUpdatedParams(uri=uri) if uri else None
+            params = codec.encode(ResourceUpdatedParams(uri=uri)) if uri else NOTHING
             for listener in self._who(method, uri):
                 listener.tell(method, params)
 

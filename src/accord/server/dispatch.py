@@ -21,6 +21,7 @@ from accord.errors import (
     NotSupported,
     ProtocolError,
     ToolError,
+    describe,
 )
 from accord.limits import Limits
 from accord.messages import codec
@@ -287,16 +288,3 @@ def cancelled(exc: BaseException) -> bool:
     """Whether this is the end of our own task, rather than an error that a handler made up."""
     task = asyncio.current_task()
     return isinstance(exc, asyncio.CancelledError) and task is not None and task.cancelling() > 0
-
-
-def describe(exc: BaseException) -> str:
-    """An exception in one line, for a peer: its type and text; a group of one is that one."""
-    while isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
-        exc = exc.exceptions[0]
-    try:
-        text = str(exc)
-    except BaseException:  # a handler may raise anything, in `__str__` too
-        text = ""
-    if isinstance(exc, AccordError):
-        return text
-    return f"{type(exc).__name__}: {text}" if text else type(exc).__name__

@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from msgspec import Raw
+
+from accord.messages import codec
 from accord.messages.meta import SUBSCRIPTION_ID
 from accord.session.states import Phase
 
 if TYPE_CHECKING:
-    from accord.messages.resources import ResourceUpdatedParams
     from accord.messages.revision import Rules
     from accord.server.peer import Line
     from accord.session.exchange import Exchange
@@ -23,47 +25,51 @@ if TYPE_CHECKING:
 
 log: logging.Logger = logging.getLogger("accord.server")
 
-_AT_ONCE = 1_000
-"""Notifications that are sent to one client before a look at whether it reads."""
+_ENVELOPE = 150
+"""Bytes of a notification beside its params, about."""
 
-Change = tuple["Listener", str, "ResourceUpdatedParams | None"]
+NOTHING = b"{}"
+"""Params that say no more than the method does."""
+
+Notice = tuple["Listener", str, bytes]
+"""Who is told, the method, and the params."""
 
 
 class Outlet:
     """The way to one client, shared by its listeners."""
 
-    def __init__(self, line: Line, limit: int) -> None:
+    def __init__(self, line: Line) -> None:
         self.line: Line = line
         self.uris: int = 0
         """Resources that its listeners want to be told of, in all."""
-        self._limit = limit
-        self._sent = 0
-        self._held: OrderedDict[tuple[Listener, str, str], Change] = OrderedDict()
+        self._limits = line.session.limits
+        self._sent = 0  # bytes, about, since it was last known to read
+        self._held: OrderedDict[Notice, None] = OrderedDict()
         self._draining: asyncio.Task[None] | None = None
 
-    def send(self, listener: Listener, method: str, params: ResourceUpdatedParams | None) -> None:
+    def send(self, listener: Listener, method: str, params: bytes) -> None:
         """Send, or keep for when the client reads again."""
         if self._draining is not None:
-            self._hold(listener, method, params)
+            self._hold((listener, method, params))
             return
-        self.line.notify(method, params, meta=listener.meta, rules=listener.rules)
-        self._sent += 1
-        if self._sent >= _AT_ONCE:
+        self.line.notify(method, listener.tagged(params), rules=listener.rules)
+        self._sent += _ENVELOPE + len(params)
+        if self._sent >= self._limits.pending_bytes:
             self._draining = asyncio.get_running_loop().create_task(self._drain())
 
-    def _hold(self, listener: Listener, method: str, params: ResourceUpdatedParams | None) -> None:
-        self._held[listener, method, "" if params is None else params.uri] = (listener, method, params)
-        if len(self._held) > max(self._limit, _AT_ONCE):
+    def _hold(self, notice: Notice) -> None:
+        self._held[notice] = None
+        if len(self._held) > self._limits.subscriptions:
             self._held.popitem(last=False)
-            log.warning("accord: a client does not read; the oldest of %d changes was not told", self._limit)
+            log.warning("accord: a client does not read; the oldest of %d changes is not told", len(self._held) + 1)
 
     async def _drain(self) -> None:
         await self.line.transport.drain()
         self._sent, self._draining = 0, None
         while self._held and self._draining is None:
-            listener, method, params = self._held.popitem(last=False)[1]
-            if listener.open:
-                self.send(listener, method, params)
+            notice, _ = self._held.popitem(last=False)
+            if notice[0].open:
+                self.send(*notice)
 
     def close(self) -> None:
         """The client is gone."""
@@ -74,15 +80,19 @@ class Outlet:
 class Listener:
     """One who is told of something."""
 
-    def __init__(self, outlet: Outlet, meta: dict[str, Any] | None = None, rules: Rules | None = None) -> None:
+    rules: Rules | None = None
+
+    def __init__(self, outlet: Outlet) -> None:
         self.outlet: Outlet = outlet
-        self.meta: dict[str, Any] | None = meta
-        self.rules: Rules | None = rules
         self.uris: set[str] = set()
         """Resources that it wants to be told of."""
         self.open: bool = True
 
-    def tell(self, method: str, params: ResourceUpdatedParams | None) -> None:
+    def tagged(self, params: bytes) -> Raw | None:
+        """Params as it gets them."""
+        return None if params == NOTHING else Raw(params)
+
+    def tell(self, method: str, params: bytes) -> None:
         """Send a notification that it wants."""
         self.outlet.send(self, method, params)
 
@@ -91,7 +101,13 @@ class Listen(Listener):
     """A `subscriptions/listen`: "all notifications delivered on the stream carry" the id of that request."""
 
     def __init__(self, outlet: Outlet, exchange: Exchange) -> None:
-        super().__init__(outlet, {SUBSCRIPTION_ID: exchange.id}, exchange.rules)
+        super().__init__(outlet)
+        self.rules: Rules | None = exchange.rules
+        self._meta = codec.encode({SUBSCRIPTION_ID: exchange.id})
+
+    def tagged(self, params: bytes) -> Raw:
+        """With its tag."""
+        return Raw(codec.with_meta(params, self._meta))
 
 
 class Client(Listener):
@@ -110,22 +126,22 @@ class Client(Listener):
             self._promised = session.profile
         session.profile = profile
 
-    def tell(self, method: str, params: ResourceUpdatedParams | None) -> None:
-        """Send it now, or when the client is ready; not at all where there was no handshake."""
+    def tell(self, method: str, params: bytes) -> None:
+        """Send it; a change of a list when the client is ready, and not at all where there was no handshake."""
         phase = self.outlet.line.session.phase
-        if params is not None:
+        if params != NOTHING:
             super().tell(method, params)
         elif phase is Phase.SHAKING:
             self._owe(method)
         elif phase is Phase.OPEN and self._is_promised(method):
-            super().tell(method, None)
+            super().tell(method, params)
 
     def _is_promised(self, method: str) -> bool:
         promised = self._promised or self.outlet.line.session.profile
-        return promised.declares(method.split("/")[1] + ".list_changed")
+        what = method.split("/")[1]
+        return promised.declares(f"{what}.list_changed")
 
     def _owe(self, method: str) -> None:
-        """ "Our own [messages] wait for `initialized`" """
         self._owed[method] = None
         if self._waiting is None:
             self._waiting = asyncio.get_running_loop().create_task(self._when_ready())
@@ -134,7 +150,7 @@ class Client(Listener):
         await self.outlet.line.ready.wait()
         owed, self._owed, self._waiting = self._owed, {}, None
         for method in owed:
-            self.tell(method, None)
+            self.tell(method, NOTHING)
 
     def close(self) -> None:
         """The client is gone."""

@@ -123,8 +123,7 @@ def declared_in(signature: Signature) -> Sequence[Declared]:
         return ()
     from accord.server.asking.declared import declare
 
-    names = signature.names
-    return [declare(one.name, one.hint, one.default, names) for one in signature.injected]
+    return [declare(one, signature.names, signature.defaults) for one in signature.injected]
 
 
 def prompt_offer(function: Callable[..., Any], signature: Signature, prompt: Prompt) -> Offer:

@@ -83,9 +83,14 @@ class Registry:
 
     # --- what it can do ----------------------------------------------------------------------------------------
 
-    def capabilities(self) -> ServerCapabilities:
-        """What the server can say it has. What it once said holds: clients were told, and ask."""
+    def capabilities(self, *, may_log: bool = False) -> ServerCapabilities:
+        """What the server can say it has. What it once said holds: clients were told, and ask.
+
+        `may_log`: there are handlers elsewhere that can log.
+        """
         self._declared.update(self._found())
+        if may_log:
+            self._declared.add("logging")
         lists = ListCapability(list_changed=True)
         return ServerCapabilities(
             tools=lists if "tools" in self._declared else None,

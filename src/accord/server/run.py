@@ -29,6 +29,8 @@ from accord.transport.stdio import StdioTransport
 if TYPE_CHECKING:
     from accord.server.server import Server
 
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
 _LEAVING = 1.0
 """Seconds that threads which handlers left behind may hold up the end of the process."""
 
@@ -120,9 +122,14 @@ def check_transport(name: str) -> None:
 
 async def serve_stdio(server: Server) -> None:
     """Serve this process's stdin and stdout, on a loop that runs."""
-    stop = asyncio.Event()
-    _on_signals(asyncio.get_running_loop(), stop)
-    await serve(server, StdioTransport(server.limits, exit_when_stuck=True), stop)
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    _on_signals(loop, stop)
+    try:
+        await serve(server, StdioTransport(server.limits, exit_when_stuck=True), stop)
+    finally:
+        for number in _SIGNALS:
+            with contextlib.suppress(NotImplementedError):  # Windows
+                loop.remove_signal_handler(number)
 
 
 def _on_signals(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
@@ -131,7 +138,7 @@ def _on_signals(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
             os._exit(128 + number)
         stop.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _SIGNALS:
         try:
             loop.add_signal_handler(number, asked, number)
         except (NotImplementedError, RuntimeError, ValueError):  # Windows, or not the main thread

@@ -254,7 +254,7 @@ class Server:
     def profile(self) -> Profile:
         """What this server says of itself."""
         capabilities = msgspec.structs.replace(
-            self.registry.capabilities(),
+            self.registry.capabilities(may_log=any(offer.context for offer in self.extended.offers.values())),
             extensions=settings_of(self.extended.extensions),
             experimental=self._experimental,
         )

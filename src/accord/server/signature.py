@@ -115,6 +115,15 @@ class Signature:
         """The names of the parameters that a caller gives."""
         return [field.name for field in self._all.fields]
 
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """What those parameters are that a caller leaves out."""
+        return {
+            field.name: field.factory() if field.factory else field.default
+            for field in self._all.fields
+            if not field.required
+        }
+
     def takes(self, name: str) -> bool:
         """Whether there is a parameter of that name."""
         declared = self._declared

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -57,6 +57,7 @@ class Asking:
         self._limits = limits
         self._loop = asyncio.get_running_loop()
         self._sent = 0  # bytes of requests since the peer was last known to take them
+        self._turn = asyncio.Lock()
         self.ready: asyncio.Event = asyncio.Event()
         """Whether we may ask; on a server that is once the client has said so, and after the end."""
         self.lost: AccordError | None = None
@@ -77,7 +78,11 @@ class Asking:
         """Send a request; the raw result. As `Connection.ask`."""
         session = self._session
         if session.phase is Phase.SHAKING and session.role == "server":
-            total_timeout = await self._until_ready(name, timeout, total_timeout)
+            # "The server SHOULD NOT send requests other than pings and logging before [...] `initialized`" (Lifecycle)
+            waits, why = self.ready.wait(), "for want of notifications/initialized"
+            total_timeout = await self._within(timeout, total_timeout, waits, why)
+        if self._sent >= self._limits.pending_bytes:
+            total_timeout = await self._within(timeout, total_timeout, self._until_taken(), "as the peer does not read")
         if self.lost is not None:
             raise again(self.lost)
         exchange, message = session.request(name, params, meta=meta, progress=on_progress is not None, needs=needs)
@@ -91,8 +96,6 @@ class Asking:
         if timeout is not None or total_timeout is not None:
             self._arm(exchange, waiting, timeout, total_timeout)
         try:
-            if self._sent >= self._limits.pending_bytes:
-                await self._until_taken(waiting)
             return await waiting.future
         except asyncio.CancelledError:
             self._give_up(exchange, waiting, "the caller was cancelled")
@@ -103,31 +106,24 @@ class Asking:
             for callback in waiting.callbacks():
                 await callback.finish(self._limits.callback_seconds)
 
-    async def _until_ready(self, name: str, idle: float | None, total: float | None) -> float | None:
-        """Wait for the client to be ready to be asked; what is left of `total`.
-
-        "The server SHOULD NOT send requests other than pings and logging before receiving the `initialized`
-        notification" (Lifecycle).
-        """
+    async def _within(
+        self, idle: float | None, total: float | None, waits: Coroutine[Any, Any, Any], why: str
+    ) -> float | None:
+        """Wait for something before a request is sent; what is left of `total`. Raises `RequestTimeout`."""
         begun = self._loop.time()
         try:
             async with asyncio.timeout(min((each for each in (idle, total) if each is not None), default=None)):
-                await self.ready.wait()
+                await waits
         except TimeoutError:
-            raise RequestTimeout(
-                f"{name} to {self._transport.name}: not sent, for want of notifications/initialized"
-            ) from None
+            raise RequestTimeout(f"{self._transport.name}: a request was not sent, {why}") from None
         return None if total is None else total - (self._loop.time() - begun)
 
-    async def _until_taken(self, waiting: Waiting) -> None:
-        """Back-pressure: wait for the peer to take what was sent, unless the request ends before."""
-        self._sent = 0
-        draining = asyncio.ensure_future(self._transport.drain())
-        either: list[asyncio.Future[Any]] = [draining, waiting.future]
-        try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            draining.cancel()
+    async def _until_taken(self) -> None:
+        """Back-pressure: one after the other, when the peer has taken what was sent before."""
+        async with self._turn:
+            if self._sent >= self._limits.pending_bytes:
+                await self._transport.drain()
+                self._sent = 0
 
     def _give_up(self, exchange: Exchange, waiting: Waiting, why: str) -> None:
         message = self._session.cancel(exchange, why)

@@ -21,7 +21,6 @@ class Callback:
     def __init__(self, function: Callable[..., Any], most: int) -> None:
         self._function = function
         self._waiting: deque[tuple[Any, ...]] = deque(maxlen=most)
-        self._awaited: Any = None
         self._task: asyncio.Task[None] | None = None
         self.dropped: int = 0
         """Calls that were not made, because too many waited."""
@@ -31,10 +30,10 @@ class Callback:
         if self._task is not None:
             self._wait(args)
             return
-        self._awaited = self._begin(args)
-        if self._awaited is not None:
-            self._task = asyncio.get_running_loop().create_task(self._go_on())
-            self._task.add_done_callback(self._done)
+        first = self._begin(args)
+        if first is not None:
+            self._task = asyncio.get_running_loop().create_task(self._go_on(first))
+            self._task.add_done_callback(lambda _: _close(first))
 
     async def finish(self, seconds: float) -> None:
         """Wait until nothing waits any more, at most so long; then whatever is left is cancelled."""
@@ -50,6 +49,7 @@ class Callback:
         self._waiting.clear()
         if self._task is not None:
             self._task.cancel()
+            self._task = None
 
     def _wait(self, args: tuple[Any, ...]) -> None:
         if len(self._waiting) == self._waiting.maxlen:
@@ -67,19 +67,23 @@ class Callback:
             return None
         return returned if isinstance(returned, Awaitable) else None
 
-    async def _go_on(self) -> None:
+    async def _go_on(self, awaited: Awaitable[Any] | None) -> None:
+        """Await one after the other, until nothing waits."""
         while True:
             try:
-                if self._awaited is not None:
-                    await self._awaited
-            except Exception:
-                log.exception("accord: a callback failed")
+                if awaited is not None:
+                    await awaited
+            except (Exception, asyncio.CancelledError) as exc:
+                if (task := asyncio.current_task()) is not None and task.cancelling():
+                    raise
+                log.error("accord: a callback failed", exc_info=exc)
             if not self._waiting:
+                self._task = None
                 return
-            self._awaited = self._begin(self._waiting.popleft())
+            awaited = self._begin(self._waiting.popleft())
 
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._task = None
-        if asyncio.iscoroutine(self._awaited):
-            self._awaited.close()  # never begun, if the task was cancelled before it began
-        self._awaited = None
+
+def _close(awaitable: Awaitable[Any]) -> None:
+    """A coroutine that was never begun, because its task was cancelled before, is no mistake."""
+    if asyncio.iscoroutine(awaitable):
+        awaitable.close()

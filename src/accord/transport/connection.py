@@ -35,6 +35,7 @@ log: logging.Logger = logging.getLogger("accord")
 
 Handler = Callable[[Exchange, Any], Coroutine[Any, Any, Any]]
 
+
 class Connection:
     """A session that runs.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ from accord.transport import memory
 
 JSON = dict[str, Any]
 Reply = Callable[[JSON], JSON]
-"""The answer to a question (`{"method": ..., "params": ...}`); it may raise `Refused`."""
+"""The answer to a question (`{"method": ..., "params": ...}`); it may raise `Refused` or `Later`."""
 
 ALL: JSON = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}}
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
@@ -22,6 +22,10 @@ NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 class Refused(Exception):
     """Answer with this JSON-RPC error instead."""
+
+
+class Later(Exception):
+    """Do not answer now."""
 
 
 def yes(question: JSON) -> JSON:
@@ -78,6 +82,8 @@ class Caller:
             self.asked.append(message)
             try:
                 self.say({"id": message["id"], "result": self.reply(message)})
+            except Later:
+                pass
             except Refused as no:
                 self.say({"id": message["id"], "error": {"code": -1, "message": str(no)}})
 
@@ -87,14 +93,15 @@ class Caller:
     def send(self, method: str, params: JSON, **meta: Any) -> int:
         """Send a request; its id."""
         self._last += 1
-        if not RULES[self.revision].handshake:
-            meta = {
-                "io.modelcontextprotocol/protocolVersion": self.revision,
-                "io.modelcontextprotocol/clientCapabilities": self.capabilities,
-                **meta,
-            }
-        self.say({"id": self._last, "method": method, "params": {**params, "_meta": meta} if meta else params})
+        self.say({"id": self._last, "method": method, "params": {**params, "_meta": self._meta(meta)}})
         return self._last
+
+    def _meta(self, more: JSON) -> JSON:
+        """What each request carries where there was no handshake."""
+        if RULES[self.revision].handshake:
+            return more
+        revision, capabilities = "io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/clientCapabilities"
+        return {revision: self.revision, capabilities: self.capabilities, **more}
 
     def cancel(self, id: int) -> None:
         self.say({"method": "notifications/cancelled", "params": {"requestId": id}})
@@ -115,6 +122,14 @@ class Caller:
     async def ask(self, method: str, params: JSON, **meta: Any) -> JSON:
         """The answer to a request."""
         return await self.answer(self.send(method, params, **meta))
+
+    async def ask_raw(self, method: str, params: str) -> JSON:
+        """The answer to a request whose params are sent to the letter, but for `_meta`."""
+        self._last += 1
+        meta = json.dumps({"_meta": self._meta({})})
+        head = json.dumps({"jsonrpc": "2.0", "id": self._last, "method": method})
+        self._transport.send(f'{head[:-1]}, "params": {params.rstrip()[:-1]}, {meta[1:-1]}}}}}'.encode())
+        return await self.answer(self._last)
 
     async def call(self, tool: str, arguments: JSON | None = None, **more: Any) -> JSON:
         """The answer to a tool call; `more` are members of its params."""
@@ -159,13 +174,15 @@ def params_of(method: str, subject: str, arguments: JSON) -> JSON:
     return found if method == "resources/read" else {**found, "arguments": arguments}
 
 
+_open: list[Caller] = []
+
+
 @asynccontextmanager
 async def caller(
     server: Server, revision: str = "2026-07-28", capabilities: JSON | None = None, reply: Reply = yes
 ) -> AsyncIterator[Caller]:
-    """A client of a running server; when the block ends both are gone, and no task of theirs is left."""
+    """A client of a running server; when the block ends both are gone, and after the last no task is left."""
     ours, theirs = memory.pair()
-    before = asyncio.all_tasks()
     serving = asyncio.create_task(server.serve(theirs))
     made = Caller(ours, revision, ALL if capabilities is None else capabilities, reply)
     reading = asyncio.create_task(made.read())
@@ -173,18 +190,21 @@ async def caller(
         hello = {"protocolVersion": revision, "capabilities": made.capabilities}
         await made.ask("initialize", {**hello, "clientInfo": {"name": "raw", "version": "1"}})
         made.say({"method": "notifications/initialized"})
+    _open.append(made)
     try:
         yield made
     finally:
+        _open.remove(made)
         await ours.close()
         async with asyncio.timeout(10):
             await asyncio.gather(serving, reading)
-        await gone(asyncio.all_tasks() - before)
+        if not _open:
+            await all_gone()
 
 
-async def gone(tasks: Iterable[asyncio.Task[Any]], turns: int = 20) -> None:
-    """Tasks end within some turns of the loop, without a push."""
+async def all_gone(turns: int = 20) -> None:
+    """All other tasks end within some turns of the loop, without a push."""
     for _ in range(turns):
         await asyncio.sleep(0)
-    left = [task for task in tasks if not task.done()]
+    left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     assert not left, left

@@ -32,7 +32,10 @@ class Step:
 
 Program = tuple[Step, ...]
 
-PLAIN = ("effect", "effect", "once", "pause", "drop", "read body", "read declared", "fail")
+PAUSE = 5
+"""Turns of the loop: long enough for messages to come meanwhile."""
+
+PLAIN = ("effect", "effect", "once", "pause", "pause", "drop", "read body", "read declared", "fail")
 QUESTIONS = {"e": lambda text: Elicit(text, str), "s": Sample, "r": lambda _: Roots()}
 
 
@@ -84,8 +87,8 @@ class Log:
             case "once":
                 return await ctx.once(at, lambda: self._make(token, at))
             case "pause":
-                await asyncio.sleep(0)
-                await asyncio.sleep(0)
+                for _ in range(PAUSE):
+                    await asyncio.sleep(0)
             case "drop":
                 dropped = asyncio.ensure_future(ctx.elicit(token + at))
                 await asyncio.sleep(0)
@@ -167,7 +170,7 @@ ONCE = ("body", "declared", "plain")
 """What may not run twice."""
 
 DECLARED = {
-    "declared": [*(["answer to declared {}"]), ["file:///tmp"]],
+    "declared": ["answer to declared {}", ["file:///tmp"]],
     "plain": ["answer to declared {}"],
     "idempotent": ["answer to declared {}"],
     "declared_prompt": ["answer to declared {}"],

@@ -16,7 +16,7 @@ from tests.server.asking.caller import Caller, caller, texts
 from tests.server.asking.programs import DECLARED, KINDS, Log, expected, places, programs, serve
 from tests.server.asking.wayward import ACTIONS, HungUp, Logical, Wayward
 
-WAYS = st.lists(st.sampled_from([*ACTIONS, "complete", "complete", "give up"]), max_size=5)
+WAYS = st.lists(st.sampled_from([*ACTIONS, "complete", "complete", "give up"]), max_size=6)
 CALLS = st.builds(Logical, st.sampled_from(list(KINDS)), programs, WAYS)
 CANCELS = {"cancel", "cancel one of two"}
 
@@ -29,7 +29,7 @@ def quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-@settings(max_examples=600, derandomize=True, database=None)
+@settings(max_examples=500, derandomize=True, database=None)
 @given(st.lists(CALLS, min_size=1, max_size=3))
 def test_whatever_client_and_handler_do_nothing_happens_twice(calls: list[Logical]) -> None:
     asyncio.run(happens(calls))

@@ -120,12 +120,12 @@ class Wayward:
         return found
 
     async def cancel(self, said: JSON) -> JSON:
-        await self._cancel(self._send(retry(said)), turns=len(self._answered))
+        await self._cancel(self._send(retry(said)), turns=len(self._answered) + 1)
         return await self.complete(said)
 
     async def cancel_one_of_two(self, said: JSON) -> JSON:
         first, second = self._send(retry(said)), self._send(retry(said))
-        await self._cancel(first, turns=1)
+        await self._cancel(first, turns=3)
         return await self._caller.answer(second)
 
     async def _cancel(self, id: int, turns: int) -> None:

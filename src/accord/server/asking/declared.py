@@ -5,8 +5,8 @@ They are asked before the body runs, all of them at once, and never part of what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, get_args, get_origin
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
@@ -15,8 +15,7 @@ from accord.schema.records import MISSING
 from accord.server.asking.asker import Asker
 from accord.server.asking.question import Question, question_in
 from accord.server.asking.questions import Accepted, Cancelled, Declined, Elicit, Sample, Sampled
-
-_OUTCOMES = (Accepted, Declined, Cancelled)
+from accord.server.parameters import Parameter
 
 
 class Declared(msgspec.Struct, frozen=True):
@@ -27,10 +26,12 @@ class Declared(msgspec.Struct, frozen=True):
     value: Callable[[Any], Any]
     """What the function gets of an answer. Raises `ToolError` where there is nothing to give it."""
     default: Any = MISSING
+    others: Mapping[str, Any] = {}
+    """The values that its text shows of parameters that are left out."""
 
     def filled(self, values: Mapping[str, Any]) -> Question[Any]:
         """The question as it is asked in a call with these arguments."""
-        return self.question.filled(values) if isinstance(self.question, Elicit) else self.question
+        return self.question.filled({**self.others, **values}) if isinstance(self.question, Elicit) else self.question
 
     def can_be_asked(self, question: Question[Any], asker: Asker) -> bool:
         """Whether it can be asked; where not, "a declared parameter takes its default or the call is refused".
@@ -46,30 +47,35 @@ class Declared(msgspec.Struct, frozen=True):
         return True
 
 
-def declare(name: str, hint: Any, default: Any, others: Sequence[str]) -> Declared:
-    """A parameter that is asked for; `others` may be named in its text. Raises `DeclarationError`."""
-    question = question_in(hint)
+def declare(parameter: Parameter, names: Collection[str], defaults: Mapping[str, Any]) -> Declared:
+    """A parameter that is asked for; its text may name others (`names`), with the values that they have by default.
+
+    Raises `DeclarationError`.
+    """
+    name, default = parameter.name, parameter.default
+    question = question_in(parameter.hint)
     assert question is not None
-    wanted = get_args(hint)[0]
+    wanted = get_args(parameter.hint)[0]
     if isinstance(question, Elicit):
-        unknown = question.places - set(others)
+        unknown = question.places - set(names)
         if unknown:
             raise DeclarationError(f"{name!r} asks about {', '.join(sorted(unknown))}, which is no parameter")
-        return _declare_form(name, question, wanted, default)
+        type_, value = _form_of(wanted, _Agreed(name, default))
+        return Declared(name, question.typed(type_), value, default, defaults)
     if isinstance(question, Sample) and wanted is str:
         return Declared(name, question, _text, default)
     return Declared(name, question, _whole, default)
 
 
-def _declare_form(name: str, question: Elicit[Any], wanted: Any, default: Any) -> Declared:
-    """A form of the type of its parameter; with `Declined` among them the function gets the whole outcome."""
+def _form_of(wanted: Any, agreed: Callable[[Any], Any]) -> tuple[Any, Callable[[Any], Any]]:
+    """What the person is asked to fill in, and what the function gets: with `Declined` among its types, all of it."""
     arms = get_args(wanted)
-    if not any(get_origin(arm) is Accepted or arm in _OUTCOMES for arm in arms):
-        return Declared(name, question.typed(wanted), _Agreed(name, default), default)
-    (asked,) = [arm for arm in arms if arm not in (Declined, Cancelled)] or [None]
-    if get_origin(asked) is Accepted:
-        return Declared(name, question.typed(get_args(asked)[0]), _whole, default)
-    return Declared(name, question.typed(asked), _unwrapped, default)
+    asked = [arm for arm in arms if arm not in (Declined, Cancelled)]
+    if not asked or (len(asked) == len(arms) and get_origin(asked[0]) is not Accepted):
+        return wanted, agreed
+    if get_origin(asked[0]) is Accepted:
+        return get_args(asked[0])[0], _whole
+    return Union[tuple(asked)], _unwrapped  # noqa: UP007  # as many as there are
 
 
 class _Agreed:

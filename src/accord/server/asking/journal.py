@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from accord.errors import InvalidParams
 from accord.server.asking.asker import Asked, Kept, inside, read
 from accord.server.asking.question import Question
 from accord.server.asking.state import State
@@ -28,30 +29,36 @@ class Journal:
     """
 
     def __init__(self, exchange: Exchange, peer: Peer, state: State, answers: Mapping[str, bytes]) -> None:
-        self.missing: dict[str, Asked] = {}
-        """What ended the run."""
         self.state: State = state
         self.kept: Kept = Kept(state.kept)
         self._exchange = exchange
         self._peer = peer
         self._came = answers
         self._count = 0
+        self._missing: dict[str, Asked] = {}
+        self._refused: InvalidParams | None = None
 
     async def ask(self, questions: Sequence[Question[Any]], keys: Sequence[str] = ()) -> list[Any]:
-        """The answers, in order. Raises `RunEnded` when one is missing."""
+        """The answers, in order. Raises `RunEnded` when one is missing, or none."""
         named = keys or [self._next_key() for _ in questions]
         asked = [inside(question, self._exchange, self._peer) for question in questions]
         answers = [self._answer(key, one) for key, one in zip(named, asked, strict=True)]
         missing = {key: one for key, one, raw in zip(named, asked, answers, strict=True) if raw is None}
         if missing:
-            self.missing |= missing
+            self._missing |= missing
             raise RunEnded
         return [read(key, one.question, raw or b"") for key, one, raw in zip(named, asked, answers, strict=True)]
 
     @property
     def over(self) -> bool:
         """Whether a question has ended the run."""
-        return bool(self.missing)
+        return bool(self._missing) or self._refused is not None
+
+    def missing(self) -> dict[str, Asked]:
+        """What ended the run. Raises `InvalidParams` where that was an answer which is none."""
+        if self._refused is not None:
+            raise self._refused
+        return self._missing
 
     def check(self, question: Question[Any]) -> None:
         """Whether it can be asked. Raises `NotSupported`, `MissingClientCapability`."""
@@ -68,7 +75,10 @@ class Journal:
             return known[1]
         if self.state.asked.get(key) != asked.digest or key not in self._came:
             return None
-        answer = self._came[key]
-        read(key, asked.question, answer)  # before it is kept: what is no answer is not asked for again and again
-        self.state.answers[key] = (asked.digest, answer)
-        return answer
+        try:
+            read(key, asked.question, self._came[key])
+        except InvalidParams as error:  # for the client: a handler that catches errors must not swallow it
+            self._refused = error
+            raise RunEnded from error
+        self.state.answers[key] = (asked.digest, self._came[key])
+        return self._came[key]

@@ -29,7 +29,9 @@ from accord.messages.sampling import (
     ModelPreferences,
     SamplingMessage,
     ToolChoice,
+    blocks_of,
     check_balanced,
+    fit_blocks,
 )
 from accord.messages.tools import Tool
 from accord.schema.forms import Form, form
@@ -69,9 +71,9 @@ class Sampled(CreateMessageResult):
     """What a model said: `role`, `content` (a block or several), `model`, `stop_reason`."""
 
     @property
-    def blocks(self) -> list[Any]:
+    def blocks(self) -> Sequence[Any]:
         """The content, as a list in every revision."""
-        return self.content if isinstance(self.content, list) else [self.content]
+        return blocks_of(self)
 
     @property
     def text(self) -> str:
@@ -228,7 +230,7 @@ class Sample(Question[Sampled]):
             raise NotSupported(f"{rules.revision} has no tools in sampling")
         if rules.sampling_tools:
             return self._params
-        messages = [_single(message, rules) for message in self._params.messages]
+        messages = [fit_blocks(message, rules) for message in self._params.messages]
         return msgspec.structs.replace(self._params, messages=messages)
 
     def read(self, answer: bytes) -> Sampled:
@@ -241,15 +243,6 @@ def messages_of(given: Messages) -> list[SamplingMessage]:
     return [
         SamplingMessage(role="user", content=TextContent(text=one)) if isinstance(one, str) else one for one in several
     ]
-
-
-def _single(message: SamplingMessage, rules: Rules) -> SamplingMessage:
-    """A message for a revision in which its content is one block."""
-    if not isinstance(message.content, list):
-        return message
-    if len(message.content) != 1:
-        raise NotSupported(f"in {rules.revision} a message to a model holds one block, not {len(message.content)}")
-    return msgspec.structs.replace(message, content=message.content[0])
 
 
 def _preferences(model: str | Sequence[str] | ModelPreferences | None) -> ModelPreferences | None:

@@ -106,7 +106,7 @@ class Rounds:
         except BaseException:
             if not journal.over:
                 raise
-        return ask(state, journal.missing) if journal.over else result
+        return ask(state, journal.missing()) if journal.over else result
 
     async def _run_once(self, asking: Asking, call: Call, state: State | None, work: Work, ask: Any) -> Any:
         known = state or State(b"", 0, os.urandom(16), home=self.runs.home)
@@ -119,7 +119,7 @@ class Rounds:
             try:
                 call.filled = await call.fill(asking.offer.declared, asking.arguments)
             except RunEnded:
-                return ask(known, journal.missing)
+                return ask(known, journal.missing())
             known.answers, known.asked = {}, {}
         run = call.asker = Run(call, known, ask, self.runs)
         if state is not None:

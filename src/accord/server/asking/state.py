@@ -98,16 +98,20 @@ class States:
 
         Raises `InvalidParams` for any other: changed, of another server, of another request; `Expired` for an old one.
         """
-        try:
-            sealed = self._keyring.open(text, max_bytes=self._limits.state_bytes + 1)
-        except SealBroken as exc:
-            raise InvalidParams("requestState was not made by this server, or was changed") from exc
-        state = _decode(sealed[1:] if sealed[:1] == _INLINE else self._shelf.get(sealed[1:]))
+        state = self._read(text)
         if state.binding != binding:
             raise InvalidParams("requestState belongs to another request")
         if state.expires < time.time():
-            raise Expired("the answer came too late; call again from the start")
+            after = "whether the call took effect is not known" if state.home else "call again from the start"
+            raise Expired(f"the answer came too late; {after}")
         return state
+
+    def _read(self, text: str) -> State:
+        try:
+            sealed = self._keyring.open(text, max_bytes=self._limits.state_bytes + 1)
+            return _decode(sealed[1:] if sealed[:1] == _INLINE else self._shelf.get(sealed[1:]))
+        except (SealBroken, msgspec.DecodeError) as exc:  # the latter: sealed by another version of ours
+            raise InvalidParams("requestState was not made by this server, or was changed") from exc
 
 
 def digest(*parts: bytes) -> bytes:

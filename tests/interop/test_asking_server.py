@@ -1,0 +1,100 @@
+"""accord's server asks other people's clients: the official Python SDK 2.x and 1.x with callbacks, in every revision
+that they speak.
+
+Each client plays servers/asking_story.py; what came of its calls, and what its callbacks saw, is compared.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NamedTuple
+
+import pytest
+
+from accord import REVISIONS
+
+from tests.interop.conftest import Watch
+from tests.interop.peers import PROGRAMS, Sdk
+
+SERVER = [sys.executable, str(PROGRAMS / "accord_asking.py")]
+
+PEERS: list[tuple[Sdk, str | None, str]] = [
+    *(("mcp2", revision, revision) for revision in REVISIONS),
+    ("mcp2", None, REVISIONS[-1]),
+    *(("mcp1", revision, revision) for revision in REVISIONS[:-1]),
+]
+"""A client, the revision it is told to speak, and the one that is spoken then."""
+
+FORMS = REVISIONS[2:]
+PAGES = TOOLS = REVISIONS[3:]
+
+ORDER = ["person", "What will it be?", ["size", "count"]]
+SAMPLE = ["model", None, 1024, 1]
+
+
+class Saw(NamedTuple):
+    """What a peer client saw when it spoke `revision`."""
+
+    revision: str
+    seen: dict[str, Any]
+
+    def where(self, revisions: tuple[str, ...], answer: Any, lacking: str) -> Any:
+        """An answer in the revisions that have what it takes, else the error that names the revision."""
+        return answer if self.revision in revisions else f"{self.revision} has no {lacking}"
+
+
+@pytest.fixture(scope="module", params=PEERS, ids=[f"{sdk}-{told or 'by-itself'}" for sdk, told, _ in PEERS])
+def saw(request: pytest.FixtureRequest, watch: Watch) -> Saw:
+    sdk, told, spoken = request.param
+    return Saw(spoken, watch(sdk, SERVER, told, "asking_client"))
+
+
+def test_the_client_opens_the_revision_it_asks_for(saw: Saw) -> None:
+    assert saw.seen["revision"] == saw.revision
+
+
+def test_every_call_gets_the_answers_that_it_asked_for(saw: Saw) -> None:
+    form = "elicitation/create"
+    url = "elicitation by URL" if saw.revision in FORMS else form
+    assert saw.seen["calls"] == {
+        "buy": saw.where(FORMS, "3 large", form),
+        "refuse": saw.where(FORMS, "decline", form),
+        "think": "m-1: 42",
+        "reckon": saw.where(TOOLS, "42", "tools in sampling"),
+        "folders": "file:///srv/a file:///srv/b",
+        "together": saw.where(FORMS, "accept, 42, 2 folders", form),
+        "number": "7 42 42",
+        "visit": saw.where(PAGES, "accept", url),
+        "tell": "told",
+        "delete": "deleted" if saw.revision in FORMS else "kept",
+    }
+
+
+def test_a_resource_and_a_prompt_ask_as_well(saw: Saw) -> None:
+    assert saw.seen["read"] == "opened: 42"
+    assert saw.seen["prompt"] == "Write 42 to Åse."
+
+
+def test_the_callbacks_see_each_question_once(saw: Saw) -> None:
+    asked = [["model", "Be brief.", 50, 1], *[SAMPLE] * 4, ["roots"]]
+    if saw.revision in FORMS:
+        asked += [ORDER, ORDER, SAMPLE, ["roots"]]
+        asked += [["person", "Really?", ["value"]], ["person", "Delete a.txt?", ["value"]]]
+    if saw.revision in TOOLS:
+        asked += [SAMPLE, ["model", None, 1024, 3]]
+    if saw.revision in PAGES:
+        asked += [["person", "Sign in", "https://example.com/sign-in"]]
+    assert sorted(map(str, saw.seen["asked"])) == sorted(map(str, asked))
+
+
+def test_logs_arrive_from_the_level_on_that_was_asked_for(saw: Saw) -> None:
+    assert saw.seen["logs"] == [["warning", "almost full"]]
+
+
+def test_completion_knows_the_other_arguments_where_the_client_sends_them(saw: Saw) -> None:
+    # Both SDKs send `context` in every revision.
+    assert saw.seen["completed"]["completion"]["values"] == ["Oslo", "no"]
+
+
+def test_changes_are_told_to_who_subscribed(saw: Saw) -> None:
+    assert saw.seen["watched"] == ["notifications/resources/updated", "notifications/tools/list_changed"]

@@ -1,0 +1,123 @@
+"""The ways to declare things and to run, for those who come from other libraries too."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, cast
+
+import pytest
+
+from accord import Context, DeclarationError, Server, Tool
+
+from tests.server.raw import raw_peer
+
+
+async def test_a_name_may_come_first() -> None:
+    server = Server("test")
+
+    @server.tool("first", title="First")
+    async def one() -> str:
+        return "1"
+
+    @server.tool()
+    async def second() -> str:
+        return "2"
+
+    @server.prompt("hello", description="Says hello.")
+    def two(name: str) -> str:
+        return name
+
+    @server.prompt()
+    def third(name: str) -> str:
+        return name
+
+    async with raw_peer(server) as peer:
+        tools = (await peer.ask("tools/list"))["result"]["tools"]
+        assert [(tool["name"], tool.get("title")) for tool in tools] == [("first", "First"), ("second", None)]
+        prompts = (await peer.ask("prompts/list"))["result"]["prompts"]
+        assert [prompt["name"] for prompt in prompts] == ["hello", "third"]
+
+
+def with_context(arguments: dict[str, Any], ctx: Context) -> str:
+    return f"{arguments} {ctx.revision}"
+
+
+def context_first_is_the_second_that_must_be_given(arguments: dict[str, Any], somebody) -> str:  # type: ignore[no-untyped-def]
+    return f"{arguments} {somebody.revision}"
+
+
+def by_keyword(arguments: dict[str, Any], *, ctx: Context | None = None) -> str:
+    return f"{arguments} {cast(Context, ctx).revision}"
+
+
+def without(arguments: dict[str, Any], verbose: bool = False) -> str:
+    return f"{arguments} {verbose}"
+
+
+def positional(arguments: dict[str, Any], /) -> str:
+    return f"{arguments} False"
+
+
+class Handler:
+    async def __call__(self, arguments: dict[str, Any], ctx: Context) -> str:
+        return f"{arguments} {ctx.revision}"
+
+
+async def early(word: str, arguments: dict[str, Any]) -> str:
+    return f"{arguments} {word}"
+
+
+@pytest.mark.parametrize(
+    ("handler", "text"),
+    [
+        (with_context, "2025-11-25"),
+        (context_first_is_the_second_that_must_be_given, "2025-11-25"),
+        (by_keyword, "2025-11-25"),
+        (without, "False"),
+        (positional, "False"),
+        (Handler(), "2025-11-25"),
+        (partial(Handler()), "2025-11-25"),
+        (partial(early, "word"), "word"),
+    ],
+)
+async def test_a_handler_of_a_raw_tool_gets_what_it_asks_for(handler: Any, text: str) -> None:
+    server = Server("test")
+    server.add_tool(Tool(name="raw", input_schema={"type": "object"}), handler)
+    async with raw_peer(server) as peer:
+        assert (await peer.call("raw", a=1))["content"][0]["text"] == f"{{'a': 1}} {text}"
+        for params in ({"name": "raw"}, {"name": "raw", "arguments": None}):
+            answer = await peer.ask("tools/call", params)
+            assert answer["result"]["content"][0]["text"] == f"{{}} {text}"
+
+
+@pytest.mark.parametrize("handler", [lambda: "x", lambda arguments, ctx, more: "x"])
+def test_a_handler_of_a_raw_tool_that_cannot_work_is_refused(handler: Any) -> None:
+    with pytest.raises(DeclarationError, match="arguments"):
+        Server("test").add_tool(Tool(name="raw", input_schema={"type": "object"}), handler)
+
+
+async def test_a_transport_that_there_is_not_is_refused() -> None:
+    server = Server("test")
+    for run in (server.run, server.run_async):
+        with pytest.raises(DeclarationError, match="no transport 'carrier pigeon'"):
+            await cast(Any, run)(transport="carrier pigeon")
+
+
+async def test_one_decorator_may_be_used_for_several_resources() -> None:
+    server = Server("test")
+    offer = server.resource("test://{a}")
+
+    @offer
+    def one(a: str) -> str:
+        """The one."""
+        return a
+
+    server.remove_resource("test://{a}")
+
+    @offer
+    def two(a: str) -> str:
+        return a
+
+    async with raw_peer(server) as peer:
+        (listed,) = (await peer.ask("resources/templates/list"))["result"]["resourceTemplates"]
+        assert (listed["name"], listed.get("description")) == ("two", None)
