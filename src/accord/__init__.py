@@ -12,9 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from accord.client.answers import ToolResult as ToolResult
+    from accord.client.backoff import Reconnect as Reconnect
+    from accord.client.cache import Cache as Cache
     from accord.client.client import Client as Client
     from accord.client.handlers import ClientContext as ClientContext
     from accord.client.models import HostModel as HostModel, choose_model as choose_model
+    from accord.client.notices import Notice as Notice
+    from accord.client.subscription import (
+        ListChanged as ListChanged,
+        Missed as Missed,
+        ResourceUpdated as ResourceUpdated,
+        Subscription as Subscription,
+    )
     from accord.errors import (
         AccordError as AccordError,
         AnswerError as AnswerError,
@@ -28,6 +37,7 @@ if TYPE_CHECKING:
         MissingClientCapability as MissingClientCapability,
         NotConnected as NotConnected,
         NotSupported as NotSupported,
+        OutcomeUnknown as OutcomeUnknown,
         ProtocolError as ProtocolError,
         RemoteProtocolError as RemoteProtocolError,
         RequestTimeout as RequestTimeout,
@@ -39,6 +49,7 @@ if TYPE_CHECKING:
         UrlElicitationRequired as UrlElicitationRequired,
     )
     from accord.limits import Limits as Limits
+    from accord.messages.completion import Completion as Completion
     from accord.messages.content import (
         Annotations as Annotations,
         AudioContent as AudioContent,
@@ -80,6 +91,8 @@ if TYPE_CHECKING:
         Sample as Sample,
         Sampled as Sampled,
     )
+    from accord.server.cache import CacheHint as CacheHint
+    from accord.server.completable import Completable as Completable
     from accord.server.context import Context as Context
     from accord.server.roots import RootList as RootList
     from accord.server.server import Server as Server
@@ -92,12 +105,16 @@ _HOMES = {
     "Annotations": "accord.messages.content",
     "AnswerError": "accord.errors",
     "AudioContent": "accord.messages.content",
+    "Cache": "accord.client.cache",
+    "CacheHint": "accord.server.cache",
     "CallToolResult": "accord.messages.tools",
     "Cancelled": "accord.server.asking.questions",
     "Client": "accord.client.client",
     "ClientContext": "accord.client.handlers",
     "ConnectError": "accord.errors",
     "ConnectionLost": "accord.errors",
+    "Completable": "accord.server.completable",
+    "Completion": "accord.messages.completion",
     "Context": "accord.server.context",
     "CreateMessageParams": "accord.messages.sampling",
     "CreateMessageResult": "accord.messages.sampling",
@@ -119,21 +136,27 @@ _HOMES = {
     "InvalidParams": "accord.errors",
     "InvalidResult": "accord.errors",
     "Limits": "accord.limits",
+    "ListChanged": "accord.client.subscription",
     "Method": "accord.messages.methods",
     "MethodNotFound": "accord.errors",
     "MissingClientCapability": "accord.errors",
+    "Missed": "accord.client.subscription",
     "ModelHint": "accord.messages.sampling",
     "ModelPreferences": "accord.messages.sampling",
     "NotConnected": "accord.errors",
     "NotSupported": "accord.errors",
+    "Notice": "accord.client.notices",
+    "OutcomeUnknown": "accord.errors",
     "PromptMessage": "accord.messages.prompts",
     "ProtocolError": "accord.errors",
     "REVISIONS": "accord.messages.revision",
+    "Reconnect": "accord.client.backoff",
     "RemoteProtocolError": "accord.errors",
     "RequestTimeout": "accord.errors",
     "ResourceContents": "accord.messages.content",
     "ResourceLink": "accord.messages.content",
     "ResourceNotFound": "accord.errors",
+    "ResourceUpdated": "accord.client.subscription",
     "Root": "accord.messages.roots",
     "RootList": "accord.server.roots",
     "Roots": "accord.server.asking.questions",
@@ -143,6 +166,7 @@ _HOMES = {
     "SamplingMessage": "accord.messages.sampling",
     "SchemaError": "accord.errors",
     "Server": "accord.server.server",
+    "Subscription": "accord.client.subscription",
     "TargetError": "accord.errors",
     "TextContent": "accord.messages.content",
     "Tool": "accord.messages.tools",
@@ -164,10 +188,14 @@ __all__ = [
     "Annotations",
     "AnswerError",
     "AudioContent",
+    "Cache",
+    "CacheHint",
     "CallToolResult",
     "Cancelled",
     "Client",
     "ClientContext",
+    "Completable",
+    "Completion",
     "ConnectError",
     "ConnectionLost",
     "Context",
@@ -191,20 +219,26 @@ __all__ = [
     "InvalidParams",
     "InvalidResult",
     "Limits",
+    "ListChanged",
     "Method",
     "MethodNotFound",
+    "Missed",
     "MissingClientCapability",
     "ModelHint",
     "ModelPreferences",
     "NotConnected",
     "NotSupported",
+    "Notice",
+    "OutcomeUnknown",
     "PromptMessage",
     "ProtocolError",
+    "Reconnect",
     "RemoteProtocolError",
     "RequestTimeout",
     "ResourceContents",
     "ResourceLink",
     "ResourceNotFound",
+    "ResourceUpdated",
     "Root",
     "RootList",
     "Roots",
@@ -214,6 +248,7 @@ __all__ = [
     "SamplingMessage",
     "SchemaError",
     "Server",
+    "Subscription",
     "TargetError",
     "TextContent",
     "Tool",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -195,6 +197,20 @@ def test_sampling_can_be_declined(at: At, era: str) -> None:
     assert "User rejected sampling request" in rest
 
 
+def test_ctrl_c_ends_the_command_that_answers_for_the_model_too(at: At, era: str, tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(
+        "import os, sys, time\nprint('model', os.getpid(), file=sys.stderr, flush=True)\ntime.sleep(600)"
+    )
+    command = shlex.join([sys.executable, "model.py"])
+    person = at("call", ORDER, "slogan", "bread=rye", "--sample-with", command, "--revision", era)
+    person.expect("model ")
+    model = int(person.expect("\n"))
+    person.press("\x03")
+    assert person.end()[0] == 130
+    with pytest.raises(ProcessLookupError):
+        os.kill(model, 0)
+
+
 RUDE = """
 from accord import Context, Elicit, Server
 server = Server("good\\x1b[2J")
@@ -254,7 +270,7 @@ server = Server("impatient")
 @server.tool
 async def ask(ctx: Context) -> str:
     try:
-        async with asyncio.timeout(0.5):
+        async with asyncio.timeout(2):
             await ctx.elicit("Quick?", bool)
     except TimeoutError:
         return "too late"
@@ -280,3 +296,24 @@ def test_questions_that_come_together_stand_one_after_the_other(at: At, era: str
     person.expect("value: ")
     person.type("b")
     assert person.end()[:2] == (0, "a b\n")
+
+
+CONSENT = """
+from accord import Context, Server
+server = Server("consent")
+
+@server.tool
+async def agree(ctx: Context) -> str:
+    return (await ctx.elicit("These are the terms.")).action
+"""
+
+
+@pytest.mark.parametrize(("typed", "said"), [("yes", "accept"), ("n", "decline"), ("cancel", "cancel")])
+def test_a_form_without_fields_asks_for_a_yes(at: At, tmp_path: Path, typed: str, said: str) -> None:
+    (tmp_path / "consent.py").write_text(CONSENT)
+    person = at("call", "consent.py", "agree")
+    person.expect("Agree? (yes, no, cancel): ")
+    person.type("")
+    person.expect("Agree? (yes, no, cancel): ")
+    person.type(typed)
+    assert person.end()[:2] == (0, f"{said}\n")

@@ -9,19 +9,25 @@ import signal
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from accord import Client
+from accord import Client, Server, Tool
+from accord.client.backoff import Backoff, Reconnect
 from accord.client.subscription import Missed
-from accord.client.supervise import Backoff, Reconnect
 from accord.errors import ConnectError, ConnectionLost, NotConnected, OutcomeUnknown, RequestTimeout, TargetError
 from accord.limits import Limits
+from accord.messages.capabilities import ServerCapabilities
 from accord.messages.revision import REVISIONS
+from accord.session.profile import Profile
+from accord.session.session import Session
 from accord.transport import memory
+from accord.transport.base import Transport
+from accord.transport.connection import Connection
 
 S26 = "2026-07-28"
 ERAS = pytest.mark.parametrize("revision", ["2025-11-25", S26])
@@ -285,6 +291,75 @@ async def test_a_server_that_ends_at_the_probe_is_not_probed_again(tmp_path: Pat
         await ended(client)
         assert (await client.call_tool("plain")).text == "3"
         assert mortal.asked("server/discover") == [1]
+
+
+@pytest.mark.parametrize("reconnect", [None, SOON], ids=["alone", "supervised"])
+async def test_what_follows_the_opening_is_bounded_in_time(reconnect: Reconnect | None) -> None:
+    async def serve(transport: Transport) -> None:
+        """Open, and never say another word."""
+        offers = ServerCapabilities(logging={})
+        connection = Connection(Session("server", Profile(None, offers)), transport, never)
+        await connection.start()
+        await connection.ended.wait()
+
+    async def never(exchange: Any, connection: Any) -> None:
+        await asyncio.Event().wait()
+
+    target: Any = SimpleNamespace(serve=serve)
+    limits = Limits(connect_seconds=0.2, close_seconds=0.2)
+    client = Client(target, revisions=["2025-11-25"], log_level="info", limits=limits, reconnect=reconnect)
+    async with asyncio.timeout(10):
+        with pytest.raises(ConnectError, match=r"did not answer what follows the opening in 0\.2 s"):
+            await client.connect()
+
+
+async def test_a_callback_may_close_the_client() -> None:
+    server = Server("s")
+    closed = asyncio.Event()
+
+    @server.tool
+    async def old() -> str:
+        server.add_tool(Tool(name="new", input_schema={"type": "object"}), lambda arguments: "x")
+        await asyncio.Event().wait()
+        return ""
+
+    async with asyncio.timeout(10), Client(server, revisions=["2025-11-25"]) as client:
+
+        async def close(notice: Any) -> None:
+            await client.close()
+            closed.set()
+
+        client.on("notifications/tools/list_changed", close)
+        with pytest.raises(NotConnected):
+            await client.call_tool("old")
+        await closed.wait()
+
+
+async def test_a_server_in_this_process_that_ends_is_served_again() -> None:
+    server = Server("s")
+    served = 0
+
+    @server.tool
+    def echo(text: str) -> str:
+        return text
+
+    async def serve(transport: Transport) -> None:
+        nonlocal served
+        served += 1
+        serving = asyncio.ensure_future(server.serve(transport))
+        if served == 1:
+            await go_on.wait()
+            await transport.close()
+        await serving
+
+    go_on = asyncio.Event()
+    target: Any = SimpleNamespace(serve=serve)
+    async with asyncio.timeout(10), Client(target, reconnect=SOON) as client:
+        assert (await client.call_tool("echo", {"text": "1"})).text == "1"
+        go_on.set()
+        await ended(client)
+        assert (await client.call_tool("echo", {"text": "2"})).text == "2"
+        assert served == 2
 
 
 # The pauses

@@ -11,6 +11,7 @@ import msgspec
 
 from accord import (
     AnswerError,
+    CacheHint,
     Context,
     Elicit,
     InvalidParams,
@@ -26,7 +27,6 @@ from accord import (
     ToolError,
     ToolResultContent,
 )
-from accord.server.cache import CacheHint
 
 AGAIN = ToolAnnotations(idempotent_hint=True)
 """Such a tool runs again from the top for each answer (2026-07-28); any other waits."""

@@ -77,3 +77,24 @@ def test_the_exit_code_tells_who_failed(everything: str) -> None:
     code, _, err = accord("ping", "no-such-program-anywhere")
     assert code == 3
     assert "is not on PATH" in err
+
+
+def test_what_a_server_asks_is_answered_by_options(everything: str) -> None:
+    code, out, err = accord("call", everything, "trigger-elicitation-request", "--answer", "name=Ada")
+    assert code == 0
+    assert "- Name: Ada" in out
+    assert err.startswith("answered: ")
+    code, out, _ = accord("call", everything, "trigger-sampling-request", "prompt=hi", "--sample-with", "echo hello")
+    assert code == 0
+    assert '"text": "hello"' in out
+    assert "file:///" in accord("call", everything, "get-roots-list", "--roots", ".")[1]
+
+
+def test_proposals_and_changes_of_a_published_server(everything: str) -> None:
+    words = ("completable-prompt", "name", "", "department=Sales")
+    assert accord("complete", everything, *words) == (0, "David\nEve\nFrank\n", "")
+    code, _, err = accord("watch", everything, "--for", "0.2")
+    assert code == 0
+    assert err == (
+        "watching (2025-11-25): changes of the tools, changes of the prompts, changes of the resources, log messages\n"
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from functools import partial
 from typing import Any, cast
 
@@ -101,6 +103,39 @@ async def test_a_transport_that_there_is_not_is_refused() -> None:
     for run in (server.run, server.run_async):
         with pytest.raises(DeclarationError, match="no transport 'carrier pigeon'"):
             await cast(Any, run)(transport="carrier pigeon")
+
+
+ASYNC = """
+import asyncio, os, signal, sys
+from accord import Server
+
+async def main():
+    await Server("test").{run}()
+    heard = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, heard.set)
+    os.kill(os.getpid(), signal.SIGTERM)
+    await heard.wait()
+    print("the loop goes on", file=sys.stderr)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no signals")
+@pytest.mark.parametrize("run", ["run_async", "run_stdio_async"])
+def test_a_loop_that_runs_already_can_serve_and_gets_its_signals_back(run: str) -> None:
+    request = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+    done = subprocess.run(
+        [sys.executable, "-c", ASYNC.replace("{run}", run)],
+        input=request,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == '{"jsonrpc":"2.0","id":1,"result":{}}\n'
+    assert done.stderr == "the loop goes on\n"
 
 
 async def test_one_decorator_may_be_used_for_several_resources() -> None:

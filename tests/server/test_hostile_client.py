@@ -294,8 +294,8 @@ async def test_a_megabyte_of_garbage_in_one_batch_costs_one_small_answer(monkeyp
     async with watched(server(), "2025-03-26", monkeypatch) as peer:
         (answer,) = await peer.only(b"[" + b"1," * 500_000 + b"1]")
         assert "a batch of 500,001 messages; the limit is 1,000" in answer["error"]["message"]
-        answers = await peer.only(b"[" + b"1," * 999 + b"1]")
-        assert sum(len(json.dumps(each)) for each in answers) < 250_000
+        peer.say(b"[" + b"1," * 999 + b"1]")
+        assert len(await peer.hear()) == 1_000
 
 
 async def test_a_flood_of_notifications_is_dropped_and_logged_once(

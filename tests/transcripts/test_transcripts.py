@@ -1,19 +1,21 @@
 """What passes between our client and our server, to the byte: one file per story and revision, for people to read.
 
-`pytest --update` writes the files anew; read the difference before you commit it. Every file but the opening begins
-where the opening of its revision ends.
+`pytest --update` writes the files anew; read the difference before you commit it. Every file but the openings begins
+where an opening of its revision ends: "asking opening" for those in which the server asks or tells (see desk).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from accord import Client, Context, Limits, Server, ToolError
 from accord.errors import ProtocolError
@@ -24,11 +26,27 @@ from accord.transport.base import Transport
 from accord.transport.recorded import RecordedTransport
 from accord.wire.transcript import SENT, Transcript, parse
 
+from tests.transcripts import desk
+
 HERE = Path(__file__).parent
 
-Story = Callable[[Client], Awaitable[None]]
+STATE = re.compile(rb'"requestState":"([^"]*)"')
+SEALED = b"(sealed)"
+"""What stands in a file for a `requestState`: it is another in each run."""
 
-# The server of all stories
+Telling = Callable[[Client], Awaitable[None]]
+
+
+class Story(NamedTuple):
+    """What happens between a client with these options and this server, after the story `opening`."""
+
+    opening: str
+    tell: Telling
+    server: Callable[[str], Server]
+    options: Mapping[str, Any] = {}
+
+
+# The server of most stories
 
 
 @dataclass
@@ -150,7 +168,7 @@ async def error(client: Client) -> None:
             await ask
 
 
-STORIES: dict[str, Story] = {
+TELLING: dict[str, Telling] = {
     "opening": opening,
     "list": list_,
     "call": call,
@@ -159,6 +177,21 @@ STORIES: dict[str, Story] = {
     "progress": progress,
     "cancel": cancel,
     "error": error,
+}
+
+ASKING: dict[str, Telling] = {
+    "asking opening": desk.asking_opening,
+    "ask before": desk.ask_before,
+    "ask meanwhile": desk.ask_meanwhile,
+    "ask at once": desk.ask_at_once,
+    "log": desk.log,
+    "complete": desk.complete,
+    "subscribe": desk.subscribe,
+}
+
+STORIES: dict[str, Story] = {
+    **{name: Story("opening", tell, weather) for name, tell in TELLING.items()},
+    **{name: Story("asking opening", tell, desk.desk, desk.OPTIONS) for name, tell in ASKING.items()},
 }
 
 
@@ -170,13 +203,21 @@ async def told(story: str, revision: str) -> str:
         ends.append(RecordedTransport(inner, Transcript()))
         return ends[-1]
 
-    client = Client(weather(revision), info=Implementation(name="reader", version="1.0"), record=record)
+    info = Implementation(name="reader", version="1.0")
+    opening, tell, server, options = STORIES[story]
+    client = Client(server(revision), info=info, record=record, **options)
     async with asyncio.timeout(10), client:
         (end,) = ends
-        if story != "opening":
+        if story != opening:
             end.transcript = Transcript()
-        await STORIES[story](client)
-        return end.transcript.render()
+        await tell(client)
+        return Transcript(replace(entry, message=unsealed(entry.message)) for entry in end.transcript).render()
+
+
+def unsealed(message: Any) -> Any:
+    """A message as it stands in a file."""
+    found = STATE.search(message)
+    return message if found is None else message.replace(found[1], SEALED)
 
 
 def file_of(story: str, revision: str) -> Path:
@@ -199,22 +240,25 @@ def test_the_story_is_told_in_the_same_bytes(story: str, revision: str, update: 
 def test_a_server_that_hears_one_half_of_the_story_says_the_other(story: str, revision: str) -> None:
     async def replay() -> None:
         ours, theirs = memory.pair()
-        serving = asyncio.ensure_future(weather(revision).serve(theirs))
-        files = dict.fromkeys([file_of("opening", revision), file_of(story, revision)])
+        serving = asyncio.ensure_future(STORIES[story].server(revision).serve(theirs))
+        files = dict.fromkeys([file_of(STORIES[story].opening, revision), file_of(story, revision)])
+        state = SEALED
         for entry in parse("".join(file.read_text(encoding="utf-8") for file in files)):
             assert isinstance(entry.message, bytes)
             if entry.direction == SENT:
                 assert not heard
-                ours.send(entry.message)
+                ours.send(entry.message.replace(SEALED, state))
             else:
                 if not heard:
                     heard.extend(await ours.receive())
-                assert heard.pop(0) == entry.message
+                message = heard.pop(0)
+                state = found[1] if (found := STATE.search(message)) else state
+                assert unsealed(message) == entry.message
         await ours.close()
         await serving
         assert await ours.receive() == []
 
-    heard: list[object] = []
+    heard: list[Any] = []
     asyncio.run(asyncio.wait_for(replay(), 10))
 
 

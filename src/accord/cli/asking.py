@@ -18,6 +18,7 @@ from typing import Any
 import click
 
 from accord.cli.settings import Decorator, key_values, packed
+from accord.client.target import parse
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,12 @@ class Asking:
 
 
 def client_options(target: str, asking: Asking) -> dict[str, Any]:
-    """What makes a `Client` answer, for `visit`."""
+    """What makes a `Client` answer, for `visit`. Raises `TargetError`."""
     from accord.cli.person import Person  # only the commands that may be asked load what answers
 
     if asking.decline and (asking.answer or asking.yes):
         raise click.UsageError("--decline goes with neither --answer nor --yes")
-    person = Person(target, asking)
+    person = Person(str(parse(target)), asking)
     click.get_current_context().call_on_close(person.tell_unused)
     return {
         "elicitation": person.elicit,

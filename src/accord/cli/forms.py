@@ -42,12 +42,12 @@ async def fill(fields: Sequence[FormField], given: Content) -> Content:
     """The content of a form; what is `given` is not asked for. Raises `Refused`."""
     content, asked = dict(given), [field for field in fields if field.name not in given]
     if not fields:
-        await _decide("Agree?", (_YES, _NO, _CANCEL))
+        await agree("Agree?")
         return content
     while True:
         for field in asked:
             await _fill_in(field, content)
-        if len(fields) == 1 or not asked or await _reviewed(fields, content):
+        if len(fields) == 1 or await _reviewed(fields, content):
             return content
 
 

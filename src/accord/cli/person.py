@@ -1,6 +1,6 @@
 """Who answers what a server asks: the options of the command, a person at the terminal, or nobody.
 
-One question stands at a time, under the name that this command was given for the server. What is answered or declined
+One question stands at a time, under the name that the server was given here. What is answered or declined
 without a person is told in a line on stderr.
 """
 
@@ -32,10 +32,10 @@ _NOBODY = "no terminal to answer at"
 
 
 class Person:
-    """The handlers of a client for one target."""
+    """The handlers of a client. `server` is what the person knows the server as, not what it calls itself."""
 
-    def __init__(self, target: str, asking: Asking) -> None:
-        self._target = in_one_line(target)
+    def __init__(self, server: str, asking: Asking) -> None:
+        self._server = in_one_line(server)
         self._asking = asking
         self._unused: dict[str, str] = dict(asking.answer)
         self._turn = asyncio.Lock()
@@ -45,9 +45,9 @@ class Person:
         async with self._turn:
             try:
                 self._refuse_all(params.message)
-                if params.url is None:
+                if params.mode != "url":
                     return ElicitResult(action="accept", content=await self._fill(params, context))
-                await self._visit(params.url, params.message, context)
+                await self._visit(params.url or "", params.message, context)
                 return ElicitResult(action="accept")
             except Refused as exc:
                 return ElicitResult(action=exc.action)
@@ -90,7 +90,7 @@ class Person:
             with self._question("sends you to a page", message, context):
                 await visit_page(url, opens=self._asking.open)
             return
-        for line in [f"{self._target} sends you to a page: {in_one_line(message)}", *described(url)]:
+        for line in [f"{self._server} sends you to a page: {in_one_line(message)}", *described(url)]:
             screen.say(line)
         if not self._asking.yes:
             raise self._declined(message, f"{_NOBODY}, --yes would agree")
@@ -129,7 +129,7 @@ class Person:
 
     def _answered(self, message: str, asked: Sequence[FormField], content: dict[str, Any]) -> dict[str, Any]:
         shown = [f"{in_one_line(each.name)}={said(each, content[each.name])}" for each in asked if each.name in content]
-        screen.say(f"answered: {self._target} asks {_excerpt(message)}: {', '.join(shown) or 'yes'}")
+        screen.say(f"answered: {self._server} asks {_excerpt(message)}: {', '.join(shown) or 'yes'}")
         return content
 
     def _refuse_all(self, what: str) -> None:
@@ -137,7 +137,7 @@ class Person:
             raise self._declined(what, "as --decline says")
 
     def _declined(self, what: str, why: str) -> Refused:
-        screen.say(f"declined: {self._target} asks {_excerpt(what)} ({in_one_line(why)})")
+        screen.say(f"declined: {self._server} asks {_excerpt(what)} ({in_one_line(why)})")
         return Refused()
 
     @contextmanager
@@ -147,7 +147,7 @@ class Person:
         calls_itself = f" (it calls itself {in_one_line(info.name, 60)!r})" if info else ""
         with screen.question():
             keyboard.forget()
-            screen.show(f"\n{click.style(f'{self._target} {does}', bold=True)}{calls_itself}")
+            screen.show(f"\n{click.style(f'{self._server} {does}', bold=True)}{calls_itself}")
             if message:
                 screen.show(quoted(message))
             screen.show(click.style(f"  {keyboard.DECLINE} or Ctrl-D declines, Ctrl-C ends the command", dim=True))

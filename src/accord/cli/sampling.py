@@ -137,6 +137,7 @@ async def _output(words: Sequence[str], request: bytes) -> bytes:
     finally:
         if process.returncode is None:
             _kill(process)
+            await process.wait()
     if process.returncode:
         raise InternalError(f"{words[0]} ended with exit code {process.returncode}")
     return said

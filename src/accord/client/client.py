@@ -10,6 +10,7 @@ import msgspec
 
 from accord.client.answers import Reader
 from accord.client.asked import Asked
+from accord.client.backoff import Reconnect
 from accord.client.cache import Cache, Kept
 from accord.client.connect import Connector
 from accord.client.elicitation import Mode
@@ -19,7 +20,7 @@ from accord.client.roots import Places
 from accord.client.rounds import Rounds
 from accord.client.subscription import Subscription, wish_for
 from accord.client.subscriptions import Subscriptions
-from accord.client.supervise import Link, Reconnect
+from accord.client.supervise import Link
 from accord.client.target import Command, Serves, Target, identity, parse
 from accord.client.verbs import Verbs
 from accord.errors import ConnectionLost, TargetError
@@ -134,7 +135,9 @@ class Client(Verbs):
             on_notification=self._heard,
             methods=rows_of(extensions),
         )
-        self._link = Link(connector, reconnect, prepare=self._prepare, lost=self._lost)
+        self._link = Link(
+            connector, reconnect, prepare=self._prepare, lost=self._lost, prepare_seconds=limits.connect_seconds
+        )
         self._kept = Kept(cache if isinstance(cache, Cache) else Cache(limits, off=not cache), identity(where))
         requests = Requests(
             self._link,
@@ -238,7 +241,7 @@ class Client(Verbs):
     async def set_log_level(self, level: LoggingLevel) -> None:
         """Have the server send log messages from `level` on; on a new connection too.
 
-        Raises `NotSupported` when it has none, `LocalProtocolError` for what is no level.
+        Raises `NotSupported` through 2025-11-25 when it has none, `LocalProtocolError` for what is no level.
         """
         await self._requests.set_level(level)
 

@@ -47,6 +47,11 @@ class Queue(Generic[T]):
         self._error: Exception | None = None
         self.dropped: int = 0
 
+    @property
+    def ended(self) -> bool:
+        """Whether no more will come."""
+        return self._ended
+
     def put(self, item: T) -> bool:
         """Add one; False when the oldest had to go for it. After the end nothing is taken."""
         if self._ended:
@@ -108,7 +113,7 @@ class NoticeStream:
         self._queue.end(error)
 
     async def __aenter__(self) -> NoticeStream:
-        if not self._notices.will_come:
+        if not self._notices.will_come or self._queue.ended:
             raise NotConnected("the client is not connected, so there is nothing to hear; connect() first")
         self._notices.streams.append(self)
         return self
@@ -182,5 +187,7 @@ class Notices:
     async def close(self) -> None:
         """End the streams, and let the callbacks finish, at most `Limits.callback_seconds`."""
         self.end()
-        callbacks = [each for all_ in self._callbacks.values() for each in all_]
-        await asyncio.gather(*(each.finish(self.limits.callback_seconds) for each in callbacks))
+        time = asyncio.get_running_loop().time
+        until = time() + self.limits.callback_seconds
+        for callback in [each for all_ in self._callbacks.values() for each in all_]:
+            await callback.finish(max(0, until - time()))  # in this task: one of them may be what closes

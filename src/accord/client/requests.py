@@ -76,6 +76,7 @@ class Requests:
         self._total_timeout = total_timeout
         self._meta: Meta = {}
         """What every request carries."""
+        self._keeps = False
         self._level = None if level is None else _checked(level)
 
     async def raw(
@@ -179,7 +180,7 @@ class Requests:
         changes = self._kept.changes(request.method)
         raw = await self.raw(request.method, params, **options)
         result = self._reader.read(request.method, type_, raw)
-        if not options.get("meta") and self._link.connection.session.rules.cache_hints:
+        if self._keeps and not options.get("meta"):
             self._kept.put(request, raw, result, changes, time.monotonic())
         return result
 
@@ -220,20 +221,22 @@ class Requests:
     async def set_level(self, level: LoggingLevel) -> None:
         """Ask for log messages from `level` on: at once, or with each request from now on.
 
-        Raises `NotSupported` when the server has none, `LocalProtocolError` for what is no level.
+        Raises `NotSupported` when that is asked for by a request and the server has none, `LocalProtocolError` for what
+        is no level.
         """
         level = _checked(level)
-        connection = await self._link.ready(self.timeout)
-        if _is_asked_for(connection):
+        if _is_asked_for(await self._link.ready(self.timeout)):
             await self.raw(_SET_LEVEL, SetLevelParams(level=level))
-        elif not _has_log(connection):
-            raise NotSupported("the server does not offer 'logging': it has no log messages to send")
         self._level = level
-        self._carry(connection)
+        self._carry(self._link.connection)
 
     async def use(self, connection: Connection) -> None:
-        """Want the same log messages from another connection. Raises `ConnectionLost` when it dies meanwhile."""
+        """Go by the rules of another connection, and want the same log messages from it.
+
+        Raises `ConnectionLost` when it dies meanwhile.
+        """
         self._carry(connection)
+        self._keeps = connection.session.rules.cache_hints
         if self._level is None or not _is_asked_for(connection):
             return
         try:
@@ -244,18 +247,14 @@ class Requests:
             log.warning("accord: %s does not take the log level %s: %s", connection.transport.name, self._level, exc)
 
     def _carry(self, connection: Connection) -> None:
-        carries = self._level is not None and _has_log(connection) and not _is_asked_for(connection)
+        """Where each request carries the level it does, whatever the server says it offers: many send logs unsaid."""
+        carries = self._level is not None and not _is_asked_for(connection)
         self._meta = {LOG_LEVEL: self._level} if carries else {}
 
 
 def _is_asked_for(connection: Connection) -> bool:
     """Whether a request sets the log level for the connection; otherwise each request carries it."""
     return _SET_LEVEL in table(connection.revision, "client")
-
-
-def _has_log(connection: Connection) -> bool:
-    peer = connection.session.peer
-    return peer is None or peer.declares("logging")
 
 
 def _checked(level: LoggingLevel) -> LoggingLevel:

@@ -77,6 +77,8 @@ class Subscription:
         """What of it the server has agreed to."""
 
     async def __aenter__(self) -> Subscription:
+        if self._queue.ended:
+            raise LocalProtocolError("this subscription has ended; call subscribe() again for another")
         await self._keeper.begin(self)
         return self
 

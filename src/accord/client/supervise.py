@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import msgspec
 from msgspec import Raw
 
+from accord.client.backoff import Backoff, Reconnect
 from accord.client.connect import Connector
-from accord.errors import AccordError, ConnectionLost, NotConnected, OutcomeUnknown, RequestTimeout
+from accord.errors import AccordError, ConnectError, ConnectionLost, NotConnected, OutcomeUnknown, RequestTimeout
 from accord.transport.asking import again
 from accord.transport.connection import Connection
 
@@ -25,39 +24,6 @@ log: logging.Logger = logging.getLogger("accord.client")
 
 MayRepeat = Callable[[], Awaitable[bool]]
 """Whether a request may be sent again though it may have taken effect."""
-
-
-class Reconnect(msgspec.Struct, frozen=True, kw_only=True):
-    """How a client opens its connection again when it dies; times in seconds.
-
-    The pause before an attempt is random, between nothing and a bound that begins with `first_seconds` and doubles
-    up to `most_seconds`. After `attempts` in a row the client gives up; a connection that has lived for
-    `settled_seconds` ends the row.
-    """
-
-    attempts: int = 8
-    first_seconds: float = 0.1
-    most_seconds: float = 30
-    settled_seconds: float = 60
-
-
-class Backoff:
-    """How long to wait before the next attempt. `pick(0, bound)` gives a number between the two."""
-
-    def __init__(self, reconnect: Reconnect, pick: Callable[[float, float], float] = random.uniform) -> None:
-        self._reconnect = reconnect
-        self._pick = pick
-        self._row = 0
-
-    def after(self, lived: float) -> float | None:
-        """Seconds to wait, after a connection that lived for `lived` seconds (0: it never opened); None: give up."""
-        if lived >= self._reconnect.settled_seconds:
-            self._row = 0
-        if self._row >= self._reconnect.attempts:
-            return None
-        bound = min(self._reconnect.most_seconds, self._reconnect.first_seconds * 2.0 ** min(self._row, 64))
-        self._row += 1
-        return self._pick(0, bound)
 
 
 class Link:
@@ -74,11 +40,13 @@ class Link:
         *,
         prepare: Callable[[Connection, bool], Awaitable[None]],
         lost: Callable[[ConnectionLost], None],
+        prepare_seconds: float,
     ) -> None:
         self._connector = connector
         self._reconnect = reconnect
         self._prepare = prepare
         self._lost = lost
+        self._prepare_seconds = prepare_seconds
         self._connection: Connection | None = None
         self._lock = asyncio.Lock()
         self._closes = 0
@@ -121,7 +89,8 @@ class Link:
 
     @property
     def _is_reviving(self) -> bool:
-        return self._connection is not None and self._watching is not None and not self._watching.done()
+        watched = self._watching is not None and not self._watching.done()
+        return self._reconnect is not None and self._connection is not None and watched
 
     async def _opened(self, opening: asyncio.Task[None]) -> None:
         try:
@@ -143,12 +112,24 @@ class Link:
     async def _connect(self) -> None:
         connection = await self._connector.open()
         try:
-            await self._prepare(connection, self._opened_before)
+            await self._make_fit(connection)
         except BaseException:
             await asyncio.shield(connection.close())
             raise
         self._connection, self._opened_before, self._failure = connection, True, None
         self._tell()
+
+    async def _make_fit(self, connection: Connection) -> None:
+        try:
+            async with asyncio.timeout(self._prepare_seconds) as limit:
+                await self._prepare(connection, self._opened_before)
+        except TimeoutError as exc:
+            if not limit.expired():
+                raise
+            name = connection.transport.name
+            raise ConnectError(
+                f"{name} did not answer what follows the opening in {self._prepare_seconds:g} s"
+            ) from exc
 
     def _tell(self) -> None:
         """Wake those who wait for a change."""
@@ -179,9 +160,9 @@ class Link:
     async def _watch(self, backoff: Backoff) -> None:
         time = asyncio.get_running_loop().time
         while True:
-            began = time()
-            await self.connection.ended.wait()
-            lost = self.connection.transport.lost()
+            began, connection = time(), self.connection
+            await connection.ended.wait()
+            lost = connection.transport.lost()
             if self._reconnect is None:
                 return self._lost(lost)
             if not await self._revive(lost, backoff, time() - began):

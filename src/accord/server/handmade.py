@@ -102,7 +102,10 @@ def handmade_offer(tool: Tool, handler: Callable[..., Any], timeout: float | Non
 
 def _context_of(handler: Callable[..., Any]) -> Parameter | None:
     """The parameter that takes the context: a further one that is annotated so, or that must be given."""
-    _, *further = inspect.signature(handler).parameters.values() or (None,)
+    parameters = list(inspect.signature(handler).parameters.values())
+    if not parameters:
+        raise DeclarationError("a handler takes the arguments, as a dict, and a Context if it wants one")
+    further = parameters[1:]
     for parameter in further:
         if _is_context(parameter.annotation):
             return parameter

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -36,7 +36,11 @@ PAUSE = 5
 """Turns of the loop: long enough for messages to come meanwhile."""
 
 PLAIN = ("effect", "effect", "once", "pause", "pause", "drop", "read body", "read declared", "fail")
-QUESTIONS = {"e": lambda text: Elicit(text, str), "s": Sample, "r": lambda _: Roots()}
+QUESTIONS: dict[str, Callable[[str], Question[Any]]] = {
+    "e": lambda text: Elicit(text, str),
+    "s": Sample,
+    "r": lambda _: Roots(),
+}
 
 
 def _steps(programs: st.SearchStrategy[Program]) -> st.SearchStrategy[Step]:
@@ -96,7 +100,7 @@ class Log:
             case "fail":
                 raise ValueError(at)
             case "ask":
-                asked: list[Question[Any]] = [QUESTIONS[kind](token + at) for kind in step.parts]
+                asked = [QUESTIONS[kind](token + at) for kind in step.parts]
                 return [value(answer) for answer in await ctx.ask(*asked)]
             case "read body" | "read declared":
                 return (await ctx.read_resource(f"test://{step.does[5:]}/{token}{at}"))[0].text
@@ -128,6 +132,7 @@ def value(answer: Any) -> Any:
 
 def expected(program: Program, token: str, at: str = "") -> list[Any]:
     """What a program makes of the answers that `caller.yes` gives."""
+    answers: dict[str, Callable[[str], Any]]
     answers = {"e": lambda text: ["accept", text], "s": lambda text: text, "r": lambda _: ["file:///tmp"]}
     found: list[Any] = []
     for place, step in enumerate(program):

@@ -16,6 +16,7 @@ from accord.server.asking.questions import Elicit, Roots
 from accord.session.exchange import Exchange
 
 from tests.server.asking.caller import asks, caller, questions, retry, texts
+from tests.server.asking.conftest import Clock
 
 SAFE = ToolAnnotations(read_only_hint=True)
 MARKS = [None, SAFE]
@@ -56,13 +57,13 @@ async def test_arguments_beyond_64_bits_can_be_asked_about(marks: ToolAnnotation
         assert texts(said) == str(1 << 70)
 
 
-async def test_a_call_that_stopped_waiting_for_an_answer_gives_its_result_to_the_retry() -> None:
+async def test_a_call_that_stopped_waiting_for_an_answer_gives_its_result_to_the_retry(clock: Clock) -> None:
     server = Server("test")
 
     @server.tool
     async def patient(ctx: Context) -> str:
         try:
-            async with asyncio.timeout(0.02):
+            async with asyncio.timeout(30):
                 await ctx.elicit("Name?", str)
         except TimeoutError:
             return "nobody"
@@ -70,19 +71,19 @@ async def test_a_call_that_stopped_waiting_for_an_answer_gives_its_result_to_the
 
     async with caller(server) as client:
         said = await client.call("patient")
-        await asyncio.sleep(0.05)
+        await clock.jump(31)
         assert texts(await client.call("patient", **retry(said))) == "nobody"
         assert texts(await client.call("patient", **retry(said))) == "nobody"
 
 
-async def test_what_nobody_waits_for_any_more_is_not_asked_again() -> None:
+async def test_what_nobody_waits_for_any_more_is_not_asked_again(clock: Clock) -> None:
     server = Server("test")
     gave_up = asyncio.Event()
 
     @server.tool
     async def patient(ctx: Context) -> str:
         try:
-            async with asyncio.timeout(0.02):
+            async with asyncio.timeout(30):
                 await ctx.elicit("First?", str)
         except TimeoutError:
             gave_up.set()
@@ -91,7 +92,8 @@ async def test_what_nobody_waits_for_any_more_is_not_asked_again() -> None:
 
     async with caller(server) as client:
         said = await client.call("patient")
-        await gave_up.wait()
+        await clock.jump(31)
+        assert gave_up.is_set()
         said = await client.call("patient", requestState=said["result"]["requestState"])
         assert [asked["params"]["message"] for asked in questions(said).values()] == ["Second?"]
         assert texts(await client.call("patient", **retry(said))) == "answer to Second?"
@@ -116,8 +118,8 @@ async def test_a_resource_that_asks_can_be_read_twice_at_once(marks: ToolAnnotat
         assert texts(await client.call("twice", **retry(said))) == "answer to Name? answer to Name?"
 
 
-async def test_a_long_run_is_not_stopped_because_its_questions_are_over() -> None:
-    server = Server("test", limits=Limits(answer_seconds=1))
+async def test_a_long_run_is_not_stopped_because_its_questions_are_over(clock: Clock) -> None:
+    server = Server("test", limits=Limits(answer_seconds=600))
     ended = asyncio.Event()
 
     @server.tool
@@ -132,7 +134,8 @@ async def test_a_long_run_is_not_stopped_because_its_questions_are_over() -> Non
     async with caller(server) as client:
         said = await client.call("long")
         id = client.send("tools/call", {"name": "long", "arguments": {}, **retry(said)})
-        await asyncio.sleep(1.1)
+        await clock.jump(0)
+        await clock.jump(2_000)
         assert texts(await client.through("tools/call", {"name": "short", "arguments": {}})) == "short"
         ended.set()
         assert texts(await client.answer(id)) == "done"
@@ -244,3 +247,50 @@ async def test_the_text_of_a_declared_question_shows_defaults_too() -> None:
     async with caller(server) as client:
         (asked,) = questions(await client.call("wipe")).values()
         assert asked["params"]["message"] == "Delete /tmp 3?"
+
+
+async def test_a_round_can_be_answered_in_parts() -> None:
+    server = Server("test")
+
+    @server.tool
+    async def pair(ctx: Context) -> str:
+        a, b, c = await ctx.ask(*(Elicit(text, str) for text in ("A?", "B?", "C?")))
+        return f"{a.data} {b.data} {c.data}"
+
+    async with caller(server) as client:
+        said = await client.call("pair")
+        for left in (2, 1):
+            more = retry(said)
+            key = next(iter(more["inputResponses"]))
+            said = await client.call("pair", **{**more, "inputResponses": {key: more["inputResponses"][key]}})
+            assert len(questions(said)) == left
+        assert texts(await client.call("pair", **retry(said))) == "answer to A? answer to B? answer to C?"
+
+
+@pytest.mark.parametrize("both", [True, False])
+async def test_the_request_that_is_cancelled_last_takes_the_handler_with_it(both: bool) -> None:
+    server = Server("test")
+    began, go_on = asyncio.Event(), asyncio.Event()
+
+    @server.tool
+    async def slow(ctx: Context) -> str:
+        await ctx.elicit("Sure?", bool)
+        began.set()
+        await go_on.wait()
+        return "done"
+
+    async with caller(server) as client:
+        more = retry(await client.call("slow"))
+        ids = [client.send("tools/call", {"name": "slow", "arguments": {}, **more}) for _ in range(2)]
+        await began.wait()
+        for id in ids if both else ids[:1]:
+            client.cancel(id)
+        await client.ask("tools/list", {})
+        await asyncio.sleep(0)
+        go_on.set()
+        if both:
+            assert "was cancelled while it ran" in texts(await client.call("slow", **more))
+        else:
+            assert texts(await client.answer(ids[1])) == "done"
+            assert texts(await client.call("slow", **more)) == "done"
+        assert not set(client.heard) & set(ids[: 1 + both])

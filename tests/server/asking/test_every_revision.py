@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import pytest
@@ -16,6 +17,7 @@ from accord.server.asking.questions import Accepted, Cancelled, Declined, Elicit
 from accord.server.roots import RootList
 
 from tests.server.asking.caller import JSON, Later, Refused, asks, caller, params_of, questions, retry, texts, yes
+from tests.server.asking.conftest import Clock
 
 SAFE = ToolAnnotations(read_only_hint=True)
 ELICIT = ["2025-06-18", "2025-11-25", "2026-07-28"]
@@ -176,7 +178,7 @@ async def test_a_page_is_visited_where_the_revision_has_that(marks: ToolAnnotati
                 assert texts(said).startswith("Accepted")
             else:
                 assert revision in why(said)
-        without = {"elicitation": {"form": {}}}
+        without: JSON = {"elicitation": {"form": {}}}
         async with caller(one_tool(page, marks), revision, capabilities=without) as client:
             said = await client.call("one")
             if revision == BY_RESULT:
@@ -221,9 +223,13 @@ async def test_every_outcome_of_a_form_is_the_same_everywhere(revision: str, mar
     for function in (ask, whole):
         for action, outcome in [("accept", Accepted(True)), ("decline", Declined()), ("cancel", Cancelled())]:
             answer: JSON = {"action": action, **({"content": {"value": True}} if action == "accept" else {})}
-            async with caller(one_tool(function, marks), revision, reply=lambda _, answer=answer: answer) as client:
+            async with caller(one_tool(function, marks), revision, reply=partial(just, answer)) as client:
                 said = await client.through("tools/call", {"name": "one"}, client.reply)
                 assert texts(said) == str(outcome)
+
+
+def just(answer: JSON, question: JSON) -> JSON:
+    return answer
 
 
 @pytest.mark.parametrize("revision", BY_REQUEST)
@@ -278,14 +284,8 @@ async def test_a_question_that_cannot_be_asked_keeps_the_others_back() -> None:
 # --- time, progress, log -----------------------------------------------------------------------------------------
 
 
-def jump(seconds: float) -> None:
-    """The clock of the loop moves on."""
-    loop, was = asyncio.get_running_loop(), asyncio.get_running_loop().time
-    loop.time = lambda: was() + seconds  # type: ignore[method-assign]
-
-
 @pytest.mark.parametrize("revision", ELICIT)
-async def test_the_time_of_a_person_is_not_the_time_of_a_tool(revision: str) -> None:
+async def test_the_time_of_a_person_is_not_the_time_of_a_tool(revision: str, clock: Clock) -> None:
     asked, answered = asyncio.Event(), asyncio.Event()
 
     async def slow(ctx: Context) -> str:
@@ -306,8 +306,7 @@ async def test_the_time_of_a_person_is_not_the_time_of_a_tool(revision: str) -> 
     async with caller(one_tool(slow, timeout=30), revision, reply=hold) as client:
         id = client.send("tools/call", {"name": "one", "arguments": {}})
         await client.until(lambda: bool(held) or id in client.heard)
-        jump(300)
-        await turns()
+        await clock.jump(300)
         assert not asked.is_set(), "the person may take their time"
         if held:
             client.say({"id": held[0]["id"], "result": yes(held[0])})
@@ -315,16 +314,10 @@ async def test_the_time_of_a_person_is_not_the_time_of_a_tool(revision: str) -> 
             said = await client.answer(id)
             id = client.send("tools/call", {"name": "one", "arguments": {}, **retry(said)})
         await answered.wait()
-        jump(29)
-        await turns()
+        await clock.jump(29)
         assert not asked.is_set(), "it has the rest of its time"
-        jump(2)
+        await clock.jump(2)
         assert "took longer than 30 s" in texts(await client.answer(id))
-
-
-async def turns(count: int = 10) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 async def test_a_resumed_run_belongs_to_the_retry() -> None:

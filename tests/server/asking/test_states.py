@@ -7,7 +7,6 @@ import random
 import string
 from collections.abc import Callable, Iterator
 from functools import partial
-from types import SimpleNamespace
 from typing import Annotated, Any
 
 import pytest
@@ -17,13 +16,13 @@ from accord.errors import AccordError, InvalidParams
 from accord.limits import Limits
 from accord.messages.tools import ToolAnnotations
 from accord.server import run
-from accord.server.asking import state as states
 from accord.server.asking.questions import Elicit
 from accord.server.asking.state import State, States
 from accord.server.peer import Peer
 from accord.server.seal import Keyring
 
 from tests.server.asking.caller import JSON, Caller, asks, caller, questions, retry, texts
+from tests.server.asking.conftest import Clock
 
 SAFE = ToolAnnotations(read_only_hint=True)
 OLD, NEW = bytes(range(32)), bytes(range(32, 64))
@@ -231,18 +230,16 @@ async def test_an_answer_is_to_one_question() -> None:
         assert texts(await other.call("safe", **retry(said))) == "answer to City?"
 
 
-async def test_a_state_without_its_end_is_over_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = SimpleNamespace(now=1_000_000.0, time=lambda: clock.now)
-    monkeypatch.setattr(states, "time", clock)
+async def test_a_state_without_its_end_is_over_in_time(clock: Clock) -> None:
     async with caller(serving(answer_seconds=600)) as client:
         for tool in TOOLS:
             said = await client.call(tool)
-            clock.now += 601
+            await clock.jump(601)
             over = await client.call(tool, **retry(said))
             assert over["result"]["isError"]
             assert "too late" in texts(over)
         said = await client.ask("resources/read", {"uri": "test://here"})
-        clock.now += 601
+        await clock.jump(601)
         assert (
             "too late"
             in (await client.ask("resources/read", {"uri": "test://here", **retry(said)}))["error"]["message"]

@@ -34,15 +34,12 @@ class Declared(msgspec.Struct, frozen=True):
         return self.question.filled({**self.others, **values}) if isinstance(self.question, Elicit) else self.question
 
     def can_be_asked(self, question: Question[Any], asker: Asker) -> bool:
-        """Whether it can be asked; where not, "a declared parameter takes its default or the call is refused".
-
-        Raises `NotSupported`, `MissingClientCapability`.
-        """
+        """Whether to ask; where that cannot be, "a declared parameter takes its default or the call is refused"."""
+        if self.default is MISSING:
+            return True  # and asking it says why that cannot be
         try:
             asker.check(question)
         except (NotSupported, MissingClientCapability):
-            if self.default is MISSING:
-                raise
             return False
         return True
 

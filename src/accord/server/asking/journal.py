@@ -43,11 +43,9 @@ class Journal:
         named = keys or [self._next_key() for _ in questions]
         asked = [inside(question, self._exchange, self._peer) for question in questions]
         answers = [self._answer(key, one) for key, one in zip(named, asked, strict=True)]
-        missing = {key: one for key, one, raw in zip(named, asked, answers, strict=True) if raw is None}
-        if missing:
-            self._missing |= missing
+        if None in answers:
             raise RunEnded
-        return [read(key, one.question, raw or b"") for key, one, raw in zip(named, asked, answers, strict=True)]
+        return answers
 
     @property
     def over(self) -> bool:
@@ -68,17 +66,18 @@ class Journal:
         self._count += 1
         return f"ask-{self._count}"
 
-    def _answer(self, key: str, asked: Asked) -> bytes | None:
+    def _answer(self, key: str, asked: Asked) -> Any:
         """The answer to this very question: an earlier one, or one that has just come for what was outstanding."""
-        known = self.state.answers.get(key)
-        if known is not None and known[0] == asked.digest:
-            return known[1]
-        if self.state.asked.get(key) != asked.digest or key not in self._came:
-            return None
+        known, answer = self.state.answers.get(key, (b"", b""))
+        if known != asked.digest:
+            if self.state.asked.get(key) != asked.digest or key not in self._came:
+                self._missing[key] = asked
+                return None
+            answer = self._came[key]
         try:
-            read(key, asked.question, self._came[key])
+            value = read(key, asked.question, answer)
         except InvalidParams as error:  # for the client: a handler that catches errors must not swallow it
             self._refused = error
             raise RunEnded from error
-        self.state.answers[key] = (asked.digest, self._came[key])
-        return self._came[key]
+        self.state.answers[key] = (asked.digest, answer)
+        return value

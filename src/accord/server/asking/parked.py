@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw
 
 from accord.errors import AccordError, InvalidParams, ToolError
+from accord.messages import codec
 from accord.server.asking.asker import Asked, Kept, inside, read
 from accord.server.asking.question import Question
 from accord.server.asking.state import Expired, State
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from accord.server.asking.runs import Runs
     from accord.server.peer import Peer
 
-_SMALL = 1 << 10
-"""Bytes that an outcome takes which is no large one."""
+_ITSELF = 1 << 10
+"""Bytes that a run takes besides its outcomes, about."""
 
 Outcome = Any
 """A result that is ready to send, or the questions that stand before it."""
@@ -62,8 +63,8 @@ class Run:
         """What runs the handler."""
         self.ended: bool = False
         """Whether the handler has ended, or was told to: nothing can be asked any more."""
-        self.size: int = 0
-        """Bytes of the outcomes, about."""
+        self.size: int = _ITSELF
+        """Bytes that are held when it has ended."""
         self._deadline: asyncio.TimerHandle | None = None
 
     # --- what requests do --------------------------------------------------------------------------------------
@@ -229,8 +230,9 @@ class Run:
             self._begin_step()
         step = self._steps[-1]
         if error is None:
-            self.size += len(outcome) if isinstance(outcome, Raw) else _SMALL
-            step.set_result(outcome)
+            packed = outcome if isinstance(outcome, Raw) else Raw(codec.encode(outcome))
+            self.size += len(packed)
+            step.set_result(packed)
         else:
             step.set_exception(error)
             step.exception()  # seen: nobody may be waiting

@@ -116,11 +116,7 @@ class States:
 
 def digest(*parts: bytes) -> bytes:
     """16 bytes that stand for these parts, each told apart from the next."""
-    found = hashlib.sha256()
-    for part in parts:
-        found.update(b"%d:" % len(part))
-        found.update(part)
-    return found.digest()[:16]
+    return hashlib.sha256(b"".join([b"%d:%b" % (len(part), part) for part in parts])).digest()[:16]
 
 
 def canonical(arguments: bytes) -> bytes:

@@ -1,0 +1,64 @@
+"""accord's client hears what other people's servers tell of: log messages, changes, completions."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from accord import REVISIONS, Client
+from accord.client.subscription import ListChanged, ResourceUpdated
+
+from tests.interop.peers import PROGRAMS, npm_server, peer_python
+
+SECONDS = 50
+TELLING = PROGRAMS / "mcp2_telling.py"
+
+
+def telling(revision: str, **options: Any) -> Client:
+    return Client([str(peer_python("mcp2")), str(TELLING)], revisions=[revision], **options)
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_the_official_sdk_completes_and_logs(revision: str) -> None:
+    logged: list[Any] = []
+
+    def log(message: Any) -> None:
+        logged.append((message.level, message.data))
+
+    async with asyncio.timeout(SECONDS), telling(revision, on_log=log) as client:
+        found = await client.complete(prompt="plan", argument="city", value="O")
+        assert (found.values, found.total) == (["Oslo", "Osaka"], 2)
+        await client.call_tool("change")
+        await client.ping()
+        assert logged == [("info", "changed")]
+
+
+async def test_the_official_sdk_tells_of_changes_in_2026() -> None:
+    async with asyncio.timeout(SECONDS), telling(REVISIONS[-1]) as client:
+        async with client.subscribe("notes://today", tools=True) as subscription:
+            assert subscription.granted == subscription.wish
+            await client.call_tool("change")
+            assert [await anext(subscription) for _ in range(2)] == [
+                ResourceUpdated("notes://today"),
+                ListChanged("tools"),
+            ]
+        await client.call_tool("change")
+        assert [event async for event in subscription] == []
+
+
+async def test_everything_completes_updates_and_logs() -> None:
+    updated = "demo://resource/dynamic/text/1"
+    logged: list[Any] = []
+    options: dict[str, Any] = {"on_log": logged.append, "log_level": "debug"}
+    async with asyncio.timeout(SECONDS), Client(npm_server("everything"), **options) as client:
+        name = await client.complete(
+            prompt="completable-prompt", argument="name", value="A", context={"department": "Engineering"}
+        )
+        assert name.values == ["Alice"]
+        async with client.subscribe(updated, tools=True) as subscription:
+            assert subscription.uris == [updated]
+            await client.call_tool("toggle-subscriber-updates")
+            assert await anext(subscription) == ResourceUpdated(updated)
+        assert any("Received Subscribe Resource request" in str(message.data) for message in logged)
