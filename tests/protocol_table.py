@@ -135,7 +135,9 @@ def _revisions_of(type_: type) -> list[str]:
 
 
 ERRORS: dict[type[errors.ProtocolError], list[str]] = {
-    errors.ResourceNotFound: [name for name, rules in RULES.items() if rules.resource_not_found == -32002],
+    errors.ResourceNotFound: [
+        name for name, rules in RULES.items() if rules.resource_not_found == errors.RESOURCE_NOT_FOUND
+    ],
     errors.HeaderMismatch: [name for name, rules in RULES.items() if not rules.handshake],
     errors.MissingClientCapability: _revisions_of(MissingClientCapabilityData),
     errors.UnsupportedVersion: _revisions_of(UnsupportedVersionData),

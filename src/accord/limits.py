@@ -59,7 +59,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     probe_seconds: float = 5
     """Client: silence after `server/discover` before `initialize` is sent as well."""
     close_seconds: float = 2
-    """Client: time the server has to exit after its input closed, before SIGTERM; and again before SIGKILL."""
+    """Client: time the server has to exit after its input closed, before SIGTERM; and again before SIGKILL.
+    Both sides: half of it is what handlers have to clean up when they are cancelled at the end."""
 
     rounds: int = 16
     """Client: how often one request is sent again because its answer asked for input (2026-07-28)."""

@@ -205,8 +205,8 @@ async def capability_check(peer: Peer) -> None:
 async def ignore_extra_params(peer: Peer) -> None:
     """Answers to what was not asked change nothing.
 
-    The suite sends them without having been asked at all, and warns of a server that asks then. Ours does: an answer
-    counts with the state of its question only (trap 26).
+    The suite sends them without having been asked at all, and warns of a server that asks then. Ours does: nothing
+    but the state of a question says that it was asked, so an answer counts only with it.
     """
     tool = "test_input_required_result_elicitation"
     answers = {"user_name": accepted(name="Alice"), "unknown": accepted(foo="bar")}

@@ -14,9 +14,10 @@ from tests.conformance.scenario import ELSEWHERE, SCENARIOS
 
 HEAD = """# Conformance
 
-The [official conformance suite](https://github.com/modelcontextprotocol/conformance) speaks HTTP only, and two of the
-five revisions. Its scenarios that are not about HTTP itself are played here without it, over connections in memory, in
-every revision that has what they are about; what passes is kept, for people to read. A ● is such a transcript.
+The [official conformance suite](https://github.com/modelcontextprotocol/conformance) speaks HTTP only, and says of two
+of the five revisions what they require. Its scenarios that are not about HTTP itself are played here without it, over
+connections in memory, in every revision that has what they are about; what passes is kept, for people to read. A ● is
+such a transcript.
 
 The server is [tests/conformance/server.py](../tests/conformance/server.py): the tools, resources and prompts that the
 suite wants, by its names. Every message of ours is held against the exact shape of its revision as well.

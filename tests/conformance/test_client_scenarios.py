@@ -11,10 +11,11 @@ from accord import Client, Implementation
 from accord.transport import memory
 from accord.transport.base import Transport
 from accord.transport.recorded import RecordedTransport
-from accord.wire.transcript import Transcript
+from accord.wire.transcript import Transcript, parse
 
 from tests.client.raw import RawServer
 from tests.conformance.clients import CLIENT_SCENARIOS, ClientScenario, Host
+from tests.conformance.shapes import check
 from tests.conformance.test_scenarios import TRANSCRIPTS
 
 PLAYED = [
@@ -60,6 +61,14 @@ def test_the_client_plays_the_scenario_as_written(scenario: ClientScenario, revi
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     assert text == file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("scenario", "revision"), PLAYED)
+def test_what_the_client_says_has_the_shape_that_the_revision_prescribes(
+    scenario: ClientScenario, revision: str
+) -> None:
+    file = TRANSCRIPTS / revision / "client" / f"{scenario.name}.txt"
+    assert check(parse(file.read_text(encoding="utf-8")), revision, server=False)
 
 
 def test_there_is_no_transcript_of_a_client_without_a_scenario() -> None:

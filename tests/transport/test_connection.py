@@ -34,6 +34,18 @@ S25 = "2025-11-25"
 UPDATED = "notifications/resources/updated"
 
 
+class Heard(list[NotificationReceived]):
+    """What was heard, and what to do at each."""
+
+    def __init__(self, then: Callable[[], Any]) -> None:
+        super().__init__()
+        self._then = then
+
+    def append(self, event: NotificationReceived) -> None:
+        super().append(event)
+        self._then()
+
+
 class Ends:
     """A client and a server that are open. `asked` has what either was asked; `answer` is how both answer."""
 
@@ -48,10 +60,13 @@ class Ends:
             wired.client([revision], says=says, limits=limits),
             ours,
             self.handle,
-            on_notification=self.heard.append,
+            on_notification=self.hear,
             limits=limits,
         )
         self.server = Connection(wired.server([revision], limits=limits), theirs, self.handle, limits=limits)
+
+    def hear(self, event: NotificationReceived) -> None:
+        self.heard.append(event)
 
     async def handle(self, exchange: Exchange, _: Connection) -> Any:
         self.asked.append(exchange)
@@ -232,6 +247,21 @@ async def test_a_subscription_that_nobody_listens_to_is_heard_by_the_whole() -> 
         await until(lambda: ends.asked)
         tell(ends, ends.asked[0], "a:1")
         await until(lambda: ends.heard)
+        asking.cancel()
+
+
+async def test_a_callback_may_end_the_subscription_that_it_hears_of() -> None:
+    async with connected(S26) as ends:
+        ends.answer = forever
+        told: list[NotificationReceived] = []
+        asking = asyncio.ensure_future(ends.client.ask("subscriptions/listen", on_notification=told.append))
+        await until(lambda: ends.asked)
+        ends.heard = Heard(lambda: [*map(ends.client.session.cancel, list(ends.client.session.outgoing.values()))])
+        for _ in range(2):
+            tell(ends, ends.asked[0], "a:1")
+        await until(lambda: ends.client.stats.ignored)
+        assert not told
+        assert not ends.client.ended.is_set()
         asking.cancel()
 
 

@@ -11,6 +11,8 @@ from accord.messages import codec
 from accord.messages.meta import Params
 
 if TYPE_CHECKING:
+    import os
+
     from accord.messages.base import JSONObject, LoggingLevel
     from accord.messages.capabilities import ClientCapabilities
     from accord.messages.content import ResourceContents
@@ -264,6 +266,6 @@ class RootsOf:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    async def contains(self, path: str) -> bool:
+    async def contains(self, path: str | os.PathLike[str]) -> bool:
         """Whether a path or `file:` URI lies in one of them, with links resolved. Raises what `ctx.ask` raises."""
         return (await self._call.roots()).contains(path)

@@ -117,9 +117,7 @@ def _from_inspect(function: Any) -> Declared:
                 )
             )
     written = inspect.unwrap(runs)
-    return Declared(
-        written, parameters, rest, _or_missing(found.return_annotation), inspect.iscoroutinefunction(runs)
-    )
+    return Declared(written, parameters, rest, _or_missing(found.return_annotation), inspect.iscoroutinefunction(runs))
 
 
 def called(function: Any) -> Any:

@@ -176,9 +176,9 @@ class Asking:
 
     def on_told(self, event: events.NotificationReceived) -> None:
         """A notification that belongs to a request of ours, a subscription."""
-        waiting = self._session.outgoing[event.subscription].driver  # type: ignore[index]
-        if waiting.told is not None:
-            waiting.told.call(event)
+        exchange = self._session.outgoing.get(event.subscription)  # type: ignore[arg-type]
+        if exchange is not None and exchange.driver.told is not None:  # None when a callback before has ended it
+            exchange.driver.told.call(event)
 
     # --- time --------------------------------------------------------------------------------------------------
 

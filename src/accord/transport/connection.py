@@ -1,8 +1,8 @@
 """The driver: one session over one transport on asyncio, for both roles.
 
-One task reads; it acts on each event of the session, and awaits the handler of a request itself until that waits
-(`lead`). Requests of our own are in `asking`. Nothing here knows a rule of the protocol. Lifetimes: the reading tasks
-belong to the connection, `open` and `close` only start and end them, so both may be called from any task.
+What comes is read in `reading`; requests of the peer are answered here, our own are in `asking`. Nothing here knows a
+rule of the protocol. Lifetimes: the reading tasks belong to the connection, `start` and `close` only begin and end
+them, so both may be called from any task.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
@@ -25,10 +24,10 @@ from accord.session.exchange import Exchange
 from accord.session.session import Session
 from accord.session.stats import Stats
 from accord.transport.asking import Asking, NotificationCallback, ProgressCallback
-from accord.transport.base import Transport, Unreadable
+from accord.transport.base import Transport
 from accord.transport.callbacks import Callback
-from accord.transport.lead import lead
 from accord.transport.opening import Opening
+from accord.transport.reading import Reading
 from accord.transport.reports import Reports
 
 log: logging.Logger = logging.getLogger("accord")
@@ -63,13 +62,7 @@ class Connection:
         self._asking = Asking(session, transport, limits)
         self._opening = Opening(session, transport, limits)
         self._reports = Reports(session, transport)
-        self._react = self._reactions()
-        self._inbox: deque[bytes | Unreadable] = deque()
-        self._events: deque[events.Event] = deque()
-        self._reader: asyncio.Task[None] | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._closing = False
-        self._owed = 0  # bytes sent in answer since the peer was last known to take them
+        self._reading = Reading(session, transport, limits, self._serve, self._reactions(), self._end)
 
     @property
     def stats(self) -> Stats:
@@ -91,32 +84,24 @@ class Connection:
     async def start(self) -> None:
         """Open the transport and begin to read. Raises `ConnectError`."""
         await self.transport.open()
-        self._read_on()
+        self._reading.read_on()
 
     async def close(self) -> None:
         """End everything: the handlers, the requests in flight, the transport. From any task, any number of times.
 
         Handlers are cancelled, and have half of `Limits.close_seconds` to clean up.
         """
-        self._closing = True
+        self._reading.closing = True
         self._fail_all(NotConnected("the connection was closed"))
         try:
-            await self._end_tasks()
+            await self._reading.end(self.limits.close_seconds / 2)
+            if self._told is not None:
+                await self._told.finish(self.limits.close_seconds / 2)
         finally:
             try:
                 await self.transport.close()
             finally:
                 self.ended.set()
-
-    async def _end_tasks(self) -> None:
-        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        self.transport.flush()
-        if tasks:
-            await asyncio.wait(tasks, timeout=self.limits.close_seconds / 2)
-        if self._told is not None:
-            await self._told.finish(self.limits.callback_seconds)
 
     async def finish(self, seconds: float | None) -> bool:
         """Take no new requests and wait until those being served are answered, at most `seconds`. Whether all were.
@@ -135,75 +120,6 @@ class Connection:
     async def open_client(self, *, handshake: bool = False) -> str:
         """Open as a client; the revision agreed on. Raises `ConnectError` or `ConnectionLost`."""
         return await self._opening.open(handshake=handshake)
-
-    # --- reading -----------------------------------------------------------------------------------------------
-
-    def _read_on(self) -> None:
-        """Another task reads from here on; the one that did so far ends when its handler has ended.
-
-        What was read already goes on at once, a task for each request: where one handler waits, others of the same
-        kind are likely to, and a turn of the loop for each of them costs more than the tasks.
-        """
-        while self._owed < self.limits.pending_bytes and (event := self._next_event()) is not None:
-            if type(event) is events.RequestReceived:
-                task = event.exchange.driver = self._loop.create_task(self._serve(event.exchange))
-                self._own(task)
-            else:
-                self._react[type(event)](event)
-        self._reader = self._loop.create_task(self._read())
-        self._own(self._reader)
-
-    def _own(self, task: asyncio.Task[None]) -> None:
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    def _next_event(self) -> events.Event | None:
-        """What the next message of those at hand means; None when there is none left."""
-        happened, inbox = self._events, self._inbox
-        while not happened and inbox:
-            message = inbox.popleft()
-            if type(message) is bytes:
-                happened.extend(self.session.receive(message))
-            else:
-                happened.append(self.session.unreadable(message.reason, message.head, message.tail))  # type: ignore[union-attr]
-        return happened.popleft() if happened else None
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if task.cancelled():
-            if task is self._reader and not self._closing:
-                self._end(ConnectionLost("the task that reads was cancelled"))
-        elif (exc := task.exception()) is not None:
-            log.error("accord: a defect in the driver of %s", self.transport.name, exc_info=exc)
-            self._end(ConnectionLost(f"the driver failed: {exc!r}"))
-
-    async def _read(self) -> None:
-        me = asyncio.current_task()
-        while self._reader is me:
-            if self._owed >= self.limits.pending_bytes and self._may_wait():
-                self._owed = 0
-                await self.transport.drain()
-            event = self._next_event()
-            if event is None:
-                self.transport.flush()
-                messages = await self.transport.receive()
-                if not messages:
-                    self._end(self.transport.lost())
-                    break
-                self._inbox.extend(messages)
-            elif type(event) is events.RequestReceived:
-                event.exchange.driver = me
-                await lead(self._serve(event.exchange), self._read_on)
-                if self._reader is me and me is not None and me.cancelling() and not self._closing:
-                    self._read_on()  # the handler has cancelled its own task, which is this one
-            else:
-                self._react[type(event)](event)
-
-    def _may_wait(self) -> bool:
-        """Whether reading may stop until the peer has taken its answers. Not while it owes us some, short of a flood:
-        it may have stopped reading for the same reason, and two such peers would wait for ever.
-        """
-        return not self.session.outgoing or self._owed >= self.limits.line_bytes
 
     def _end(self, lost: ConnectionLost) -> None:
         """The peer is gone: whatever waits for it fails now."""
@@ -224,7 +140,7 @@ class Connection:
         except ProtocolError as error:
             message = session.fail(exchange, error)
         except asyncio.CancelledError:
-            if self._closing or exchange.stage != "active":
+            if self._reading.closing or exchange.stage != "active":
                 raise
             message = session.fail(
                 exchange, InternalError(f"{exchange.method.name}: the handler cancelled its own task")
@@ -233,7 +149,7 @@ class Connection:
             send(held)
         if message is not None:
             send(message)
-            self._owed += len(message)
+            self._reading.owed += len(message)
 
     def report(self, exchange: Exchange, progress: float, total: float | None, message: str | None) -> None:
         """Tell the peer how far its request is, if it asked to be told. From any thread."""
@@ -330,7 +246,7 @@ class Connection:
 
     def _on_reply(self, event: events.Reply) -> None:
         self.transport.send(event.message)
-        self._owed += len(event.message)
+        self._reading.owed += len(event.message)
 
     def _on_opened(self, event: events.Opened) -> None:
         if self.session.role == "client":

@@ -118,12 +118,13 @@ async def test_a_resource_that_asks_can_be_read_twice_at_once(marks: ToolAnnotat
         assert texts(await client.call("twice", **retry(said))) == "answer to Name? answer to Name?"
 
 
-async def test_a_long_run_is_not_stopped_because_its_questions_are_over(clock: Clock) -> None:
+async def test_a_run_that_takes_long_is_neither_stopped_nor_forgotten(clock: Clock) -> None:
     server = Server("test", limits=Limits(answer_seconds=600))
     ended = asyncio.Event()
 
     @server.tool
-    async def long(sure: Annotated[bool, Elicit("Sure?")]) -> str:
+    async def long(ctx: Context) -> str:
+        await ctx.ask(Elicit("A?", str), Elicit("B?", str))
         await ended.wait()
         return "done"
 
@@ -133,12 +134,34 @@ async def test_a_long_run_is_not_stopped_because_its_questions_are_over(clock: C
 
     async with caller(server) as client:
         said = await client.call("long")
-        id = client.send("tools/call", {"name": "long", "arguments": {}, **retry(said)})
-        await clock.jump(0)
-        await clock.jump(2_000)
+        await clock.jump(590)
+        said = await client.call("long", requestState=said["result"]["requestState"])
+        ids = [client.send("tools/call", {"name": "long", "arguments": {}, **retry(said)})]
+        await clock.jump(100)
         assert texts(await client.through("tools/call", {"name": "short", "arguments": {}})) == "short"
+        ids.append(client.send("tools/call", {"name": "long", "arguments": {}, **retry(said)}))
+        await clock.jump(0)
         ended.set()
-        assert texts(await client.answer(id)) == "done"
+        assert [texts(await client.answer(id)) for id in ids] == ["done", "done"]
+
+
+async def test_a_handler_may_tidy_up_before_its_server_is_gone() -> None:
+    server = Server("test")
+    tidied: list[bool] = []
+
+    @server.tool
+    async def tidy(ctx: Context) -> str:
+        try:
+            await ctx.elicit("Sure?", bool)
+        finally:
+            for _ in range(100):
+                await asyncio.sleep(0)
+            tidied.append(True)
+        return "done"
+
+    async with caller(server) as client:
+        assert asks(await client.call("tidy"))
+    assert tidied
 
 
 @pytest.mark.parametrize("marks", MARKS)
@@ -294,3 +317,49 @@ async def test_the_request_that_is_cancelled_last_takes_the_handler_with_it(both
             assert texts(await client.answer(ids[1])) == "done"
             assert texts(await client.call("slow", **more)) == "done"
         assert not set(client.heard) & set(ids[: 1 + both])
+
+
+async def test_a_call_that_goes_on_over_another_connection_outlives_the_first() -> None:
+    server = Server("test")
+    began, go_on = asyncio.Event(), asyncio.Event()
+
+    @server.tool
+    async def slow(ctx: Context) -> str:
+        await ctx.elicit("Sure?", bool)
+        began.set()
+        await go_on.wait()
+        return "done"
+
+    async with caller(server) as second:
+        async with caller(server) as first:
+            more = retry(await first.call("slow"))
+            id = second.send("tools/call", {"name": "slow", "arguments": {}, **more})
+            await began.wait()
+        go_on.set()
+        assert texts(await second.answer(id)) == "done"
+
+
+async def test_the_time_of_what_begins_while_a_person_is_asked_stands_still_too(clock: Clock) -> None:
+    server = Server("test", limits=Limits(tool_seconds=30))
+    read = asyncio.Event()
+
+    @server.resource("test://slow")
+    async def slow() -> str:
+        await read.wait()
+        return "read"
+
+    @server.tool
+    async def both(ctx: Context) -> str:
+        async def later() -> str:
+            await asyncio.sleep(0)
+            return (await ctx.read_resource("test://slow"))[0].text or ""
+
+        answer, text = await asyncio.gather(ctx.elicit("Sure?", str), later())
+        return f"{answer.data} {text}"
+
+    async with caller(server) as client:
+        said = await client.call("both")
+        await clock.jump(100)
+        read.set()
+        await clock.jump(0)
+        assert texts(await client.call("both", **retry(said))) == "answer to Sure? read"

@@ -152,3 +152,20 @@ async def test_there_is_a_bound_on_what_is_remembered(monkeypatch: pytest.Monkey
         assert "too many calls" in texts(await client.call("declared", **retry(said)))
         await clock.jump(301)
         assert texts(await client.through("tools/call", {"name": "declared", "arguments": {}}, yes)) == ""
+
+
+async def test_who_waits_again_does_not_hold_up_what_is_over(clock: Clock) -> None:
+    server, _ = serving(answer_seconds=600)
+
+    @server.tool
+    async def twice(ctx: Context) -> str:
+        return f"{await ctx.elicit('A?', str)} {await ctx.elicit('B?', str)}"
+
+    async with caller(server) as client:
+        said = await client.call("twice")
+        await client.through("tools/call", {"name": "declared", "arguments": {}})
+        await clock.jump(500)
+        assert asks(await client.call("twice", **retry(said)))
+        assert len(server.rounds.runs._spent) == 2
+        await clock.jump(101)
+        assert len(server.rounds.runs._spent) == 1
