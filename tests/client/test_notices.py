@@ -260,13 +260,20 @@ async def test_a_list_that_was_stale_when_it_came_is_not_believed_for_long() -> 
 async def test_only_a_schema_that_is_marked_as_a_wrapper_is_unwrapped(revision: str) -> None:
     own: Message = {"type": "object", "properties": {"result": {"type": "integer"}}, "required": ["result"]}
     marked = {**own, "x-fastmcp-wrap-result": True}
+    by_sdk = {**own, "title": "get_sumOutput"}
+    a_class = {**own, "title": "SumOutput"}
     async with raw_server(revision) as (server, client):
         calling = asyncio.create_task(client.list_tools())
-        schemas = {"own": own, "marked": marked}
+        schemas = {"own": own, "marked": marked, "by the official SDK": by_sdk, "a class": a_class}
         tools = [{"name": name, "inputSchema": {}, "outputSchema": schema} for name, schema in schemas.items()]
         server.answer(await server.hear(), tools=tools, ttlMs=0, cacheScope="private")
         await calling
-        for name, data in {"own": {"result": 1}, "marked": 1}.items():
+        for name, data in {
+            "own": {"result": 1},
+            "marked": 1,
+            "by the official SDK": 1,
+            "a class": {"result": 1},
+        }.items():
             call = asyncio.create_task(client.call_tool(name))
             request = await server.hear()
             server.answer(request, content=[], structuredContent={"result": 1}, outputSchema=marked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,6 +50,7 @@ def _adapt(block: Any, revision: str) -> Any:
 
 _WRAPS = "x-fastmcp-wrap-result"
 """The mark of a schema that only wraps; other implementations read and write it too."""
+_OF_A_FUNCTION = re.compile(r"[a-z_]\w*Output")
 
 
 def wrapped(schema: JSONObject) -> JSONObject:
@@ -59,5 +61,12 @@ def wrapped(schema: JSONObject) -> JSONObject:
 
 
 def is_wrapper(schema: JSONObject | None) -> bool:
-    """Whether a schema is marked as `wrapped`. An object of somebody's own with the one key "result" is not."""
-    return schema is not None and schema.get(_WRAPS) is True
+    """Whether a schema is marked as `wrapped`. An object of somebody's own with the one key "result" is not.
+
+    The official SDK has no mark, but names what it makes after the function: "forecastOutput", which no class is called.
+    """
+    if schema is None:
+        return False
+    title = schema.get("title")
+    made_by_sdk = isinstance(title, str) and _OF_A_FUNCTION.fullmatch(title) and schema.get("required") == ["result"]
+    return schema.get(_WRAPS) is True or bool(made_by_sdk)
