@@ -71,7 +71,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     notices: int = 1_000
     """Client: notifications that wait for one callback or one reader; one more drops the oldest, with a count."""
     callback_seconds: float = 5
-    """Client: time that the async callbacks of a request have to finish once it is answered; then they are cancelled."""
+    """Client: time that async callbacks of a request have to finish once it is answered; then they are cancelled."""
     cache_entries: int = 1_000
     """Client: results that a cache keeps."""
     cache_bytes: int = 16 << 20

@@ -13,7 +13,7 @@ from tests.everything.story import TRACE
 
 S24, S25A, S25B, S25C, S26 = REVISIONS
 
-ORDER = {"action": "accept", "data": {"size": "large", "count": 3}}
+ORDER = {"action": "accept", "data": {"size": "large", "count": 3, "gift": False}}
 PLACES = [{"uri": "file:///srv/a"}, {"uri": "file:///srv/b"}]
 MEASURED = {"city": "Oslo", "celsius": 21.5}
 LOGGED = ["warning", "disk", {"password": "[redacted]", "disk": 91}]

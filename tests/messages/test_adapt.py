@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accord.messages.adapt import adapt_content
+from accord.messages.adapt import adapt_content, is_wrapper, wrapped
 from accord.messages.content import Annotations, AudioContent, ResourceLink, TextContent
 from accord.messages.revision import REVISIONS
 
@@ -30,3 +30,32 @@ def test_a_link_becomes_text_that_names_it() -> None:
     assert adapt_content([LINK], "2025-03-26") == [TextContent(text="[The letter](file:///a.txt): from A to Z")]
     plain = ResourceLink(uri="file:///a.txt", name="a")
     assert adapt_content([plain], "2025-03-26") == [TextContent(text="[a](file:///a.txt)")]
+
+
+def test_a_wrapped_schema_is_an_object_says_so_and_keeps_its_definitions_in_reach() -> None:
+    inner = {"type": "array", "items": {"$ref": "#/$defs/Day"}, "$defs": {"Day": {"type": "string"}}}
+    schema = wrapped(inner)
+    assert is_wrapper(schema)
+    assert schema["properties"] == {"result": {"type": "array", "items": {"$ref": "#/$defs/Day"}}}
+    assert schema["$defs"] == {"Day": {"type": "string"}}
+    assert "$defs" in inner
+    assert not is_wrapper(wrapped({"type": "null"})["properties"]["result"])
+
+
+@pytest.mark.parametrize(
+    ("schema", "wraps"),
+    [
+        (None, False),
+        ({}, False),
+        ({"properties": {"result": {}}, "required": ["result"]}, False),
+        ({"x-fastmcp-wrap-result": True}, True),
+        ({"x-fastmcp-wrap-result": "yes"}, False),
+        ({"title": "forecastOutput", "required": ["result"]}, True),
+        ({"title": "forecastOutput", "required": ["sum"]}, False),
+        ({"title": "forecastOutput"}, False),
+        ({"title": "ForecastOutput", "required": ["result"]}, False),
+        ({"title": 5, "required": ["result"]}, False),
+    ],
+)
+def test_only_what_is_marked_or_made_by_the_official_sdk_is_a_wrapper(schema: dict[str, object], wraps: bool) -> None:
+    assert is_wrapper(schema) is wraps

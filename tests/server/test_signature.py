@@ -587,3 +587,18 @@ def test_a_declaration_builds_nothing_and_a_bind_is_quick() -> None:
         took.append((time.process_time() - started) / 200)
     assert min(took) < 500e-6
     assert not any({"input_schema", "_decode", "_types"} & vars(each).keys() for each in found)
+
+
+@dataclasses.dataclass
+class Cup:
+    size: str
+    count: int = 1
+
+
+def test_the_defaults_of_a_dataclass_come_back_when_it_is_returned() -> None:
+    def echo(cup: Cup, cups: list[Cup]) -> list[Cup]:
+        return [cup, *cups]
+
+    read = signature(echo)
+    args, _ = read.bind(b'{"cup": {"size": "L"}, "cups": [{"size": "S"}]}')
+    assert bytes(read.pack(echo(*args))) == b'[{"size":"L","count":1},{"size":"S","count":1}]'

@@ -63,7 +63,7 @@ def wrapped(schema: JSONObject) -> JSONObject:
 def is_wrapper(schema: JSONObject | None) -> bool:
     """Whether a schema is marked as `wrapped`. An object of somebody's own with the one key "result" is not.
 
-    The official SDK has no mark, but names what it makes after the function: "forecastOutput", which no class is called.
+    The official SDK has no mark, but names what it makes after the function: "forecastOutput", as no class is called.
     """
     if schema is None:
         return False

@@ -13,7 +13,7 @@ import decimal
 import pathlib
 import re
 from collections.abc import Callable, Mapping, Sized
-from typing import Annotated, Any, Union, cast
+from typing import Annotated, Any, Union, cast, get_origin
 
 import msgspec
 
@@ -68,6 +68,13 @@ def decodable(node: Node) -> Any:
     return Decodables().of(node)
 
 
+def _loses_defaults(hint: Any) -> bool:
+    """Whether msgspec leaves defaults out of the `__dict__` of what it decodes, and so out of what it encodes again."""
+    cls = get_origin(hint) or hint
+    fields = getattr(cls, "__dataclass_fields__", {})
+    return "__slots__" not in vars(cls) and any(hasattr(cls, name) for name in fields)
+
+
 class Decodables:
     """Types for nodes; keeps those of records, which may refer to themselves."""
 
@@ -105,7 +112,7 @@ class Decodables:
         if id(node) not in self._native:
             self._native[id(node)] = True  # while its own fields are looked at
             fields_are = all(self.native(field.node) for field in node.fields)
-            self._native[id(node)] = fields_are and self._decodes(node.hint)
+            self._native[id(node)] = fields_are and self._decodes(node.hint) and not _loses_defaults(node.hint)
         return self._native[id(node)]
 
     def _decodes(self, hint: Any) -> bool:

@@ -179,8 +179,8 @@ class Context:
         other tool waits here, and runs once.
 
         Raises `MissingClientCapability` for what the client did not declare, `NotSupported` for what the revision or
-        the method does not have, `AnswerError` for an error that the client answers, and `ToolError` when there is no
-        answer in `Limits.answer_seconds`.
+        the method does not have, `AnswerError` for an error that the client answers, and `RequestTimeout` when there is
+        no answer in `Limits.answer_seconds`; in 2026-07-28 a tool that waits is cancelled then.
         """
         return tuple(await self._call.ask(questions))
 

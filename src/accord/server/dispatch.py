@@ -20,6 +20,7 @@ from accord.errors import (
     MissingClientCapability,
     NotSupported,
     ProtocolError,
+    RequestTimeout,
     ToolError,
     describe,
 )
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
     from accord.server.server import Server
 
 log: logging.Logger = logging.getLogger("accord.server")
+
+FAILURES = (InvalidArguments, ToolError, NotSupported, AnswerError, RequestTimeout)
+"""What a call may end with that is no defect of its handler: the text says all, and no traceback is logged."""
 
 Verb = Callable[[Exchange, Peer], Coroutine[Any, Any, Any]]
 
@@ -111,7 +115,8 @@ class Dispatch:
         except BaseException as exc:
             if cancelled(exc):
                 raise
-            log.exception("accord: %s failed", exchange.method.name)
+            trace = None if isinstance(exc, FAILURES) else exc
+            log.error("accord: %s failed: %s", exchange.method.name, describe(exc), exc_info=trace)
             raise InternalError(f"{exchange.method.name} failed: {describe(exc)}") from exc
 
     async def _list(self, exchange: Exchange, peer: Peer) -> Raw:
@@ -137,7 +142,7 @@ class Dispatch:
                 self._packer.question,
                 lambda call: self._tool(sent, offer, call.exchange, call.peer, call),
             )
-        except (InvalidArguments, ToolError, NotSupported, AnswerError) as error:
+        except FAILURES as error:
             return self._packer.text(said(error), exchange.rules, is_error=True)
 
     async def _tool(self, sent: Sent, offer: Offer, exchange: Exchange, peer: Peer, call: Call | None) -> Any:
@@ -149,7 +154,7 @@ class Dispatch:
                 self._server.extended.check(value, exchange, peer.line.session)
                 return self._packer.raw(value, rules)
             return self._packer.tool(value, offer.returns, rules)
-        except (InvalidArguments, ToolError) as error:
+        except FAILURES as error:
             text = said(error)
         except MissingClientCapability as error:
             if not rules.server_requests:  # "MUST be -32021", there

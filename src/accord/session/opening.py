@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from accord.session.exchange import Exchange
     from accord.session.session import Session
 
-DISCOVER_TTL_MS = 3_600_000
-"""How long a client may keep what `server/discover` said: an hour."""
+DISCOVER_TTL_MS = 60_000
+"""How long a client may keep what `server/discover` said: a minute, for what a server offers may change."""
 
 
 class ServerOpening:

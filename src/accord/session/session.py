@@ -158,11 +158,11 @@ class Session:
     def _take_item(self, item: Raw, batch: Batch) -> Event | None:
         """One message of a batch; None when all it leads to is an answer, which waits for the others."""
         batch.waiting += 1
-        id: Any = None
+        id: RequestId | None = None
         try:
             incoming = envelope.read(item)
-            id = incoming.id
-            if incoming.method == "initialize" and id is not UNSET:
+            id = None if incoming.id is UNSET else incoming.id
+            if incoming.method == "initialize" and id is not None:
                 raise Malformed(InvalidRequest("initialize must not be part of a batch"), id)
             event = self._take(incoming, batch)
         except Malformed as bad:
