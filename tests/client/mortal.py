@@ -1,7 +1,8 @@
 """A server that dies as planned: `python mortal.py FOLDER REVISION`. It imports nothing of accord.
 
 FOLDER/plan.json: `dies` says for each method how many starts of the server die when it is asked for, `fails` which
-starts (from 1) end at once. FOLDER/starts holds the process id of each start, FOLDER/asked what each was asked.
+starts (from 1) end at once, `mute` which never answer. FOLDER/starts holds the process id of each start, FOLDER/asked
+what each was asked.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ def main() -> None:
             sys.stderr.write(f"{message['method']} kills me\n")
             sys.stderr.flush()
             os._exit(3)
-        answer(message, start)
+        if start not in plan.get("mute", []):
+            answer(message, start)
 
 
 if __name__ == "__main__":

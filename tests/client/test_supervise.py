@@ -248,7 +248,7 @@ async def test_closing_while_the_server_is_down_ends_at_once(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("reconnect", [None, SOON], ids=["alone", "supervised"])
 async def test_closing_while_connecting_leaves_no_process(tmp_path: Path, reconnect: Reconnect | None) -> None:
-    mortal = Mortal(tmp_path)
+    mortal = Mortal(tmp_path, mute=[1])
     async with asyncio.timeout(20):
         client = mortal.client(reconnect)
         connecting = [asyncio.create_task(client.connect()) for _ in range(2)]
@@ -291,6 +291,18 @@ async def test_a_server_that_ends_at_the_probe_is_not_probed_again(tmp_path: Pat
         await ended(client)
         assert (await client.call_tool("plain")).text == "3"
         assert mortal.asked("server/discover") == [1]
+
+
+async def test_closing_goes_on_when_the_one_who_closes_is_cancelled(tmp_path: Path) -> None:
+    mortal = Mortal(tmp_path)
+    async with asyncio.timeout(20):
+        client = await mortal.client().connect()
+        closing = asyncio.create_task(client.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.wait([closing])
+        await client.close()
+        assert mortal.left() == []
 
 
 @pytest.mark.parametrize("reconnect", [None, SOON], ids=["alone", "supervised"])

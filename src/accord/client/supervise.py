@@ -52,7 +52,7 @@ class Link:
         self._closes = 0
         self._opening: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
-        self._ending: asyncio.Future[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._failure: ConnectionLost | None = None
         self._opened_before = False
@@ -139,16 +139,18 @@ class Link:
     async def close(self) -> None:
         """End the connection and, if it is a child process, the server; bounded in time, from any task."""
         self._closes += 1
-        for task in (self._watching, self._opening):
-            if task is not None and not task.done():
-                task.cancel()
-                await asyncio.wait([task])
-        if self._connection is not None:
-            connection, self._connection = self._connection, None
-            self._ending = asyncio.ensure_future(self._end(connection))
-            self._tell()
-        if self._ending is not None:  # a second task that closes waits for the same end
-            await asyncio.shield(self._ending)
+        self._ending = asyncio.get_running_loop().create_task(self._shut(self._ending))
+        await asyncio.shield(self._ending)  # it goes on when the one who closes is cancelled
+
+    async def _shut(self, before: asyncio.Task[None] | None) -> None:
+        await _stopped(self._opening)
+        await _stopped(self._watching)
+        connection, self._connection = self._connection, None
+        self._tell()
+        if connection is not None:
+            await self._end(connection)
+        elif before is not None:  # a second task that closes waits for the same end
+            await asyncio.wait([before])
 
     async def _end(self, connection: Connection) -> None:
         """Take away what is left: a process that may still run, a server in this process."""
@@ -254,6 +256,13 @@ class Link:
             exit_code=lost.exit_code,
             stderr=lost.stderr,
         )
+
+
+async def _stopped(task: asyncio.Task[None] | None) -> None:
+    """Cancel a task, and wait until it has cleaned up."""
+    if task is not None and not task.done():
+        task.cancel()
+        await asyncio.wait([task])
 
 
 class _Clock:

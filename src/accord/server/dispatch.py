@@ -28,7 +28,7 @@ from accord.limits import Limits
 from accord.messages import codec
 from accord.messages.content import ResourceContents
 from accord.messages.logging import SetLevelParams
-from accord.messages.meta import EmptyResult, PaginatedParams, Result
+from accord.messages.meta import EmptyResult, PaginatedParams
 from accord.messages.prompts import GetPromptParams
 from accord.messages.resources import ReadResourceParams
 from accord.server.audience import Audience
@@ -88,6 +88,7 @@ class Dispatch:
         self._packer = packer
         self._limits = limits
         self._workers = Workers(limits)
+        self._kinds = server.extended.kinds
         subscriptions = Subscriptions(self._registry, audience)
         self._verbs: dict[str, Verb] = {
             "tools/call": self._call_tool,
@@ -150,7 +151,7 @@ class Dispatch:
         rules = exchange.rules
         try:
             value = await self._run(offer, sent.arguments, call)
-            if isinstance(value, Result) and self._server.extended.is_result(value):
+            if self._kinds and isinstance(value, self._kinds):
                 self._server.extended.check(value, exchange, peer.line.session)
                 return self._packer.raw(value, rules)
             return self._packer.tool(value, offer.returns, rules)
@@ -230,7 +231,7 @@ class Dispatch:
     # --- calling -----------------------------------------------------------------------------------------------
 
     async def _answer(
-        self, asking: Asking, exchange: Exchange, peer: Peer, work: Callable[[Call | None], Coroutine[Any, Any, Any]]
+        self, asking: Asking, exchange: Exchange, peer: Peer, work: Callable[[Call | None], Awaitable[Any]]
     ) -> Any:
         """What the work makes of a call; only a handler that may ask is given one."""
         if not asking.offer.asks:
@@ -242,24 +243,25 @@ class Dispatch:
         asking = Asking(offer, subject, None, None, None)
         return await self._answer(asking, exchange, peer, lambda call: self._run(offer, arguments, call))
 
-    async def _run(self, offer: Offer, arguments: Any, call: Call | None, prefix: str = "") -> Any:
-        """Call the function, on the loop or in a thread. Raises what it raises."""
+    def _run(self, offer: Offer, arguments: Any, call: Call | None, prefix: str = "") -> Awaitable[Any]:
+        """Call the function, on the loop or in a thread; to be awaited at once. Raises what it raises."""
         if call is None:
-            args, kwargs = offer.bind(arguments, None)
-        else:
-            args, kwargs = await self._bind(offer, arguments, call, prefix)
-        timeout = offer.timeout or self._limits.tool_seconds
-        if timeout is not None:
-            return await self._run_timed(offer, args, kwargs, timeout, call)
-        return await self._begin(offer, args, kwargs)
-
-    async def _bind(self, offer: Offer, arguments: Any, call: Call, prefix: str) -> tuple[Any, Any]:
-        """What to call a function with that takes a context, or what the client is asked for."""
+            return self._start(offer, *offer.bind(arguments, None), None)
         context = Context(self._server, self, call) if offer.context else None
         args, kwargs = offer.bind(arguments, context)
         if not offer.declared:
-            return args, kwargs
-        return args, {**kwargs, **await call.fill(offer.declared, arguments, prefix)}
+            return self._start(offer, args, kwargs, call)
+        return self._run_filled(offer, args, kwargs, call, call.fill(offer.declared, arguments, prefix))
+
+    async def _run_filled(self, offer: Offer, args: Any, kwargs: Any, call: Call, filled: Awaitable[Any]) -> Any:
+        """Call the function with what the client is asked for first."""
+        return await self._start(offer, args, {**kwargs, **await filled}, call)
+
+    def _start(self, offer: Offer, args: Any, kwargs: Any, call: Call | None) -> Awaitable[Any]:
+        timeout = offer.timeout or self._limits.tool_seconds
+        if timeout is not None:
+            return self._run_timed(offer, args, kwargs, timeout, call)
+        return self._begin(offer, args, kwargs)
 
     def _begin(self, offer: Offer, args: Any, kwargs: Any) -> Awaitable[Any]:
         return offer.function(*args, **kwargs) if offer.is_async else self._workers.run(offer.function, *args, **kwargs)

@@ -22,8 +22,9 @@ class Extended:
         self.extensions: tuple[Extension, ...] = tuple(extensions)
         self.rows: list[Method] = rows_of(extensions)
         self.offers: dict[str, Offer] = {}
-        self._kinds = {kind: one for one in extensions for kind in one.results}
-        self._types = tuple(results_of(extensions).values())
+        self._by_kind = {kind: one for one in extensions for kind in one.results}
+        self.kinds: tuple[type[Any], ...] = tuple(results_of(extensions).values())
+        """The types of result that they bring."""
 
     def add(self, name: str, function: Callable[..., Any], context: type) -> None:
         """Answer a request, or hear a notification. Raises `DeclarationError` for a name that no extension has."""
@@ -36,10 +37,6 @@ class Extended:
         if row.notification and offer.context:
             raise DeclarationError(f"{name!r} is a notification: nobody waits for it, so there is no Context")
 
-    def is_result(self, value: Any) -> bool:
-        """Whether a handler returned a result of a kind that an extension brings."""
-        return isinstance(value, self._types) if self._types else False
-
     def check(self, result: Result, exchange: Exchange, session: Session) -> None:
         """Whether the client may be given this kind of result. Raises `MissingClientCapability`, `NotSupported`.
 
@@ -48,7 +45,7 @@ class Extended:
         """
         if not exchange.rules.result_type:
             raise NotSupported(f"{exchange.rules.revision} has no kinds of result")
-        extension = self._kinds.get(result.result_type or "")
+        extension = self._by_kind.get(result.result_type or "")
         if extension is None:
             raise ToolError(f"no extension of this server has results of type {result.result_type!r}")
         session.check_client(exchange, extension.capability)

@@ -8,7 +8,7 @@ twice at once, gets the same outcome and nothing happens twice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
@@ -69,7 +69,7 @@ class Run:
 
     # --- what requests do --------------------------------------------------------------------------------------
 
-    async def begin(self, work: Callable[[Call], Coroutine[Any, Any, Outcome]]) -> Outcome:
+    async def begin(self, work: Callable[[Call], Awaitable[Outcome]]) -> Outcome:
         """Start the handler on behalf of the first request; how that request ends."""
         step = self._begin_step()
         self._runs.begun(self)
@@ -169,7 +169,7 @@ class Run:
         """Whether it can be asked. Raises `NotSupported`, `MissingClientCapability`."""
         self._inside(question)
 
-    async def _run(self, work: Callable[[Call], Coroutine[Any, Any, Outcome]]) -> None:
+    async def _run(self, work: Callable[[Call], Awaitable[Outcome]]) -> None:
         try:
             self._end_step(await work(self._call), None)
         except BaseException as exc:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from accord.server.peer import Peer
     from accord.session.exchange import Exchange
 
-Work = Callable[[Call], Coroutine[Any, Any, Any]]
+Work = Callable[[Call], Awaitable[Any]]
 Pack = Callable[[Mapping[str, Raw], str, Rules], Any]
 """Makes the result that asks: the questions by key, and the state."""
 
