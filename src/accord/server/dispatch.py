@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ from accord.messages.logging import SetLevelParams
 from accord.messages.meta import EmptyResult, PaginatedParams
 from accord.messages.prompts import GetPromptParams
 from accord.messages.resources import ReadResourceParams
+from accord.server.asking.turn import Turn
 from accord.server.audience import Audience
 from accord.server.cache import DO_NOT_KEEP
 from accord.server.completion import Completions
@@ -62,18 +63,6 @@ class Sent(msgspec.Struct, rename="camel"):
     arguments: Raw = Raw(b"{}")
     input_responses: dict[str, Raw] | None = None
     request_state: str | None = None
-
-
-class Asking(msgspec.Struct):
-    """What one request says to a handler that may ask."""
-
-    offer: Offer
-    subject: str
-    """The name of the tool or prompt, or the URI."""
-    arguments: Any
-    """JSON, or a dict."""
-    state: str | None
-    answers: Mapping[str, Any] | None
 
 
 _sent = msgspec.json.Decoder(Sent)
@@ -137,7 +126,7 @@ class Dispatch:
             return await self._tool(sent, offer, exchange, peer, None)
         try:
             return await self._server.rounds.answer(
-                Asking(offer, sent.name, sent.arguments, sent.request_state, sent.input_responses),
+                Turn(offer, sent.name, sent.arguments, sent.request_state, sent.input_responses),
                 exchange,
                 peer,
                 self._packer.question,
@@ -175,7 +164,7 @@ class Dispatch:
     async def _read_resource(self, exchange: Exchange, peer: Peer) -> Any:
         params = codec.decode_params(ReadResourceParams, exchange.params)
         offer, variables = self._registry.resource(params.uri)
-        asking = Asking(offer, params.uri, variables, params.request_state, params.input_responses)
+        turn = Turn(offer, params.uri, variables, params.request_state, params.input_responses)
         # "Results produced by retrying a request [...] depend on inputs that are not part of the cache key"
         cache = offer.cache if params.request_state is None and params.input_responses is None else DO_NOT_KEEP
 
@@ -183,7 +172,7 @@ class Dispatch:
             value = await self._run(offer, variables, call)
             return self._packer.resource(value, params.uri, offer.define(exchange.rules), cache, exchange.rules)
 
-        return await self._answer(asking, exchange, peer, work)
+        return await self._answer(turn, exchange, peer, work)
 
     async def read(self, uri: str, call: Call) -> list[ResourceContents]:
         """Read a resource inside another call. Raises `ResourceNotFound`, and what its function raises."""
@@ -196,13 +185,13 @@ class Dispatch:
     async def _get_prompt(self, exchange: Exchange, peer: Peer) -> Any:
         params = codec.decode_params(GetPromptParams, exchange.params)
         offer = self._registry.prompt(params.name)
-        asking = Asking(offer, params.name, params.arguments, params.request_state, params.input_responses)
+        turn = Turn(offer, params.name, params.arguments, params.request_state, params.input_responses)
 
         async def work(call: Call | None) -> Raw:
             value = await self._run(offer, params.arguments, call)
             return self._packer.prompt(value, offer.define(exchange.rules).description, exchange.rules)
 
-        return await self._answer(asking, exchange, peer, work)
+        return await self._answer(turn, exchange, peer, work)
 
     # --- extensions --------------------------------------------------------------------------------------------
 
@@ -216,7 +205,7 @@ class Dispatch:
         async def work(call: Call | None) -> Raw:
             return self._packer.extended(await self._run(offer, params, call), exchange.rules)
 
-        return await self._answer(Asking(offer, name, exchange.params, None, None), exchange, peer, work)
+        return await self._answer(Turn(offer, name, exchange.params), exchange, peer, work)
 
     def hear(self, event: NotificationReceived, peer: Peer) -> Any:
         """The client tells something that belongs to no request; what is returned is still to be awaited.
@@ -231,17 +220,17 @@ class Dispatch:
     # --- calling -----------------------------------------------------------------------------------------------
 
     async def _answer(
-        self, asking: Asking, exchange: Exchange, peer: Peer, work: Callable[[Call | None], Awaitable[Any]]
+        self, turn: Turn, exchange: Exchange, peer: Peer, work: Callable[[Call | None], Awaitable[Any]]
     ) -> Any:
         """What the work makes of a call; only a handler that may ask is given one."""
-        if not asking.offer.asks:
+        if not turn.offer.asks:
             return await work(None)
-        return await self._server.rounds.answer(asking, exchange, peer, self._packer.question, work)
+        return await self._server.rounds.answer(turn, exchange, peer, self._packer.question, work)
 
     async def _call(self, offer: Offer, subject: str, arguments: Any, exchange: Exchange, peer: Peer) -> Any:
         """What a function returns, as it is."""
-        asking = Asking(offer, subject, None, None, None)
-        return await self._answer(asking, exchange, peer, lambda call: self._run(offer, arguments, call))
+        turn = Turn(offer, subject, None)
+        return await self._answer(turn, exchange, peer, lambda call: self._run(offer, arguments, call))
 
     def _run(self, offer: Offer, arguments: Any, call: Call | None, prefix: str = "") -> Awaitable[Any]:
         """Call the function, on the loop or in a thread; to be awaited at once. Raises what it raises."""

@@ -49,16 +49,25 @@ class Kept:
     def __init__(self, values: dict[str, bytes] | None = None) -> None:
         self._values: dict[str, bytes] = {} if values is None else values
         self._making: dict[str, asyncio.Lock] = {}
+        self._makers: dict[str, object] = {}
 
     async def once(self, key: str, make: Callable[[], Any]) -> bytes:
         """What `make` (plain or async) returned; it is called once, even where several wait for it together.
 
-        Raises what `make` raises, and then nothing is kept; `ValueError` for what JSON cannot hold.
+        Raises what `make` raises, and then nothing is kept; `ValueError` for what JSON cannot hold, and for a `make`
+        that waits for itself.
         """
+        me = asyncio.current_task()
+        if self._makers.get(key) is me:
+            raise ValueError(f"once({key!r}) is made from itself")
         async with self._making.setdefault(key, asyncio.Lock()):
             if key not in self._values:
-                value = make()
-                self._values[key] = to_json(await value if inspect.isawaitable(value) else value)
+                self._makers[key] = me
+                try:
+                    value = make()
+                    self._values[key] = to_json(await value if inspect.isawaitable(value) else value)
+                finally:
+                    del self._makers[key]
         return self._values[key]
 
 

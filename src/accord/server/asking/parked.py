@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
-from accord.errors import AccordError, InvalidParams, ToolError
+from accord.errors import InvalidParams, ToolError
 from accord.messages import codec
 from accord.server.asking.asker import Asked, Kept, inside, read
 from accord.server.asking.question import Question
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from accord.server.asking.call import Call
     from accord.server.asking.runs import Runs
     from accord.server.peer import Peer
+
+_STEPS = 8
+"""Outcomes that are kept for a retry that is sent again; a client that is further behind is not one that lost one."""
 
 _ITSELF = 1 << 10
 """Bytes that a run takes besides its outcomes, about."""
@@ -51,7 +54,12 @@ class Run:
         self._state = state
         self._ask = ask
         self._runs = runs
-        self._steps: list[asyncio.Future[Outcome]] = []
+        self._steps: dict[int, asyncio.Future[Outcome]] = {}
+        """How the last steps ended, by their number."""
+        self._begun = 0
+        """How many steps there were."""
+        self._heard = False
+        """Whether anybody has got the outcome of the last one."""
         self._watchers = 0
         self._waiting: dict[str, tuple[Asked, set[asyncio.Future[Any]]]] = {}
         """What the handler waits for, and each place where it does."""
@@ -81,9 +89,11 @@ class Run:
 
         Raises `InvalidParams` for answers that are none; the handler waits on.
         """
-        if step > len(self._steps):
+        if step > self._begun:
             raise InvalidParams("requestState is ahead of the call it belongs to")
-        if step == len(self._steps):
+        if step < self._begun - _STEPS:
+            raise Expired("this question was answered long ago; the call has gone on since")
+        if step == self._begun:
             missing = self._take(answers)
             if missing:  # "respond with a new InputRequiredResult requesting the missing information again"
                 return self._ask(self._state, missing)
@@ -114,18 +124,28 @@ class Run:
     def _begin_step(self) -> asyncio.Future[Outcome]:
         self._resting(None)
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._steps.append(future)
+        self._steps[self._begun] = future
+        self._begun += 1
+        self._steps.pop(self._begun - _STEPS - 1, None)
+        self._heard = False
         return future
+
+    @property
+    def _last(self) -> asyncio.Future[Outcome]:
+        return self._steps[self._begun - 1]
 
     async def _watch(self, step: asyncio.Future[Outcome]) -> Outcome:
         """Wait for a step to end. The request that is cancelled last takes the handler with it."""
         self._watchers += 1
         try:
-            return await asyncio.shield(step)
+            outcome = await asyncio.shield(step)
         except asyncio.CancelledError:
-            if self._watchers == 1 and not step.done():
-                self.cancel()
+            if self._watchers == 1 and not (self._last.done() and self._heard):
+                self.cancel()  # nobody knows how to go on with it
             raise
+        else:
+            self._heard = self._heard or step is self._last
+            return outcome
         finally:
             self._watchers -= 1
 
@@ -197,14 +217,14 @@ class Run:
 
     def _flush(self) -> None:
         self._flushing = False
-        if not self._waiting or self._steps[-1].done():
+        if not self._waiting or self._last.done():
             return  # answered since, or nothing is in flight: the next request will hear of it
         self._round = dict.fromkeys(self._waiting)
-        self._state.step = len(self._steps)
+        self._state.step = self._begun
         try:
             self._runs.park(self)
             outcome = self._ask(self._state, {key: asked for key, (asked, _) in self._waiting.items()})
-        except AccordError as error:
+        except Exception as error:  # whatever keeps it from being asked is for the handler to hear
             self._give_up(error)
         else:
             self._resting(asyncio.get_running_loop().call_later(self._runs.seconds, self.cancel))
@@ -226,9 +246,9 @@ class Run:
         self._deadline = deadline
 
     def _end_step(self, outcome: Outcome, error: BaseException | None) -> None:
-        if self._steps[-1].done():  # it ended with nothing in flight: the next request gets what came of it
+        if self._last.done():  # it ended with nothing in flight: the next request gets what came of it
             self._begin_step()
-        step = self._steps[-1]
+        step = self._last
         if error is None:
             packed = outcome if isinstance(outcome, Raw) else Raw(codec.encode(outcome))
             self.size += len(packed)

@@ -22,14 +22,14 @@ from accord.server.asking.asker import Asked, Refusing
 from accord.server.asking.call import Call
 from accord.server.asking.direct import Direct
 from accord.server.asking.journal import Journal, RunEnded
-from accord.server.asking.parked import Run
+from accord.server.asking.parked import Ask, Run
 from accord.server.asking.runs import Runs
 from accord.server.asking.state import State, States, canonical, digest
 from accord.server.asking.visits import Visits
 from accord.server.seal import Keyring
 
 if TYPE_CHECKING:
-    from accord.server.dispatch import Asking
+    from accord.server.asking.turn import Turn
     from accord.server.offer import Offer
     from accord.server.peer import Peer
     from accord.session.exchange import Exchange
@@ -52,9 +52,10 @@ class Rounds:
     async def close(self, peer: Peer, seconds: float) -> None:
         """A client is gone: end what it has running, and wait for that, at most `seconds`."""
         self.visits.forget(peer)
+        self._states.forget()
         await self.runs.close(peer, seconds)
 
-    async def answer(self, asking: Asking, exchange: Exchange, peer: Peer, pack: Pack, work: Work) -> Any:
+    async def answer(self, turn: Turn, exchange: Exchange, peer: Peer, pack: Pack, work: Work) -> Any:
         """How this request ends: the result of the work, or a question.
 
         Raises `InvalidParams` for a state or answers that are not what they should be, `ToolError` for a call that is
@@ -67,20 +68,20 @@ class Rounds:
         if not exchange.method.may_ask:
             call.asker = Refusing(exchange)
             return await work(call)
-        state = None if asking.state is None else self._states.open(asking.state, self._binding(asking, call))
-        ask = partial(self._ask, asking, call, pack)
-        if asking.offer.may_run_again:
-            return await self._run_again(asking, call, state or State(b"", 0, b""), work, ask)
-        return await self._run_once(asking, call, state, work, ask)
+        state = None if turn.state is None else self._states.open(turn.state, self._binding(turn, call))
+        ask = partial(self._ask, turn, call, pack)
+        if turn.offer.may_run_again:
+            return await self._run_again(turn, call, state or State(), work, ask)
+        return await self._run_once(turn, call, state, work, ask)
 
-    def _binding(self, asking: Asking, call: Call) -> bytes:
+    def _binding(self, turn: Turn, call: Call) -> bytes:
         return digest(
             call.peer.principal.encode(),
             self._audience,
             call.exchange.method.name.encode(),
-            asking.subject.encode(),
-            canonical(as_json(asking.arguments)),
-            self._definition(asking.offer, call.exchange.rules),
+            turn.subject.encode(),
+            canonical(turn.arguments_json()),
+            self._definition(turn.offer, call.exchange.rules),
         )
 
     def _definition(self, offer: Offer, rules: Rules) -> bytes:
@@ -92,13 +93,13 @@ class Rounds:
             )
         return found
 
-    def _ask(self, asking: Asking, call: Call, pack: Pack, state: State, missing: Mapping[str, Asked]) -> Any:
-        state.binding = state.binding or self._binding(asking, call)
+    def _ask(self, turn: Turn, call: Call, pack: Pack, state: State, missing: Mapping[str, Asked]) -> Any:
+        state.binding = state.binding or self._binding(turn, call)
         state.asked = {key: asked.digest for key, asked in missing.items()}
         return pack({key: asked.wire for key, asked in missing.items()}, self._states.seal(state), call.exchange.rules)
 
-    async def _run_again(self, asking: Asking, call: Call, state: State, work: Work, ask: Any) -> Any:
-        journal = call.asker = Journal(call.exchange, call.peer, state, came(asking))
+    async def _run_again(self, turn: Turn, call: Call, state: State, work: Work, ask: Ask) -> Any:
+        journal = call.asker = Journal(call.exchange, call.peer, state, turn.answers_json())
         try:
             result = await work(call)
         except asyncio.CancelledError:
@@ -108,16 +109,16 @@ class Rounds:
                 raise
         return ask(state, journal.missing()) if journal.over else result
 
-    async def _run_once(self, asking: Asking, call: Call, state: State | None, work: Work, ask: Any) -> Any:
-        known = state or State(b"", 0, os.urandom(16), home=self.runs.home)
+    async def _run_once(self, turn: Turn, call: Call, state: State | None, work: Work, ask: Ask) -> Any:
+        known = state or State(nonce=os.urandom(16), home=self.runs.home)
         run = None if state is None else self.runs.find(known)
         if run is not None:
-            return await run.resume(known.step, came(asking), call)
-        if asking.offer.declared:
-            asking.offer.bind(asking.arguments, None)  # nobody is asked about a call that cannot be made
-            journal = call.asker = Journal(call.exchange, call.peer, known, came(asking))
+            return await run.resume(known.step, turn.answers_json(), call)
+        if turn.offer.declared:
+            turn.offer.bind(turn.arguments, None)  # nobody is asked about a call that cannot be made
+            journal = call.asker = Journal(call.exchange, call.peer, known, turn.answers_json())
             try:
-                call.filled = await call.fill(asking.offer.declared, asking.arguments)
+                call.filled = await call.fill(turn.offer.declared, turn.arguments)
             except RunEnded:
                 return ask(known, journal.missing())
             known.answers, known.asked = {}, {}
@@ -125,13 +126,3 @@ class Rounds:
         if state is not None:
             self.runs.claim(known.nonce, run)
         return await run.begin(work)
-
-
-def as_json(arguments: Any) -> bytes:
-    """Arguments as JSON."""
-    return arguments if isinstance(arguments, Raw) else codec.encode(arguments or {})
-
-
-def came(asking: Asking) -> dict[str, bytes]:
-    """The answers that came with a request, each as JSON."""
-    return {key: codec.encode(answer) for key, answer in (asking.answers or {}).items()}

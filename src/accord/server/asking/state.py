@@ -12,12 +12,18 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from decimal import Context, Decimal
 
 import msgspec
+from msgspec import Raw
 
 from accord.errors import InvalidParams, ToolError
 from accord.limits import Limits
 from accord.server.seal import Keyring, SealBroken
+
+_DIGITS = 100
+_EXACT = Context(prec=_DIGITS, Emin=-999_999, Emax=999_999)
+"""Numbers of up to so many digits are brought to one form; longer ones are taken as they are written."""
 
 _INLINE, _SHELVED = b"\x00", b"\x01"
 
@@ -25,16 +31,18 @@ _INLINE, _SHELVED = b"\x00", b"\x01"
 class State(msgspec.Struct, array_like=True):
     """One logical call between two of its requests."""
 
-    binding: bytes
-    """The digest of who asks for what; see `binding`."""
-    expires: int
+    binding: bytes = b""
+    """The digest of who asks for what; made when it is first sealed."""
+    expires: int = 0
     """Seconds since the epoch."""
-    nonce: bytes
+    nonce: bytes = b""
     """One for the whole call, however many rounds it takes."""
     step: int = 0
     """How many answers the running handler has had."""
     home: bytes = b""
     """Where what may not run twice is remembered; empty where anything may run again."""
+    until: float = 0
+    """The same end as `expires`, by the clock that only `home` has, and nobody sets back."""
     asked: dict[str, bytes] = {}
     """What is outstanding: the digest of each question, by its key."""
     answers: dict[str, tuple[bytes, bytes]] = {}
@@ -52,27 +60,34 @@ class Expired(ToolError):
 
 
 class Shelf:
-    """States that are too large to travel: kept for a while, the oldest dropped when there are too many bytes."""
+    """States that are too large to travel: kept as long as they are good, the oldest dropped for lack of room."""
 
-    def __init__(self, bytes_: int) -> None:
+    def __init__(self, bytes_: int, seconds: float) -> None:
         self._room = bytes_
-        self._kept: OrderedDict[bytes, bytes] = OrderedDict()
+        self._seconds = seconds
+        self._kept: OrderedDict[bytes, tuple[float, bytes]] = OrderedDict()
+        self._held = 0
 
     def put(self, value: bytes) -> bytes:
         """Keep it; the token to get it back by. Raises `ToolError` when it is larger than the shelf."""
         if len(value) > self._room:
             raise ToolError(f"what was answered so far is over {self._room:,} bytes")
         token = os.urandom(16)
-        self._kept[token] = value
-        held = sum(map(len, self._kept.values()))
-        while held > self._room:
-            held -= len(self._kept.popitem(last=False)[1])
+        self._kept[token] = time.monotonic() + self._seconds, value
+        self._held += len(value)
+        self.forget()
         return token
+
+    def forget(self) -> None:
+        """Drop what is over, and the oldest beyond the room."""
+        now = time.monotonic()
+        while self._kept and (self._held > self._room or next(iter(self._kept.values()))[0] <= now):
+            self._held -= len(self._kept.popitem(last=False)[1][1])
 
     def get(self, token: bytes) -> bytes:
         """What was kept. Raises `Expired`."""
         try:
-            return self._kept[token]
+            return self._kept[token][1]
         except KeyError:
             raise Expired("what was answered before is no longer kept; call again from the start") from None
 
@@ -83,15 +98,20 @@ class States:
     def __init__(self, keyring: Keyring, limits: Limits) -> None:
         self._keyring = keyring
         self._limits = limits
-        self._shelf = Shelf(limits.kept_bytes)
+        self._shelf = Shelf(limits.kept_bytes, limits.answer_seconds)
 
     def seal(self, state: State) -> str:
         """A state as text. Raises `ToolError` when it is too large to be kept."""
         state.expires = int(time.time() + self._limits.answer_seconds)
+        state.until = time.monotonic() + self._limits.answer_seconds if state.home else 0
         packed = _encode(state)
         if len(packed) <= self._limits.state_bytes:
             return self._keyring.seal(_INLINE + packed)
         return self._keyring.seal(_SHELVED + self._shelf.put(packed))
+
+    def forget(self) -> None:
+        """Drop what is kept of states that are over."""
+        self._shelf.forget()
 
     def open(self, text: str, binding: bytes) -> State:
         """The state that we have sealed for this very request.
@@ -127,9 +147,13 @@ def canonical(arguments: bytes) -> bytes:
         raise InvalidParams(f"params do not fit: {exc}") from exc
 
 
-def _number(text: str) -> float | int:
-    value = float(text)
-    return int(value) if value.is_integer() and abs(value) < 1 << 53 else value
+def _number(text: str) -> Raw:
+    """A number with a point or an exponent, exact, in one way of writing it."""
+    if len(text) > _DIGITS:
+        return Raw(text.encode())
+    value = Decimal(text).normalize(_EXACT)
+    whole = value == value.to_integral_value() and abs(value) < 1 << 63
+    return Raw(str(int(value) if whole else value).encode())
 
 
 _plain = msgspec.json.Decoder(float_hook=_number).decode
