@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from accord import DeclarationError, Server, Tool
+from accord import DeclarationError, Limits, Server, Tool
 from accord.messages.content import Annotations
 from accord.messages.identity import Icon
 from accord.messages.revision import HANDSHAKE, REVISIONS
@@ -288,3 +288,17 @@ def test_a_cursor_is_good_in_another_process() -> None:
     cursor = page()["result"]["nextCursor"]
     assert [tool["name"] for tool in page(cursor)["result"]["tools"]] == ["tool2", "tool3"]
     assert page(cursor[:-2] + "00")["error"]["code"] == -32602
+
+
+SPELLINGS = [str.upper, lambda cursor: cursor + " ", lambda cursor: f"{cursor[:2]} {cursor[2:]}", lambda _: "", lambda _: "\x00"]
+
+
+@pytest.mark.parametrize("spell", SPELLINGS)
+async def test_a_cursor_is_good_only_as_it_was_written(spell: Any) -> None:
+    made = Server("test", limits=Limits(page_size=2))
+    for name in ("\xe9", "j\xf8rn", "third"):
+        made.tool(name=name)(second)
+    async with raw_peer(made) as peer:
+        cursor = (await peer.ask("tools/list"))["result"]["nextCursor"]
+        assert "result" in await peer.ask("tools/list", {"cursor": cursor})
+        assert (await peer.ask("tools/list", {"cursor": spell(cursor)}))["error"]["code"] == -32602

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accord import CallToolResult, DeclarationError, Server, TextContent
+from accord import CallToolResult, DeclarationError, Server, TextContent, Tool
 from accord.messages.revision import REVISIONS
 
 from tests.server.raw import raw_peer
@@ -44,3 +44,16 @@ def test_a_key_that_may_not_be_is_refused_when_declared(key: str) -> None:
         server.tool(meta={key: 1})(lambda: "x")
     with pytest.raises(DeclarationError, match="_meta key"):
         server.resource("a:b", meta={key: 1})
+
+
+@pytest.mark.parametrize("value", [object(), float("nan"), [{"deep": float("inf")}], {"a": {1j}}, "\ud800"])
+def test_a_value_that_json_cannot_hold_is_refused_when_declared(value: Any) -> None:
+    server, meta = Server("test", "1"), {"com.example/x": value}
+    for declare in (
+        lambda: server.tool(meta=meta)(lambda: "x"),
+        lambda: server.prompt(meta=meta)(lambda: "x"),
+        lambda: server.resource("a:b", meta=meta),
+        lambda: server.add_tool(Tool(name="x", input_schema={"type": "object"}, meta=meta), lambda arguments: "x"),
+    ):
+        with pytest.raises(DeclarationError, match="meta"):
+            declare()

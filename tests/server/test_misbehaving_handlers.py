@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
@@ -14,9 +14,11 @@ from accord.limits import Limits
 from accord.messages.content import AudioContent, ResourceLink
 from accord.messages.revision import REVISIONS
 from accord.messages.tools import CallToolResult
+from accord.server.asking.questions import Elicit
 from accord.server.context import Context
 from accord.server.server import Server
 
+from tests.server.asking.caller import caller
 from tests.server.raw import raw_peer
 
 RAISED: list[BaseException] = [
@@ -292,6 +294,42 @@ async def test_content_that_a_revision_lacks_is_said_in_what_it_has(revision: st
         assert link == {"type": "text", "text": "[a](file:///a.txt): the letter"}
     else:
         assert link["type"] == "resource_link"
+
+
+@pytest.mark.parametrize(("method", "params"), [("resources/read", {"uri": "a:b"}), ("prompts/get", {"name": "it"})])
+@pytest.mark.parametrize("declared", [False, True])
+async def test_what_a_resource_or_prompt_refuses_is_logged_without_a_traceback(
+    method: str, params: dict[str, Any], declared: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def deliberate() -> str:
+        raise ToolError("no such city")
+
+    async def asks(ok: Annotated[bool, Elicit("Sure?")]) -> str:
+        return "never"
+
+    server, function = Server("test", "1"), asks if declared else deliberate
+    server.resource("a:b")(function)
+    server.prompt(name="it")(function)
+    async with caller(server, "2025-11-25", reply=lambda _: {"action": "decline"}) as client:
+        error = (await client.ask(method, params))["error"]
+    assert error["code"] == -32603
+    assert error["message"].startswith(f"{method} failed: ")
+    assert declared or error["message"].endswith("no such city")
+    (record,) = [record for record in caplog.records if method in record.getMessage()]
+    assert record.exc_info is None
+
+
+async def test_a_defect_of_a_resource_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server("test", "1")
+
+    @server.resource("a:b")
+    async def broken() -> str:
+        raise ValueError("a defect")
+
+    async with raw_peer(server) as peer:
+        await peer.ask("resources/read", {"uri": "a:b"})
+    (record,) = [record for record in caplog.records if "resources/read" in record.getMessage()]
+    assert record.exc_info is not None
 
 
 class Unsayable(Exception):

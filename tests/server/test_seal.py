@@ -6,10 +6,12 @@ import base64
 import random
 import string
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
+from accord import DeclarationError, Server
 from accord.server.seal import Keyring, SealBroken
 
 OLD, NEW, OTHER = bytes(range(32)), bytes(range(32, 64)), b"k" * 16
@@ -179,3 +181,19 @@ def test_none_of_100_000_changes_is_accepted() -> None:
         if opens(keyring, changed) is not None:
             accepted.append(changed)
     assert accepted == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ([], "at least one"),
+        ([b"x" * 15], "15 bytes"),
+        (b"x" * 32, "a list of keys"),
+        ("x" * 32, "a list of keys"),
+        (["x" * 32], "bytes, not str"),
+        ([None], "bytes, not NoneType"),
+    ],
+)
+def test_a_server_refuses_such_keys_when_it_is_made(keys: Any, says: str) -> None:
+    with pytest.raises(DeclarationError, match=f"state_keys: .*{says}"):
+        Server("test", state_keys=keys)

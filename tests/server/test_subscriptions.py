@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -144,7 +145,29 @@ async def test_one_client_may_have_so_many_subscriptions() -> None:
         assert "result" in await peer.ask("resources/subscribe", {"uri": "test://items/c"})
 
 
+async def test_a_long_uri_is_not_subscribed_to() -> None:
+    made = server()
+    async with raw_peer(made) as peer:
+        longest = "test://items/".ljust(8192, "a")
+        error = (await peer.ask("resources/subscribe", {"uri": longest + "a"}))["error"]
+        assert (error["code"], "8,192 bytes" in error["message"], len(error["message"]) < 500) == (-32602, True, True)
+        for uri in (longest, "test://items/"):
+            assert "result" in await peer.ask("resources/subscribe", {"uri": uri})
+        made.resource_updated("test://items/" + "a/" * 1_000_000)
+        await turn()
+        assert (await peer.hear(2))["method"] == UPDATED
+
+
 # --- without one
+
+
+async def test_a_long_uri_is_not_listened_to() -> None:
+    async with raw_peer(server(uri_bytes=20), "2026-07-28") as peer:
+        await listen(peer, "test://items/" + "a" * 7)
+        for uri in ("test://items/" + "a" * 8, "test://items/" + "\xe9" * 4):
+            wanted = {"notifications": {"resourceSubscriptions": ["test://first", uri]}}
+            error = (await peer.ask("subscriptions/listen", wanted))["error"]
+            assert (error["code"], "20 bytes" in error["message"]) == (-32602, True)
 
 
 async def test_a_subscription_is_acknowledged_and_tagged() -> None:
@@ -289,6 +312,76 @@ async def test_two_loops_in_two_threads_are_both_told() -> None:
     made.resource_updated("test://first")  # to nobody
 
 
+async def test_what_a_client_that_does_not_read_is_not_told_is_counted_in_two_lines(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    made = server(subscriptions=10)
+    ours, theirs = memory.pair(Limits(pending_bytes=1_000))
+    serving = asyncio.get_running_loop().create_task(serve(made, theirs))
+    peer = RawPeer(ours)
+    await peer.open("2026-07-28")
+    await listen(peer, "test://items/")
+    for number in range(20_000):
+        made.resource_updated(f"test://items/{number}")
+    await turn()
+    warned = [record.getMessage() for record in caplog.records]
+    assert len(warned) == 1
+    assert "does not read" in warned[0]
+    await ours.close()
+    await serving
+    warned = [record.getMessage() for record in caplog.records]
+    assert len(warned) == 2
+    (count,) = re.findall(r"\d[\d,]*", warned[1])
+    assert 10_000 < int(count.replace(",", "")) < 20_000
+
+
+def test_a_loop_that_was_closed_while_it_served_is_passed_over() -> None:
+    made = server()
+    loop = asyncio.new_event_loop()
+
+    async def begin() -> None:
+        serving = asyncio.create_task(made.serve(memory.pair()[1]))
+        while not made.hub.audiences:
+            await asyncio.sleep(0)
+        left.append(serving)
+
+    left: list[asyncio.Task[None]] = []
+    loop.run_until_complete(begin())
+    loop.close()
+    made.resource_updated("test://first")
+
+    async def other() -> None:
+        async with raw_peer(made) as peer:
+            await peer.ask("resources/subscribe", {"uri": "test://first"})
+            made.resource_updated("test://first")
+            assert (await peer.hear())["method"] == UPDATED
+
+    asyncio.run(other())
+
+
+def test_a_loop_that_stands_still_is_told_when_it_runs_again() -> None:
+    made = server()
+    loop = asyncio.new_event_loop()
+    ours, theirs = memory.pair()
+    peer = RawPeer(ours)
+
+    async def begin() -> None:
+        serving.append(asyncio.create_task(made.serve(theirs)))
+        await peer.open("2025-11-25")
+        await peer.ask("resources/subscribe", {"uri": "test://first"})
+
+    async def told() -> None:
+        assert (await peer.hear())["method"] == UPDATED
+        await ours.close()
+        await serving[0]
+
+    serving: list[asyncio.Task[None]] = []
+    loop.run_until_complete(begin())
+    made.resource_updated("test://first")
+    loop.run_until_complete(told())
+    loop.close()
+
+
 async def test_a_client_that_does_not_read_is_owed_each_change_once() -> None:
     made = server(subscriptions=5_000)
     ours, theirs = memory.pair(Limits(pending_bytes=1_000))
@@ -322,13 +415,14 @@ async def test_a_client_that_does_not_read_is_owed_each_change_once() -> None:
     ],
 )
 def test_a_resource_is_part_of_those_above_it(uri: str, above: list[str]) -> None:
-    assert list(and_above(uri)) == [uri, *above]
+    assert list(and_above(uri, 100)) == [uri, *above]
 
 
-@given(st.text(alphabet="ab:/?#%", max_size=30))
-def test_whatever_is_above_a_uri_is_its_beginning(uri: str) -> None:
-    found = list(and_above(uri))
+@given(st.text(alphabet="ab:/?#%", max_size=30), st.integers(0, 40))
+def test_whatever_is_above_a_uri_is_its_beginning(uri: str, longest: int) -> None:
+    every, found = list(and_above(uri, 100)), list(and_above(uri, longest))
     assert found[0] == uri
+    assert found[1:] == [one for one in every[1:] if len(one) <= longest]
     assert all(uri.startswith(one) for one in found)
     assert len(found) <= 1 + 2 * len(uri)
 

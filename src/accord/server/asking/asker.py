@@ -104,8 +104,11 @@ def inside(question: Question[Any], exchange: Exchange, peer: Peer) -> Asked:
     """
     peer.line.session.check_client(exchange, question.needs)
     rules = exchange.rules
-    wire = codec.encode(codec.narrow(question.inside(rules), rules.revision))
-    return Asked(question, Raw(wire), digest(wire))
+    asked = question.said.get(rules.revision)
+    if asked is None:
+        wire = codec.encode(codec.narrow(question.inside(rules), rules.revision))
+        asked = question.said[rules.revision] = Asked(question, Raw(wire), digest(wire))
+    return asked
 
 
 def read(key: str, question: Question[Any], answer: bytes) -> Any:

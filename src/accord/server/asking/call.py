@@ -56,7 +56,9 @@ class Call:
         filled, self.filled = self.filled, None
         if filled is not None:
             return filled
-        values = msgspec.json.decode(arguments) if isinstance(arguments, Raw) else arguments or {}
+        values = arguments or {}
+        if isinstance(arguments, Raw):
+            values = msgspec.json.decode(arguments) if any(one.shows for one in declared) else {}
         questions = [one.filled(values) for one in declared]
         asked = [one.can_be_asked(question, self.asker) for one, question in zip(declared, questions, strict=True)]
         answers = iter(

@@ -26,12 +26,15 @@ class Declared(msgspec.Struct, frozen=True):
     value: Callable[[Any], Any]
     """What the function gets of an answer. Raises `ToolError` where there is nothing to give it."""
     default: Any = MISSING
+    shows: bool = False
+    """Whether its text names other parameters."""
     others: Mapping[str, Any] = {}
     """The values that its text shows of parameters that are left out."""
 
     def filled(self, values: Mapping[str, Any]) -> Question[Any]:
         """The question as it is asked in a call with these arguments."""
-        return self.question.filled({**self.others, **values}) if isinstance(self.question, Elicit) else self.question
+        question = self.question
+        return question.filled({**self.others, **values}) if self.shows and isinstance(question, Elicit) else question
 
     def can_be_asked(self, question: Question[Any], asker: Asker) -> bool:
         """Whether to ask; where that cannot be, "a declared parameter takes its default or the call is refused"."""
@@ -58,7 +61,7 @@ def declare(parameter: Parameter, names: Collection[str], defaults: Mapping[str,
         if unknown:
             raise DeclarationError(f"{name!r} asks about {', '.join(sorted(unknown))}, which is no parameter")
         type_, value = _form_of(wanted, _Agreed(name, default))
-        return Declared(name, question.typed(type_), value, default, defaults)
+        return Declared(name, question.typed(type_), value, default, bool(question.places), defaults)
     if isinstance(question, Sample) and wanted is str:
         return Declared(name, question, _text, default)
     return Declared(name, question, _whole, default)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
 if TYPE_CHECKING:
@@ -18,6 +19,11 @@ class Question(Generic[R]):
     """What it is called on the wire: "elicitation/create"."""
     asked_as: ClassVar[type[Any]]
     """The request as it stands inside a result."""
+
+    @cached_property
+    def said(self) -> dict[str, Any]:
+        """It in the words of each revision, made once: a declared question is the same in every call."""
+        return {}
 
     @property
     def needs(self) -> str:

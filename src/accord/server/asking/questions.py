@@ -120,7 +120,7 @@ class Elicit(Question[Accepted[T] | Declined | Cancelled]):
         if "{" not in self.message:
             return self
         asked = Elicit.__new__(Elicit)
-        asked.__dict__.update(self.__dict__)
+        asked.type, asked.form = self.type, self.form
         asked.message = _PLACE.sub(lambda found: str(values.get(found[1], found[0])), self.message)
         return asked
 

@@ -136,7 +136,8 @@ class States:
 
 def digest(*parts: bytes) -> bytes:
     """16 bytes that stand for these parts, each told apart from the next."""
-    return hashlib.sha256(b"".join([b"%d:%b" % (len(part), part) for part in parts])).digest()[:16]
+    told_apart = b"%d:%b" * len(parts) % tuple([each for part in parts for each in (len(part), part)])
+    return hashlib.sha256(told_apart).digest()[:16]
 
 
 def canonical(arguments: bytes) -> bytes:
