@@ -87,7 +87,7 @@ SEAMS = (
         r"server/(server|declaring)\.py",
         "add_tool|_declare_template",
     ),
-    Seam("asking: loaded by the first handler that asks", r"server/(server|offer)\.py", "rounds|declared_in"),
+    Seam("asking: loaded by the first handler that asks", r"server/(server|offer)\.py", "rounds|declared_in|_keyring"),
     Seam("logging: loaded by the first handler that logs", r"server/peer\.py", "logs"),
     Seam("commands: `accord version` does not load what `accord run` needs", r"cli/.*"),
     Seam("optional dependencies: absent until somebody installs the extra", modules="|".join(OPTIONAL)),

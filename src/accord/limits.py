@@ -22,14 +22,16 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Requests of one peer being worked on at once; one more is refused with an error that says so."""
     subscriptions: int = 10_000
     """Server: subscriptions of one peer; one more is refused with an error that says so."""
+    uri_bytes: int = 8 << 10
+    """Server: the URI of a resource that a peer subscribes to; a longer one is refused."""
     batch_items: int = 1_000
     """Messages in one batch (2025-03-26); a larger one is refused whole."""
     workers: int = 40
-    """Threads for plain `def` handlers."""
+    """Threads for plain `def` handlers: of a server, and those that answer for a client."""
     worker_queue: int = 128
     """Calls that may wait for a thread; one more is refused with an error that says so."""
     tool_seconds: float | None = None
-    """Time for one tool call; none by default over stdio."""
+    """Time for the handler of one call: a tool, a resource, a prompt or a completion; none by default over stdio."""
     answer_seconds: float = 600
     """Time for an answer to what a handler asks: a person's, or a model's. It is outside the time of a tool, and of
     the request that waits for it; a client gives its own handlers as long."""
@@ -62,6 +64,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Client: time the server has to exit after its input closed, before SIGTERM; and again before SIGKILL.
     Both sides: half of it is what handlers have to clean up when they are cancelled at the end."""
 
+    form_fields: int = 1_000
+    """Client: fields of a form that a server asks a person to fill in; a larger one is refused."""
     rounds: int = 16
     """Client: how often one request is sent again because its answer asked for input (2026-07-28)."""
     pages: int = 1_000

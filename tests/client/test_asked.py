@@ -15,7 +15,7 @@ import pytest
 
 from accord import Client, Limits
 from accord.client.elicitation import Elicitation
-from accord.client.handlers import ClientContext
+from accord.client.handlers import ClientContext, Threads
 from accord.errors import (
     DeclarationError,
     LocalProtocolError,
@@ -275,7 +275,7 @@ async def test_a_person_may_be_done_with_a_page_before_the_handler_is() -> None:
 
 def test_pages_that_are_never_completed_are_forgotten_at_a_bound() -> None:
     done: list[str] = []
-    answers = Elicitation(says(True), "url", done.append)  # type: ignore[arg-type]
+    answers = Elicitation(says(True), "url", done.append, threads=Threads(1))  # type: ignore[arg-type]
     for number in range(5_000):
         answers.expect(str(number))
     for id in ("0", "4999"):

@@ -290,7 +290,13 @@ def test_a_cursor_is_good_in_another_process() -> None:
     assert page(cursor[:-2] + "00")["error"]["code"] == -32602
 
 
-SPELLINGS = [str.upper, lambda cursor: cursor + " ", lambda cursor: f"{cursor[:2]} {cursor[2:]}", lambda _: "", lambda _: "\x00"]
+SPELLINGS = [
+    str.upper,
+    lambda cursor: cursor + " ",
+    lambda cursor: f"{cursor[:2]} {cursor[2:]}",
+    lambda _: "",
+    lambda _: "\x00",
+]
 
 
 @pytest.mark.parametrize("spell", SPELLINGS)

@@ -63,7 +63,7 @@ def test_a_text_for_one_purpose_is_broken_for_another() -> None:
 
 @pytest.mark.parametrize(("keys", "says"), [([], "at least one"), ([b"x" * 15], "15 bytes"), ([OLD, b""], "0 bytes")])
 def test_a_key_that_can_be_guessed_is_refused(keys: list[bytes], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises(DeclarationError, match=says):
         Keyring(keys)
 
 
@@ -188,12 +188,12 @@ def test_none_of_100_000_changes_is_accepted() -> None:
     [
         ([], "at least one"),
         ([b"x" * 15], "15 bytes"),
-        (b"x" * 32, "a list of keys"),
-        ("x" * 32, "a list of keys"),
-        (["x" * 32], "bytes, not str"),
-        ([None], "bytes, not NoneType"),
+        (b"x" * 32, "are a list of keys"),
+        ("x" * 32, "are a list of keys"),
+        (["x" * 32], "is bytes, not str"),
+        ([None], "is bytes, not NoneType"),
     ],
 )
 def test_a_server_refuses_such_keys_when_it_is_made(keys: Any, says: str) -> None:
-    with pytest.raises(DeclarationError, match=f"state_keys: .*{says}"):
+    with pytest.raises(DeclarationError, match=says):
         Server("test", state_keys=keys)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from hypothesis import given, strategies as st
 
 from accord import Limits, Server
 from accord.messages.revision import HANDSHAKE
-from accord.server.audience import and_above
+from accord.server.audience import Audience, and_above
 from accord.server.run import serve
 from accord.transport import memory
 
@@ -335,28 +336,19 @@ async def test_what_a_client_that_does_not_read_is_not_told_is_counted_in_two_li
     assert 10_000 < int(count.replace(",", "")) < 20_000
 
 
-def test_a_loop_that_was_closed_while_it_served_is_passed_over() -> None:
+async def test_a_loop_that_was_closed_while_it_served_is_passed_over() -> None:
     made = server()
-    loop = asyncio.new_event_loop()
+    closed = asyncio.new_event_loop()
 
-    async def begin() -> None:
-        serving = asyncio.create_task(made.serve(memory.pair()[1]))
-        while not made.hub.audiences:
-            await asyncio.sleep(0)
-        left.append(serving)
+    async def made_there() -> Audience:
+        return Audience(made.profile, made.limits)
 
-    left: list[asyncio.Task[None]] = []
-    loop.run_until_complete(begin())
-    loop.close()
-    made.resource_updated("test://first")
-
-    async def other() -> None:
-        async with raw_peer(made) as peer:
-            await peer.ask("resources/subscribe", {"uri": "test://first"})
-            made.resource_updated("test://first")
-            assert (await peer.hear())["method"] == UPDATED
-
-    asyncio.run(other())
+    with closing(closed):
+        made.hub.audiences[closed] = await asyncio.to_thread(closed.run_until_complete, made_there())
+    async with raw_peer(made) as peer:
+        await peer.ask("resources/subscribe", {"uri": "test://first"})
+        made.resource_updated("test://first")
+        assert (await peer.hear())["method"] == UPDATED
 
 
 def test_a_loop_that_stands_still_is_told_when_it_runs_again() -> None:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw
 
 from accord.client.elicitation import Elicitation, Mode
-from accord.client.handlers import ClientContext
+from accord.client.handlers import ClientContext, Threads
 from accord.client.roots import Places, Roots
 from accord.client.sampling import Sampling
 from accord.errors import (
@@ -102,13 +102,18 @@ class Asked:
     ) -> None:
         self._server = server
         self._limits = limits
+        threads = Threads(limits.workers)
         self.elicitation: Elicitation | None = None
         if elicitation is not None:
-            self.elicitation = Elicitation(elicitation, elicitation_modes, on_elicitation_complete)
+            self.elicitation = Elicitation(
+                elicitation, elicitation_modes, on_elicitation_complete, threads=threads, limits=limits
+            )
         elif on_elicitation_complete is not None:
             raise DeclarationError("on_elicitation_complete needs an elicitation handler: no page is named without one")
-        self.sampling: Sampling | None = Sampling(sampling, tools=sampling_tools) if sampling is not None else None
-        self.roots: Roots | None = Roots(roots) if roots is not None else None
+        self.sampling: Sampling | None = None
+        if sampling is not None:
+            self.sampling = Sampling(sampling, tools=sampling_tools, threads=threads)
+        self.roots: Roots | None = Roots(roots, threads=threads) if roots is not None else None
         given = (self.elicitation, self.sampling, self.roots)
         self._answers: dict[str, Answers] = {each.method: each for each in given if each is not None}
 

@@ -14,8 +14,9 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import msgspec
 
-from accord.client.handlers import ClientContext, Handler
+from accord.client.handlers import ClientContext, Handler, Threads
 from accord.errors import DeclarationError, InvalidParams, Mismatch, NotSupported
+from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import codec
 from accord.messages.capabilities import ElicitationCapability
 from accord.messages.elicitation import ElicitationCompleteParams, ElicitParams, ElicitResult
@@ -25,8 +26,11 @@ from accord.schema.values import to_json
 
 Mode: TypeAlias = Literal["form", "url"]
 
-_URL = re.compile(r"https?://[^\s\x00-\x1f\x7f/?#]+[^\s\x00-\x1f\x7f]*", re.IGNORECASE)
+_URL = re.compile(r"https?://[^\s\x00-\x1f\x7f/?#][^\s\x00-\x1f\x7f]*", re.IGNORECASE)
 """What a person may be sent to; `javascript:` and `file:` are no pages to visit."""
+
+_URL_CHARACTERS = 8 << 10
+"""The longest address that a person is sent to."""
 
 _OPEN = 1_024
 """Pages whose completion may still be told; beyond that the oldest is forgotten."""
@@ -44,13 +48,17 @@ class Elicitation:
         function: Callable[..., Any],
         modes: Sequence[Mode],
         on_complete: Callable[[str], Any] | None = None,
+        *,
+        threads: Threads,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._modes: set[str] = {modes} if isinstance(modes, str) else set(modes)
         if not self._modes or not self._modes <= set(get_args(Mode)):
             raise DeclarationError(f'elicitation_modes={modes!r}: name "form", "url" or both')
         if on_complete is not None and "url" not in self._modes:
             raise DeclarationError('on_elicitation_complete is about pages: add "url" to elicitation_modes')
-        self._handler = Handler("elicitation", function, 2)
+        self._handler = Handler("elicitation", function, 2, threads)
+        self._most_fields = limits.form_fields
         self._on_complete = on_complete
         self._pages: OrderedDict[str, None] = OrderedDict()
 
@@ -65,11 +73,19 @@ class Elicitation:
         mode = params.mode or "form"  # "Clients MUST treat requests without a `mode` field as form mode"
         if mode not in self._modes or (mode == "url" and not rules.elicitation_urls):
             raise NotSupported(f"this client answers no elicitation by {mode}, and has not declared it")
-        if mode == "url" and not _URL.fullmatch(params.url or ""):
-            raise InvalidParams(f"elicitation/create: `url` is no http or https URL: {(params.url or '')[:200]!r}")
-        if mode == "form" and params.requested_schema is None:
-            raise InvalidParams("elicitation/create: a form needs `requestedSchema`")
+        if mode == "url":
+            _check_url(params.url or "")
+        if mode == "form":
+            self._check_form(params.requested_schema)
         return params
+
+    def _check_form(self, schema: Mapping[str, Any] | None) -> None:
+        if schema is None:
+            raise InvalidParams("elicitation/create: a form needs `requestedSchema`")
+        if len(_field_names(schema)) > self._most_fields:
+            raise InvalidParams(
+                f"elicitation/create: the form has more than {self._most_fields} fields (Limits.form_fields)"
+            )
 
     async def answer(self, params: ElicitParams, context: ClientContext) -> ElicitResult:
         """What the person says. Raises what the handler raises, `Mismatch` for content that does not fit the form."""
@@ -97,6 +113,13 @@ class Elicitation:
         """
         is_news = self._pages.pop(told.elicitation_id, self) is None
         return self._on_complete(told.elicitation_id) if is_news and self._on_complete is not None else None
+
+
+def _check_url(url: str) -> None:
+    if len(url) > _URL_CHARACTERS:
+        raise InvalidParams(f"elicitation/create: `url` is longer than {_URL_CHARACTERS} characters")
+    if not _URL.fullmatch(url):
+        raise InvalidParams(f"elicitation/create: `url` is no http or https URL: {url[:200]!r}")
 
 
 def _result(params: ElicitParams, given: Any) -> ElicitResult:

@@ -23,6 +23,9 @@ from accord.transport.connection import Connection
 
 log: logging.Logger = logging.getLogger("accord.client")
 
+_AT_ONCE = 64
+"""Requests to unsubscribe in flight: a server takes only so many."""
+
 
 class Untagged:
     """Subscriptions of one connection with a handshake. `seconds` bounds each request, `None` does not."""
@@ -70,17 +73,27 @@ class Untagged:
         """Unsubscribe from what nobody else here wants."""
         held = self._held.pop(subscription, [])
         async with self._lock:
-            for uri in held:
-                self._shared[uri] -= 1
-                if not self._shared[uri] and not self._connection.ended.is_set():
-                    await self._unsubscribe(uri)
+            self._shared.subtract(held)
+            alone = [uri for uri in held if not self._shared[uri]]
+            if not self._connection.ended.is_set():
+                await self._unsubscribe(alone)
 
-    async def _unsubscribe(self, uri: str) -> None:
+    async def _unsubscribe(self, uris: list[str]) -> None:
+        """Side by side, in one bound: nobody waits for it, and what still comes is dropped."""
+        few = asyncio.Semaphore(_AT_ONCE)
         try:
-            params = UnsubscribeParams(uri=uri)
-            await self._connection.ask("resources/unsubscribe", params, timeout=self._leaving_seconds)
-        except AccordError as exc:  # nobody waits for it: what still comes is dropped
-            log.info("accord: resources/unsubscribe of %s failed: %s", uri, exc)
+            async with asyncio.timeout(self._leaving_seconds):
+                await asyncio.gather(*(self._unsubscribe_one(uri, few) for uri in uris))
+        except TimeoutError:
+            name = self._connection.transport.name
+            log.info("accord: %s did not answer resources/unsubscribe in %g s", name, self._leaving_seconds)
+
+    async def _unsubscribe_one(self, uri: str, few: asyncio.Semaphore) -> None:
+        async with few:
+            try:
+                await self._connection.ask("resources/unsubscribe", UnsubscribeParams(uri=uri))
+            except AccordError as exc:
+                log.info("accord: resources/unsubscribe of %s failed: %s", uri, exc)
 
     def heard(self, notice: Notice) -> None:
         """Pass on what the server tells to those who want it."""

@@ -1,7 +1,8 @@
 """The functions that answer a server's questions, called in one way whatever they are.
 
 An `async def` runs on the loop. A plain function may wait for a person, so it runs in a thread of its own: a
-daemon, so that a question which nobody answers does not keep the process alive.
+daemon, so that a question which nobody answers does not keep the process alive. Nothing that a function raises, not
+even `SystemExit`, reaches the loop: it ends the question.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import inspect
 import threading
 from collections.abc import Callable
 from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from accord.errors import DeclarationError
+from accord.errors import DeclarationError, InternalError, describe
 from accord.messages.identity import Implementation
 
 Outcome = tuple[bool, Any]
@@ -41,20 +43,29 @@ class Handler:
     `name` is the option it was given as. Raises `DeclarationError` for what cannot be called so.
     """
 
-    def __init__(self, name: str, function: Callable[..., Any], most: int) -> None:
+    def __init__(self, name: str, function: Callable[..., Any], most: int, threads: Threads) -> None:
         if not callable(function):
             raise DeclarationError(f"{name}={function!r} is not a function")
+        self._name = name
         self._function = function
+        self._threads = threads
         self._takes = min(_parameters(function, name, most), most)
         called = getattr(function, "__call__", None)  # noqa: B004  an object with `async def __call__`
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
 
     async def __call__(self, *args: Any) -> Any:
-        """What the function gives. Raises what it raises."""
-        given = args[: self._takes]
+        """What the function gives. Raises what it raises, if that is an `Exception`; else `InternalError`."""
+        try:
+            return await self._called(args[: self._takes])
+        except (Exception, asyncio.CancelledError):
+            raise
+        except BaseException as exc:  # sys.exit() of a handler must not end the loop
+            raise InternalError(f"the {self._name} handler did not answer: {describe(exc)}") from exc
+
+    async def _called(self, given: tuple[Any, ...]) -> Any:
         if self._is_async:
             return await self._function(*given)
-        result = await _in_thread(self._function, *given)
+        result = await self._threads.call(self._function, *given)
         return await result if inspect.isawaitable(result) else result
 
 
@@ -74,27 +85,48 @@ def _parameters(function: Callable[..., Any], name: str, most: int) -> int:
     return max(needed, min(1, len(places)))
 
 
-async def _in_thread(function: Callable[..., Any], *args: Any) -> Any:
-    """Call `function` in a thread, in a copy of this context. A cancelled await leaves the thread to itself."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Outcome] = loop.create_future()
-    run = copy_context().run
+class Threads:
+    """Threads for the plain functions of one client, at most `most` at a time: one that nobody waits for any more
+    counts until its function returns.
+    """
 
-    def work() -> None:
-        try:
-            outcome = (True, run(function, *args))
-        except BaseException as exc:  # a handler may raise anything; the one who awaits gets it
-            outcome = (False, exc)
-        try:
-            loop.call_soon_threadsafe(_settle, future, outcome)
-        except RuntimeError:  # the loop has closed: nobody waits any more
-            return
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._running: set[threading.Thread] = set()
 
-    threading.Thread(target=work, name="accord-question", daemon=True).start()
-    returned, value = await future
-    if returned:
-        return value
-    raise value
+    async def call(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call `function` in a thread, in a copy of this context. A cancelled await leaves the thread to itself.
+
+        Raises what it raises, `InternalError` when there are too many threads.
+        """
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        work = partial(_work, future, copy_context().run, function, *args)
+        self._start(threading.Thread(target=work, name="accord-question", daemon=True))
+        returned, value = await future
+        if returned:
+            return value
+        raise value
+
+    def _start(self, thread: threading.Thread) -> None:
+        self._running = {each for each in self._running if each.is_alive()}
+        if len(self._running) >= self._most:
+            raise InternalError(
+                f"{self._most} questions are being answered already (Limits.workers), some perhaps for nobody any more"
+            )
+        thread.start()
+        self._running.add(thread)
+
+
+def _work(future: asyncio.Future[Outcome], run: Callable[..., Any], *call: Any) -> None:
+    """What a thread does."""
+    try:
+        outcome = (True, run(*call))
+    except BaseException as exc:  # a handler may raise anything; the one who awaits gets it
+        outcome = (False, exc)
+    try:
+        future.get_loop().call_soon_threadsafe(_settle, future, outcome)
+    except RuntimeError:  # the loop has closed: nobody waits any more
+        return
 
 
 def _settle(future: asyncio.Future[Outcome], outcome: Outcome) -> None:

@@ -137,6 +137,7 @@ class Notices:
         self.limits = limits
         self.streams: list[NoticeStream] = []
         self._callbacks: dict[str | None, list[Callback]] = {}
+        self._removed: list[Callback] = []  # those that were still at work then
         self._malformed: set[str] = set()
         self.will_come: bool = False
         """Whether there is a connection, or there will be one again."""
@@ -154,6 +155,7 @@ class Notices:
         def remove() -> None:
             if told in callbacks:
                 callbacks.remove(told)
+                self._removed = [each for each in (*self._removed, told) if each.is_running]
 
         told = Callback(tell, self.limits.notices)
         callbacks.append(told)
@@ -189,5 +191,5 @@ class Notices:
         self.end()
         time = asyncio.get_running_loop().time
         until = time() + self.limits.callback_seconds
-        for callback in [each for all_ in self._callbacks.values() for each in all_]:
+        for callback in [*self._removed, *(each for all_ in self._callbacks.values() for each in all_)]:
             await callback.finish(max(0, until - time()))  # in this task: one of them may be what closes

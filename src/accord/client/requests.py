@@ -15,8 +15,9 @@ from msgspec import Raw
 
 from accord.client.answers import InputRequired, Reader
 from accord.client.cache import Kept, Request
+from accord.client.repeat import MayRepeat, Stay
 from accord.client.rounds import Rounds, Send
-from accord.client.supervise import Link, MayRepeat
+from accord.client.supervise import Link
 from accord.errors import (
     InvalidParams,
     LocalProtocolError,
@@ -88,6 +89,7 @@ class Requests:
         timeout: float | None = None,
         total_timeout: float | None = None,
         may_repeat: MayRepeat = safely,
+        stay: Stay | None = None,
         on_progress: Any = None,
     ) -> Raw:
         """Ask; the result as it came. Raises what `Link.ask` raises, and `LocalProtocolError` for a wrong `meta`."""
@@ -99,6 +101,7 @@ class Requests:
             meta={**self._meta, **meta} if meta and self._meta else meta or self._meta or None,
             on_progress=on_progress,
             may_repeat=may_repeat,
+            stay=Stay() if stay is None else stay,
             timeout=self.timeout if timeout is None else timeout,
             total_timeout=self._total_timeout if total_timeout is None else total_timeout,
         )
@@ -119,13 +122,17 @@ class Requests:
         The params of a request that is sent again say so: they have `input_responses` or `request_state`.
         """
 
+        stay = Stay()
+
         async def send(params: P, total: float | None) -> R:
-            return await self.read(method, type_, params, total_timeout=total, **options)
+            return await self.read(method, type_, params, total_timeout=total, stay=stay, **options)
 
         total = self._total_timeout if total_timeout is None else total_timeout
-        return await self._rounds_from(send(params, total), send, params, total)
+        return await self._rounds_from(send(params, total), send, params, total, stay)
 
-    async def _rounds_from(self, first: Awaitable[R], send: Send[P, R], params: P, total: float | None) -> R:
+    async def _rounds_from(
+        self, first: Awaitable[R], send: Send[P, R], params: P, total: float | None, stay: Stay
+    ) -> R:
         began = time.monotonic()
         try:
             return await first
@@ -134,7 +141,7 @@ class Requests:
             raise
         except InputRequired as required:
             left = None if total is None else total - (time.monotonic() - began)
-            return await self._rounds.run(required, self._link.connection.session, params, send, left)
+            return await self._rounds.run(required, stay, params, send, left)
 
     # --- what may be kept --------------------------------------------------------------------------------------
 
@@ -162,12 +169,14 @@ class Requests:
         if found is not None:
             return found
 
+        stay = Stay()
+
         async def send(params: P, total: float | None) -> C:
-            return await self.read(request.method, type_, params, total_timeout=total, **options)
+            return await self.read(request.method, type_, params, total_timeout=total, stay=stay, **options)
 
         total = self._total_timeout if total_timeout is None else total_timeout
-        first = self._keep(request, type_, params, total_timeout=total, **options)
-        return await self._rounds_from(first, send, params, total)
+        first = self._keep(request, type_, params, total_timeout=total, stay=stay, **options)
+        return await self._rounds_from(first, send, params, total, stay)
 
     def _from_cache(self, request: Request, type_: type[C], fresh: bool, options: Mapping[str, Any]) -> C | None:
         """What was kept; nothing for a request with a `meta` of its own, which the answer may depend on."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 from urllib.parse import unquote
 
-from accord.client.handlers import ClientContext, Handler
+from accord.client.handlers import ClientContext, Handler, Threads
 from accord.errors import LocalProtocolError
 from accord.messages import codec
 from accord.messages.capabilities import RootsCapability
@@ -34,12 +34,13 @@ class Roots:
 
     method: ClassVar[str] = "roots/list"
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Places, *, threads: Threads) -> None:
+        self._threads = threads
         self.set(places)
 
     def set(self, places: Places) -> None:
         """Take other folders. Raises `LocalProtocolError` for what is no folder of this machine."""
-        self._handler = Handler("roots", places, 1) if callable(places) else None
+        self._handler = Handler("roots", places, 1, self._threads) if callable(places) else None
         self._fixed: list[Root] = [] if callable(places) else roots_of(places)
 
     @property

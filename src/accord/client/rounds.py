@@ -4,7 +4,8 @@ Requests).
 All that one answer asks for is read first and answered at once, side by side; then the same request goes out under a
 new id, with `inputResponses` and exactly the `requestState` of that answer, or none. What cannot be answered, or is
 declined where no answer can say so, ends the request with that error, and nothing is sent. The person's time is
-outside the request's: `timeout` counts for each round trip, `total_timeout` for all of them together.
+outside the request's: `timeout` counts for each round trip, `total_timeout` for all of them together. Answers and
+state go to the connection that asked for them; where that is gone, the request begins again, or ends.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from msgspec import UNSET, Raw, UnsetType
 from accord.client.answers import InputRequired
 from accord.client.asked import Asked, Question
 from accord.client.handlers import ClientContext
+from accord.client.repeat import Moved, Stay
 from accord.errors import InternalError, InvalidParams, InvalidResult, RemoteProtocolError, RequestTimeout
 from accord.limits import Limits
 from accord.messages import codec
@@ -58,19 +60,18 @@ class Rounds:
         self.asked: Asked = asked
         self._limits = limits
 
-    async def run(
-        self, required: InputRequired, session: Session, params: P, send: Send[P, T], total: float | None
-    ) -> T:
+    async def run(self, required: InputRequired, stay: Stay, params: P, send: Send[P, T], total: float | None) -> T:
         """The result of a request whose first answer was `required`; `total` is what is left of its time in seconds.
 
         Raises what the handlers raise, `NotSupported` for what nobody here answers, `InvalidResult`,
         `RemoteProtocolError` when there is no end to it, and what `send` raises.
         """
-        if session.rules.server_requests:  # asking inside a result is no part of this revision
-            raise required
         clock = _Clock(total)
         pause = _FIRST_PAUSE
         for _ in range(self._limits.rounds):
+            session = _session(stay)
+            if session.rules.server_requests:  # asking inside a result is no part of this revision
+                raise required
             asks = self._read(required)
             if asks.input_requests:
                 answers = await self._answers(required, asks.input_requests, session)
@@ -81,7 +82,7 @@ class Rounds:
             # "If the InputRequiredResult does not contain a requestState field, the client MUST NOT include one"
             again = msgspec.structs.replace(params, input_responses=answers, request_state=asks.request_state)
             try:
-                return await clock.run(send, again)
+                return await _sent(again, stay, params, send, clock)
             except InputRequired as exc:
                 required = exc
         raise RemoteProtocolError(
@@ -112,6 +113,20 @@ class Rounds:
 
     def _question(self, asked: _Asked, rules: Rules) -> Question:
         return self.asked.read(asked.method, asked.params, rules)
+
+
+def _session(stay: Stay) -> Session:
+    assert stay.connection is not None, "a request that was answered was answered on a connection"
+    return stay.connection.session
+
+
+async def _sent(again: P, stay: Stay, params: P, send: Send[P, T], clock: _Clock) -> T:
+    """The next result. A server that knows nothing of what was asked before gets the request as it was first."""
+    try:
+        return await clock.run(send, again)
+    except Moved:
+        stay.connection = None
+        return await clock.run(send, params)
 
 
 async def _answer_all(questions: Mapping[str, Question], context: ClientContext, patience: float) -> dict[str, Raw]:

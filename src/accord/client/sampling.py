@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from accord.client.handlers import ClientContext, Handler
+from accord.client.handlers import ClientContext, Handler, Threads
 from accord.errors import Mismatch, NotSupported, SamplingDeclined
 from accord.messages import codec
 from accord.messages.capabilities import SamplingCapability
@@ -26,8 +26,8 @@ class Sampling:
 
     method: ClassVar[str] = "sampling/createMessage"
 
-    def __init__(self, function: Callable[..., Any], *, tools: bool) -> None:
-        self._handler = Handler("sampling", function, 2)
+    def __init__(self, function: Callable[..., Any], *, tools: bool, threads: Threads) -> None:
+        self._handler = Handler("sampling", function, 2, threads)
         self._tools = tools
 
     @property

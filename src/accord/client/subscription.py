@@ -77,7 +77,7 @@ class Subscription:
         """What of it the server has agreed to."""
 
     async def __aenter__(self) -> Subscription:
-        if self._queue.ended:
+        if self.ended:
             raise LocalProtocolError("this subscription has ended; call subscribe() again for another")
         await self._keeper.begin(self)
         return self
@@ -102,6 +102,11 @@ class Subscription:
     def end(self, error: Exception | None = None) -> None:
         """No more will come."""
         self._queue.end(error)
+
+    @property
+    def ended(self) -> bool:
+        """Whether no more will come."""
+        return self._queue.ended
 
     @property
     def uris(self) -> list[str]:

@@ -33,7 +33,10 @@ class Subscriptions:
         """Subscribe anew on this connection. Raises `ConnectionLost` when it dies meanwhile."""
         listens = "subscriptions/listen" in table(connection.revision, "client")
         self._way = (Listening if listens else Untagged)(connection, self._notices, self._seconds)
+        self._open = {each: way for each, way in self._open.items() if not each.ended}
         for subscription in list(self._open):
+            if subscription not in self._open:  # its reader has left while another was made anew
+                continue
             subscription.tell(Missed("the connection was lost and opened again"))
             await self._again(subscription, self._way)
 

@@ -16,14 +16,12 @@ from msgspec import Raw
 
 from accord.client.backoff import Backoff, Reconnect
 from accord.client.connect import Connector
-from accord.errors import AccordError, ConnectError, ConnectionLost, NotConnected, OutcomeUnknown, RequestTimeout
+from accord.client.repeat import Clock, MayRepeat, Moved, Stay, allowed, lost_on, unknown
+from accord.errors import AccordError, ConnectError, ConnectionLost, NotConnected, RequestTimeout
 from accord.transport.asking import again
 from accord.transport.connection import Connection
 
 log: logging.Logger = logging.getLogger("accord.client")
-
-MayRepeat = Callable[[], Awaitable[bool]]
-"""Whether a request may be sent again though it may have taken effect."""
 
 
 class Link:
@@ -229,28 +227,35 @@ class Link:
         params: Any,
         *,
         may_repeat: MayRepeat,
+        stay: Stay,
         timeout: float | None,
         total_timeout: float | None,
         **options: Any,
     ) -> Raw:
         """As `Connection.ask`. With a `Reconnect`, it waits until there is a connection, and asks again on the next one
-        what may be repeated. Raises `OutcomeUnknown` for what may not.
+        what may be repeated. Raises `OutcomeUnknown` for what may not, `Moved` for what has to `stay` and may.
         """
         if self._reconnect is None:
-            return await self.connection.ask(method, params, timeout=timeout, total_timeout=total_timeout, **options)
-        clock = _Clock(total_timeout)
+            connection = stay.connection or self.connection
+            answer = await connection.ask(method, params, timeout=timeout, total_timeout=total_timeout, **options)
+            stay.connection = connection
+            return answer
+        clock = Clock(total_timeout)
         for _ in range(1 + self._reconnect.attempts):
-            connection = await self.ready(clock.least(timeout))
+            connection = stay.connection or await self.ready(clock.least(timeout))
             try:
-                return await connection.ask(method, params, timeout=timeout, total_timeout=clock.left, **options)
-            except ConnectionLost as exc:
-                lost = exc
-                if not await may_repeat():
-                    raise OutcomeUnknown(
-                        f"{method} may or may not have taken effect, and was not sent again: {lost}",
-                        exit_code=lost.exit_code,
-                        stderr=lost.stderr,
-                    ) from lost
+                answer = await connection.ask(method, params, timeout=timeout, total_timeout=clock.left, **options)
+            except (ConnectionLost, NotConnected) as exc:
+                if self._connection is None:  # the client was closed
+                    raise
+                lost = lost_on(connection, exc)
+                if not await allowed(may_repeat, clock.least(timeout)):
+                    raise unknown(method, lost) from exc
+                if stay.connection is not None:
+                    raise Moved(f"{method} cannot go on: {lost}") from exc
+            else:
+                stay.connection = connection
+                return answer
         raise ConnectionLost(
             f"{method} was sent {1 + self._attempts} times, and each time the connection ended: {lost}",
             exit_code=lost.exit_code,
@@ -263,19 +268,3 @@ async def _stopped(task: asyncio.Task[None] | None) -> None:
     if task is not None and not task.done():
         task.cancel()
         await asyncio.wait([task])
-
-
-class _Clock:
-    """What is left of the time of one request."""
-
-    def __init__(self, total: float | None) -> None:
-        self._time = asyncio.get_running_loop().time
-        self._end = None if total is None else self._time() + total
-
-    @property
-    def left(self) -> float | None:
-        return None if self._end is None else max(0.001, self._end - self._time())
-
-    def least(self, other: float | None) -> float | None:
-        times = [each for each in (self.left, other) if each is not None]
-        return min(times, default=None)

@@ -10,12 +10,12 @@ What changes in one turn of the loop is told at its end, each change once.
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from accord.errors import InternalError
+from accord.errors import InternalError, InvalidParams
+from accord.limits import Limits
 from accord.messages import codec
 from accord.messages.resources import ResourceUpdatedParams
 from accord.server.listener import NOTHING, Client, Listen, Listener, Outlet
@@ -34,11 +34,10 @@ LIST_CHANGES: dict[str, str] = {
 class Audience:
     """Touched on its own loop only. `profile` gives what the server says of itself by now."""
 
-    def __init__(self, profile: Callable[[], Profile], limit: int) -> None:
+    def __init__(self, profile: Callable[[], Profile], limits: Limits) -> None:
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
-        self.thread: int = threading.get_ident()
         self._profile = profile
-        self._limit = limit
+        self._limits = limits
         self._clients: dict[Peer, Client] = {}
         self._by_list: dict[str, dict[Listener, None]] = {method: {} for method in LIST_CHANGES.values()}
         self._by_uri: dict[str, dict[Listener, None]] = {}
@@ -65,7 +64,7 @@ class Audience:
     def with_listen(
         self, exchange: Exchange, peer: Peer, methods: Iterable[str], uris: Iterable[str]
     ) -> Iterator[None]:
-        """As long as a subscription is open. Raises `InternalError` for more URIs than the limit allows."""
+        """As long as a subscription is open. See `check_room` first."""
         listen = Listen(self._clients[peer].outlet, exchange)
         self._add(listen, methods, uris)
         try:
@@ -75,15 +74,22 @@ class Audience:
 
     def check_room(self, peer: Peer, count: int) -> None:
         """Raise `InternalError` if a client may not have that many more resources."""
-        self._check_room(self._clients[peer].outlet, count)
+        limit = self._limits.subscriptions
+        if self._clients[peer].outlet.uris + count > limit:
+            raise InternalError(f"too many subscriptions: the limit is {limit} resources")
 
-    def _check_room(self, outlet: Outlet, count: int) -> None:
-        if outlet.uris + count > self._limit:
-            raise InternalError(f"too many subscriptions: the limit is {self._limit} resources")
+    def check_length(self, uri: str) -> None:
+        """Raise `InvalidParams` for a URI that is too long to be kept."""
+        limit = self._limits.uri_bytes
+        if len(uri) > limit or len(uri.encode()) > limit:
+            raise InvalidParams(f"the URI {uri[:100]!r}... has more than {limit:,} bytes: subscribe to one above it")
 
     def subscribe(self, peer: Peer, uri: str) -> None:
         """Tell a client, after a handshake, of a resource. Raises `InternalError` beyond the limit."""
-        self._add(self._clients[peer], (), (uri,))
+        client = self._clients[peer]
+        if uri not in client.uris:
+            self.check_room(peer, 1)
+            self._add(client, (), (uri,))
 
     def unsubscribe(self, peer: Peer, uri: str) -> None:
         """Tell it no more; if it was told at all."""
@@ -91,7 +97,6 @@ class Audience:
 
     def _add(self, listener: Listener, methods: Iterable[str], uris: Iterable[str]) -> None:
         new = set(uris) - listener.uris
-        self._check_room(listener.outlet, len(new))
         listener.outlet.uris += len(new)
         listener.uris |= new
         for method in methods:
@@ -144,20 +149,21 @@ class Audience:
         if not uri:
             return tuple(self._by_list[method])
         found: dict[Listener, None] = {}
-        for subscribed in and_above(uri):
+        for subscribed in and_above(uri, self._limits.uri_bytes):
             found.update(self._by_uri.get(subscribed, {}))
         return found
 
 
-def and_above(uri: str) -> Iterator[str]:
+def and_above(uri: str, longest: int) -> Iterator[str]:
     """A URI, and those of which it may be a part: "The URI [...] might be a sub-resource of the one that the client
     actually subscribed to". Parts are cut off at `/`, `?` and `#`, and a directory is meant with its `/` and without.
+    Those have at most `longest` characters: nobody subscribes to more, and all of them take time with its square.
     """
     yield uri
     authority = uri.find("://")
     first = uri.find(":") + 1 if authority < 0 else authority + 3
-    for at in range(len(uri) - 1, first, -1):
-        if uri[at] == "/" and at + 1 < len(uri):
+    for at in range(min(len(uri) - 1, longest), first, -1):
+        if uri[at] == "/" and at + 1 < len(uri) and at < longest:
             yield uri[: at + 1]
         if uri[at] in "/?#":
             yield uri[:at]

@@ -7,11 +7,13 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from accord.errors import DeclarationError, LocalProtocolError
+from accord.messages.base import Meta
 from accord.messages.content import Resource
 from accord.messages.meta import check_meta
 from accord.messages.prompts import Prompt
 from accord.messages.resources import ResourceTemplate
 from accord.messages.tools import Tool
+from accord.schema.values import to_json
 from accord.server.asking.question import is_question
 from accord.server.cache import DO_NOT_KEEP, CacheHint
 from accord.server.completable import Completable, plain
@@ -125,16 +127,24 @@ def complete_by_name(registry: Registry, ref: str, argument: str, function: Call
 
 
 def listed(about: dict[str, Any]) -> dict[str, Any]:
-    """Options as a message has them: sequences as lists, without what was not given, `_meta` with keys that may be.
+    """Options as a message has them: sequences as lists, without what was not given, `_meta` that can be sent.
 
     Raises `DeclarationError`.
     """
     found = {key: value for key, value in about.items() if value is not None}
     if "meta" in found:
-        try:
-            check_meta(found["meta"])
-        except LocalProtocolError as exc:
-            raise DeclarationError(str(exc)) from exc
+        check_declared(found["meta"])
     if "icons" in found:
         found["icons"] = list(found["icons"])
     return found
+
+
+def check_declared(meta: Meta) -> None:
+    """Raise `DeclarationError` unless `_meta` can be sent: its keys may be, and its values are JSON."""
+    try:
+        check_meta(meta)
+        to_json(meta)
+    except LocalProtocolError as exc:
+        raise DeclarationError(str(exc)) from exc
+    except ValueError as exc:
+        raise DeclarationError(f"`meta` must be JSON: {exc}") from exc

@@ -19,6 +19,7 @@ from accord.messages.revision import Rules
 from accord.messages.tools import Tool
 from accord.schema.validate import Validator, compile
 from accord.server.context import Context
+from accord.server.declaring import check_declared
 from accord.server.offer import Offer, is_safe
 from accord.server.parameters import called
 from accord.server.results import encode
@@ -85,7 +86,8 @@ class Handmade:
 
 
 def handmade_offer(tool: Tool, handler: Callable[..., Any], timeout: float | None, limits: Limits) -> Offer:
-    """A tool with a schema by hand as an offer."""
+    """A tool with a schema by hand as an offer. Raises `DeclarationError`."""
+    check_declared(tool.meta or {})
     context = _context_of(handler)
     made = Handmade(tool, context, limits)
     return Offer(

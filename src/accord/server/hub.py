@@ -6,7 +6,6 @@ as many of these as loops that serve it, and before it is served none. So there 
 
 from __future__ import annotations
 
-import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -32,8 +31,15 @@ class Hub:
 
     def _tell(self, method: str, uri: str) -> None:
         for audience in list(self.audiences.values()):
-            if threading.get_ident() == audience.thread:
-                audience.note(method, uri)
-            else:
-                with suppress(RuntimeError):  # that loop has ended
+            with suppress(RuntimeError):  # that loop was closed
+                if audience.loop is _running():
+                    audience.note(method, uri)
+                else:
                     audience.loop.call_soon_threadsafe(audience.note, method, uri)
+
+
+def _running() -> AbstractEventLoop | None:
+    """The loop of who asks. A thread may run several, one after the other, and its number is given again."""
+    import asyncio
+
+    return asyncio._get_running_loop()

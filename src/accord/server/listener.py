@@ -46,6 +46,7 @@ class Outlet:
         self._sent = 0  # bytes, about, since it was last known to read
         self._held: OrderedDict[Notice, None] = OrderedDict()
         self._draining: asyncio.Task[None] | None = None
+        self._dropped = 0
 
     def send(self, listener: Listener, method: str, params: bytes) -> None:
         """Send, or keep for when the client reads again."""
@@ -61,7 +62,9 @@ class Outlet:
         self._held[notice] = None
         if len(self._held) > self._limits.subscriptions:
             self._held.popitem(last=False)
-            log.warning("accord: a client does not read; the oldest of %d changes is not told", len(self._held) + 1)
+            self._dropped += 1
+            if self._dropped == 1:
+                log.warning("accord: a client does not read: the oldest changes that it is owed are not told")
 
     async def _drain(self) -> None:
         await self.line.transport.drain()
@@ -75,6 +78,8 @@ class Outlet:
         """The client is gone."""
         if self._draining is not None:
             self._draining.cancel()
+        if self._dropped:
+            log.warning("accord: %d changes were not told to a client that did not read", self._dropped)
 
 
 class Listener:

@@ -1,7 +1,8 @@
 """Lists as pages of bytes, made once per revision, and cursors that survive a restart.
 
-A cursor is the name of the last item sent, and a checksum against accidents; it needs no memory in the server. An
-item that has gone since makes it invalid ("Invalid cursors SHOULD result in an error with code -32602").
+A cursor is the name of the last item sent, and a checksum against accidents; it needs no memory in the server. It has
+one spelling, and stands at the end of a page: so there are no more pages to keep than the list has. An item that has
+gone since makes it invalid ("Invalid cursors SHOULD result in an error with code -32602").
 """
 
 from __future__ import annotations
@@ -23,14 +24,18 @@ def cursor_after(name: str) -> str:
 
 
 def name_before(cursor: str) -> str:
-    """The item before a cursor. Raises `InvalidParams`."""
+    """The item before a cursor. Raises `InvalidParams`; also where `fromhex` is lenient: capitals, blanks."""
     try:
-        data = bytes.fromhex(cursor)
-        if zlib.crc32(data[4:]) == int.from_bytes(data[:4], "big") and len(data) > 4:
-            return data[4:].decode()
+        name = bytes.fromhex(cursor)[4:].decode()
     except ValueError:
-        pass
-    raise InvalidParams(f"not a cursor of this server: {cursor[:100]!r}")
+        name = ""
+    if not name or cursor != cursor_after(name):
+        raise _unknown(cursor)
+    return name
+
+
+def _unknown(cursor: str) -> InvalidParams:
+    return InvalidParams(f"not a cursor of this server: {cursor[:100]!r}")
 
 
 class Pages:
@@ -63,8 +68,8 @@ class Pages:
         items = self._items()
         names = list(items)
         start = 0 if cursor is None else self._start(names, cursor)
-        if start % self._size:  # only cursors that were given: others would fill the memory with pages
-            raise InvalidParams(f"not a cursor of this server: {cursor!r}")
+        if cursor is not None and start % self._size:  # only cursors that were given: see above
+            raise _unknown(cursor)
         page = names[start : start + self._size]
         more = start + len(page) < len(names)
         return self._pack([items[name](rules) for name in page], cursor_after(page[-1]) if more else None, rules)
@@ -74,4 +79,4 @@ class Pages:
         try:
             return names.index(name) + 1
         except ValueError:
-            raise InvalidParams(f"the list has changed since this cursor was given: {name!r} is gone") from None
+            raise InvalidParams(f"the list has changed since this cursor was given: {name[:100]!r} is gone") from None

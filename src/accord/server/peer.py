@@ -56,6 +56,8 @@ class Peer:
         self.principal: str = principal
         self.roots: RootList | None = None
         """Its folders, where it tells when they change."""
+        self.roots_changed: int = 0
+        """How often it has told that they did."""
         self.log_level: LoggingLevel = "debug"
         """The least severe log message that it wants, of all requests after a handshake."""
         self.completions: Rate = Rate(line.session.limits.completions_per_second)
@@ -78,10 +80,15 @@ class Peer:
         """The client tells something that belongs to no request."""
         if event.method.name == "notifications/roots/list_changed":
             self.roots = None
+            self.roots_changed += 1
 
-    def learn_roots(self, exchange: Exchange, roots: RootList) -> None:
-        """Keep what the client answered, if it promised to tell of changes."""
-        if exchange.rules.server_requests and declares(self.capabilities(exchange), "roots.list_changed"):
+    def learn_roots(self, exchange: Exchange, roots: RootList, changed: int) -> None:
+        """Keep what the client answered, if it promised to tell of changes, and has told of none since it was asked.
+
+        `changed` is what `roots_changed` was then.
+        """
+        told = exchange.rules.server_requests and declares(self.capabilities(exchange), "roots.list_changed")
+        if told and changed == self.roots_changed:
             self.roots = roots
 
     def capabilities(self, exchange: Exchange) -> ClientCapabilities:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from accord.errors import DeclarationError
 from accord.server.audience import Audience
 from accord.server.dispatch import Dispatch
+from accord.server.hearing import Hearing
 from accord.server.peer import Peer
 from accord.server.results import Packer
 from accord.session.session import Session
@@ -40,14 +41,15 @@ async def serve(server: Server, transport: Transport, stop: asyncio.Event | None
     profile = server.profile()
     audience = server.hub.audiences.get(asyncio.get_running_loop())
     if audience is None:
-        audience = Audience(server.profile, server.limits.subscriptions)
+        audience = Audience(server.profile, server.limits)
     session = Session("server", profile, revisions=server.revisions, limits=server.limits, methods=server.extended.rows)
     dispatch = Dispatch(server, Packer(profile.raw_info), server.limits, audience)
+    hearing = Hearing(lambda event: dispatch.hear(event, peer), server.extended.offers, server.limits)
     connection = Connection(
         session,
         transport,
         lambda exchange, _: dispatch.handle(exchange, peer),
-        on_notification=lambda event: dispatch.hear(event, peer),
+        on_notification=hearing.hear,
         limits=server.limits,
     )
     peer = Peer(connection)
@@ -59,6 +61,7 @@ async def serve(server: Server, transport: Transport, stop: asyncio.Event | None
             await connection.finish(server.limits.grace_seconds)
     finally:
         await connection.close()
+        await hearing.finish(server.limits.close_seconds / 2)
         if server.asked is not None:
             await server.asked.close(peer, server.limits.close_seconds)
         dispatch.close()

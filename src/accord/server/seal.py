@@ -19,6 +19,8 @@ import os
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Sequence
 
+from accord.errors import DeclarationError
+
 _VERSION = b"1"
 _ID = 8
 _HEAD = len(_VERSION) + _ID
@@ -35,14 +37,16 @@ class Keyring:
     """Keys of at least 16 random bytes: the first seals, all open; by default one that lives as long as this process.
 
     Servers that share keys open each other's texts. `purpose` parts what the same keys serve for: what is sealed for
-    one purpose is broken for any other. Raises `ValueError` for a short key, or none.
+    one purpose is broken for any other. Raises `DeclarationError` for a short key, none, or what is no list of bytes.
     """
 
     def __init__(self, keys: Sequence[bytes] | None = None, *, purpose: bytes = b"requestState") -> None:
         if keys is None:
             keys = [os.urandom(32)]
+        if isinstance(keys, (bytes, bytearray, str)):
+            raise DeclarationError("keys are a list of keys, even where there is one: `[key]`")
         if not keys:
-            raise ValueError("a keyring needs at least one key; leave `keys` out to have one made")
+            raise DeclarationError("a keyring needs at least one key; leave `keys` out to have one made")
         self._sealers: dict[bytes, hmac.HMAC] = {}
         for key in keys:
             self._add(key, purpose)
@@ -70,8 +74,10 @@ class Keyring:
 
     def _add(self, key: bytes, purpose: bytes) -> None:
         """Make what seals for this purpose ready, once: keying is half the work of an HMAC."""
+        if not isinstance(key, bytes):
+            raise DeclarationError(f"a key is bytes, not {type(key).__name__}")
         if len(key) < _SHORTEST_KEY:
-            raise ValueError(
+            raise DeclarationError(
                 f"a key of {len(key)} bytes can be guessed: give at least {_SHORTEST_KEY} random ones, "
                 "as `os.urandom(32)` makes them"
             )

@@ -29,6 +29,7 @@ from accord.session.profile import Profile
 
 if TYPE_CHECKING:
     from accord.server.asking.rounds import Rounds
+    from accord.server.seal import Keyring
     from accord.transport.base import Transport
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,7 +45,7 @@ class Server:
     `cache` is how long clients may keep its lists (2026-07-28); they are told when these change all the same.
     `state_keys` seal what a question leaves with the client (2026-07-28): secrets of at least 16 bytes, the first seals
     and all open; one that lives as long as the process if none are given. `extensions` and `experimental` are declared
-    as capabilities; see `method` for what extensions add.
+    as capabilities; see `method` for what extensions add. Raises `DeclarationError` for keys that cannot seal.
     """
 
     def __init__(
@@ -78,8 +79,8 @@ class Server:
         self.extended: Extended = Extended(extensions)
         self._experimental = dict(experimental) if experimental else None
         self.asked: Rounds | None = None
-        """The same, once there has been such a call."""
-        self._state_keys = state_keys
+        """`rounds`, once a call may have asked; None on a server that never needed them."""
+        self._keyring: Keyring | None = None if state_keys is None else _keyring(state_keys)
         self.cache = cache
         self.hub: Hub = Hub()
         """Who is connected, to be told of changes."""
@@ -101,7 +102,7 @@ class Server:
             from accord.server.asking.rounds import Rounds
             from accord.server.seal import Keyring
 
-            self.asked = Rounds(self.name, Keyring(self._state_keys), self.limits)
+            self.asked = Rounds(self.name, self._keyring or Keyring(), self.limits)
         return self.asked
 
     def method(self, name: str) -> Callable[[F], F]:
@@ -161,7 +162,8 @@ class Server:
         """Offer a tool with a schema by hand. `handler(arguments)` gets a dict, checked against `input_schema`; a
         second parameter without a default, or one annotated so, gets the `Context` as well.
 
-        What it returns is taken as for other tools; structured output is checked against `output_schema`.
+        What it returns is taken as for other tools; structured output is checked against `output_schema`. Raises
+        `DeclarationError`.
         """
         from accord.server.handmade import handmade_offer
 
@@ -287,3 +289,10 @@ class Server:
     async def run_stdio_async(self) -> None:
         """As `run_async`; the name that other libraries have for it."""
         await self.run_async()
+
+
+def _keyring(keys: Sequence[bytes]) -> Keyring:
+    """Checked when a server is made, rather than at its first question."""
+    from accord.server.seal import Keyring
+
+    return Keyring(keys)

@@ -26,8 +26,9 @@ class Subscriptions:
         self._audience = audience
 
     async def subscribe(self, exchange: Exchange, peer: Peer) -> EmptyResult:
-        """Raises `ResourceNotFound`, and `InternalError` beyond the limit."""
+        """Raises `InvalidParams` for a long URI, `ResourceNotFound`, and `InternalError` beyond the limit."""
         params = codec.decode_params(SubscribeParams, exchange.params)
+        self._audience.check_length(params.uri)
         self._registry.resource(params.uri)
         self._audience.subscribe(peer, params.uri)
         return EmptyResult()
@@ -38,7 +39,8 @@ class Subscriptions:
         return EmptyResult()
 
     async def listen(self, exchange: Exchange, peer: Peer) -> None:
-        """Stays until the client cancels it, or the connection ends it. Raises `InternalError` beyond the limit.
+        """Stays until the client cancels it, or the connection ends it. Raises `InvalidParams` for a long URI, and
+        `InternalError` beyond the limit.
 
         "The server MUST send `notifications/subscriptions/acknowledged` as the first message carrying the
         subscription's ID": nothing else happens between that and the wait.
@@ -60,6 +62,8 @@ class Subscriptions:
         lists = {f"{what}_list_changed" for what in LIST_CHANGES if profile.declares(f"{what}.list_changed")}
         uris: Collection[str] = dict.fromkeys(wanted.resource_subscriptions or ())
         self._audience.check_room(peer, len(uris))
+        for uri in uris:
+            self._audience.check_length(uri)
         known = [uri for uri in uris if self._is_known(uri)]
         return SubscriptionFilter(
             **{name: True for name in lists if getattr(wanted, name)},

@@ -25,6 +25,11 @@ class Callback:
         self.dropped: int = 0
         """Calls that were not made, because too many waited."""
 
+    @property
+    def is_running(self) -> bool:
+        """Whether something that it was called for is not done with."""
+        return self._task is not None
+
     def call(self, *args: Any) -> None:
         """Call it now, or when what it was called for before is done with."""
         if self._task is not None:

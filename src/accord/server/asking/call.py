@@ -89,8 +89,9 @@ class Call:
         if self._roots is None:
             self._roots = self.peer.roots
         if self._roots is None:
+            changed = self.peer.roots_changed
             (self._roots,) = await self.ask((Roots(),))
-            self.peer.learn_roots(self.exchange, self._roots)
+            self.peer.learn_roots(self.exchange, self._roots, changed)
         return self._roots
 
     @contextmanager

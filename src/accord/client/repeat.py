@@ -1,0 +1,68 @@
+"""What holds when a request is sent more than once: whether it may be, where to, and in what time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from accord.errors import AccordError, ConnectionLost, OutcomeUnknown
+from accord.transport.connection import Connection
+
+MayRepeat = Callable[[], Awaitable[bool]]
+"""Whether a request may be sent again though it may have taken effect."""
+
+
+class Stay:
+    """The connection that answered a request. While it is set, the request goes there and nowhere else: what one
+    server has handed out is not told to another, which may be a different one.
+    """
+
+    __slots__ = ("connection",)
+
+    def __init__(self) -> None:
+        self.connection: Connection | None = None
+
+
+class Moved(ConnectionLost):
+    """The connection that a request had to stay on is gone; it may begin again from the start, on the next."""
+
+
+async def allowed(may_repeat: MayRepeat, seconds: float | None) -> bool:
+    """Whether a request may be sent again; what is not known in time is a no."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await may_repeat()
+    except TimeoutError:
+        return False
+
+
+def unknown(method: str, lost: ConnectionLost) -> OutcomeUnknown:
+    """The error for a request that was in flight and may not be repeated."""
+    return OutcomeUnknown(
+        f"{method} may or may not have taken effect, and was not sent again: {lost}",
+        exit_code=lost.exit_code,
+        stderr=lost.stderr,
+    )
+
+
+def lost_on(connection: Connection, error: AccordError) -> ConnectionLost:
+    """How a connection ended, of which `error` may tell no more than that it is closed."""
+    return error if isinstance(error, ConnectionLost) else connection.transport.lost()
+
+
+class Clock:
+    """What is left of the time of one request."""
+
+    def __init__(self, total: float | None) -> None:
+        self._time = asyncio.get_running_loop().time
+        self._end = None if total is None else self._time() + total
+
+    @property
+    def left(self) -> float | None:
+        """Seconds; never none at all, so that whoever waits for them says that time is over."""
+        return None if self._end is None else max(0.001, self._end - self._time())
+
+    def least(self, other: float | None) -> float | None:
+        """What is left, or `other` if that is less."""
+        times = [each for each in (self.left, other) if each is not None]
+        return min(times, default=None)
