@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         InvalidParams as InvalidParams,
         InvalidResult as InvalidResult,
         MethodNotFound as MethodNotFound,
+        Mismatch as Mismatch,
         MissingClientCapability as MissingClientCapability,
         NotConnected as NotConnected,
         NotSupported as NotSupported,
@@ -49,7 +50,11 @@ if TYPE_CHECKING:
         UrlElicitationRequired as UrlElicitationRequired,
     )
     from accord.limits import Limits as Limits
-    from accord.messages.completion import Completion as Completion
+    from accord.messages.completion import (
+        Completion as Completion,
+        PromptReference as PromptReference,
+        ResourceTemplateReference as ResourceTemplateReference,
+    )
     from accord.messages.content import (
         Annotations as Annotations,
         AudioContent as AudioContent,
@@ -64,8 +69,10 @@ if TYPE_CHECKING:
     from accord.messages.elicitation import ElicitParams as ElicitParams, ElicitResult as ElicitResult
     from accord.messages.extension import Extension as Extension
     from accord.messages.identity import Icon as Icon, Implementation as Implementation
+    from accord.messages.logging import LoggingMessageParams as LoggingMessageParams
     from accord.messages.methods import Method as Method
     from accord.messages.prompts import GetPromptResult as GetPromptResult, PromptMessage as PromptMessage
+    from accord.messages.resources import ReadResourceResult as ReadResourceResult
     from accord.messages.revision import REVISIONS as REVISIONS
     from accord.messages.roots import Root as Root
     from accord.messages.sampling import (
@@ -137,8 +144,10 @@ _HOMES = {
     "InvalidResult": "accord.errors",
     "Limits": "accord.limits",
     "ListChanged": "accord.client.subscription",
+    "LoggingMessageParams": "accord.messages.logging",
     "Method": "accord.messages.methods",
     "MethodNotFound": "accord.errors",
+    "Mismatch": "accord.errors",
     "MissingClientCapability": "accord.errors",
     "Missed": "accord.client.subscription",
     "ModelHint": "accord.messages.sampling",
@@ -148,14 +157,17 @@ _HOMES = {
     "Notice": "accord.client.notices",
     "OutcomeUnknown": "accord.errors",
     "PromptMessage": "accord.messages.prompts",
+    "PromptReference": "accord.messages.completion",
     "ProtocolError": "accord.errors",
     "REVISIONS": "accord.messages.revision",
+    "ReadResourceResult": "accord.messages.resources",
     "Reconnect": "accord.client.backoff",
     "RemoteProtocolError": "accord.errors",
     "RequestTimeout": "accord.errors",
     "ResourceContents": "accord.messages.content",
     "ResourceLink": "accord.messages.content",
     "ResourceNotFound": "accord.errors",
+    "ResourceTemplateReference": "accord.messages.completion",
     "ResourceUpdated": "accord.client.subscription",
     "Root": "accord.messages.roots",
     "RootList": "accord.server.roots",
@@ -220,8 +232,10 @@ __all__ = [
     "InvalidResult",
     "Limits",
     "ListChanged",
+    "LoggingMessageParams",
     "Method",
     "MethodNotFound",
+    "Mismatch",
     "Missed",
     "MissingClientCapability",
     "ModelHint",
@@ -231,13 +245,16 @@ __all__ = [
     "Notice",
     "OutcomeUnknown",
     "PromptMessage",
+    "PromptReference",
     "ProtocolError",
+    "ReadResourceResult",
     "Reconnect",
     "RemoteProtocolError",
     "RequestTimeout",
     "ResourceContents",
     "ResourceLink",
     "ResourceNotFound",
+    "ResourceTemplateReference",
     "ResourceUpdated",
     "Root",
     "RootList",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -220,6 +221,8 @@ async def test_a_mode_that_was_not_declared_is_invalid_params(
         ),
         {**URL, "url": "https://example.com/\n"},
         {**URL, "url": " https://example.com/"},
+        {**URL, "url": f"https://example.com/{'a' * 8_192}"},
+        form({"type": "object", "properties": {f"n{number}": {"type": "string"} for number in range(1_001)}}),
     ],
 )
 async def test_a_question_that_is_none_is_invalid_params_and_bothers_nobody(params: dict[str, Any]) -> None:
@@ -228,6 +231,20 @@ async def test_a_question_that_is_none_is_invalid_params_and_bothers_nobody(para
     async with raw_server("2025-11-25", **options) as (server, _):
         assert (await server.ask("elicitation/create", params))["error"]["code"] == -32602
     assert not bothered
+
+
+@pytest.mark.parametrize("characters", [8_180, 1_000_000])
+async def test_a_long_address_holds_up_nobody(characters: int) -> None:
+    began = time.monotonic()
+    answer = await elicited(True, {**URL, "url": f"http://{'a' * characters} "})
+    assert answer["error"]["code"] == -32602
+    assert time.monotonic() - began < 0.5
+
+
+async def test_the_largest_form_is_asked() -> None:
+    fields = {f"n{number}": {"type": "string"} for number in range(1_000)}
+    answer = await elicited({"n1": "one"}, form({"type": "object", "properties": fields}))
+    assert answer["result"] == {"action": "accept", "content": {"n1": "one"}}
 
 
 @pytest.mark.parametrize("schema", [{}, {"properties": 5}, {"properties": {"a": 5}, "required": 5}, {"$ref": "#"}])
@@ -387,11 +404,14 @@ class Grumpy(Exception):
         (TimeoutError("the person's own"), "TimeoutError: the person's own"),
         (asyncio.CancelledError(), "cancelled"),
         (StopIteration(), "StopIteration"),
+        (SystemExit(3), "SystemExit: 3"),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+        (GeneratorExit(), "GeneratorExit"),
     ],
 )
 @pytest.mark.parametrize("is_async", [True, False])
 async def test_a_handler_that_raises_ends_its_question_and_nothing_else(
-    error: Exception, why: str, is_async: bool
+    error: BaseException, why: str, is_async: bool
 ) -> None:
     def fail(params: Any) -> Any:
         raise error
@@ -404,6 +424,27 @@ async def test_a_handler_that_raises_ends_its_question_and_nothing_else(
         assert heard["code"] == -32603
         assert why in heard["message"]
         await still_there(server, client)
+
+
+async def test_questions_that_are_taken_back_do_not_pile_up_threads() -> None:
+    release = threading.Event()
+    options: dict[str, Any] = {"elicitation": lambda params: release.wait(10) and None, "limits": Limits(workers=3)}
+    async with raw_server("2025-11-25", **options) as (server, client):
+        try:
+            for _ in range(3):
+                id = server.send("elicitation/create", form())
+                await still_there(server, client)
+                server.say({"method": "notifications/cancelled", "params": {"requestId": id}})
+            heard = (await server.ask("elicitation/create", form()))["error"]
+            assert heard["code"] == -32603
+            assert "3 questions are being answered already (Limits.workers)" in heard["message"]
+            waiting = [thread for thread in threading.enumerate() if thread.name == "accord-question"]
+            assert len(waiting) == 3
+        finally:
+            release.set()
+        for thread in waiting:
+            await asyncio.to_thread(thread.join, 10)
+        assert (await server.ask("elicitation/create", form()))["result"] == {"action": "decline"}
 
 
 async def test_a_handler_that_takes_for_ever_is_ended_in_time() -> None:

@@ -150,6 +150,26 @@ async def test_a_slow_async_callback_holds_up_nobody_and_keeps_the_order() -> No
     assert told == [0, 1, 2, 3, 4]  # closing lets it finish
 
 
+async def test_a_callback_that_was_removed_while_it_ran_is_ended_with_the_client() -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def wait(notice: Notice) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async with raw_server("2025-11-25", limits=Limits(callback_seconds=0.05)) as (server, client):
+        remove = client.on(TOOLS_CHANGED, wait)
+        server.say({"method": TOOLS_CHANGED})
+        await begun.wait()
+        remove()
+        assert not ended.is_set(), "it may finish what it has begun"
+    async with asyncio.timeout(5):
+        await ended.wait()
+
+
 async def test_what_a_callback_raises_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
     told: list[Any] = []
 

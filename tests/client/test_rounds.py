@@ -323,6 +323,21 @@ async def test_handlers_that_fail_together_are_one_error() -> None:
         await ended(server, client, ValueError, "no disk", inputRequests={"a": elicit(), "b": elicit()})
 
 
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()], ids=repr)
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_handler_that_wants_to_end_the_program_ends_its_call(error: BaseException, is_async: bool) -> None:
+    def leave(params: Any) -> Any:
+        raise error
+
+    async def leave_async(params: Any) -> Any:
+        raise error
+
+    options = answers(elicitation=leave_async if is_async else leave)
+    async with raw_server(S26, **options) as (server, client):
+        raised = await ended(server, client, InternalError, "the elicitation handler", inputRequests={"a": elicit()})
+        assert raised.__cause__ is error
+
+
 async def test_a_handler_that_cancels_itself_is_an_error_and_not_a_cancelled_call() -> None:
     async def cancel(params: Any) -> None:
         raise asyncio.CancelledError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -169,6 +170,33 @@ async def test_a_resource_that_several_want_is_subscribed_to_once() -> None:
         told.tell(UPDATED, uri="res://a")
         assert await anext(two) == ResourceUpdated("res://a")
         await leave(server, two, ["res://a"])
+
+
+async def test_leaving_unsubscribes_from_all_resources_side_by_side() -> None:
+    uris = [f"res://{number}" for number in range(100)]
+    async with served("2025-11-25") as (server, client):
+        subscription = client.subscribe(*uris)
+        await entered(server, subscription, uris)
+        leaving = asyncio.create_task(subscription.__aexit__(None, None, None))
+        first = [await server.hear() for _ in range(64)]
+        assert not leaving.done()
+        for request in first:
+            server.answer(request)
+        rest = [await server.hear() for _ in range(36)]
+        assert [request["params"]["uri"] for request in first + rest] == uris
+        for request in rest:
+            server.answer(request)
+        await leaving
+
+
+async def test_a_server_that_does_not_answer_holds_up_who_leaves_once_for_all_resources() -> None:
+    uris = [f"res://{number}" for number in range(20)]
+    async with served("2025-11-25", limits=Limits(close_seconds=0.2)) as (server, client):
+        subscription = client.subscribe(*uris)
+        await entered(server, subscription, uris)
+        began = time.monotonic()
+        await subscription.__aexit__(None, None, None)
+        assert time.monotonic() - began < 1
 
 
 async def test_an_update_of_something_unheard_of_is_told_to_all_who_want_updates() -> None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -336,42 +337,48 @@ async def test_what_a_client_that_does_not_read_is_not_told_is_counted_in_two_li
     assert 10_000 < int(count.replace(",", "")) < 20_000
 
 
-async def test_a_loop_that_was_closed_while_it_served_is_passed_over() -> None:
+def test_a_loop_that_was_closed_while_it_served_is_passed_over() -> None:
     made = server()
-    closed = asyncio.new_event_loop()
 
-    async def made_there() -> Audience:
+    async def served() -> Audience:
         return Audience(made.profile, made.limits)
 
-    with closing(closed):
-        made.hub.audiences[closed] = await asyncio.to_thread(closed.run_until_complete, made_there())
-    async with raw_peer(made) as peer:
-        await peer.ask("resources/subscribe", {"uri": "test://first"})
-        made.resource_updated("test://first")
-        assert (await peer.hear())["method"] == UPDATED
+    with closing(asyncio.new_event_loop()) as loop:
+        made.hub.audiences[loop] = loop.run_until_complete(served())
+    made.resource_updated("test://first")
+
+    async def other() -> None:
+        async with raw_peer(made) as peer:
+            await peer.ask("resources/subscribe", {"uri": "test://first"})
+            made.resource_updated("test://first")
+            assert (await peer.hear())["method"] == UPDATED
+
+    asyncio.run(other())
 
 
-def test_a_loop_that_stands_still_is_told_when_it_runs_again() -> None:
-    made = server()
-    loop = asyncio.new_event_loop()
+def test_a_loop_that_goes_on_in_another_thread_is_told_there() -> None:
+    made, loop, ready = server(), asyncio.new_event_loop(), threading.Event()
     ours, theirs = memory.pair()
     peer = RawPeer(ours)
 
-    async def begin() -> None:
-        serving.append(asyncio.create_task(made.serve(theirs)))
+    async def begin() -> asyncio.Task[None]:
+        serving = asyncio.create_task(made.serve(theirs))
         await peer.open("2025-11-25")
         await peer.ask("resources/subscribe", {"uri": "test://first"})
+        return serving
 
-    async def told() -> None:
-        assert (await peer.hear())["method"] == UPDATED
+    async def go_on(serving: asyncio.Task[None]) -> str:
+        asyncio.get_running_loop().call_later(0.01, ready.set)
+        heard = await peer.hear()
         await ours.close()
-        await serving[0]
+        await serving
+        return str(heard["method"])
 
-    serving: list[asyncio.Task[None]] = []
-    loop.run_until_complete(begin())
-    made.resource_updated("test://first")
-    loop.run_until_complete(told())
-    loop.close()
+    with closing(loop), ThreadPoolExecutor(1) as thread:
+        running = thread.submit(loop.run_until_complete, go_on(loop.run_until_complete(begin())))
+        assert ready.wait(5)
+        made.resource_updated("test://first")
+        assert running.result() == UPDATED
 
 
 async def test_a_client_that_does_not_read_is_owed_each_change_once() -> None:

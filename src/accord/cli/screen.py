@@ -78,7 +78,7 @@ class Screen:
         click.echo(text, nl=nl, err=True)
 
 
-screen = Screen()
+screen: Screen = Screen()
 
 
 def quoted(text: str, mark: str = _MARK) -> str:

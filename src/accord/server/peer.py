@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from accord.messages.capabilities import ClientCapabilities, declares
@@ -42,9 +42,9 @@ class Line(Protocol):
     ) -> None:
         """Send a notification."""
 
-    async def ask(
+    def ask(
         self, name: str, params: Any = None, *, timeout: float | None = None, needs: str | None = None
-    ) -> Raw:
+    ) -> Coroutine[Any, Any, Raw]:
         """Send a request; the raw result."""
 
 

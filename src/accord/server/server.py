@@ -29,7 +29,7 @@ from accord.session.profile import Profile
 
 if TYPE_CHECKING:
     from accord.server.asking.rounds import Rounds
-    from accord.server.seal import Keyring
+    from accord.server.asking.seal import Keyring
     from accord.transport.base import Transport
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -100,7 +100,7 @@ class Server:
         """The calls that ask the client, and wait for its answers."""
         if self.asked is None:
             from accord.server.asking.rounds import Rounds
-            from accord.server.seal import Keyring
+            from accord.server.asking.seal import Keyring
 
             self.asked = Rounds(self.name, self._keyring or Keyring(), self.limits)
         return self.asked
@@ -293,6 +293,6 @@ class Server:
 
 def _keyring(keys: Sequence[bytes]) -> Keyring:
     """Checked when a server is made, rather than at its first question."""
-    from accord.server.seal import Keyring
+    from accord.server.asking.seal import Keyring
 
     return Keyring(keys)

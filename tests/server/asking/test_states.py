@@ -17,9 +17,9 @@ from accord.limits import Limits
 from accord.messages.tools import ToolAnnotations
 from accord.server import run
 from accord.server.asking.questions import Elicit
+from accord.server.asking.seal import Keyring
 from accord.server.asking.state import State, States
 from accord.server.peer import Peer
-from accord.server.seal import Keyring
 
 from tests.server.asking.caller import JSON, Caller, asks, caller, questions, retry, texts
 from tests.server.asking.conftest import Clock

@@ -24,9 +24,9 @@ from accord.server.asking.direct import Direct
 from accord.server.asking.journal import Journal, RunEnded
 from accord.server.asking.parked import Ask, Run
 from accord.server.asking.runs import Runs
+from accord.server.asking.seal import Keyring
 from accord.server.asking.state import State, States, canonical, digest
 from accord.server.asking.visits import Visits
-from accord.server.seal import Keyring
 
 if TYPE_CHECKING:
     from accord.server.asking.turn import Turn

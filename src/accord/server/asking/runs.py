@@ -44,7 +44,7 @@ class Runs:
         """The run that this state belongs to; None when none was begun. Raises `Expired` when it is gone."""
         if state.home != self.home:
             raise Expired("the server that was running this call is gone; whether it took effect is not known")
-        if state.until <= time.monotonic():
+        if time.monotonic() >= state.deadline:
             raise Expired("the answer came too late; whether the call took effect is not known")
         run = self._runs.get(state.nonce)
         if run is None and (state.nonce in self._spent or state.step):

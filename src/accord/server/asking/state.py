@@ -19,7 +19,7 @@ from msgspec import Raw
 
 from accord.errors import InvalidParams, ToolError
 from accord.limits import Limits
-from accord.server.seal import Keyring, SealBroken
+from accord.server.asking.seal import Keyring, SealBroken
 
 _DIGITS = 100
 _EXACT = Context(prec=_DIGITS, Emin=-999_999, Emax=999_999)
@@ -41,7 +41,7 @@ class State(msgspec.Struct, array_like=True):
     """How many answers the running handler has had."""
     home: bytes = b""
     """Where what may not run twice is remembered; empty where anything may run again."""
-    until: float = 0
+    deadline: float = 0
     """The same end as `expires`, by the clock that only `home` has, and nobody sets back."""
     asked: dict[str, bytes] = {}
     """What is outstanding: the digest of each question, by its key."""
@@ -103,7 +103,7 @@ class States:
     def seal(self, state: State) -> str:
         """A state as text. Raises `ToolError` when it is too large to be kept."""
         state.expires = int(time.time() + self._limits.answer_seconds)
-        state.until = time.monotonic() + self._limits.answer_seconds if state.home else 0
+        state.deadline = time.monotonic() + self._limits.answer_seconds if state.home else 0
         packed = _encode(state)
         if len(packed) <= self._limits.state_bytes:
             return self._keyring.seal(_INLINE + packed)

@@ -43,7 +43,7 @@ class Keyring:
     def __init__(self, keys: Sequence[bytes] | None = None, *, purpose: bytes = b"requestState") -> None:
         if keys is None:
             keys = [os.urandom(32)]
-        if isinstance(keys, (bytes, bytearray, str)):
+        if isinstance(keys, (bytes, bytearray, str)) or not isinstance(keys, Sequence):
             raise DeclarationError("keys are a list of keys, even where there is one: `[key]`")
         if not keys:
             raise DeclarationError("a keyring needs at least one key; leave `keys` out to have one made")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from accord import DeclarationError, Server
-from accord.server.seal import Keyring, SealBroken
+from accord.server.asking.seal import Keyring, SealBroken
 
 OLD, NEW, OTHER = bytes(range(32)), bytes(range(32, 64)), b"k" * 16
 LETTERS = string.ascii_letters + string.digits + "-_"
@@ -190,6 +190,7 @@ def test_none_of_100_000_changes_is_accepted() -> None:
         ([b"x" * 15], "15 bytes"),
         (b"x" * 32, "are a list of keys"),
         ("x" * 32, "are a list of keys"),
+        (7, "are a list of keys"),
         (["x" * 32], "is bytes, not str"),
         ([None], "is bytes, not NoneType"),
     ],
