@@ -73,7 +73,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     items: int = 100_000
     """Client: items of one list that are taken."""
     notices: int = 1_000
-    """Client: notifications that wait for one callback or one reader; one more drops the oldest, with a count."""
+    """Notifications that wait for one callback or one reader; one more drops the oldest, with a count."""
     callback_seconds: float = 5
     """Client: time that async callbacks of a request have to finish once it is answered; then they are cancelled."""
     cache_entries: int = 1_000
