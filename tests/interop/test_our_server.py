@@ -68,7 +68,7 @@ def test_the_client_learns_who_the_server_is_and_what_it_offers(saw: Saw) -> Non
     title = {"title": "Accord"} if saw.revision in TITLED else {}
     assert seen == {
         "server": {"name": "accord", "version": "1.2.3", **title},
-        "capabilities": ["prompts", "resources", "tools"],
+        "capabilities": ["logging", "prompts", "resources", "tools"],
         "instructions": "The story, told by accord.",
     }
 
