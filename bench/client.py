@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from bench.measure import HERE, LIFE, LOADING, SERVING, Figure, compare, python, take_turns
-from bench.wire import META
+from bench.wire import META, Answer
 
 ROUNDS, SECONDS, WARM_UP = 7, 0.2, 0.3
 TASKS = (1, 64)
@@ -24,19 +24,6 @@ AIMS = {1: 60 / 31, 64: 25 / 4.8}
 SERVER = python(str(HERE / "floor.py"), "calls", str(LOADING))
 
 Echo = Callable[[str], Awaitable[str]]
-
-
-class _Text(msgspec.Struct):
-    text: str
-
-
-class _Result(msgspec.Struct):
-    content: list[_Text]
-
-
-class _Answer(msgspec.Struct):
-    id: int
-    result: _Result
 
 
 class LeastClient:
@@ -48,7 +35,7 @@ class LeastClient:
         self._in, self._out = process.stdin.fileno(), process.stdout.fileno()
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._out, self._read)
-        self._decode = msgspec.json.Decoder(_Answer).decode
+        self._decode = msgspec.json.Decoder(Answer).decode
         self._encode = msgspec.json.Encoder().encode
         self._waiting: dict[int, asyncio.Future[str]] = {}
         self._unsent: list[bytes] = []

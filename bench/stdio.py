@@ -12,7 +12,7 @@ from contextlib import ExitStack
 import msgspec
 
 from bench.measure import HERE, LOADING, Child, Figure, compare, take_turns
-from bench.wire import ERAS, call, shake_hands
+from bench.wire import ERAS, Answer, call, shake_hands
 
 ROUNDS, SECONDS, WARM_UP = 9, 0.12, 0.4
 
@@ -25,20 +25,7 @@ AIMS = {
 """By tool and requests in flight."""
 
 
-class _Text(msgspec.Struct):
-    text: str
-
-
-class _Result(msgspec.Struct):
-    content: list[_Text]
-
-
-class _Answer(msgspec.Struct):
-    id: int
-    result: _Result
-
-
-_decode = msgspec.json.Decoder(_Answer).decode
+_decode = msgspec.json.Decoder(Answer).decode
 
 
 class Load:

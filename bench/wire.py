@@ -1,6 +1,8 @@
-"""The lines that the load sends, in the two eras of the protocol: after a handshake, and with `_meta` each time."""
+"""The lines that the load sends and what it reads, in both eras: after a handshake, and with `_meta` each time."""
 
 from __future__ import annotations
+
+import msgspec
 
 from bench.measure import Child
 
@@ -17,6 +19,21 @@ META = (
     b'"io.modelcontextprotocol/clientCapabilities":{},'
     b'"io.modelcontextprotocol/clientInfo":{"name":"load","version":"1"}}'
 )
+
+
+class _Text(msgspec.Struct):
+    text: str
+
+
+class _Result(msgspec.Struct):
+    content: list[_Text]
+
+
+class Answer(msgspec.Struct):
+    """The answer to a call of a tool that gives text."""
+
+    id: int
+    result: _Result
 
 
 def shake_hands(child: Child, era: str) -> None:

@@ -10,11 +10,10 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from accord.errors import ConnectionLost, NotConnected, ProtocolError, RequestTimeout
+from accord.errors import ConnectionLost, NotConnected, ProtocolError, RequestTimeout, again
 from accord.limits import Limits
 from accord.session.exchange import Exchange
 from accord.transport import memory
-from accord.transport.asking import again
 from accord.transport.connection import Connection
 
 from tests.session import pair as wired

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar, get_args
 
 from msgspec import Raw
@@ -16,7 +17,7 @@ from msgspec import Raw
 from accord.client.answers import InputRequired, Reader
 from accord.client.cache import Kept, Request
 from accord.client.repeat import MayRepeat, Stay
-from accord.client.rounds import Rounds, Send
+from accord.client.rounds import Rounds
 from accord.client.supervise import Link
 from accord.errors import (
     InvalidParams,
@@ -121,21 +122,28 @@ class Requests:
 
         The params of a request that is sent again say so: they have `input_responses` or `request_state`.
         """
+        first = partial(self.read, method, type_, params)
+        return await self._in_rounds(first, method, type_, params, total_timeout, options)
 
+    async def _in_rounds(
+        self,
+        first: Callable[..., Awaitable[R]],
+        method: str,
+        type_: type[R],
+        params: P,
+        total: float | None,
+        options: Mapping[str, Any],
+    ) -> R:
+        """The result of `first`, or of the rounds that begin with it."""
         stay = Stay()
 
         async def send(params: P, total: float | None) -> R:
             return await self.read(method, type_, params, total_timeout=total, stay=stay, **options)
 
-        total = self._total_timeout if total_timeout is None else total_timeout
-        return await self._rounds_from(send(params, total), send, params, total, stay)
-
-    async def _rounds_from(
-        self, first: Awaitable[R], send: Send[P, R], params: P, total: float | None, stay: Stay
-    ) -> R:
+        total = self._total_timeout if total is None else total
         began = time.monotonic()
         try:
-            return await first
+            return await first(total_timeout=total, stay=stay, **options)
         except UrlElicitationRequired as error:
             self._rounds.asked.must_visit(error)
             raise
@@ -168,15 +176,8 @@ class Requests:
         found = self._from_cache(request, type_, fresh, options)
         if found is not None:
             return found
-
-        stay = Stay()
-
-        async def send(params: P, total: float | None) -> C:
-            return await self.read(request.method, type_, params, total_timeout=total, stay=stay, **options)
-
-        total = self._total_timeout if total_timeout is None else total_timeout
-        first = self._keep(request, type_, params, total_timeout=total, stay=stay, **options)
-        return await self._rounds_from(first, send, params, total, stay)
+        first = partial(self._keep, request, type_, params)
+        return await self._in_rounds(first, request.method, type_, params, total_timeout, options)
 
     def _from_cache(self, request: Request, type_: type[C], fresh: bool, options: Mapping[str, Any]) -> C | None:
         """What was kept; nothing for a request with a `meta` of its own, which the answer may depend on."""

@@ -17,8 +17,7 @@ from msgspec import Raw
 from accord.client.backoff import Backoff, Reconnect
 from accord.client.connect import Connector
 from accord.client.repeat import Clock, MayRepeat, Moved, Stay, allowed, lost_on, unknown
-from accord.errors import AccordError, ConnectError, ConnectionLost, NotConnected, RequestTimeout
-from accord.transport.asking import again
+from accord.errors import AccordError, ConnectError, ConnectionLost, NotConnected, RequestTimeout, again
 from accord.transport.connection import Connection
 
 log: logging.Logger = logging.getLogger("accord.client")

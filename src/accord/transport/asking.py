@@ -7,14 +7,13 @@ cancelled; then the peer is told, and callbacks have finished before the await r
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from msgspec import Raw
 
-from accord.errors import AccordError, RequestTimeout
+from accord.errors import AccordError, RequestTimeout, again
 from accord.limits import Limits
 from accord.session import events
 from accord.session.exchange import Exchange
@@ -230,10 +229,3 @@ class Asking:
         if waiting.deadline is not None:
             waiting.deadline += self._loop.time() - waiting.held_at
         self._rearm(exchange, waiting)
-
-
-def again(error: AccordError) -> AccordError:
-    """The same error once more: raised in two places, one object would collect the traces of both."""
-    other = copy.copy(error)
-    other.__cause__ = error.__cause__
-    return other

@@ -297,8 +297,8 @@ async def test_a_round_can_be_answered_in_parts() -> None:
         assert texts(await client.call("pair", **retry(said))) == "answer to A? answer to B? answer to C?"
 
 
-@pytest.mark.parametrize("both", [True, False])
-async def test_the_request_that_is_cancelled_last_takes_the_handler_with_it(both: bool) -> None:
+def slow_server() -> tuple[Server, asyncio.Event, asyncio.Event]:
+    """A tool `slow` that asks, says that it has begun, and waits until it may go on."""
     server = Server("test")
     began, go_on = asyncio.Event(), asyncio.Event()
 
@@ -308,6 +308,13 @@ async def test_the_request_that_is_cancelled_last_takes_the_handler_with_it(both
         began.set()
         await go_on.wait()
         return "done"
+
+    return server, began, go_on
+
+
+@pytest.mark.parametrize("both", [True, False])
+async def test_the_request_that_is_cancelled_last_takes_the_handler_with_it(both: bool) -> None:
+    server, began, go_on = slow_server()
 
     async with caller(server) as client:
         more = retry(await client.call("slow"))
@@ -327,15 +334,7 @@ async def test_the_request_that_is_cancelled_last_takes_the_handler_with_it(both
 
 
 async def test_a_call_that_goes_on_over_another_connection_outlives_the_first() -> None:
-    server = Server("test")
-    began, go_on = asyncio.Event(), asyncio.Event()
-
-    @server.tool
-    async def slow(ctx: Context) -> str:
-        await ctx.elicit("Sure?", bool)
-        began.set()
-        await go_on.wait()
-        return "done"
+    server, began, go_on = slow_server()
 
     async with caller(server) as second:
         async with caller(server) as first:

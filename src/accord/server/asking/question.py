@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 R = TypeVar("R", covariant=True)
 
 
-class Question(Generic[R]):
+class Question(ABC, Generic[R]):
     """Something to ask; `R` is the type of its answer."""
 
     method: ClassVar[str]
@@ -26,21 +27,21 @@ class Question(Generic[R]):
         return {}
 
     @property
+    @abstractmethod
     def needs(self) -> str:
         """The capability that the client must have declared, as a path: "elicitation.url"."""
-        raise NotImplementedError
 
+    @abstractmethod
     def params(self, rules: Rules) -> Any:
         """The params of the request, as this revision has them. Raises `NotSupported`."""
-        raise NotImplementedError
 
     def inside(self, rules: Rules) -> InputRequest:
         """The question as it stands inside an `input_required` result. Raises `NotSupported`."""
         return self.asked_as(params=self.params(rules))  # type: ignore[no-any-return]
 
+    @abstractmethod
     def read(self, answer: bytes) -> R:
         """The answer of a client (JSON) as its type. Raises `msgspec.ValidationError`, `Mismatch`."""
-        raise NotImplementedError
 
 
 def question_in(hint: Any) -> Question[Any] | None:
