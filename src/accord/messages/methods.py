@@ -56,7 +56,8 @@ class Method(msgspec.Struct, frozen=True):
 
     `needs` is the capability that the receiver must have declared, `offers` the one that the sender must
     have, each as a path of attributes. `may_ask`: the answer may be `input_required` instead of `result`.
-    `stays`: it stays open until one side ends it, and notifications that carry its id belong to it.
+    `stays`: it stays open until one side ends it, and notifications that carry its id belong to it. `named_by` is the
+    field of its params that a header repeats ("name"; 2026-07-28, Standard Request Headers).
     """
 
     name: str
@@ -67,6 +68,7 @@ class Method(msgspec.Struct, frozen=True):
     offers: str | None = None
     may_ask: bool = False
     stays: bool = False
+    named_by: str | None = None
     life: Life = Life()
 
     @property
@@ -100,11 +102,11 @@ METHODS: tuple[Method, ...] = (
     _row("notifications/progress", CLIENT, ProgressParams, until="2026-07-28"),
     # What a server has
     _row("tools/list", CLIENT, PaginatedParams, ListToolsResult, needs="tools"),
-    _row("tools/call", CLIENT, CallToolParams, CallToolResult, needs="tools", may_ask=True),
+    _row("tools/call", CLIENT, CallToolParams, CallToolResult, needs="tools", may_ask=True, named_by="name"),
     _row("notifications/tools/list_changed", SERVER, EmptyNotificationParams, offers="tools.list_changed"),
     _row("resources/list", CLIENT, PaginatedParams, ListResourcesResult, needs="resources"),
     _row("resources/templates/list", CLIENT, PaginatedParams, ListResourceTemplatesResult, needs="resources"),
-    _row("resources/read", CLIENT, ReadResourceParams, ReadResourceResult, needs="resources", may_ask=True),
+    _row("resources/read", CLIENT, ReadResourceParams, ReadResourceResult, needs="resources", may_ask=True, named_by="uri"),
     _row(
         "resources/subscribe",
         CLIENT,
@@ -129,7 +131,7 @@ METHODS: tuple[Method, ...] = (
         offers="resources.list_changed",
     ),
     _row("prompts/list", CLIENT, PaginatedParams, ListPromptsResult, needs="prompts"),
-    _row("prompts/get", CLIENT, GetPromptParams, GetPromptResult, needs="prompts", may_ask=True),
+    _row("prompts/get", CLIENT, GetPromptParams, GetPromptResult, needs="prompts", may_ask=True, named_by="name"),
     _row("notifications/prompts/list_changed", SERVER, EmptyNotificationParams, offers="prompts.list_changed"),
     # 2024-11-05 has completion without a capability for it
     _row("completion/complete", CLIENT, CompleteParams, CompleteResult, until="2025-03-26"),

@@ -68,7 +68,7 @@ class Logs:
             return
         if self._rate.take(self._peer.loop.time()):
             with suppress(NotSupported):  # the first handler that can log has come a moment ago: nobody knows yet
-                self._peer.line.notify("notifications/message", params, rules=exchange.rules)
+                self._peer.line.notify("notifications/message", params, rules=exchange.rules, of=exchange)
             return
         if not self._dropped:
             self._peer.loop.call_later(self._rate.wait(self._peer.loop.time()), self._own_up, exchange)

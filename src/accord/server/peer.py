@@ -16,19 +16,20 @@ if TYPE_CHECKING:
     from accord.messages.base import LoggingLevel
     from accord.messages.identity import Implementation
     from accord.messages.revision import Rules
+    from accord.server.http.auth import Principal
     from accord.server.logs import Logs
     from accord.server.roots import RootList
     from accord.session.events import NotificationReceived
     from accord.session.exchange import Exchange
     from accord.session.session import Session
-    from accord.transport.base import Transport
+    from accord.transport.base import Way
 
 
 class Line(Protocol):
-    """The way back to a client; a connection is one."""
+    """The way back to a client; a conversation is one. `of` is the request that something belongs to."""
 
     session: Session
-    transport: Transport
+    way: Way
 
     @property
     def ready(self) -> asyncio.Event:
@@ -38,22 +39,38 @@ class Line(Protocol):
         """Send progress."""
 
     def notify(
-        self, name: str, params: Any = None, *, meta: Mapping[str, Any] | None = None, rules: Rules | None = None
+        self,
+        name: str,
+        params: Any = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        rules: Rules | None = None,
+        of: Exchange | None = None,
     ) -> None:
         """Send a notification."""
 
     def ask(
-        self, name: str, params: Any = None, *, timeout: float | None = None, needs: str | None = None
+        self,
+        name: str,
+        params: Any = None,
+        *,
+        timeout: float | None = None,
+        needs: str | None = None,
+        of: Exchange | None = None,
     ) -> Coroutine[Any, Any, Raw]:
         """Send a request; the raw result."""
 
 
 class Peer:
-    """A client. `principal` is who it is, for what belongs to a person rather than to a connection."""
+    """A client. `principal` is who it is, for what belongs to a person rather than to a connection.
 
-    def __init__(self, line: Line, principal: str = "") -> None:
+    `who` is the same in full, where somebody vouched for it; None where nobody was asked (stdio, HTTP without `auth`).
+    """
+
+    def __init__(self, line: Line, principal: str = "", who: Principal | None = None) -> None:
         self.line: Line = line
         self.principal: str = principal
+        self.who: Principal | None = who
         self.roots: RootList | None = None
         """Its folders, where it tells when they change."""
         self.roots_changed: int = 0

@@ -74,6 +74,8 @@ class Reply(msgspec.Struct, frozen=True):
     """Bytes to send: an answer that the session gives itself, or the next step of the opening."""
 
     message: bytes
+    code: int = 0
+    """The code of the error that it is, if it is one."""
 
 
 class Opened(msgspec.Struct, frozen=True):

@@ -44,7 +44,7 @@ class Batch:
 class Exchange(msgspec.Struct, eq=False):
     """A request in flight, in either direction.
 
-    `driver` belongs to whoever drives the session (a task, a future); the session never looks at it.
+    `driver` and `way` belong to whoever drives the session; the session never looks at them.
     """
 
     id: RequestId
@@ -62,7 +62,14 @@ class Exchange(msgspec.Struct, eq=False):
     """When the next report may go, at the latest."""
     held: bytes | None = None
     """A report of progress that waits."""
+    key: Any = None
+    """What it is found by while it is in flight: its id, but for a request that is alone on its way (HTTP)."""
+    code: int = 0
+    """The code of the error that it was answered with."""
     driver: Any = None
+    """What waits for it: a task, a future."""
+    way: Any = None
+    """Where what belongs to it goes, if not where everything goes."""
 
     def end(self, how: str) -> bool:
         """End it by `answer`, `cancel` or `lose`; False when it had ended before."""

@@ -62,7 +62,7 @@ class ServerOpening:
         try:
             return self._initialized(exchange)
         except ProtocolError as error:
-            return Reply(self._session.fail(exchange, error) or b"")
+            return Reply(self._session.fail(exchange, error) or b"", error.code)
 
     def _initialized(self, exchange: Exchange) -> Event:
         session, profile = self._session, self._session.profile

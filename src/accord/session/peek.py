@@ -15,6 +15,15 @@ class _Request(msgspec.Struct):
     meta: RequestMeta | None = field(default=None, name="_meta")
 
 
+class Posted(msgspec.Struct):
+    """What HTTP headers repeat of the params of a request, each as it is there."""
+
+    meta: RequestMeta | None = field(default=None, name="_meta")
+    name: str | UnsetType = UNSET
+    uri: str | UnsetType = UNSET
+    task_id: str | UnsetType = field(default=UNSET, name="taskId")
+
+
 class _OlderMeta(msgspec.Struct):
     progress_token: ProgressToken | None = field(default=None, name="progressToken")
     protocol_version: str | None = field(default=None, name=PROTOCOL_VERSION)
@@ -28,6 +37,7 @@ class _Notification(msgspec.Struct):
     meta: NotificationMeta | None = field(default=None, name="_meta")
 
 
+_posted = msgspec.json.Decoder(Posted).decode
 _request = msgspec.json.Decoder(_Request).decode
 _older_request = msgspec.json.Decoder(_OlderRequest).decode
 _notification = msgspec.json.Decoder(_Notification).decode
@@ -41,6 +51,16 @@ def request_meta(params: Raw | UnsetType) -> RequestMeta | None:
         return _request(params).meta
     except (msgspec.DecodeError, RecursionError) as exc:
         return _older_meta(params, exc)
+
+
+def posted(params: Raw | UnsetType) -> Posted:
+    """`_meta` of a request, and what names its subject, in one look. Raises `InvalidParams`."""
+    if params is UNSET:
+        return Posted()
+    try:
+        return _posted(params)
+    except (msgspec.DecodeError, RecursionError):
+        return Posted(request_meta(params))  # what names the subject is not of its type: whoever reads it will say so
 
 
 def _older_meta(params: Raw, why: Exception) -> RequestMeta | None:

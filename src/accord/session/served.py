@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from accord.errors import (
+    HeaderMismatch,
     InternalError,
     InvalidParams,
     InvalidRequest,
@@ -43,7 +44,8 @@ class Served:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self.in_flight: dict[RequestId, Exchange] = {}
+        self.in_flight: dict[object, Exchange] = {}
+        """By id, but for those that came alone (`take_alone`)."""
         self.staying: int = 0
         """How many of them are subscriptions."""
         self._own: Mapping[str, Callable[[Exchange], Event]] = self._own_answers()
@@ -69,14 +71,31 @@ class Served:
             # An error with this id would end the first request at the peer.
             return self.refuse(None, InvalidRequest(f"a request with id {id!r:.100} is in flight"))
         try:
-            exchange = self._admit(id, incoming, batch)
+            meta = peek.request_meta(incoming.params)
+            if meta is not None and meta.protocol_version is not None and not self._session.names_revisions:
+                raise HeaderMismatch(f"_meta names revision {meta.protocol_version!r:.100}, and no header does")
+            exchange = self._admit(incoming, meta, batch)
         except ProtocolError as error:
             return self.refuse(id, error)
+        return self._begin(exchange, id, batch)
+
+    def take_alone(self, incoming: Incoming, meta: RequestMeta | None) -> Event:
+        """A request that comes and is answered on a way of its own, whoever else may use its id (HTTP, 2026-07-28)."""
+        self._session.stats.requests_received += 1
+        try:
+            exchange = self._admit(incoming, meta, None)
+        except ProtocolError as error:
+            return self.refuse(incoming.id, error)  # type: ignore[arg-type]  # a request has one
+        exchange.key = object()
+        return self._begin(exchange, exchange.key, None)
+
+    def _begin(self, exchange: Exchange, key: object, batch: Batch | None) -> Event:
+        """Answer it here, or hand it up and keep it in flight."""
         answer = self._own.get(exchange.method.name)
         if answer is not None:
             return answer(exchange)
         exchange.batch = batch
-        self.in_flight[id] = exchange
+        self.in_flight[key] = exchange
         self.staying += exchange.method.stays
         return RequestReceived(exchange)
 
@@ -84,13 +103,13 @@ class Served:
         """An error at once."""
         self._session.stats.answers_sent += 1
         self._session.stats.errors_sent += 1
-        return Reply(error_bytes(id, error, self._session.agreed))
+        return Reply(error_bytes(id, error, self._session.agreed), error.code)
 
-    def _admit(self, id: RequestId, incoming: Incoming, batch: Batch | None) -> Exchange:
+    def _admit(self, incoming: Incoming, meta: RequestMeta | None, batch: Batch | None) -> Exchange:
         """The exchange of a request that may be served. Raises `ProtocolError`."""
         session = self._session
+        id: Any = incoming.id
         name: Any = incoming.method
-        meta = peek.request_meta(incoming.params)
         rules, capabilities = session.rules, None
         if meta is not None and meta.protocol_version is not None and session.role == "server":
             rules, capabilities = self._per_request(meta)
@@ -158,6 +177,7 @@ class Served:
 
     def fail(self, exchange: Exchange, error: ProtocolError) -> bytes | None:
         """The bytes of an error, or None."""
+        exchange.code = error.code
         return self._end(exchange, error_bytes(exchange.id, error, exchange.rules), errors=1)
 
     def end_listen(self, exchange: Exchange, reason: str | None) -> list[bytes]:
@@ -173,7 +193,7 @@ class Served:
         if not exchange.end("answer"):
             stats.dropped_results += 1
             return None
-        self.in_flight.pop(exchange.id, None)
+        self.in_flight.pop(exchange.id if exchange.key is None else exchange.key, None)
         self.staying -= exchange.method.stays
         stats.answers_sent += 1
         stats.errors_sent += errors

@@ -20,6 +20,7 @@ from accord.errors import InvalidRequest, NotConnected, NotSupported, ParseError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import envelope
 from accord.messages.envelope import Incoming, Malformed, RequestId
+from accord.messages.meta import RequestMeta
 from accord.messages.methods import Method, extended
 from accord.messages.revision import BEFORE_OPENING, REVISIONS, Rules
 from accord.session.calls import Calls
@@ -65,11 +66,13 @@ class Session:
         self.stats: Stats = Stats()
         self.draining: bool = False
         """Whether the end is near: new requests are refused."""
+        self.names_revisions: bool = True
+        """Whether a request may name its revision by itself; over HTTP a header must say the same."""
         self._table = extended(methods)
         self.profile = profile
         self.opening: ClientOpening | ServerOpening = ClientOpening(self) if role == "client" else ServerOpening(self)
         self.served: Served = Served(self)
-        self.incoming: dict[RequestId, Exchange] = self.served.in_flight
+        self.incoming: dict[object, Exchange] = self.served.in_flight
         self.calls: Calls = Calls(self)
         self.outgoing: dict[RequestId, Exchange] = self.calls.in_flight
         self.progress: Progress = Progress(self)
@@ -101,6 +104,14 @@ class Session:
         except Malformed as bad:
             return self._receive_batch(message) if envelope.is_array(message) else [self._malformed(bad)]
         return [self._take(incoming, None)]
+
+    def receive_alone(self, incoming: Incoming, meta: RequestMeta | None) -> Event:
+        """What a request means that has a way of its own to come and be answered on: a POST of 2026-07-28.
+
+        `meta` is its `_meta`, read before. What else is in flight may have the same id.
+        """
+        self.stats.received += 1
+        return self.served.take_alone(incoming, meta)
 
     def unreadable(self, reason: str, head: bytes = b"", tail: bytes = b"") -> Event:
         """What a message means that the transport could not even hand over (a line over the limit).

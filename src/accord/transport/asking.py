@@ -19,7 +19,7 @@ from accord.session import events
 from accord.session.exchange import Exchange
 from accord.session.session import Session
 from accord.session.states import Phase
-from accord.transport.base import Transport
+from accord.transport.base import Way
 from accord.transport.callbacks import Callback
 
 ProgressCallback = Callable[[float, float | None, str | None], Any]
@@ -50,9 +50,9 @@ class Waiting:
 class Asking:
     """The requests that one connection waits for."""
 
-    def __init__(self, session: Session, transport: Transport, limits: Limits) -> None:
+    def __init__(self, session: Session, way: Way, limits: Limits) -> None:
         self._session = session
-        self._transport = transport
+        self._way = way
         self._limits = limits
         self._loop = asyncio.get_running_loop()
         self._sent = 0  # bytes of requests since the peer was last known to take them
@@ -73,8 +73,9 @@ class Asking:
         on_notification: NotificationCallback | None = None,
         timeout: float | None = None,
         total_timeout: float | None = None,
+        of: Exchange | None = None,
     ) -> Raw:
-        """Send a request; the raw result. As `Connection.ask`."""
+        """Send a request; the raw result. As `Conversation.ask`."""
         session = self._session
         if session.phase is Phase.SHAKING and session.role == "server":
             # "The server SHOULD NOT send requests other than pings and logging before [...] `initialized`" (Lifecycle)
@@ -88,10 +89,11 @@ class Asking:
         progress = None if on_progress is None else Callback(on_progress, self._limits.notices)
         told = None if on_notification is None else Callback(on_notification, self._limits.notices)
         waiting = exchange.driver = Waiting(self._loop.create_future(), progress, told)
-        self._transport.send(message)
+        way = exchange.way = self._way if of is None or of.way is None else of.way
+        way.send(message)
         self._sent += len(message)
         if len(session.outgoing) == 1:  # nothing else is likely to share the write
-            self._transport.flush()
+            way.flush()
         if timeout is not None or total_timeout is not None:
             self._arm(exchange, waiting, timeout, total_timeout)
         try:
@@ -114,20 +116,20 @@ class Asking:
             async with asyncio.timeout(min((each for each in (idle, total) if each is not None), default=None)):
                 await waits
         except TimeoutError:
-            raise RequestTimeout(f"{self._transport.name}: a request was not sent, {why}") from None
+            raise RequestTimeout(f"{self._way.name}: a request was not sent, {why}") from None
         return None if total is None else total - (self._loop.time() - begun)
 
     async def _until_taken(self) -> None:
         """Back-pressure: one after the other, when the peer has taken what was sent before."""
         async with self._turn:
             if self._sent >= self._limits.pending_bytes:
-                await self._transport.drain()
+                await self._way.drain()
                 self._sent = 0
 
     def _give_up(self, exchange: Exchange, waiting: Waiting, why: str) -> None:
         message = self._session.cancel(exchange, why)
         if message is not None:
-            self._transport.send(message)
+            exchange.way.send(message)
         for callback in waiting.callbacks():
             callback.cancel()
 
@@ -198,7 +200,7 @@ class Asking:
         by_total = waiting.idle is None or (waiting.deadline is not None and self._loop.time() >= waiting.deadline)
         why = "the total time allowed is over" if by_total else f"no answer or progress for {waiting.idle:g} s"
         self._give_up(exchange, waiting, why)
-        self._settle(exchange, RequestTimeout(f"{exchange.method.name} to {self._transport.name}: {why}"))
+        self._settle(exchange, RequestTimeout(f"{exchange.method.name} to {self._way.name}: {why}"))
 
     @contextmanager
     def answering(self) -> Iterator[None]:

@@ -1,46 +1,30 @@
 """The driver: one session over one transport on asyncio, for both roles.
 
-What comes is read in `reading`; requests of the peer are answered here, our own are in `asking`. Nothing here knows a
-rule of the protocol. Lifetimes: the reading tasks belong to the connection, `start` and `close` only begin and end
-them, so both may be called from any task.
+What comes is read in `reading`; what is said is a `Conversation`. Nothing here knows a rule of the protocol. Lifetimes:
+the reading tasks belong to the connection, `start` and `close` only begin and end them, so both may be called from any
+task.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import threading
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from typing import Any
 
-from msgspec import Raw
-
-from accord.errors import AccordError, ConnectionLost, InternalError, NotConnected, ProtocolError
+from accord.errors import AccordError, ConnectionLost, NotConnected
 from accord.limits import DEFAULT_LIMITS, Limits
-from accord.messages.revision import Rules
 from accord.session import events
 from accord.session.exchange import Exchange
 from accord.session.session import Session
-from accord.session.stats import Stats
-from accord.transport.asking import Asking, NotificationCallback, ProgressCallback
+from accord.transport.asking import NotificationCallback
 from accord.transport.base import Transport
-from accord.transport.callbacks import Callback
+from accord.transport.conversation import Conversation, Handler
 from accord.transport.opening import Opening
 from accord.transport.reading import Reading
-from accord.transport.reports import Reports
-
-log: logging.Logger = logging.getLogger("accord")
-
-Handler = Callable[[Exchange, Any], Coroutine[Any, Any, Any]]
 
 
-class Connection:
-    """A session that runs.
-
-    `handler(exchange, connection)` answers a request: it returns a result or raises `ProtocolError`, and nothing else.
-    `on_notification(event)` gets what the session does not take itself, in order; it may be async.
-    """
+class Connection(Conversation):
+    """A conversation that reads a transport, from its opening to its end. Arguments are those of `Conversation`."""
 
     def __init__(
         self,
@@ -51,33 +35,11 @@ class Connection:
         on_notification: NotificationCallback | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        self.session = session
-        self.transport = transport
-        self.limits = limits
-        self._loop = asyncio.get_running_loop()
-        self._thread = threading.get_ident()
+        super().__init__(session, transport, handler, on_notification=on_notification, limits=limits)
+        self.transport: Transport = transport
         self.ended: asyncio.Event = asyncio.Event()
-        self._handler = handler
-        self._told = None if on_notification is None else Callback(on_notification, limits.notices)
-        self._asking = Asking(session, transport, limits)
         self._opening = Opening(session, transport, limits)
-        self._reports = Reports(session, transport)
-        self._reading = Reading(session, transport, limits, self._serve, self._reactions(), self._end)
-
-    @property
-    def stats(self) -> Stats:
-        """Counters of this connection."""
-        return self.session.stats
-
-    @property
-    def revision(self) -> str:
-        """The revision agreed on, or an empty string before that."""
-        return self.session.rules.revision
-
-    @property
-    def ready(self) -> asyncio.Event:
-        """Set when we may ask: on a server when the client has said `notifications/initialized`, and after the end."""
-        return self._asking.ready
+        self._reading = Reading(session, transport, limits, self._serve, self._reading_reactions(), self._end)
 
     # --- lifetime ----------------------------------------------------------------------------------------------
 
@@ -91,12 +53,11 @@ class Connection:
 
         Handlers are cancelled, and have half of `Limits.close_seconds` to clean up.
         """
-        self._reading.closing = True
-        self._fail_all(NotConnected("the connection was closed"))
+        self.closing = self._reading.closing = True
+        self.fail_all(NotConnected("the connection was closed"))
         try:
             await self._reading.end(self.limits.close_seconds / 2)
-            if self._told is not None:
-                await self._told.finish(self.limits.close_seconds / 2)
+            await self.finish_telling(self.limits.close_seconds / 2)
         finally:
             try:
                 await self.transport.close()
@@ -123,37 +84,22 @@ class Connection:
 
     def _end(self, lost: ConnectionLost) -> None:
         """The peer is gone: whatever waits for it fails now."""
-        self._fail_all(lost)
+        self.fail_all(lost)
         self.ended.set()
 
-    def _fail_all(self, error: AccordError) -> None:
+    def fail_all(self, error: AccordError) -> None:
+        """Whatever waits for the peer fails now, the opening too."""
         self._opening.fail(error)
-        self._asking.fail_all(error)
+        super().fail_all(error)
 
     # --- serving -----------------------------------------------------------------------------------------------
 
     async def _serve(self, exchange: Exchange) -> None:
         """Answer one request; `exchange.driver` is the task that does."""
-        session, send = self.session, self.transport.send
-        try:
-            message = session.respond(exchange, await self._handler(exchange, self))
-        except ProtocolError as error:
-            message = session.fail(exchange, error)
-        except asyncio.CancelledError:
-            if self._reading.closing or exchange.stage != "active":
-                raise
-            message = session.fail(
-                exchange, InternalError(f"{exchange.method.name}: the handler cancelled its own task")
-            )
-        if exchange.held is not None and (held := session.held_report(exchange)) is not None:
-            send(held)
+        message = await self.answer(exchange)
         if message is not None:
-            send(message)
+            self.transport.send(message)
             self._reading.owed += len(message)
-
-    def report(self, exchange: Exchange, progress: float, total: float | None, message: str | None) -> None:
-        """Tell the peer how far its request is, if it asked to be told. From any thread."""
-        self._reports.report(exchange, progress, total, message)
 
     def end_listen(self, exchange: Exchange, reason: str | None = None) -> None:
         """End a subscription of the peer from our side, and cancel the handler that serves it."""
@@ -163,86 +109,15 @@ class Connection:
         if messages and exchange.driver is not asyncio.current_task():
             exchange.driver.cancel()
 
-    # --- telling and asking ------------------------------------------------------------------------------------
-
-    def notify(
-        self, name: str, params: Any = None, *, meta: Mapping[str, Any] | None = None, rules: Rules | None = None
-    ) -> None:
-        """Send a notification, by the rules of a request or of the connection; `meta` goes into its `_meta`. From any
-        thread. Raises `NotSupported`, and on a server `MissingClientCapability`.
-        """
-        message = self.session.notify(name, params, meta=meta, rules=rules)
-        if threading.get_ident() == self._thread:
-            self.transport.send(message)
-        else:
-            self._loop.call_soon_threadsafe(self.transport.send, message)
-
-    def send(self, message: bytes | None) -> None:
-        """Queue bytes that the session gave, if it gave any."""
-        if message is not None:
-            self.transport.send(message)
-
-    def ask(
-        self,
-        name: str,
-        params: Any = None,
-        *,
-        meta: Mapping[str, Any] | None = None,
-        needs: str | None = None,
-        on_progress: ProgressCallback | None = None,
-        on_notification: NotificationCallback | None = None,
-        timeout: float | None = None,
-        total_timeout: float | None = None,
-    ) -> Coroutine[Any, Any, Raw]:
-        """Send a request; the raw result.
-
-        `timeout` (seconds) counts from the last sign of life, progress included; `total_timeout` from the start.
-        `needs` is the capability that the peer must have declared, where that is more than the method says.
-        Callbacks, plain or async, are called in order, and have finished when this returns: `on_progress` with the
-        reports, `on_notification` with the notifications of a subscription. A server that asks before the client is
-        ready waits for that. When the server ends a subscription the result may be empty.
-
-        Raises `ProtocolError` for the peer's error, `RequestTimeout`, `ConnectionLost`, `NotSupported`,
-        `NotConnected`, and on a server `MissingClientCapability`. Cancelling the await cancels the request.
-        """
-        return self._asking.ask(
-            name,
-            params,
-            meta=meta,
-            needs=needs,
-            on_progress=on_progress,
-            on_notification=on_notification,
-            timeout=timeout,
-            total_timeout=total_timeout,
-        )
-
-    def answering(self) -> AbstractContextManager[None]:
-        """While we answer a question of the peer, what we have asked it waits for us: that time does not count."""
-        return self._asking.answering()
-
     # --- what the session says ---------------------------------------------------------------------------------
 
-    def _reactions(self) -> dict[type, Callable[[Any], None]]:
+    def _reading_reactions(self) -> dict[type, Callable[[Any], None]]:
         return {
-            events.ResultReceived: self._asking.on_result,
-            events.ErrorReceived: self._asking.on_error,
-            events.ProgressReceived: self._asking.on_progress,
-            events.ListenEnded: self._asking.on_listen_ended,
-            events.NotificationReceived: self._on_told,
-            events.CancelReceived: self._on_cancel,
+            **self.reactions,
             events.Reply: self._on_reply,
             events.Opened: self._on_opened,
-            events.Ready: self._on_ready,
             events.OpeningFailed: self._opening.on_failed,
-            events.Ignored: self._on_ignored,
         }
-
-    def _on_cancel(self, event: events.CancelReceived) -> None:
-        log.debug("%s was cancelled by the peer: %s", event.exchange.method.name, event.reason or "no reason given")
-        self.send(event.reply)
-        task = event.exchange.driver
-        if task is not None:
-            task.cancel()
 
     def _on_reply(self, event: events.Reply) -> None:
         self.transport.send(event.message)
@@ -252,16 +127,3 @@ class Connection:
         if self.session.role == "client":
             self.ready.set()
         self._opening.on_opened(event)
-
-    def _on_ready(self, event: events.Ready) -> None:
-        self.ready.set()
-
-    def _on_told(self, event: events.NotificationReceived) -> None:
-        if self._told is not None:
-            self._told.call(event)
-        if event.subscription is not None:
-            self._asking.on_told(event)
-
-    def _on_ignored(self, event: events.Ignored) -> None:
-        if event.first:
-            log.warning("accord: %s: dropped a message (%s) %s", self.transport.name, event.kind, event.detail)

@@ -8,15 +8,15 @@ from math import isfinite
 
 from accord.session.exchange import Exchange
 from accord.session.session import Session
-from accord.transport.base import Transport
+from accord.transport.base import Way
 
 
 class Reports:
     """The reports of one connection. One that is held goes out when the rate allows it, or before the answer."""
 
-    def __init__(self, session: Session, transport: Transport) -> None:
+    def __init__(self, session: Session, way: Way) -> None:
         self._session = session
-        self._transport = transport
+        self._way = way
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._waiting: set[Exchange] = set()  # whose report is held, with a timer
@@ -37,7 +37,7 @@ class Reports:
 
     def _send(self, exchange: Exchange, message: bytes | None) -> None:
         if message is not None:
-            self._transport.send(message)
+            (exchange.way or self._way).send(message)
         if exchange.held is None or exchange in self._waiting:
             return
         wait = self._session.progress.wait(exchange, self._loop.time())
