@@ -101,12 +101,16 @@ if TYPE_CHECKING:
     from accord.server.cache import CacheHint as CacheHint
     from accord.server.completable import Completable as Completable
     from accord.server.context import Context as Context
+    from accord.server.header import Header as Header
+    from accord.server.http.auth import APIKeys as APIKeys, Principal as Principal, Unauthorized as Unauthorized
+    from accord.server.http.options import HTTPOptions as HTTPOptions
     from accord.server.roots import RootList as RootList
     from accord.server.server import Server as Server
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "APIKeys": "accord.server.http.auth",
     "Accepted": "accord.server.asking.questions",
     "AccordError": "accord.errors",
     "Annotations": "accord.messages.content",
@@ -135,6 +139,8 @@ _HOMES = {
     "EmbeddedResource": "accord.messages.content",
     "Extension": "accord.messages.extension",
     "GetPromptResult": "accord.messages.prompts",
+    "HTTPOptions": "accord.server.http.options",
+    "Header": "accord.server.header",
     "HostModel": "accord.client.models",
     "Icon": "accord.messages.identity",
     "ImageContent": "accord.messages.content",
@@ -156,6 +162,7 @@ _HOMES = {
     "NotSupported": "accord.errors",
     "Notice": "accord.client.notices",
     "OutcomeUnknown": "accord.errors",
+    "Principal": "accord.server.http.auth",
     "PromptMessage": "accord.messages.prompts",
     "PromptReference": "accord.messages.completion",
     "ProtocolError": "accord.errors",
@@ -187,6 +194,7 @@ _HOMES = {
     "ToolResult": "accord.client.answers",
     "ToolResultContent": "accord.messages.content",
     "ToolUseContent": "accord.messages.content",
+    "Unauthorized": "accord.server.http.auth",
     "Uri": "accord.schema.forms",
     "choose_model": "accord.client.models",
     "UrlElicitationRequired": "accord.errors",
@@ -195,6 +203,7 @@ _HOMES = {
 
 __all__ = [
     "REVISIONS",
+    "APIKeys",
     "Accepted",
     "AccordError",
     "Annotations",
@@ -223,6 +232,8 @@ __all__ = [
     "EmbeddedResource",
     "Extension",
     "GetPromptResult",
+    "HTTPOptions",
+    "Header",
     "HostModel",
     "Icon",
     "ImageContent",
@@ -244,6 +255,7 @@ __all__ = [
     "NotSupported",
     "Notice",
     "OutcomeUnknown",
+    "Principal",
     "PromptMessage",
     "PromptReference",
     "ProtocolError",
@@ -274,6 +286,7 @@ __all__ = [
     "ToolResult",
     "ToolResultContent",
     "ToolUseContent",
+    "Unauthorized",
     "Uri",
     "UrlElicitationRequired",
     "choose_model",

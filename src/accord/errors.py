@@ -10,11 +10,16 @@
     │   └── InvalidResult             an answer does not have the shape its method prescribes
     ├── ConnectError                  the connection could not be opened
     ├── ConnectionLost                the connection ended with requests in flight: exit code, last lines of stderr
-    │   └── OutcomeUnknown            so it did, and a call that was not sent again may or may not have taken effect
+    │   ├── OutcomeUnknown            so it did, and a call that was not sent again may or may not have taken effect
+    │   └── NotExecuted               a request that did not reach who executes it: it may be sent again
+    │       └── SessionEnded          the server does not know our session any more (HTTP 404)
+    ├── HTTPError                     an HTTP response in the place of an answer: status, excerpt of the body, challenge
     ├── RequestTimeout                no answer in time (also TimeoutError)
     ├── AnswerError                   what a handler asked was answered with an error
     ├── SchemaError                   a JSON Schema that cannot or may not be used
     ├── Mismatch                      a value that does not fit a JSON Schema (also ValueError)
+    ├── StoreError                    a store of sessions and events cannot do its work: a broken file, a full disk
+    │   └── EventsGone                what was to be continued is no longer kept
     ├── ToolError                     raise it in a tool: the text goes to the model, without a traceback
     └── ProtocolError                 a JSON-RPC error, sent or received: code, message, data
         ├── ParseError                -32700
@@ -107,6 +112,33 @@ class OutcomeUnknown(ConnectionLost):
     """
 
 
+class NotExecuted(ConnectionLost):
+    """The request did not reach who would execute it: it had no effect, and may be sent again."""
+
+
+class SessionEnded(NotExecuted):
+    """The server does not know our session any more. What was sent in it was refused; a new session may be opened."""
+
+
+class HTTPError(AccordError):
+    """An HTTP response that holds no answer, where one belongs.
+
+    `status` is its status, `body` how its body begins, `challenge` its `WWW-Authenticate`, both shown without
+    control characters and without credentials of ours.
+    """
+
+    def __init__(self, message: str, *, status: int, body: str = "", challenge: str = "") -> None:
+        super().__init__(message)
+        self.status: int = status
+        self.body: str = body
+        self.challenge: str = challenge
+
+    @property
+    def final(self) -> bool:
+        """Whether another request is not likely to fare better: it is about who asks, where to, or how the server is."""
+        return 300 <= self.status < 400 or self.status in (401, 403, 407, 421, 429) or self.status >= 500
+
+
 class RequestTimeout(AccordError, TimeoutError):
     """No answer in time. Where the protocol allows it, the peer has been told to stop."""
 
@@ -130,6 +162,14 @@ class Mismatch(AccordError, ValueError):
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
+
+
+class StoreError(AccordError):
+    """A store of sessions and events cannot do its work; the text names the file and says what to do."""
+
+
+class EventsGone(StoreError):
+    """A stream was to be continued that has ended, was forgotten, or has lost events that were not read in time."""
 
 
 class ToolError(AccordError):

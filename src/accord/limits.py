@@ -12,7 +12,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     line_bytes: int = 64 << 20
-    """One message on a stdio line; a longer one is skipped in linear time and answered with one error."""
+    """One message on a stdio line; a longer one is skipped in linear time and answered with one error.
+    Client: one message of a server over HTTP; a longer one fails the request that it belongs to."""
     pending_bytes: int = 1 << 20
     """Unsent bytes to one peer before senders wait (back-pressure)."""
     depth: int = 128
@@ -41,6 +42,43 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Server: a `requestState`; what does not fit is kept in memory, and the state refers to it."""
     kept_bytes: int = 64 << 20
     """Server: results and states that are kept for a request that may be sent again."""
+    events_bytes: int = 8 << 20
+    """Server: events of one session that are kept for a client that comes back; the oldest are dropped first."""
+    events_total_bytes: int = 256 << 20
+    """Server: events of all sessions; those of the session that was not written to for the longest time go first."""
+    events_seconds: float = 600
+    """Server: how long the events of a stream are kept after it has ended."""
+    session_kept_seconds: float = 86_400
+    """Server: how long a store keeps a session that nobody writes to: the server that had it may be gone."""
+    http_body_bytes: int = 4 << 20
+    """Server: the body of one HTTP request; a larger one is answered with 413."""
+    http_requests: int = 4_096
+    """Server: requests being worked on at once for all those whom nobody vouches for (HTTP, 2026-07-28)."""
+    body_seconds: float = 30
+    """Server: time for the body of a request to be there; then it is answered with 408."""
+    write_seconds: float = 30
+    """Server: time for a client to take what is sent to it; then its connection is given up."""
+    stream_bytes: int = 8 << 20
+    """Server: unsent bytes of one stream of events; a client that takes that little is cut off."""
+    streams: int = 1_000
+    """Server: streams of one session, or of one principal, that are open at once."""
+    keep_alive_seconds: float = 15
+    """Server: silence on a stream before a comment is sent, so that nobody takes it for dead."""
+    patience_seconds: float = 1
+    """Server: how long the answer to a POST may take before it becomes a stream that can be taken up again."""
+    http_tool_seconds: float | None = 300
+    """`tool_seconds` over HTTP, where that is not set."""
+    sessions: int = 10_000
+    """Server: sessions over HTTP; one more is answered with 503."""
+    sessions_per_principal: int = 100
+    """Server: sessions of one principal, where it is known who asks; one more is answered with 503."""
+    session_idle_seconds: float = 1_800
+    """Server: how long a session over HTTP may have nothing to do and no stream open before it ends."""
+    session_seconds: float = 86_400
+    """Server: how long a session over HTTP may last."""
+    principals: int = 10_000
+    """Server: principals of which something is remembered between requests (rates); the one heard of the longest ago
+    is forgotten for one more."""
     progress_per_second: float = 20
     """Progress notifications per request and second; beyond one second's worth they are coalesced, the last is kept."""
     completions: int = 100
@@ -49,8 +87,22 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Completions that one peer may ask for; one more is refused with an error that says when to come back."""
     logs_per_second: float = 50
     """Log messages to one peer; those beyond are dropped, and the client is told how many."""
+    auth_seconds: float = 30
+    """Server: time for `Auth.authenticate` to say who asks; then the request is refused."""
     grace_seconds: float = 4
     """At SIGTERM, Ctrl-C or end of input: time for calls in flight to finish."""
+
+    http_connections: int = 20_000
+    """Server over HTTP: connections at once, or three quarters of the file descriptors if that is less; one more is
+    answered 503."""
+    http_head_bytes: int = 32 << 10
+    """Server over HTTP: the line and the headers of a request; more is answered 431."""
+    http_head_seconds: float = 30
+    """Server over HTTP: time for the line and the headers of a request; then the connection is closed."""
+    http_idle_seconds: float = 75
+    """Server over HTTP: time that a connection may wait for its next request."""
+    http_unread_seconds: float = 30
+    """Server over HTTP: time in which a client takes nothing of what is sent to it; then the connection is cut."""
 
     request_seconds: float | None = None
     """Client: time without an answer or progress before a request fails; `None` waits."""
@@ -63,6 +115,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     close_seconds: float = 2
     """Client: time the server has to exit after its input closed, before SIGTERM; and again before SIGKILL.
     Both sides: half of it is what handlers have to clean up when they are cancelled at the end."""
+
+    retry_seconds: float = 300
+    """Client: the longest pause that a server may ask for before a stream is taken up again (`retry`, HTTP); one that
+    asks for more is not waited for."""
 
     form_fields: int = 1_000
     """Client: fields of a form that a server asks a person to fill in; a larger one is refused."""

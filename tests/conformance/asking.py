@@ -141,7 +141,7 @@ async def multi_round(peer: Peer) -> None:
     assert second["requestState"] != first["requestState"]
     peer.answers = {ELICIT: accepted(color="Blue")}
     result = await again(peer, tool, second)
-    assert text_of(result) == "Multi-round complete for Alice who likes Blue"
+    assert text_of(result) == "Multi-round complete for Alice who likes Blue, at table 7"
 
 
 @scenario("input-required-result-missing-input-response", since="2026-07-28")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from tests.conformance.offers import SCHEMA
+from accord.messages.revision import lives_in
+
 from tests.conformance.peer import KEY, Peer
 from tests.conformance.scenario import scenario
+from tests.conformance.server import SCHEMA
 
 JSONObject = dict[str, Any]
 
@@ -17,7 +19,7 @@ async def initialize(peer: Peer) -> None:
     """The handshake agrees on the revision that was asked for, and says who is there."""
     await peer.open()
     assert peer.opened["protocolVersion"] == peer.revision
-    assert peer.opened["serverInfo"] == {"name": "accord-conformance", "version": "1.0.0"}
+    assert peer.opened["serverInfo"] == {"name": "everything", "version": "1.0.0"}
     assert set(peer.opened["capabilities"]) >= {"tools", "resources", "prompts", "logging"}
 
 
@@ -120,9 +122,10 @@ async def embedded_resource(peer: Peer) -> None:
 
 @scenario("tools-call-mixed-content")
 async def mixed_content(peer: Peer) -> None:
-    """Several kinds in one result, in order."""
+    """Several kinds in one result, in order; a link is a text where the revision has none."""
     content = (await peer.call("test_multiple_content_types"))["content"]
-    assert [block["type"] for block in content] == ["text", "image", "resource"]
+    link = "resource_link" if lives_in(peer.revision, "2025-06-18", None) else "text"
+    assert [block["type"] for block in content] == ["text", "image", "resource", link]
 
 
 @scenario("tools-call-error")

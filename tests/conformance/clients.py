@@ -15,7 +15,7 @@ from accord.messages.revision import REVISIONS, lives_in
 from accord.schema.forms import fields
 
 from tests.client.raw import RawServer
-from tests.conformance.offers import SCHEMA
+from tests.conformance.server import SCHEMA
 
 JSONObject = dict[str, Any]
 

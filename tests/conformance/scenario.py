@@ -43,8 +43,8 @@ def scenario(
     return note
 
 
-_AUTH = "about authorization, which is HTTP's"
-_TASKS = "about the tasks extension"
+_AUTH = "about authorization: not yet"
+_TASKS = "about the tasks extension: not yet"
 
 ELSEWHERE: dict[str, str] = {
     "dns-rebinding-protection": "Host and Origin headers",
@@ -76,6 +76,7 @@ ELSEWHERE: dict[str, str] = {
         ("authorization-code-grant", "authorization-server-metadata-endpoint", "auth/*"),
         _AUTH,
     ),
-    "sep-2640-*": "about the skills extension",
+    "sep-2640-*": "about the skills extension: not yet",
 }
-"""Scenarios that are not played here, and why: nearly all need HTTP."""
+"""Scenarios that are not played in memory, and what they are about: HTTP, where the suite itself plays them, or what
+accord does not have."""

@@ -27,7 +27,7 @@ async def _says_what_it_is(peer: Peer) -> None:
     tools = await peer.result("tools/list")  # nothing was opened before
     await peer.open()
     assert "2026-07-28" in peer.opened["supportedVersions"]
-    assert peer.opened["_meta"][f"{KEY}serverInfo"] == {"name": "accord-conformance", "version": "1.0.0"}
+    assert peer.opened["_meta"][f"{KEY}serverInfo"] == {"name": "everything", "version": "1.0.0"}
     assert tools["tools"]
     assert (await peer.result("prompts/list"))["prompts"]
     assert set(peer.opened["capabilities"]) >= {"tools", "prompts"}

@@ -14,20 +14,26 @@ from tests.conformance.scenario import ELSEWHERE, SCENARIOS
 
 HEAD = """# Conformance
 
-The [official conformance suite](https://github.com/modelcontextprotocol/conformance) speaks HTTP only, and says of two
-of the five revisions what they require. Its scenarios that are not about HTTP itself are played here without it, over
-connections in memory, in every revision that has what they are about; what passes is kept, for people to read. A ● is
-such a transcript.
+The server of this page is [examples/everything.py](../examples/everything.py): the tools, resources and prompts that
+the [official conformance suite](https://github.com/modelcontextprotocol/conformance) wants, by its names.
 
-The server is [tests/conformance/server.py](../tests/conformance/server.py): the tools, resources and prompts that the
-suite wants, by its names. Every message of ours is held against the exact shape of its revision as well.
+The suite itself is run against it, and against [tests/conformance/client.py](../tests/conformance/client.py), over
+HTTP: [tests/conformance/test_official.py](../tests/conformance/test_official.py) plays all that 2025-11-25 and
+2026-07-28 require, and what the suite only reports, but for authorization and tasks. Nothing may fail, nothing may
+warn. `python -m tests.conformance.suite` prints the scores.
+
+The suite speaks HTTP only, and says of two of the five revisions what they require. So its scenarios that are not about
+HTTP itself are played here as well, over connections in memory, in every revision that has what they are about; what
+passes is kept, for people to read. A ● is such a transcript. Every message of ours is held against the exact shape of
+its revision.
 """
 
 
 def page() -> str:
     """The page as Markdown."""
     lines = [HEAD, "## Servers\n", *_table(SCENARIOS.values(), ""), "", "## Clients\n"]
-    lines += [*_table(CLIENT_SCENARIOS.values(), "client/"), "", "## Not played here\n", "| | about |", "| --- | --- |"]
+    lines += _table(CLIENT_SCENARIOS.values(), "client/")
+    lines += ["", "## Not played in memory\n", "| | about |", "| --- | --- |"]
     lines += [f"| {name} | {why} |" for name, why in sorted(ELSEWHERE.items())]
     return "\n".join(lines) + "\n"
 

@@ -6,6 +6,7 @@
     peer_client("mcp1")                  the peer program that opens a server and prints what it saw
     python_server("mcp-server-time")     a published server from PyPI
     npm_server("everything")             a published server from npm
+    conformance_suite()                  the official conformance suite
 
 A peer that is not installed raises `PeerMissing`: an interop test fails then, it never skips.
 Only the standard library is used, since this also runs before anything is installed.
@@ -41,8 +42,14 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
 }
 """Virtual environments and what is pinned in them, the slowest first."""
 
+NPM: dict[str, Path] = {
+    "npm": PROGRAMS / "package.json",
+    "conformance": ROOT / "tests" / "conformance" / "package.json",
+}
+"""Folders of what comes from npm, and what is pinned in them."""
+
 NPM_BEFORE = "2026-11-20"
-"""npm takes nothing published later, also where a server needs it: one tree for all, without a lock file."""
+"""npm takes nothing published later, also where a server needs it: one tree for each folder, without a lock file."""
 
 
 class PeerMissing(Exception):
@@ -79,6 +86,14 @@ def npm_server(name: NpmServer) -> list[str]:
     return [str(_present(name, PEERS / "npm" / "node_modules" / ".bin" / f"mcp-server-{name}"))]
 
 
+def conformance_suite() -> list[str]:
+    """The command of the official conformance suite. It needs Node 22, which comes with it on Linux."""
+    modules = PEERS / "conformance" / "node_modules"
+    program = _present("conformance", modules / "@modelcontextprotocol" / "conformance" / "dist" / "index.js")
+    own = [str(node) for node in modules.glob("node-*/bin/node")]
+    return [*(own or ["node"]), str(program)]
+
+
 def _present(what: str, path: Path) -> Path:
     if not path.exists():
         raise PeerMissing(what, path)
@@ -92,7 +107,7 @@ def _scripts(environment: str) -> Path:
 def install() -> int:
     """Install every peer that is not there yet, two at a time; returns an exit code."""
     begun = time.monotonic()
-    jobs: list[tuple[str, Callable[[], None]]] = [("npm", _install_npm)]
+    jobs: list[tuple[str, Callable[[], None]]] = [(name, lambda name=name: _install_npm(name)) for name in NPM]
     jobs += [(name, lambda name=name: _install_python(name)) for name in ENVIRONMENTS]
     with ThreadPoolExecutor(2) as pool:
         running = [(name, pool.submit(job)) for name, job in jobs]
@@ -110,8 +125,8 @@ def _install_python(name: str) -> None:
     _run([sys.executable, str(ROOT / "scripts" / "env.py"), str(PEERS / name), *require])
 
 
-def _install_npm() -> None:
-    folder, manifest = PEERS / "npm", (PROGRAMS / "package.json").read_bytes()
+def _install_npm(name: str) -> None:
+    folder, manifest = PEERS / name, NPM[name].read_bytes()
     stamp, wanted = folder / "accord-stamp", hashlib.sha256(manifest + NPM_BEFORE.encode()).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
         return

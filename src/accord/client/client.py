@@ -21,7 +21,7 @@ from accord.client.rounds import Rounds
 from accord.client.subscription import Subscription, wish_for
 from accord.client.subscriptions import Subscriptions
 from accord.client.supervise import Link
-from accord.client.target import Command, Serves, Target, identity, parse
+from accord.client.target import Command, Remote, Serves, Target, identity, parse
 from accord.client.verbs import Verbs
 from accord.errors import ConnectionLost, TargetError
 from accord.limits import DEFAULT_LIMITS, Limits
@@ -39,6 +39,7 @@ from accord.session.profile import Profile
 from accord.session.stats import Stats
 from accord.transport.base import Transport
 from accord.transport.connection import Connection
+from accord.transport.http.settings import HTTPSettings
 
 _PAGE_COMPLETE = "notifications/elicitation/complete"
 _ROOTS_CHANGED = "notifications/roots/list_changed"
@@ -50,7 +51,7 @@ _INFO = Implementation(name="accord", version="0.1.0")
 class Client(Verbs):
     """A connection to a Model Context Protocol server, whatever it is and whichever revision it speaks.
 
-    `target`: a command line or list, `FILE.py[:server]`, an `mcpServers` entry, a `Server`, or a transport (see
+    `target`: a URL, a command line or list, `FILE.py[:server]`, an `mcpServers` entry, a `Server`, or a transport (see
     `accord.client.target`). Use it as `async with Client(target) as client:`, or call `connect()` and `close()`,
     from whichever tasks you like.
 
@@ -72,6 +73,9 @@ class Client(Verbs):
     give several clients one `Cache` to share what is public. With `reconnect=Reconnect()` a server that dies is
     started again; `trusted` says that the hints of its tools are believed, so that a call that says it is read-only
     or idempotent may be sent again.
+
+    A server at a URL is reached in whichever form of HTTP it speaks; `http` has headers and a bearer token for it, a
+    proxy, and whom to trust.
 
     `extensions` and `experimental` are declared as capabilities; `request`, `notify` and `on` speak of what extensions
     add.
@@ -103,10 +107,13 @@ class Client(Verbs):
         trusted: bool = False,
         extensions: Sequence[Extension] = (),
         experimental: Mapping[str, JSONObject] | None = None,
+        http: HTTPSettings | None = None,
     ) -> None:
         where = parse(target)
-        if reconnect is not None and not isinstance(where, Command | Serves):
-            raise TargetError("a transport cannot be opened twice; with reconnect=, give a command or a Server")
+        if reconnect is not None and not isinstance(where, Command | Remote | Serves):
+            raise TargetError("a transport cannot be opened twice; with reconnect=, give a command, a URL or a Server")
+        if http is not None and not isinstance(where, Remote):
+            raise TargetError("http= is for a server at a URL")
         name = str(getattr(where, "name", where))
         self.limits = limits
         self._asked = Asked(
@@ -134,6 +141,7 @@ class Client(Verbs):
             record,
             on_notification=self._heard,
             methods=rows_of(extensions),
+            http=http,
         )
         self._link = Link(
             connector, reconnect, prepare=self._prepare, lost=self._lost, prepare_seconds=limits.connect_seconds
@@ -180,6 +188,7 @@ class Client(Verbs):
         if again:
             self._kept.clear()
             self._tools.forget()
+        self._mirrored.use(connection)
         await self._requests.use(connection)
         await self._subscriptions.use(connection)
         self._notices.will_come = True

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
-from accord.client.target import Command, Serves
-from accord.errors import ConnectError, ConnectionLost
+import msgspec
+
+from accord.client.target import Command, Remote, Serves
+from accord.client.ways import WAYS, Way
+from accord.errors import ConnectError, ConnectionLost, HTTPError
 from accord.limits import Limits
 from accord.messages.methods import Method
 from accord.messages.revision import PER_REQUEST
@@ -18,7 +21,11 @@ from accord.session.session import Session
 from accord.transport import memory
 from accord.transport.asking import NotificationCallback
 from accord.transport.base import Transport
-from accord.transport.connection import Connection, Handler
+from accord.transport.connection import Connection
+from accord.transport.conversation import Handler
+from accord.transport.http.legacy import SSETransport
+from accord.transport.http.settings import HTTPSettings
+from accord.transport.http.streamable import StreamableTransport
 from accord.transport.subprocess import SubprocessTransport
 
 
@@ -27,7 +34,7 @@ class Connector:
 
     def __init__(
         self,
-        target: Command | Serves | Transport,
+        target: Command | Remote | Serves | Transport,
         profile: Profile,
         revisions: tuple[str, ...],
         limits: Limits,
@@ -37,6 +44,7 @@ class Connector:
         *,
         on_notification: NotificationCallback | None = None,
         methods: Sequence[Method] = (),
+        http: HTTPSettings | None = None,
     ) -> None:
         self._target = target
         self._profile = profile
@@ -47,6 +55,7 @@ class Connector:
         self._record = record
         self._on_notification = on_notification
         self._methods = methods
+        self._http = http or HTTPSettings()
         self._ends_at_probe: bool | None = None
         self._serving: asyncio.Task[None] | None = None
         self._answers = 0  # that came before the last opening failed
@@ -57,9 +66,11 @@ class Connector:
         A server that ends at the probe is an older one: it is started again and opened by the handshake (stdio,
         Backward Compatibility), and the next time at once. One that was opened before does not end for that reason.
         """
+        if isinstance(self._target, Remote):
+            return await self._open_remote(self._target)
         ends = bool(self._ends_at_probe)
         try:
-            connection = await self._open(handshake=ends)
+            connection = await self._open(self._make(), handshake=ends)
         except ConnectionLost:
             if not self._may_be_older():
                 raise
@@ -69,7 +80,7 @@ class Connector:
 
     async def _open_older(self) -> Connection:
         try:
-            return await self._open(handshake=True)
+            return await self._open(self._make(), handshake=True)
         except ConnectError as second:
             raise second from None
 
@@ -80,8 +91,48 @@ class Connector:
         died_at_the_probe = self._answers == 0 and self._ends_at_probe is None
         return isinstance(self._target, Command) and probes and older and died_at_the_probe
 
-    async def _open(self, *, handshake: bool) -> Connection:
-        transport = self._transport()
+    async def _open_remote(self, remote: Remote) -> Connection:
+        """By the way that is known to lead there, or else by each that there is."""
+        known = Way.SSE if remote.sse else WAYS.known(remote.url)
+        if known is not None:
+            try:
+                return await self._go(remote, known)
+            except ConnectError as exc:
+                WAYS.forget(remote.url)
+                if remote.sse or not _may_lead_elsewhere(exc):
+                    raise
+        try:
+            return await self._go(remote, Way.PROBE)
+        except ConnectError as first:
+            if not _may_be_sse(first) or newest_handshake(self._revisions) is None:
+                raise
+            return await self._open_sse(remote, first)
+
+    async def _open_sse(self, remote: Remote, first: ConnectError) -> Connection:
+        try:
+            return await self._go(remote, Way.SSE)
+        except ConnectError as second:
+            raise ConnectError(f"{first}; and then {second}") from first
+
+    async def _go(self, remote: Remote, way: Way) -> Connection:
+        transport = (SSETransport if way is Way.SSE else StreamableTransport)(
+            remote.url, name=str(remote), settings=self._settings(remote), limits=self._limits
+        )
+        connection = await self._open(transport, handshake=way is not Way.PROBE)
+        if way is Way.PROBE and connection.session.rules.handshake:
+            way = Way.HANDSHAKE
+        if way is not Way.PROBE:
+            WAYS.remember(remote.url, way)
+        return connection
+
+    def _settings(self, remote: Remote) -> HTTPSettings:
+        """The settings, with the headers of the configuration where there are none of ours."""
+        if remote.headers is None or callable(self._http.headers):
+            return self._http
+        return msgspec.structs.replace(self._http, headers={**remote.headers, **(self._http.headers or {})})
+
+    async def _open(self, transport: Transport, *, handshake: bool) -> Connection:
+        transport = transport if self._record is None else self._record(transport)
         session = Session(
             "client", self._profile, revisions=self._revisions, limits=self._limits, methods=self._methods
         )
@@ -96,10 +147,6 @@ class Connector:
             await asyncio.shield(connection.close())
             raise
         return connection
-
-    def _transport(self) -> Transport:
-        transport = self._make()
-        return transport if self._record is None else self._record(transport)
 
     def _make(self) -> Transport:
         target = self._target
@@ -126,3 +173,22 @@ class Connector:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([self._serving], timeout=self._limits.close_seconds)
                 self._serving.cancel()
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+def _may_lead_elsewhere(error: ConnectError) -> bool:
+    """Whether a server was there, so that another way may lead to it."""
+    return not any(
+        isinstance(each, ConnectionLost | TimeoutError) or (isinstance(each, HTTPError) and each.final)
+        for each in _causes(error)
+    )
+
+
+def _may_be_sse(error: ConnectError) -> bool:
+    """ "If it fails with [...] "400 Bad Request", "404 Not Found" or "405 Method Not Allowed": Issue a GET request"."""
+    return any(isinstance(each, HTTPError) and each.status in (400, 404, 405) for each in _causes(error))

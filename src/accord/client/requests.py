@@ -75,7 +75,7 @@ class Requests:
         self._kept = kept
         self._limits = limits
         self.timeout: float | None = timeout
-        self._total_timeout = total_timeout
+        self.total_timeout: float | None = total_timeout
         self._meta: Meta = {}
         """What every request carries."""
         self._keeps = False
@@ -104,7 +104,7 @@ class Requests:
             may_repeat=may_repeat,
             stay=Stay() if stay is None else stay,
             timeout=self.timeout if timeout is None else timeout,
-            total_timeout=self._total_timeout if total_timeout is None else total_timeout,
+            total_timeout=self.total_timeout if total_timeout is None else total_timeout,
         )
 
     async def read(self, method: str, type_: type[R], params: Any, **options: Any) -> R:
@@ -140,7 +140,7 @@ class Requests:
         async def send(params: P, total: float | None) -> R:
             return await self.read(method, type_, params, total_timeout=total, stay=stay, **options)
 
-        total = self._total_timeout if total is None else total
+        total = self.total_timeout if total is None else total
         began = time.monotonic()
         try:
             return await first(total_timeout=total, stay=stay, **options)

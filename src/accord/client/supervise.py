@@ -8,6 +8,7 @@ that. What was in flight is sent again only if that is safe (`may_repeat`); else
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -17,10 +18,22 @@ from msgspec import Raw
 from accord.client.backoff import Backoff, Reconnect
 from accord.client.connect import Connector
 from accord.client.repeat import Clock, MayRepeat, Moved, Stay, allowed, lost_on, unknown
-from accord.errors import AccordError, ConnectError, ConnectionLost, NotConnected, RequestTimeout, again
+from accord.errors import (
+    AccordError,
+    ConnectError,
+    ConnectionLost,
+    NotConnected,
+    NotExecuted,
+    RequestTimeout,
+    SessionEnded,
+    again,
+)
 from accord.transport.connection import Connection
 
 log: logging.Logger = logging.getLogger("accord.client")
+
+_SESSION_SECONDS = 1.0
+"""A session that lived shorter was none: the next one is opened after a pause."""
 
 
 class Link:
@@ -87,7 +100,14 @@ class Link:
     @property
     def _is_reviving(self) -> bool:
         watched = self._watching is not None and not self._watching.done()
-        return self._reconnect is not None and self._connection is not None and watched
+        return self._connection is not None and self._comes_back(self._connection) and watched
+
+    def _comes_back(self, connection: Connection) -> bool:
+        """Whether another connection follows one that has ended: that of a session that the server has ended does.
+
+        "it MUST start a new session by sending a new `InitializeRequest`" (Streamable HTTP, Session Management).
+        """
+        return self._reconnect is not None or isinstance(connection.transport.lost(), SessionEnded)
 
     async def _opened(self, opening: asyncio.Task[None]) -> None:
         try:
@@ -162,7 +182,7 @@ class Link:
             began, connection = time(), self.connection
             await connection.ended.wait()
             lost = connection.transport.lost()
-            if self._reconnect is None:
+            if not self._comes_back(connection):
                 return self._lost(lost)
             if not await self._revive(lost, backoff, time() - began):
                 return None
@@ -170,7 +190,7 @@ class Link:
     async def _revive(self, lost: ConnectionLost, backoff: Backoff, lived: float) -> bool:
         """Open it again; False when that is given up, which is told."""
         last: AccordError = lost
-        while (pause := backoff.after(lived)) is not None:
+        while (pause := self._pause(last, backoff, lived)) is not None:
             log.warning("accord: %s; trying again in %.2g s", last, pause)
             await self._end(self.connection)
             await asyncio.sleep(pause)
@@ -179,18 +199,28 @@ class Link:
                 return True
             except AccordError as exc:
                 last, lived = exc, 0
+        why = f"given up after {self._attempts} attempts in a row (Reconnect.attempts)"
         self._give_up(
             ConnectionLost(
-                f"{last}; given up after {self._attempts} attempts in a row (Reconnect.attempts)",
+                f"{last}; {why if self._reconnect is not None else 'the connection is not opened again'}",
                 exit_code=lost.exit_code,
                 stderr=lost.stderr,
             )
         )
         return False
 
+    def _pause(self, last: AccordError, backoff: Backoff, lived: float) -> float | None:
+        """Seconds until the next attempt; None to give up. A session that was one is followed by the next at once."""
+        if isinstance(last, SessionEnded) and lived >= _SESSION_SECONDS:
+            return 0
+        if self._reconnect is None and not isinstance(last, SessionEnded):
+            return None
+        return backoff.after(lived)
+
     @property
     def _attempts(self) -> int:
-        return self._reconnect.attempts if self._reconnect is not None else 0
+        """How often a request is sent again, and a connection opened again, at most: once where nobody asked for it."""
+        return self._reconnect.attempts if self._reconnect is not None else 1
 
     def _give_up(self, failure: ConnectionLost) -> None:
         self._failure = failure
@@ -211,7 +241,7 @@ class Link:
         """
         try:
             async with asyncio.timeout(seconds):
-                while self._reconnect is not None and self.connection.ended.is_set():
+                while self.connection.ended.is_set() and self._comes_back(self.connection):
                     if self._failure is not None:
                         raise again(self._failure)
                     await self._changed.wait()
@@ -234,24 +264,24 @@ class Link:
         """As `Connection.ask`. With a `Reconnect`, it waits until there is a connection, and asks again on the next one
         what may be repeated. Raises `OutcomeUnknown` for what may not, `Moved` for what has to `stay` and may.
         """
-        if self._reconnect is None:
-            connection = stay.connection or self.connection
-            answer = await connection.ask(method, params, timeout=timeout, total_timeout=total_timeout, **options)
-            stay.connection = connection
-            return answer
         clock = Clock(total_timeout)
-        for _ in range(1 + self._reconnect.attempts):
-            connection = stay.connection or await self.ready(clock.least(timeout))
+        backoff: Backoff | None = None
+        for _ in range(1 + self._attempts):
+            connection = stay.connection or self._connection
+            if connection is None or (connection.ended.is_set() and connection is not stay.connection):
+                connection = await self.ready(clock.least(timeout))
             try:
                 answer = await connection.ask(method, params, timeout=timeout, total_timeout=clock.left, **options)
             except (ConnectionLost, NotConnected) as exc:
-                if self._connection is None:  # the client was closed
-                    raise
                 lost = lost_on(connection, exc)
-                if not await allowed(may_repeat, clock.least(timeout)):
+                if self._connection is None or not self._goes_on(lost):  # the client was closed
+                    raise
+                if not isinstance(lost, NotExecuted) and not await allowed(may_repeat, clock.least(timeout)):
                     raise unknown(method, lost) from exc
                 if stay.connection is not None:
                     raise Moved(f"{method} cannot go on: {lost}") from exc
+                backoff = backoff or Backoff(self._reconnect or Reconnect())
+                await self._settle(connection, lost, backoff, clock.least(timeout))
             else:
                 stay.connection = connection
                 return answer
@@ -260,6 +290,22 @@ class Link:
             exit_code=lost.exit_code,
             stderr=lost.stderr,
         )
+
+    def _goes_on(self, lost: ConnectionLost) -> bool:
+        """Whether a request may get a second chance."""
+        return self._reconnect is not None or isinstance(lost, SessionEnded)
+
+    async def _settle(
+        self, connection: Connection, lost: ConnectionLost, backoff: Backoff, seconds: float | None
+    ) -> None:
+        """Wait until it is worth asking again: for the end of a connection that has lost its session, or a while where
+        only that one request has failed.
+        """
+        if not isinstance(lost, SessionEnded) and not connection.ended.is_set():
+            await asyncio.sleep(backoff.after(0) or 0)
+        elif not connection.ended.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(connection.ended.wait(), seconds)
 
 
 async def _stopped(task: asyncio.Task[None] | None) -> None:

@@ -3,7 +3,9 @@
 "python weather.py --fast"        a command line, split as a shell splits words; no shell is run
 ["python", "weather.py"]          the same, split already
 "weather.py", "weather.py:app"    a file that holds a `Server` (named `server`, `mcp` or `app`, or the one named)
+"https://example.com/mcp"         a URL, over HTTP in whichever form the server speaks
 {"command": "npx", "args": [...]} an entry of an `mcpServers` configuration; also `env`, `cwd`
+{"url": "https://...", "headers": {...}, "type": "sse"}    likewise; the last two may be left out
 a `Server`                        in this process, over memory
 a `Transport`                     anything that moves messages
 """
@@ -17,11 +19,13 @@ import sys
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
+from urllib.parse import urlsplit
 
 import msgspec
 
 from accord.errors import TargetError
 from accord.transport.base import Transport
+from accord.transport.http.settings import checked
 from accord.transport.subprocess import called
 
 
@@ -34,13 +38,18 @@ class Serves(Protocol):
         """Serve one connection until it ends."""
 
 
-def identity(target: Command | Serves | Transport) -> Hashable:
-    """What tells whether two clients have the same server: the command with all it is started with, or the object."""
+def identity(target: Command | Remote | Serves | Transport) -> Hashable:
+    """What tells whether two clients have the same server: the command with all it is started with, the URL, or the
+    object.
+    """
+    if isinstance(target, Remote):
+        return target.url
     if isinstance(target, Command):
         return (target.argv, tuple(sorted((target.env or {}).items())), target.cwd)
     return target if isinstance(target, Hashable) else object()
 
 
+_URL = re.compile("https?://", re.IGNORECASE)
 _CONFIG = re.compile(r"(?P<file>\S.*\.json)(?:[#:](?P<name>.+))?")
 
 
@@ -57,12 +66,27 @@ class Command(msgspec.Struct, frozen=True):
         return self.label or called(self.argv)
 
 
-Target: TypeAlias = str | Sequence[str] | Mapping[str, Any] | Command | Serves | Transport | os.PathLike[str]
+class Remote(msgspec.Struct, frozen=True):
+    """A server reached over HTTP."""
+
+    url: str
+    headers: Mapping[str, str] | None = None
+    """What its configuration wants to be sent with each request."""
+    sse: bool = False
+    """Whether its configuration says that it speaks HTTP+SSE."""
+
+    def __str__(self) -> str:
+        """The URL as errors and logs have it: without a password, and what may stand for one."""
+        split = urlsplit(self.url)
+        return f"{split.scheme}://{split.netloc.rpartition('@')[2]}{split.path}"
 
 
-def parse(target: Target) -> Command | Serves | Transport:
+Target: TypeAlias = str | Sequence[str] | Mapping[str, Any] | Command | Remote | Serves | Transport | os.PathLike[str]
+
+
+def parse(target: Target) -> Command | Remote | Serves | Transport:
     """Understand a target. Raises `TargetError`."""
-    if isinstance(target, Command):
+    if isinstance(target, Command | Remote):
         return target
     if isinstance(target, str):
         return _from_text(target)
@@ -79,11 +103,11 @@ def parse(target: Target) -> Command | Serves | Transport:
     raise TargetError(f"not a target: {target!r}; give a command, a URL, FILE.py[:server], a Server or a transport")
 
 
-def _from_text(text: str) -> Command:
+def _from_text(text: str) -> Command | Remote:
     if not text.strip():
         raise TargetError("the target is empty; give a command, a URL or FILE.py[:server]")
-    if text.startswith(("http://", "https://")):
-        raise TargetError(f"{text}: this version reaches servers over stdio and memory, not yet over HTTP")
+    if _URL.match(text):
+        return _from_url(text)
     path, _, name = text.partition(".py:") if ".py:" in text else (text, "", "")
     file = Path(path + ".py" if name else path)
     if file.suffix == ".py" and " " not in name and (file.is_file() or " " not in text):
@@ -101,7 +125,18 @@ def _from_text(text: str) -> Command:
     return Command(tuple(words))
 
 
-def _from_config(file: Path, name: str | None) -> Command:
+def _from_url(text: str, headers: Mapping[str, str] | None = None, sse: bool = False) -> Remote:
+    try:
+        split = urlsplit(text)
+        usable = split.hostname and (split.port is None or split.port > 0)
+    except ValueError:
+        usable = False
+    if not usable or not _URL.match(text) or not text.isprintable() or " " in text:
+        raise TargetError(f"{text!r:.500} is no URL of a server; write it as https://example.com/mcp")
+    return Remote(text, headers, sse)
+
+
+def _from_config(file: Path, name: str | None) -> Command | Remote:
     try:
         content = msgspec.json.decode(file.read_bytes())
     except OSError as exc:
@@ -119,14 +154,17 @@ def _from_config(file: Path, name: str | None) -> Command:
     return _from_entry(servers[name])
 
 
-def _from_entry(entry: Mapping[str, Any]) -> Command:
+def _from_entry(entry: Mapping[str, Any]) -> Command | Remote:
     if "mcpServers" in entry:
         servers = entry["mcpServers"]
         if not isinstance(servers, Mapping) or len(servers) != 1:
             raise TargetError("give one entry of mcpServers, not the whole configuration")
         return _from_entry(next(iter(servers.values())))
     if "url" in entry:
-        return _from_text(str(entry["url"]))
+        headers = entry.get("headers") or None
+        if headers is not None and not isinstance(headers, Mapping):
+            raise TargetError('"headers" of a configuration entry must be an object')
+        return _from_url(str(entry["url"]), headers and checked(headers), entry.get("type") == "sse")
     command, args = entry.get("command"), entry.get("args", [])
     if not isinstance(command, str) or not command:
         raise TargetError('a configuration entry needs "command" (a string) or "url"')

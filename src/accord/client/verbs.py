@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from accord.client.answers import ToolResult, arguments_of
 from accord.client.cache import READ, Request
 from accord.client.completion import asked_for
+from accord.client.mirrored import MirroredTools
 from accord.client.requests import Requests, never, safely
 from accord.client.tools import Tools
 from accord.errors import InvalidParams, ResourceNotFound
@@ -36,19 +37,25 @@ class Verbs:
 
     def __init__(self, requests: Requests, name: str, limits: Limits, *, strict: bool, trusted: bool) -> None:
         self._requests = requests
+        self._mirrored = MirroredTools(name, self._list_tools)
         self._tools = Tools(name, self._list_tools, limits, strict=strict, trusted=trusted)
 
     # --- lists -------------------------------------------------------------------------------------------------
 
     async def list_tools(self, *, fresh: bool = False) -> list[Tool]:
-        """All tools, over all pages within the limits. `fresh`: not from the cache, here as in the other lists."""
+        """All tools, over all pages within the limits. `fresh`: not from the cache, here as in the other lists.
+
+        Over HTTP in 2026-07-28, tools that want their arguments in headers in a way that cannot be are left out, with
+        a warning that says why.
+        """
         return await self._list_tools(fresh=fresh)
 
     async def _list_tools(self, **options: Any) -> list[Tool]:
         changes = self._tools.changes
         tools = await self._requests.all("tools/list", ListToolsResult, lambda result: result.tools, **options)
-        self._tools.learn(tools, changes)
-        return tools
+        usable = self._mirrored.learn(tools)
+        self._tools.learn(usable, changes)
+        return usable
 
     async def list_resources(self, *, fresh: bool = False) -> list[Resource]:
         """All resources with a fixed URI, over all pages within the limits."""
@@ -87,16 +94,22 @@ class Verbs:
         tool is -32602), `RequestTimeout`, `ConnectionLost`, `InvalidResult`, `NotSupported`; and `OutcomeUnknown`
         where a client that reconnects may not send the call again.
         """
-        result = await self._requests.in_rounds(
-            "tools/call",
-            ToolResult,
-            CallToolParams(name=name, arguments=arguments_of(arguments)),
-            meta=meta,
-            on_progress=on_progress,
-            timeout=timeout,
-            total_timeout=total_timeout,
-            may_repeat=lambda: self._tools.may_repeat(name),
-        )
+        params = CallToolParams(name=name, arguments=arguments_of(arguments))
+
+        async def send(total: float | None) -> ToolResult:
+            return await self._requests.in_rounds(
+                "tools/call",
+                ToolResult,
+                params,
+                meta=meta,
+                on_progress=on_progress,
+                timeout=timeout,
+                total_timeout=total,
+                may_repeat=lambda: self._tools.may_repeat(name),
+            )
+
+        total = self._requests.total_timeout if total_timeout is None else total_timeout
+        result = await self._mirrored.call(name, params.arguments, total, send)
         return await self._tools.checked(name, result, timeout=timeout, total_timeout=total_timeout)
 
     async def read_resource(

@@ -36,6 +36,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """An error for a message whose id could not be read has `id: null`; otherwise no id at all."""
     structured_objects_only: bool = True
     """`structuredContent` and the root of `outputSchema` are objects."""
+    primes_streams: bool = False
+    """A stream over HTTP begins with an event that holds nothing but an id to come back with (SEP-1699)."""
+    mirrors_arguments: bool = False
+    """Arguments of a tool stand in headers of HTTP too, where its schema says so."""
     sampling_tools: bool = False
     """A model may be given tools, and a message to it may hold several blocks."""
     elicitation_urls: bool = False
@@ -58,6 +62,7 @@ _ROWS = (
     Rules(
         revision="2025-11-25",
         null_id=False,
+        primes_streams=True,
         sampling_tools=True,
         elicitation_urls=True,
         form_defaults=True,
@@ -73,6 +78,7 @@ _ROWS = (
         cache_hints=True,
         null_id=False,
         structured_objects_only=False,
+        mirrors_arguments=True,
         sampling_tools=True,
         elicitation_urls=True,
         form_defaults=True,

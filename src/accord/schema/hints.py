@@ -163,6 +163,8 @@ class Reader:
     def __init__(self, scope: Mapping[str, Any], around: Mapping[str, Any]) -> None:
         self.scope = scope
         self.around = around
+        self.notes: set[str] = set()
+        """Keywords of JSON Schema that were noted at the hints read so far."""
         self._records: dict[Any, Record] = {}
         self._variables: dict[Any, Any] = {}
         self._aliases: list[Any] = []
@@ -251,6 +253,7 @@ class Reader:
             return Foreign(hint)
         node = self.read(inner)
         bounds, notes = restrictions(metadata)
+        self.notes.update(notes)
         match node:
             case Narrowed(node=inner, bounds=inner_bounds, notes=inner_notes):
                 node, bounds, notes = inner, inner_bounds | bounds, inner_notes | notes

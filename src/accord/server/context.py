@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from accord.server.asking.question import Question
     from accord.server.asking.questions import Accepted, Cancelled, Declined, Messages, Sampled
     from accord.server.dispatch import Dispatch
+    from accord.server.http.auth import Principal
     from accord.server.roots import RootList
     from accord.server.server import Server
 
@@ -76,6 +77,11 @@ class Context:
     def meta(self) -> dict[str, Any]:
         """The `_meta` of the request, as it came."""
         return codec.decode_params(Params, self._call.exchange.params).meta or {}
+
+    @property
+    def principal(self) -> Principal | None:
+        """Who asks, as `Server(auth=...)` found out. None where nobody was asked: over stdio, and without `auth`."""
+        return self._call.peer.who
 
     @property
     def client(self) -> Implementation | None:

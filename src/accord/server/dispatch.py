@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -43,6 +42,7 @@ from accord.server.subscriptions import Subscriptions
 from accord.server.workers import Workers
 from accord.session.events import NotificationReceived
 from accord.session.exchange import Exchange
+from accord.transport.patience import OutOfTime, within
 
 if TYPE_CHECKING:
     from accord.server.asking.call import Call
@@ -256,14 +256,20 @@ class Dispatch:
         return offer.function(*args, **kwargs) if offer.is_async else self._workers.run(offer.function, *args, **kwargs)
 
     async def _run_timed(self, offer: Offer, args: Any, kwargs: Any, timeout: float, call: Call | None) -> Any:
+        too_long = ToolError(f"took longer than {timeout:g} s and was stopped")
+        if call is None:
+            try:
+                return await within(timeout, self._begin(offer, args, kwargs))
+            except OutOfTime:
+                raise too_long from None
         try:
             async with asyncio.timeout(timeout) as limit:
-                with nullcontext() if call is None else call.within(limit):
+                with call.within(limit):
                     return await self._begin(offer, args, kwargs)
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise ToolError(f"took longer than {timeout:g} s and was stopped") from None
+            raise too_long from None
 
 
 def read_call(params: Any) -> Sent:

@@ -90,7 +90,7 @@ def handmade_offer(tool: Tool, handler: Callable[..., Any], timeout: float | Non
     check_declared(tool.meta or {})
     context = _context_of(handler)
     made = Handmade(tool, context, limits)
-    return Offer(
+    offer = Offer(
         handler,
         made.define,
         bind=made.bind,
@@ -100,6 +100,8 @@ def handmade_offer(tool: Tool, handler: Callable[..., Any], timeout: float | Non
         returns=made,
         may_run_again=is_safe(tool),
     )
+    offer.check_mirrored()
+    return offer
 
 
 def _context_of(handler: Callable[..., Any]) -> Parameter | None:

@@ -67,7 +67,7 @@ class Outlet:
                 log.warning("accord: a client does not read: the oldest changes that it is owed are not told")
 
     async def _drain(self) -> None:
-        await self.line.transport.drain()
+        await self.line.way.drain()
         self._sent, self._draining = 0, None
         while self._held and self._draining is None:
             notice, _ = self._held.popitem(last=False)

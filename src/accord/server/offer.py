@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec import Raw
 
-from accord.errors import InvalidArguments, InvalidParams
+from accord.errors import DeclarationError, InvalidArguments, InvalidParams
 from accord.messages import codec
 from accord.messages.base import JSONObject
 from accord.messages.content import Resource
 from accord.messages.prompts import Prompt, PromptArgument
 from accord.messages.resources import ResourceTemplate
-from accord.messages.revision import Rules
+from accord.messages.revision import LATEST, RULES, Rules
 from accord.messages.tools import Tool
 from accord.server.cache import DO_NOT_KEEP, CacheHint
 from accord.server.signature import Signature
+from accord.wire.headers import ANNOTATION, Mirrored, mirrored
 
 if TYPE_CHECKING:
     from accord.server.asking.declared import Declared
@@ -42,6 +43,7 @@ class Offer:
     """A function of the program, as the server calls it."""
 
     __slots__ = (
+        "_mirrored",
         "asks",
         "bind",
         "cache",
@@ -89,6 +91,22 @@ class Offer:
         """Whether it can ask the client for anything."""
         self.digests: dict[str, bytes] = {}
         """What stands for the definition, by revision; see `asking.rounds`."""
+        self._mirrored: Mirrored | None = None
+
+    @property
+    def mirrored(self) -> Mirrored:
+        """A tool's arguments that stand in headers of HTTP too: none for most tools. Raises `DeclarationError`."""
+        if self._mirrored is None:
+            tool: Tool = self.define(RULES[LATEST])
+            try:
+                self._mirrored = mirrored(tool.input_schema)
+            except ValueError as exc:
+                raise DeclarationError(f"tool {tool.name!r}: {exc}") from exc
+        return self._mirrored
+
+    def check_mirrored(self) -> None:
+        """Find out now what `mirrored` raises."""
+        _ = self.mirrored
 
 
 def tool_offer(function: Callable[..., Any], signature: Signature, tool: Tool, timeout: float | None) -> Offer:
@@ -98,7 +116,7 @@ def tool_offer(function: Callable[..., Any], signature: Signature, tool: Tool, t
         schema = signature.output_schema if rules.structured_objects_only else signature.result_schema
         return msgspec.structs.replace(tool, input_schema=signature.input_schema, output_schema=schema)
 
-    return Offer(
+    offer = Offer(
         function,
         define,
         bind=signature.bind,
@@ -109,6 +127,9 @@ def tool_offer(function: Callable[..., Any], signature: Signature, tool: Tool, t
         declared=declared_in(signature),
         may_run_again=is_safe(tool),
     )
+    if signature.notes(ANNOTATION):
+        offer.check_mirrored()
+    return offer
 
 
 def is_safe(tool: Tool) -> bool:

@@ -13,8 +13,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
 
 from accord.errors import DeclarationError
 from accord.server.audience import Audience
@@ -78,9 +78,13 @@ async def _until_over(connection: Connection, stop: asyncio.Event | None) -> Non
 
 def run_stdio(server: Server) -> None:
     """Serve this process's stdin and stdout; returns when that is over."""
-    loop = asyncio.new_event_loop()
+    run_to_end(serve_stdio(server), asyncio.new_event_loop())
+
+
+def run_to_end(serving: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> None:
+    """Run `serving` on a loop of its own, and see to it that what handlers left behind does not keep the process."""
     try:
-        loop.run_until_complete(serve_stdio(server))
+        loop.run_until_complete(serving)
         _end_tasks(loop)
     finally:
         loop.close()
@@ -120,7 +124,7 @@ def _uncaught() -> object:
 def check_transport(name: str) -> None:
     """Raise `DeclarationError` for a transport that there is not."""
     if name != "stdio":
-        raise DeclarationError(f"there is no transport {name!r} here: servers run over 'stdio'")
+        raise DeclarationError(f"there is no transport {name!r}: run() serves stdio, run(http=':8000') serves HTTP")
 
 
 async def serve_stdio(server: Server) -> None:

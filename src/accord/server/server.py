@@ -30,6 +30,9 @@ from accord.session.profile import Profile
 if TYPE_CHECKING:
     from accord.server.asking.rounds import Rounds
     from accord.server.asking.seal import Keyring
+    from accord.server.http.app import HTTPApp
+    from accord.server.http.auth import Auth
+    from accord.server.http.options import HTTPOptions
     from accord.transport.base import Transport
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -45,7 +48,8 @@ class Server:
     `cache` is how long clients may keep its lists (2026-07-28); they are told when these change all the same.
     `state_keys` seal what a question leaves with the client (2026-07-28): secrets of at least 16 bytes, the first seals
     and all open; one that lives as long as the process if none are given. `extensions` and `experimental` are declared
-    as capabilities; see `method` for what extensions add. Raises `DeclarationError` for keys that cannot seal.
+    as capabilities; see `method` for what extensions add. `auth` finds out who asks, over HTTP.
+    Raises `DeclarationError` for keys that cannot seal.
     """
 
     def __init__(
@@ -64,6 +68,7 @@ class Server:
         state_keys: Sequence[bytes] | None = None,
         extensions: Sequence[Extension] = (),
         experimental: Mapping[str, JSONObject] | None = None,
+        auth: Auth | None = None,
     ) -> None:
         self.info: Implementation = Implementation(
             name=name,
@@ -82,6 +87,9 @@ class Server:
         """`rounds`, once a call may have asked; None on a server that never needed them."""
         self._keyring: Keyring | None = None if state_keys is None else _keyring(state_keys)
         self.cache = cache
+        self.auth: Auth | None = auth
+        """Who finds out who asks, over HTTP."""
+        self._app: HTTPApp | None = None
         self.hub: Hub = Hub()
         """Who is connected, to be told of changes."""
         self.registry: Registry = Registry(self._pack_list, limits.page_size, self.hub.changed)
@@ -271,6 +279,20 @@ class Server:
         from accord.server.run import serve
 
         await serve(self, transport)
+
+    @property
+    def app(self) -> HTTPApp:
+        """This server as an ASGI application, to be mounted or to be run by any ASGI server; see `asgi`."""
+        if self._app is None:
+            self._app = self.asgi()
+        return self._app
+
+    def asgi(self, options: HTTPOptions | None = None) -> HTTPApp:
+        """An ASGI application that serves all revisions, with options of its own. Nobody need run its lifespan."""
+        from accord.server.http.app import HTTPApp
+        from accord.server.http.options import HTTPOptions
+
+        return HTTPApp(self, options or HTTPOptions())
 
     def run(self, transport: Literal["stdio"] = "stdio") -> None:
         """Serve over stdin and stdout until the client closes them, or SIGTERM or Ctrl-C; then return."""

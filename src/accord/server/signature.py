@@ -139,6 +139,10 @@ class Signature:
         """The arguments by name, and for each the values that its type names one by one, as a person types them."""
         return {field.key: [_typed(value) for value in choices(field.node)] for field in self._all.fields}
 
+    def notes(self, keyword: str) -> bool:
+        """Whether a hint brings this keyword along for the schema, as far as the hints could be read yet."""
+        return self._hints is not None and keyword in self._hints.notes
+
     @cached_property
     def input_schema(self) -> JSONObject:
         """JSON Schema of the arguments."""
@@ -292,6 +296,7 @@ class Signature:
             [_field(parameter, reader) for parameter in ordinary],
             None if rest is None else _named("**", rest, reader),
             self._result(reader),
+            reader.notes,
         )
 
     def _is_ordinary(self, parameter: Parameter, reader: Reader) -> bool:
@@ -330,6 +335,7 @@ class _Hints(msgspec.Struct, eq=False):
     fields: list[Field]
     rest: Node | None
     result: Node | None
+    notes: set[str]
 
 
 def _field(parameter: Parameter, reader: Reader) -> Field:

@@ -53,6 +53,7 @@ class Subscriptions:
                 SubscriptionsAcknowledgedParams(notifications=granted),
                 meta={SUBSCRIPTION_ID: exchange.id},
                 rules=exchange.rules,
+                of=exchange,
             )
             await asyncio.get_running_loop().create_future()
 

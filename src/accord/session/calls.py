@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
-from accord.errors import RemoteProtocolError, from_wire
+from accord.errors import AccordError, RemoteProtocolError, from_wire
 from accord.messages import codec
 from accord.messages.base import Meta
 from accord.messages.envelope import ErrorObject, Incoming, Notification, RequestId
@@ -137,11 +137,15 @@ class Calls:
 
     def broken(self, id: RequestId, why: str) -> Event | None:
         """Something that is no message was meant as the answer to `id`; None when `id` is not in flight."""
-        exchange = self.in_flight.pop(id, None)
+        exchange = self.in_flight.get(id)
         if exchange is None:
             return None
-        error = RemoteProtocolError(f"the answer to {exchange.method.name} is {why}")
-        return self._answered(exchange, ErrorReceived(exchange, error))
+        return self.failed(id, RemoteProtocolError(f"the answer to {exchange.method.name} is {why}"))
+
+    def failed(self, id: RequestId, error: AccordError) -> Event | None:
+        """No answer to `id` will come, for this reason; None when `id` is not in flight."""
+        exchange = self.in_flight.pop(id, None)
+        return None if exchange is None else self._answered(exchange, ErrorReceived(exchange, error))
 
     def unread(self, head: bytes, tail: bytes, why: str) -> Event | None:
         """A message that could not be read, by its beginning and its end: None when it was no answer to us."""

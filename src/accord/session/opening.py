@@ -14,6 +14,8 @@ from msgspec import Raw, UnsetType
 from accord.errors import (
     AccordError,
     ConnectError,
+    ConnectionLost,
+    HTTPError,
     InvalidRequest,
     ProtocolError,
     RemoteProtocolError,
@@ -104,6 +106,8 @@ class ClientOpening:
         self._session = session
         self._refusal: Exception | None = None
         """How the server refused `initialize`, which is not sent again then."""
+        self._probe_refusal: Exception | None = None
+        """How the server refused the probe."""
         self._retried: bool = False
         """Whether the probe was sent again, at a revision that the server named."""
 
@@ -150,7 +154,8 @@ class ClientOpening:
     def _shake(self) -> Event:
         """The server is an older one: `initialize`, unless that is on its way, or was refused before."""
         if self._refusal is not None:
-            raise ConnectError(f"the server refused initialize: {self._refusal}") from self._refusal
+            before = f"; server/discover before: {self._probe_refusal}" if self._probe_refusal is not None else ""
+            raise ConnectError(f"the server refused initialize: {self._refusal}{before}") from self._refusal
         if self._session.phase is Phase.SHAKING:
             return self._session.ignore("probe refused", "", log=False)
         return Reply(self._initialize())
@@ -168,6 +173,9 @@ class ClientOpening:
         if isinstance(event, ErrorReceived):
             offered = offered_by(event.error) if isinstance(event.error, ProtocolError) else None
             if offered is None:  # "any other error": an older server
+                if self._session.phase is Phase.PROBING and _is_final(event.error):
+                    raise event.error
+                self._probe_refusal = event.error
                 return self._shake()
             return self._open_without(offered, event.error)
         try:
@@ -233,3 +241,8 @@ class ClientOpening:
         for id in [id for id, exchange in session.outgoing.items() if exchange.method.name in self.methods]:
             session.calls.give_up(id)  # the other knock, still unanswered
         return Opened(revision, reply)
+
+
+def _is_final(error: Exception) -> bool:
+    """Whether `initialize` would fare no better than the probe did."""
+    return isinstance(error, ConnectionLost) or (isinstance(error, HTTPError) and error.final)

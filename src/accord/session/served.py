@@ -160,13 +160,18 @@ class Served:
 
     def cancel(self, id: RequestId | None, reason: str | None) -> Event | None:
         """The peer does not want an answer any more; None when it waits for none."""
-        exchange = self.in_flight.pop(id, None) if id is not None else None
+        exchange = self.in_flight.get(id) if id is not None else None
         if exchange is None:
             return None
-        exchange.end("cancel")
-        self.staying -= exchange.method.stays
-        self._session.stats.cancels_received += 1
+        self.abandon(exchange)
         return CancelReceived(exchange, reason, None if exchange.batch is None else exchange.batch.take(None))
+
+    def abandon(self, exchange: Exchange) -> None:
+        """Nobody waits for the answer to a request any more."""
+        if exchange.end("cancel"):
+            self.in_flight.pop(exchange.id if exchange.key is None else exchange.key, None)
+            self.staying -= exchange.method.stays
+            self._session.stats.cancels_received += 1
 
     # --- out ---------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Raw
 
-from accord.errors import InvalidRequest, NotConnected, NotSupported, ParseError, ProtocolError
+from accord.errors import AccordError, InvalidRequest, NotConnected, NotSupported, ParseError, ProtocolError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import envelope
 from accord.messages.envelope import Incoming, Malformed, RequestId
@@ -127,6 +127,10 @@ class Session:
             return self._malformed(Malformed(InvalidRequest(reason), answerable=self.role == "server"))
         self.stats.malformed += 1
         return lost
+
+    def unanswered(self, id: RequestId, error: AccordError) -> Event:
+        """One request of ours gets no answer: the transport says so, and why. The connection goes on."""
+        return self.calls.failed(id, error) or self.ignore("no answer, to nothing in flight", f"id {id!r}", log=False)
 
     def _take(self, incoming: Incoming, batch: Batch | None) -> Event:
         if incoming.method is UNSET:

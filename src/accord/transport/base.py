@@ -6,15 +6,52 @@ contract. One task receives at a time; anyone may send.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any, Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, TypeGuard
 
-from accord.errors import ConnectionLost
+import msgspec
+
+from accord.errors import AccordError, ConnectionLost
+from accord.messages.envelope import RequestId
+from accord.wire.headers import Mirrored
 from accord.wire.lines import Unreadable
 
-__all__ = ["Message", "Transport", "Unreadable"]
+__all__ = ["Message", "Transport", "Unanswered", "Unreadable", "Way"]
 
-Message = bytes | Unreadable
+
+class Unanswered(msgspec.Struct, frozen=True):
+    """In the place of an answer: one request of ours gets none, for this reason, though the connection goes on."""
+
+    id: RequestId
+    error: AccordError
+
+
+Message = bytes | Unreadable | Unanswered
+
+
+class Way(Protocol):
+    """Where messages go out: a transport, or one stream of several to the same peer."""
+
+    def send(self, message: bytes) -> None:
+        """Queue one message. Never blocks, and never raises because the peer is gone."""
+
+    def flush(self) -> None:
+        """Begin to write what is queued."""
+
+    async def drain(self) -> None:
+        """Return when less than `Limits.pending_bytes` are unsent, or the peer is gone."""
+
+    @property
+    def name(self) -> str:
+        """Who is on the other side, for errors and logs."""
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """A way that can be left, and taken up again where it was."""
+
+    def close_stream(self, retry: int | None) -> None:
+        """Have the peer come back for the rest, after `retry` milliseconds; by default, when it likes."""
 
 
 class Transport(Protocol):
@@ -51,3 +88,15 @@ class Transport(Protocol):
     @property
     def name(self) -> str:
         """Who is on the other side, for errors and logs: `stdio`, `python weather.py`."""
+
+
+class HeaderTransport(Transport, Protocol):
+    """A transport that has headers for what stands in a message too: HTTP."""
+
+    mirrors: Callable[[str], Mirrored] | None
+    """The arguments that a tool of this name wants in headers; None where there are no such headers."""
+
+
+def has_headers(transport: Transport) -> TypeGuard[HeaderTransport]:
+    """Whether this one has."""
+    return hasattr(transport, "mirrors")

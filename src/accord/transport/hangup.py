@@ -89,15 +89,20 @@ class _Watch:
             stop.poll(1000)
 
     def _report(self) -> None:
-        text = (
+        tell_unless_full(
             f"accord: the client is gone and the event loop did not react for {self._grace:g} s, "
-            f"blocked at {self._place()}; the process ends\n"
+            f"blocked at {place_of(self._thread)}; the process ends\n"
         )
-        # Stderr may be a full pipe nobody reads: then the message is lost rather than the exit.
-        with suppress(OSError):
-            if select.select([], [2], [], 0)[1]:
-                os.write(2, text.encode())
 
-    def _place(self) -> str:
-        frame = sys._current_frames().get(self._thread)
-        return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "an unknown place"
+
+def tell_unless_full(text: str) -> None:
+    """Write to stderr; where that is a full pipe nobody reads, the message is lost rather than the exit."""
+    with suppress(OSError):
+        if select.select([], [2], [], 0)[1]:
+            os.write(2, text.encode())
+
+
+def place_of(thread: int) -> str:
+    """The file and the line where the thread with this identifier is."""
+    frame = sys._current_frames().get(thread)
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "an unknown place"

@@ -61,7 +61,8 @@ class Opening:
 
     def on_failed(self, event: events.OpeningFailed) -> None:
         """The server cannot or will not be opened."""
-        error = ConnectError(f"{self._transport.name}: {event.error}")
+        name, why = self._transport.name, str(event.error)
+        error = ConnectError(why if name in why else f"{name}: {why}")
         error.__cause__ = event.error
         self.fail(error)
 

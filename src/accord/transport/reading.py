@@ -16,7 +16,7 @@ from accord.limits import Limits
 from accord.session import events
 from accord.session.exchange import Exchange
 from accord.session.session import Session
-from accord.transport.base import Message, Transport
+from accord.transport.base import Message, Transport, Unreadable
 from accord.transport.lead import lead
 
 log: logging.Logger = logging.getLogger("accord")
@@ -100,8 +100,10 @@ class Reading:
             message = inbox.popleft()
             if isinstance(message, bytes):
                 happened.extend(self._session.receive(message))
-            else:
+            elif isinstance(message, Unreadable):
                 happened.append(self._session.unreadable(message.reason, message.head, message.tail))
+            else:
+                happened.append(self._session.unanswered(message.id, message.error))
         return happened.popleft() if happened else None
 
     async def _read(self) -> None:

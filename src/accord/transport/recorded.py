@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from accord.errors import ConnectionLost
-from accord.transport.base import Message, Transport
+from accord.transport.base import Message, Transport, Unanswered, Unreadable, has_headers
+from accord.wire.headers import Mirrored
 from accord.wire.transcript import RECEIVED, SENT, Direction, Entry, Transcript
 
 
@@ -20,13 +22,27 @@ class RecordedTransport:
     def name(self) -> str:
         return self._inner.name
 
+    @property
+    def mirrors(self) -> Callable[[str], Mirrored] | None:
+        """As `inner` has it: who looks for it finds it where `inner` has headers."""
+        if not has_headers(self._inner):
+            raise AttributeError(f"{self.name} has no headers")
+        return self._inner.mirrors
+
+    @mirrors.setter
+    def mirrors(self, mirrors: Callable[[str], Mirrored] | None) -> None:
+        if has_headers(self._inner):
+            self._inner.mirrors = mirrors
+
     async def open(self) -> None:
         await self._inner.open()
 
     async def receive(self) -> list[Message]:
         messages = await self._inner.receive()
         for message in messages:
-            if isinstance(message, bytes) or not message.tail:  # the end of what is recorded already
+            if isinstance(message, Unanswered):
+                self._record(RECEIVED, Unreadable(f"no answer to {message.id!r}: {message.error}", 0))
+            elif isinstance(message, bytes) or not message.tail:  # the end of what is recorded already
                 self._record(RECEIVED, message)
         return messages
 
@@ -46,5 +62,5 @@ class RecordedTransport:
     def lost(self) -> ConnectionLost:
         return self._inner.lost()
 
-    def _record(self, direction: Direction, message: Message) -> None:
+    def _record(self, direction: Direction, message: bytes | Unreadable) -> None:
         self.transcript.add(Entry(direction, message, time.monotonic()))

@@ -58,7 +58,9 @@ class Direct:
         if isinstance(question, ElicitUrl):
             self._visits.add(question.elicitation_id, self._peer)
         try:
-            raw = await self._peer.line.ask(question.method, params, timeout=self._seconds, needs=question.needs)
+            raw = await self._peer.line.ask(
+                question.method, params, timeout=self._seconds, needs=question.needs, of=self._exchange
+            )
         except MissingClientCapability:
             raise
         except ProtocolError as error:

@@ -1,0 +1,1 @@
+"""A server over HTTP: one ASGI application for every revision."""

@@ -1,0 +1,211 @@
+"""The ASGI application: who is let in, and which endpoint a request is for.
+
+    /mcp                2025-03-26 to 2026-07-28; the root of the app as well, for one that is mounted under a path
+    /sse, /messages     2024-11-05
+    /health, /ready     for whoever watches the process
+
+It needs nobody to run its lifespan: it starts with the first request, and ends with its event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+from accord.errors import InvalidRequest
+from accord.messages.revision import LATEST, RULES
+from accord.server.http.auth import Refused, identify
+from accord.server.http.endpoint import Endpoint
+from accord.server.http.site import Site
+from accord.session.served import error_bytes
+from accord.store.memory import MemoryEvents
+from accord.transport.asgi.answer import respond, say
+from accord.transport.asgi.request import Disconnected, Receive, Rejected, Request, Scope, Send
+
+if TYPE_CHECKING:
+    from accord.server.http.auth import Principal
+    from accord.server.http.options import HTTPOptions
+    from accord.server.server import Server
+
+log: logging.Logger = logging.getLogger("accord")
+
+_LATER = ((b"retry-after", b"5"), (b"connection", b"close"))
+
+Route = Callable[[Request, Receive, Send], Awaitable[None]]
+
+
+class HTTPApp:
+    """A server as an ASGI application."""
+
+    def __init__(self, server: Server, options: HTTPOptions) -> None:
+        self.options: HTTPOptions = options
+        self.draining: bool = False
+        """Whether no new work is taken."""
+        self._server = server
+        self._gate = options.gate()
+        self._cors = options.cors() if options.origins else None
+        self._endpoint: Endpoint | None = None
+        self._starting: asyncio.Lock | None = None
+        self._running: set[asyncio.Task[Any]] = set()
+        self._routes: dict[str, Route] = {
+            **dict.fromkeys((options.path, "", "/"), self._mcp),
+            "/sse": self._sse,
+            "/messages": self._messages,
+            "/health": self._health,
+            "/ready": self._ready,
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One connection scope of ASGI."""
+        if scope["type"] == "http":
+            await self._http(Request(scope), receive, send)
+        elif scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008, "reason": "there is no WebSocket here"})
+
+    async def _http(self, request: Request, receive: Receive, send: Send) -> None:
+        headers = request.headers
+        try:
+            refusal = self._gate.refusal(headers.get(b"host"), headers.get(b"origin"))
+            if refusal is not None:
+                raise Rejected(403, refusal)
+            if (twice := request.repeated()) is not None:
+                raise Rejected(400, f"the header {twice.decode('latin-1')} is there twice, and differs")
+            if self._cors is not None:
+                send = self._with_cors(send, headers.get(b"origin"))
+            route = self._routes.get(request.path)
+            if route is None:
+                raise Rejected(404, f"nothing is at {request.path[:100]!r}; MCP is at {self.options.path}")
+            await route(request, receive, send)
+        except Rejected as exc:
+            await self._reject(exc, send)
+        except Refused as exc:
+            challenge = ((b"www-authenticate", exc.challenge.encode()),) if exc.challenge else ()
+            await self._reject(Rejected(exc.status, str(exc), challenge), send)
+        except Disconnected:
+            pass
+
+    async def _reject(self, exc: Rejected, send: Send) -> None:
+        """ "The HTTP response body MAY comprise a JSON-RPC error response that has no id" """
+        body = error_bytes(None, InvalidRequest(exc.message), RULES[LATEST])
+        await respond(send, exc.status, body, exc.headers)
+
+    # --- routes ------------------------------------------------------------------------------------------------
+
+    async def _mcp(self, request: Request, receive: Receive, send: Send) -> None:
+        method = request.method
+        if method == "OPTIONS":
+            return await self._preflight(request, send)
+        if self.draining:
+            raise Rejected(503, "the server is shutting down", _LATER)
+        who = await self._who(request)
+        endpoint = self._endpoint
+        if endpoint is None or endpoint.site.loop is not asyncio.get_running_loop():
+            endpoint = await self._start()
+        task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]
+        self._running.add(task)
+        try:
+            if method == "POST":
+                await endpoint.post(request, receive, send, who)
+            elif method == "GET":
+                await endpoint.get(request, receive, send, who)
+            elif method == "DELETE":
+                await endpoint.delete(request, send, who)
+            else:
+                raise Rejected(405, f"there is no {method[:20]} here", ((b"allow", b"POST, GET, DELETE"),))
+        finally:
+            self._running.discard(task)
+
+    async def _sse(self, request: Request, receive: Receive, send: Send) -> None:
+        if request.method != "GET":
+            raise Rejected(405, "the stream is opened with GET", ((b"allow", b"GET"),))
+        if self.draining:
+            raise Rejected(503, "the server is shutting down", _LATER)
+        who = await self._who(request)
+        root = request.scope.get("root_path", "").rstrip("/")
+        await (await self._start()).stream(f"{root}/messages", receive, send, who)
+
+    async def _messages(self, request: Request, receive: Receive, send: Send) -> None:
+        if request.method != "POST":
+            raise Rejected(405, "messages are posted", ((b"allow", b"POST"),))
+        who = await self._who(request)
+        query = parse_qs(request.scope.get("query_string", b"").decode("latin-1"), max_num_fields=20)
+        id = query.get("session_id", [""])[0]
+        await (await self._start()).message(id, request, receive, send, who)
+
+    async def _health(self, request: Request, receive: Receive, send: Send) -> None:
+        await say(send, 200, "ok\n")
+
+    async def _ready(self, request: Request, receive: Receive, send: Send) -> None:
+        await say(send, 503, "shutting down\n", _LATER) if self.draining else await say(send, 200, "ready\n")
+
+    async def _who(self, request: Request) -> Principal | None:
+        """Who asks; None where nobody is asked. Raises `Refused`."""
+        auth = self._server.auth
+        return None if auth is None else await identify(auth, request, self._server.limits.auth_seconds)
+
+    # --- CORS --------------------------------------------------------------------------------------------------
+
+    async def _preflight(self, request: Request, send: Send) -> None:
+        headers = None if self._cors is None else self._cors.preflight(request.headers)
+        if headers is None:
+            raise Rejected(405, "there is no OPTIONS here", ((b"allow", b"POST, GET, DELETE"),))
+        await say(send, 204, "", headers)
+
+    def _with_cors(self, send: Send, origin: bytes | None) -> Send:
+        """Answers that a page of this origin may read."""
+        extra = self._cors.answer(origin) if self._cors is not None else []
+
+        async def sending(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *extra]
+            await send(message)
+
+        return sending
+
+    # --- lifetime ----------------------------------------------------------------------------------------------
+
+    async def _start(self) -> Endpoint:
+        """The endpoint on this loop, made if need be."""
+        loop = asyncio.get_running_loop()
+        if self._endpoint is not None and self._endpoint.site.loop is loop:
+            return self._endpoint
+        events = self.options.events or MemoryEvents(self._server.limits)
+        await events.open()
+        if self._endpoint is None or self._endpoint.site.loop is not loop:  # else another request was quicker
+            self._endpoint = Endpoint(Site(self._server, self.options, events))
+        return self._endpoint
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        await self._start()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.drain(self._server.limits.grace_seconds)
+        await self.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def drain(self, seconds: float) -> bool:
+        """Take nothing new, end the streams, and wait until what runs is answered, at most `seconds`. Whether it was.
+
+        `/ready` says so; `/health` stays well.
+        """
+        self.draining = True
+        if self._endpoint is not None:
+            self._endpoint.site.audience.flush()  # what has changed is told before the end is
+            self._endpoint.drain()
+        running = [task for task in self._running if task is not asyncio.current_task()]
+        if running:
+            await asyncio.wait(running, timeout=seconds)
+        return not self._running
+
+    async def close(self) -> None:
+        """End everything that is left."""
+        endpoint, self._endpoint = self._endpoint, None
+        if endpoint is not None:
+            await endpoint.close()
+            await endpoint.site.events.close()

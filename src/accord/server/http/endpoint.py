@@ -1,0 +1,206 @@
+"""The endpoints of one site: which form of the protocol a request is in, and to whom it goes.
+
+The era belongs to the request. A POST marked as of 2026-07-28 is an exchange of its own; any other belongs to a
+session, or opens one; GET and DELETE are about sessions only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from accord.errors import InvalidRequest, ProtocolError, StoreError
+from accord.messages import envelope
+from accord.messages.envelope import Incoming, Malformed
+from accord.messages.revision import BEFORE_OPENING
+from accord.server.http.session import HTTPSession, Record
+from accord.server.http.sessions import Sessions
+from accord.server.http.sse import SSESession
+from accord.server.http.stateless import Stateless
+from accord.server.http.visitor import new_id
+from accord.session import peek
+from accord.session.served import error_bytes
+from accord.transport.asgi.answer import respond, say
+from accord.transport.asgi.request import Receive, Rejected, Request, Send
+from accord.wire.headers import LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID
+from accord.wire.streamable import ALONE, accepts, check_version, is_json, is_older, status_of_refusal
+
+if TYPE_CHECKING:
+    from accord.server.http.auth import Principal
+    from accord.server.http.site import Site
+
+log: logging.Logger = logging.getLogger("accord")
+
+_SWEEP_SECONDS = 5.0
+_ALLOW_POST = ((b"allow", b"POST"),)
+_record = msgspec.json.Decoder(Record)
+
+
+class Endpoint:
+    """A site, with everyone who uses it."""
+
+    def __init__(self, site: Site) -> None:
+        self.site: Site = site
+        self.sessions: Sessions[HTTPSession] = Sessions(site)
+        self.sse: Sessions[SSESession] = Sessions(site)
+        self._stateless = Stateless(site)
+        self._sweeping = site.loop.create_task(self._sweep())
+
+    # --- Streamable HTTP ---------------------------------------------------------------------------------------
+
+    async def post(self, request: Request, receive: Receive, send: Send, who: Principal | None) -> None:
+        """POST. Raises `Rejected`."""
+        headers, limits = request.headers, self.site.limits
+        if not is_json(headers.get(b"content-type")):
+            raise Rejected(415, "the body of a POST is JSON: send Content-Type: application/json")
+        if not all(accepts(headers.get(b"accept"))):
+            raise Rejected(406, "the answer is JSON or events: send Accept: application/json, text/event-stream")
+        body = await request.body(receive, limits.http_body_bytes, limits.body_seconds)
+        if headers.get(PROTOCOL_VERSION) in ALONE:
+            try:
+                incoming = envelope.read(body)
+                return await self._stateless.post(incoming, request, receive, send, who)
+            except (Malformed, ProtocolError) as bad:
+                return await self._refuse(bad, send)
+        try:
+            session = await self._session_for(body, request, who)
+        except (Malformed, ProtocolError) as bad:
+            return await self._refuse(bad, send)
+        await session.post(body, receive, send)
+        if not session.session.rules.revision:  # it was not opened after all
+            await self.sessions.end(session, "it was not opened")
+
+    async def _session_for(self, body: bytes, request: Request, who: Principal | None) -> HTTPSession:
+        """The session that a POST belongs to; a new one for `initialize`."""
+        headers = request.headers
+        version, id = headers.get(PROTOCOL_VERSION), headers.get(SESSION_ID)
+        if version is not None and not is_older(version):
+            named = _named(envelope.read(body))
+            check_version(headers, named, self.site.server.revisions)
+        if id is not None:
+            return await self._find(id, who)
+        incoming = envelope.read(body)
+        named = _named(incoming)
+        if named is not None:
+            check_version(headers, named, self.site.server.revisions)
+        if incoming.method != "initialize":
+            raise Malformed(
+                InvalidRequest("Mcp-Session-Id is missing: send initialize, then the id that comes with its answer"),
+                incoming.id,
+            )
+        self.sessions.check_room(who)
+        session = HTTPSession(self.site, who, new_id())
+        self.sessions.add(session)
+        return session
+
+    async def _refuse(self, bad: Malformed | ProtocolError, send: Send) -> None:
+        """A message that cannot be taken, answered with its id where that could be read."""
+        error = bad.error if isinstance(bad, Malformed) else bad
+        id = bad.id if isinstance(bad, Malformed) else None
+        await respond(send, max(400, status_of_refusal(error.code)), error_bytes(id, error, BEFORE_OPENING))
+
+    async def get(self, request: Request, receive: Receive, send: Send, who: Principal | None) -> None:
+        """GET: the stream of a session, or one that is taken up again. Raises `Rejected`."""
+        headers = request.headers
+        if not is_older(headers.get(PROTOCOL_VERSION)):
+            raise Rejected(405, "there is no GET in this revision; subscribe with subscriptions/listen", _ALLOW_POST)
+        if not accepts(headers.get(b"accept"))[1]:
+            raise Rejected(406, "what comes is a stream of events: send Accept: text/event-stream")
+        session = await self._find(self._id(headers), who)
+        await session.listen(headers.get(LAST_EVENT_ID), receive, send)
+
+    async def delete(self, request: Request, send: Send, who: Principal | None) -> None:
+        """DELETE: the end of a session. Raises `Rejected`."""
+        headers = request.headers
+        if not is_older(headers.get(PROTOCOL_VERSION)):
+            raise Rejected(405, "there are no sessions in this revision", _ALLOW_POST)
+        session = await self._find(self._id(headers), who)
+        await self.sessions.end(session, "the client has ended its session")
+        await say(send, 200, "")
+
+    def _id(self, headers: dict[bytes, bytes]) -> bytes:
+        id = headers.get(SESSION_ID)
+        if id is None:
+            raise Rejected(400, "Mcp-Session-Id is missing: it comes with the answer to initialize")
+        return id
+
+    async def _find(self, id: bytes, who: Principal | None) -> HTTPSession:
+        """A session, from the store if need be. Raises `Rejected`: "the server MUST respond [...] 404"."""
+        text = id.decode("latin-1")
+        session = self.sessions.find(text, who)
+        if session is None and self.site.lasting:
+            session = await self._load(text, who)
+        if session is None:
+            raise Rejected(404, "there is no such session (any more): send initialize without Mcp-Session-Id")
+        return session
+
+    async def _load(self, id: str, who: Principal | None) -> HTTPSession | None:
+        """A session of a process that is gone."""
+        try:
+            kept = await self.site.events.load(id)
+        except StoreError as exc:
+            log.error("accord: a session could not be read: %s", exc)
+            raise Rejected(503, "the server cannot read its sessions at the moment") from exc
+        if kept is None or (record := _record.decode(kept)).principal != ("" if who is None else who.id):
+            return None
+        if (found := self.sessions.find(id, who)) is not None:  # another request was quicker
+            return found
+        self.sessions.check_room(who)
+        session = HTTPSession(self.site, who, id, known=True).restore(record)
+        self.sessions.add(session)
+        return session
+
+    # --- HTTP+SSE ----------------------------------------------------------------------------------------------
+
+    async def stream(self, messages: str, receive: Receive, send: Send, who: Principal | None) -> None:
+        """The one stream of a client of 2024-11-05, which posts to `messages`. Raises `Rejected`."""
+        self.sse.check_room(who)
+        session = SSESession(self.site, who, new_id(), send)
+        self.sse.add(session)
+        try:
+            await session.run(messages, receive)
+        finally:
+            await self.sse.end(session, "the client has closed its stream")
+
+    async def message(self, id: str, request: Request, receive: Receive, send: Send, who: Principal | None) -> None:
+        """What such a client posts. Raises `Rejected`."""
+        if not is_json(request.headers.get(b"content-type")):
+            raise Rejected(415, "the body of a POST is JSON: send Content-Type: application/json")
+        session = self.sse.find(id, who)
+        if session is None:
+            raise Rejected(404, "there is no such session (any more): open the stream again")
+        body = await request.body(receive, self.site.limits.http_body_bytes, self.site.limits.body_seconds)
+        await session.post(body, send)
+
+    # --- the end -----------------------------------------------------------------------------------------------
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(min(_SWEEP_SECONDS, self.site.limits.session_idle_seconds / 4))
+            await self.sessions.sweep()
+            await self.sse.sweep()
+
+    def drain(self) -> None:
+        """End the streams that nothing else ends, so that what runs can finish."""
+        self._stateless.drain()
+        for session in self.sessions:
+            session.leave()
+        for client in self.sse:
+            client.session.draining = True
+
+    async def close(self) -> None:
+        """End everything."""
+        self._sweeping.cancel()
+        self._stateless.close()
+        await self.sessions.close("the server was closed")
+        await self.sse.close("the server was closed")
+        self.site.close()
+
+
+def _named(incoming: Incoming) -> str | None:
+    """The revision that a request names in its `_meta`."""
+    meta = peek.posted(incoming.params).meta
+    return None if meta is None else meta.protocol_version

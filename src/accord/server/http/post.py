@@ -1,0 +1,103 @@
+"""The response to one POST: one JSON body, or events as soon as there is something to say before the answer.
+
+It is the way of what belongs to the request. Who subclasses it says what a stream is (`begin`), and what happens when
+the handler waits for the first time (`suspended`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from accord.session.exchange import Exchange
+from accord.transport.asgi.answer import Headers, respond
+from accord.transport.asgi.request import Receive, Send
+from accord.transport.conversation import Conversation
+from accord.transport.lead import lead
+
+
+class Outgoing(Protocol):
+    """A stream of messages that has an end."""
+
+    def send(self, message: bytes) -> None:
+        """Queue a message."""
+
+    def end(self, message: bytes | None) -> None:
+        """Queue the last one, if there is one."""
+
+    async def drain(self) -> None:
+        """Return when little is left to write."""
+
+
+class Post:
+    """One POST that brought a request."""
+
+    __slots__ = ("conversation", "exchange", "headers", "out", "receive", "response", "task", "writing")
+
+    name = "HTTP"
+
+    def __init__(self, exchange: Exchange, conversation: Conversation, receive: Receive, response: Send) -> None:
+        self.exchange: Exchange = exchange
+        self.conversation: Conversation = conversation
+        self.receive: Receive = receive
+        self.response: Send = response
+        self.headers: Headers = ()
+        """Headers of the response, of either kind."""
+        self.out: Outgoing | None = None
+        self.writing: asyncio.Task[None] | None = None
+        """What writes the stream, if there is one."""
+        self.task: asyncio.Task[None] | None = None
+
+    # --- the way of what belongs to the request ----------------------------------------------------------------
+
+    def send(self, message: bytes) -> None:
+        if self.out is None:
+            self.out = self.begin()
+        self.out.send(message)
+
+    def flush(self) -> None:
+        """Nothing is held."""
+
+    async def drain(self) -> None:
+        if self.out is not None:
+            await self.out.drain()
+
+    # --- from the request to its answer ------------------------------------------------------------------------
+
+    async def serve(self) -> bytes | None:
+        """Have the request handled in this task; its answer, or None when it was cancelled."""
+        exchange = self.exchange
+        exchange.way = self
+        self.task = exchange.driver = asyncio.current_task()
+        try:
+            return await lead(self.conversation.answer(exchange), self.suspended)
+        except asyncio.CancelledError:
+            if exchange.stage == "active":  # not we, but who runs this task, wants it to end
+                raise
+            self.task.uncancel()  # type: ignore[union-attr]
+            return None
+        finally:
+            exchange.way = exchange.driver = None
+            self.done()
+
+    async def finish(self, message: bytes | None, status: int = 200) -> None:
+        """Send the answer, and end the response."""
+        if self.out is None:
+            if message is not None:
+                return await respond(self.response, status, message, self.headers)
+            self.out = self.begin()  # nothing to say: a stream without events
+        self.out.end(message)
+        if self.writing is not None:
+            await self.writing
+
+    # --- what is different from era to era ---------------------------------------------------------------------
+
+    def begin(self) -> Outgoing:
+        """Begin the stream, and the task that writes it."""
+        raise NotImplementedError
+
+    def suspended(self) -> None:
+        """The handler waits for the first time."""
+
+    def done(self) -> None:
+        """The handler has ended."""

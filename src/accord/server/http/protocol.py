@@ -1,0 +1,68 @@
+"""uvicorn's HTTP/1.1 protocol with a bound on the head of a request, and told of every disconnect.
+
+The bound costs a request nothing but two comparisons: bytes are counted only while a head is unfinished.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from accord.server.http.refusals import refusal
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection. `head_bytes` bounds the line and the headers of a request; one more is answered 431."""
+
+    def __init__(self, *, head_bytes: int, **options: Any) -> None:
+        super().__init__(**options)
+        self._head_bytes = head_bytes
+        self._head = 0
+        self._running: RequestResponseCycle | None = None
+
+    def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        if len(data) <= self._head_bytes:
+            self._feed(data)
+            return
+        for start in range(0, len(data), self._head_bytes):
+            if self.transport.is_closing():
+                break
+            self._feed(data[start : start + self._head_bytes])
+
+    def _feed(self, data: bytes) -> None:
+        before = self.cycle
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            pass  # we offer no other protocol: the request itself is answered
+        except httptools.HttpParserError:
+            self._refuse(400, "this is not HTTP/1.1")
+            return
+        if self.cycle is not before:
+            self._head = 0
+        elif before is None or before.response_complete or not before.more_body:
+            self._head += len(data)
+            if self._head > self._head_bytes:
+                self._refuse(431, f"the head of a request is at most {self._head_bytes} bytes here")
+
+    def _refuse(self, status: int, sentence: str) -> None:
+        self.transport.write(refusal(status, sentence))
+        self.transport.close()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        running = self._running
+        # uvicorn tells the last request that came; with pipelining, another one may be running.
+        if running is not None and running is not self.cycle and not running.response_complete:
+            running.disconnected = True
+            running.message_event.set()

@@ -1,0 +1,28 @@
+"""What a connection itself answers, where there is no request yet, or will be none."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+
+
+def refusal(status: int, sentence: str, *headers: bytes) -> bytes:
+    """A whole response of one sentence, after which the connection is closed. `headers` are lines of its head."""
+    body = sentence.encode() + b"\n"
+    lines = [
+        b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode()),
+        b"content-type: text/plain; charset=utf-8",
+        b"content-length: %d" % len(body),
+        *headers,
+        b"connection: close",
+    ]
+    return b"\r\n".join([*lines, b"", body])
+
+
+class Busy(asyncio.Protocol):
+    """A connection too many: told so, and closed."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.WriteTransport)
+        transport.write(refusal(503, "too many connections; try again", b"retry-after: 1"))
+        transport.close()

@@ -1,0 +1,109 @@
+"""`server.run(http=...)`: the application at its address, from the line at the start to the last answer.
+
+SIGTERM and Ctrl-C mean: take nothing new, finish what runs within `Limits.grace_seconds`, end streams properly, go.
+A second one means now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from socket import socket
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from accord.limits import Limits
+from accord.server.http import announce
+from accord.server.http.access import AccessLog, LineWriter
+from accord.server.http.address import Address, bind, bound_address, is_loopback, is_unspecified, parse_address
+from accord.server.http.descriptors import raise_descriptor_limit
+from accord.server.http.listening import Listening
+from accord.server.http.options import HTTPOptions
+from accord.server.http.stopping import Stopping
+from accord.server.run import run_to_end
+
+if TYPE_CHECKING:
+    from accord.server.server import Server
+
+_MARGIN = 1.0
+"""Seconds that the end may take beyond its limits, before the process is left as it is."""
+
+
+class Served(Protocol):
+    """An ASGI application that can be asked to end."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None: ...
+
+    async def drain(self, seconds: float) -> bool:
+        """Refuse what is new, end streams, and wait for what runs; whether it was done in time."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of what it holds; whatever still runs is cancelled."""
+        ...
+
+
+def run_http(server: Server, address: str, options: HTTPOptions) -> None:
+    """Serve until SIGTERM or Ctrl-C. Raises `DeclarationError`; `SystemExit` where the address cannot be had."""
+    where = parse_address(address)
+    try:
+        sockets = bind(where)
+    except OSError as exc:
+        raise SystemExit(f"accord: {exc.strerror}") from None
+    raise_descriptor_limit()
+    run_to_end(_serve(server, where, sockets, options), new_loop())
+
+
+async def serve_http(server: Server, address: str, options: HTTPOptions) -> None:
+    """As `run_http`, on a loop that runs, until the task is cancelled as well. Raises `OSError` for the address."""
+    where = parse_address(address)
+    await _serve(server, where, bind(where), options)
+
+
+async def _serve(server: Server, where: Address, sockets: Sequence[socket], options: HTTPOptions) -> None:
+    where = bound_address(where, sockets)
+    local = is_loopback(sockets)
+    if not local and not is_unspecified(sockets):  # whoever listens at 192.168.1.5 means to be called so
+        options = msgspec.structs.replace(options, hosts=(*options.hosts, str(where)))
+
+    def started() -> None:
+        announce.say(announce.start_line(server.name, server.revisions, where, options))
+        if not local and server.auth is None:
+            announce.say(announce.warning_line(where))
+
+    await serve_app(server.asgi(options), sockets, server.limits, started, access_log=options.access_log)
+
+
+async def serve_app(
+    app: Served, sockets: Sequence[socket], limits: Limits, started: Callable[[], None], *, access_log: bool = False
+) -> None:
+    """Serve an application on bound sockets, until it is asked to end; then end it, within the limits."""
+    with ExitStack() as undo:
+        stopping = undo.enter_context(Stopping(limits.grace_seconds + limits.close_seconds + _MARGIN))
+        listening = Listening(_logged(app, undo, limits) if access_log else app, limits)
+        try:
+            await listening.start(sockets)
+            started()
+            await stopping.asked.wait()
+            listening.refuse_new()
+            await app.drain(limits.grace_seconds)
+        finally:
+            await listening.finish(limits.close_seconds)
+            await app.close()
+
+
+def _logged(app: Served, undo: ExitStack, limits: Limits) -> AccessLog:
+    writer = LineWriter()
+    undo.callback(writer.close, limits.close_seconds / 2)
+    return AccessLog(app, writer)
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """uvloop's where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()

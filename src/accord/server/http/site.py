@@ -1,0 +1,66 @@
+"""A server as it is reached over HTTP on one event loop: what its sessions and its single requests share."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from accord.limits import Limits
+from accord.server.audience import Audience
+from accord.server.dispatch import Dispatch
+from accord.server.hearing import Hearing
+from accord.server.peer import Line, Peer
+from accord.server.results import Packer
+from accord.session.session import Session
+from accord.store.base import Events
+
+if TYPE_CHECKING:
+    from accord.server.http.auth import Principal
+    from accord.server.http.options import HTTPOptions
+    from accord.server.server import Server
+
+
+class Site:
+    """Everything that belongs to a server and a loop, and to no client."""
+
+    def __init__(self, server: Server, options: HTTPOptions, events: Events) -> None:
+        self.server: Server = server
+        self.options: HTTPOptions = options
+        self.events: Events = events
+        self.lasting: bool = options.events is not None
+        """Whether sessions are kept for the next process."""
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
+        self.limits: Limits = over_http(server.limits)
+        profile = server.profile()
+        audience = server.hub.audiences.get(self.loop)
+        self.audience: Audience = audience or Audience(server.profile, server.limits)
+        self.dispatch: Dispatch = Dispatch(server, Packer(profile.raw_info), self.limits, self.audience)
+
+    def session(self, *, anonymous: bool = False) -> Session:
+        """A session of its own. `anonymous` is one for all those whom nobody vouches for."""
+        limits = self.limits
+        if anonymous:
+            limits = msgspec.structs.replace(limits, requests_in_flight=limits.http_requests)
+        server = self.server
+        return Session(
+            "server", server.profile(), revisions=server.revisions, limits=limits, methods=server.extended.rows
+        )
+
+    def peer(self, line: Line, who: Principal | None) -> Peer:
+        """A client at the end of a line."""
+        return Peer(line, "" if who is None else who.id, who)
+
+    def hearing(self, peer: Peer) -> Hearing:
+        """What a client tells."""
+        return Hearing(lambda event: self.dispatch.hear(event, peer), self.server.extended.offers, self.limits)
+
+    def close(self) -> None:
+        """Let the worker threads go."""
+        self.dispatch.close()
+
+
+def over_http(limits: Limits) -> Limits:
+    """Limits as they hold here."""
+    return msgspec.structs.replace(limits, tool_seconds=limits.tool_seconds or limits.http_tool_seconds)

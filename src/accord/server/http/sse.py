@@ -1,0 +1,91 @@
+"""HTTP+SSE (2024-11-05): one stream for all that goes out, and an address to post to.
+
+"When a client connects, the server MUST send an `endpoint` event containing a URI for the client to use for sending
+messages. All subsequent client messages MUST be sent as HTTP POST requests to this endpoint." Deprecated since
+2025-03-26; the address is as secret as the id of a session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from accord.server.http.visitor import Visitor
+from accord.session.events import Opened, Reply, RequestReceived
+from accord.session.exchange import Exchange
+from accord.transport.asgi.answer import say
+from accord.transport.asgi.request import Receive, Send
+from accord.transport.asgi.stream import Stream, watch
+from accord.wire import sse
+
+if TYPE_CHECKING:
+    from accord.server.http.auth import Principal
+    from accord.server.http.site import Site
+
+
+class Messages:
+    """Messages as events of one stream."""
+
+    name = "HTTP+SSE"
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def send(self, message: bytes) -> None:
+        self._stream.put(sse.encode(message, event="message"))
+
+    def flush(self) -> None:
+        """Nothing is held."""
+
+    async def drain(self) -> None:
+        await self._stream.drain()
+
+
+class SSESession(Visitor):
+    """A client as long as its stream is open."""
+
+    def __init__(self, site: Site, who: Principal | None, id: str, send: Send) -> None:
+        self._stream = Stream(send, site.limits)
+        super().__init__(site, who, Messages(self._stream), id)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self, endpoint: str, receive: Receive) -> None:
+        """Write the stream until the client goes away or the session is closed."""
+        address = f"{quote(endpoint)}?session_id={self.id}"
+        self._stream.put(sse.encode(address.encode(), event="endpoint"))
+        watching = asyncio.get_running_loop().create_task(watch(receive, self._stream.cut))
+        try:
+            with self:
+                await self._stream.run()
+        finally:
+            watching.cancel()
+
+    async def post(self, body: bytes, send: Send) -> None:
+        """Take what one POST brought; what it is answered goes out on the stream."""
+        for event in self.session.receive(body):
+            if type(event) is RequestReceived:
+                task = asyncio.get_running_loop().create_task(self._serve(event.exchange))
+                event.exchange.driver = task
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            elif type(event) is Reply:
+                self.conversation.way.send(event.message)
+            elif type(event) is Opened:
+                self.conversation.way.send(event.reply or b"")
+            else:
+                self.conversation.reactions[type(event)](event)
+        await self.conversation.way.drain()
+        await say(send, 202, "")
+
+    async def _serve(self, exchange: Exchange) -> None:
+        message = await self.conversation.answer(exchange)
+        if message is not None:
+            self.conversation.way.send(message)
+
+    async def close(self, why: str) -> None:
+        """End it, and its stream."""
+        await super().close(why)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self.site.limits.close_seconds / 2)
+        self._stream.end()

@@ -1,0 +1,239 @@
+"""2026-07-28: each POST is an exchange of its own, and nothing is remembered between two of them.
+
+"Closing the SSE response stream MUST be treated by the server as cancellation of that request" (Streamable HTTP,
+Cancellation): so is going away while a JSON answer is pending. A `subscriptions/listen` is a client of its own, as long
+as its stream is open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from accord.errors import InternalError, InvalidRequest, NotConnected, ProtocolError
+from accord.messages.envelope import Incoming
+from accord.server.dispatch import read_call
+from accord.server.http.auth import Principal
+from accord.server.http.post import Outgoing, Post
+from accord.server.peer import Peer
+from accord.session import peek
+from accord.session.events import RequestReceived
+from accord.session.exchange import Exchange
+from accord.session.peek import Posted
+from accord.session.served import error_bytes
+from accord.session.session import Session
+from accord.transport.asgi.answer import respond, say
+from accord.transport.asgi.request import Receive, Request, Send
+from accord.transport.asgi.stream import Stream, watch
+from accord.transport.conversation import Conversation
+from accord.wire import sse
+from accord.wire.headers import check_parameters
+from accord.wire.streamable import (
+    NAMED,
+    check_method,
+    check_name,
+    check_version,
+    status_of,
+    status_of_refusal,
+)
+
+if TYPE_CHECKING:
+    from accord.server.http.site import Site
+
+
+class Nowhere:
+    """The way of what belongs to no request: there is none."""
+
+    name = "HTTP"
+
+    def send(self, message: bytes) -> None:
+        """Nobody listens."""
+
+    def flush(self) -> None:
+        """Nothing is held."""
+
+    async def drain(self) -> None:
+        """Nothing waits."""
+
+
+class Events:
+    """Messages as events without ids: "Resumable SSE streams via `Last-Event-ID` are not supported"."""
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def send(self, message: bytes) -> None:
+        self._stream.put(sse.encode(message))
+
+    def end(self, message: bytes | None) -> None:
+        if message is not None:
+            self._stream.put(sse.encode(message))
+        self._stream.end()
+
+    async def drain(self) -> None:
+        await self._stream.drain()
+
+
+class AlonePost(Post):
+    """The response to a POST of 2026-07-28."""
+
+    __slots__ = ("_watching",)
+
+    _watching: asyncio.Task[None] | None
+
+    def suspended(self) -> None:
+        """From here on the client may go away before there is an answer."""
+        self._watching = asyncio.get_running_loop().create_task(watch(self.receive, self._gone))
+
+    def done(self) -> None:
+        if (watching := getattr(self, "_watching", None)) is not None:
+            watching.cancel()
+
+    def _gone(self) -> None:
+        self.conversation.session.served.abandon(self.exchange)
+        if self.task is not None:
+            self.task.cancel()
+
+    def begin(self) -> Outgoing:
+        stream = Stream(self.response, self.conversation.limits, self.headers)
+        self.writing = asyncio.get_running_loop().create_task(stream.run())
+        return Events(stream)
+
+
+class Caller:
+    """One principal, or all whom nobody vouches for: what is in flight for it, and how often it may do what."""
+
+    def __init__(self, site: Site, who: Principal | None) -> None:
+        self.session: Session = site.session(anonymous=who is None)
+        self.conversation: Conversation = Conversation(
+            self.session, Nowhere(), lambda exchange, _: site.dispatch.handle(exchange, self.peer), limits=site.limits
+        )
+        self.peer: Peer = site.peer(self.conversation, who)
+
+
+class Stateless:
+    """All requests of 2026-07-28 that reach one site."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._callers: OrderedDict[str, Caller] = OrderedDict()
+        self._listening: dict[Exchange, Caller] = {}
+
+    async def post(
+        self, incoming: Incoming, request: Request, receive: Receive, send: Send, who: Principal | None
+    ) -> None:
+        """Answer one POST."""
+        if not isinstance(incoming.method, str):
+            raise InvalidRequest("a client posts requests and notifications in 2026-07-28, never answers")
+        if not isinstance(incoming.id, int | str):
+            return await self._notified(incoming, request, send)
+        caller = self._caller(who)
+        try:
+            posted = self._read(incoming, request)
+        except ProtocolError as error:
+            refused = error_bytes(incoming.id, error, caller.session.agreed)
+            return await respond(send, status_of_refusal(error.code), refused)
+        event = caller.session.receive_alone(incoming, posted.meta)
+        if type(event) is not RequestReceived:
+            return await respond(send, status_of_refusal(event.code), event.message)  # type: ignore[union-attr,arg-type]
+        exchange = event.exchange
+        if exchange.method.stays:
+            return await self._listen(exchange, receive, send, caller, who)
+        post = AlonePost(exchange, caller.conversation, receive, send)
+        message = await post.serve()
+        if message is not None or post.out is not None:  # else the client is gone
+            await post.finish(message, status_of(exchange.code))
+
+    def _read(self, incoming: Incoming, request: Request) -> Posted:
+        """`_meta`, once the headers say the same as the body. Raises `InvalidParams`, `HeaderMismatch`."""
+        method: str = incoming.method  # type: ignore[assignment]
+        posted = peek.posted(incoming.params)
+        named = posted.meta.protocol_version if posted.meta is not None else None
+        check_version(request.headers, named, self._site.server.revisions)
+        check_method(request.headers, method)
+        if (by := NAMED.get(method)) is not None:
+            subject = getattr(posted, by)
+            if isinstance(subject, str):  # else it is missing, and whoever reads it will say so
+                check_name(request.headers, subject)
+            if method == "tools/call":
+                self._check_parameters(incoming, request, subject)
+        return posted
+
+    def _check_parameters(self, incoming: Incoming, request: Request, name: object) -> None:
+        """ "Servers MUST reject requests" whose `Mcp-Param-*` headers say something else than the arguments."""
+        offer = self._site.server.registry.tools.get(name)  # type: ignore[call-overload]
+        if offer is not None and offer.mirrored:
+            check_parameters(offer.mirrored, request.headers, bytes(read_call(incoming.params).arguments))
+
+    def _caller(self, who: Principal | None) -> Caller:
+        id = "" if who is None else who.id
+        caller = self._callers.get(id)
+        if caller is None:
+            caller = self._callers[id] = Caller(self._site, who)
+            self._forget()
+        elif who is not None:
+            self._callers.move_to_end(id)
+            caller.peer.who = who
+        return caller
+
+    def _forget(self) -> None:
+        """Forget who was not heard of for the longest time, if it has nothing in flight."""
+        if len(self._callers) > self._site.limits.principals:
+            id, caller = next(iter(self._callers.items()))
+            if not caller.session.incoming:
+                del self._callers[id]
+
+    async def _notified(self, incoming: Incoming, request: Request, send: Send) -> None:
+        """ "the server MUST return HTTP status code 202 Accepted with no body" """
+        check_version(request.headers, None, self._site.server.revisions)
+        await say(send, 202, "")
+
+    # --- subscriptions -----------------------------------------------------------------------------------------
+
+    async def _listen(
+        self, exchange: Exchange, receive: Receive, send: Send, caller: Caller, who: Principal | None
+    ) -> None:
+        if caller.session.served.staying > self._site.limits.streams:
+            error = InternalError(f"too many streams are open: the limit is {self._site.limits.streams}")
+            return await respond(send, 200, caller.session.fail(exchange, error) or b"")
+        post = AlonePost(exchange, caller.conversation, receive, send)
+        line = post.conversation = Conversation(
+            caller.session,
+            post,
+            lambda exchange, _: self._site.dispatch.handle(exchange, peer),
+            limits=caller.conversation.limits,
+        )
+        peer = self._site.peer(line, who)
+        self._listening[exchange] = caller
+        try:
+            with self._site.audience.with_peer(peer, self._site.server.hub):
+                message = await post.serve()
+        finally:
+            del self._listening[exchange]
+        if message is not None or post.out is not None:
+            await post.finish(message, status_of(exchange.code))
+
+    # --- the end -----------------------------------------------------------------------------------------------
+
+    def drain(self) -> None:
+        """Take nothing new; subscriptions end with their result (Subscriptions, Graceful Closure)."""
+        for caller in self._callers.values():
+            caller.session.draining = True
+        for exchange, caller in list(self._listening.items()):
+            post, task = exchange.way, exchange.driver
+            messages = caller.session.end_listen(exchange)
+            if messages and isinstance(post, AlonePost):
+                post.send(messages[-1])  # over HTTP the result, and no cancel before it
+                task.cancel()
+
+    def close(self) -> None:
+        """End what is left."""
+        for caller in self._callers.values():
+            caller.conversation.closing = True
+            caller.conversation.fail_all(NotConnected("the server was closed"))
+            for exchange in list(caller.session.incoming.values()):
+                if exchange.driver is not None:
+                    exchange.driver.cancel()

@@ -1,0 +1,86 @@
+"""A client that stays for a while: what every session over HTTP has, whichever streams it uses."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from accord.errors import InternalError, NotConnected
+from accord.server.peer import Peer
+from accord.session.session import Session
+from accord.transport.base import Way
+from accord.transport.conversation import Conversation
+
+if TYPE_CHECKING:
+    from accord.server.http.auth import Principal
+    from accord.server.http.site import Site
+
+
+class Visitor:
+    """One session of one principal. `id` is its secret: 256 random bits ("cryptographically secure").
+
+    `way` is where goes what belongs to no request.
+    """
+
+    def __init__(self, site: Site, who: Principal | None, way: Way, id: str) -> None:
+        self.id: str = id
+        self.principal: str = "" if who is None else who.id
+        self.born: float = site.loop.time()
+        self.seen: float = self.born
+        """When it was last heard of."""
+        self.open: int = 0
+        """Requests of its client that are being answered, and streams that are open."""
+        self.site: Site = site
+        self.session: Session = site.session()
+        self.session.names_revisions = False  # a header does
+        self.conversation: Conversation = Conversation(
+            self.session,
+            way,
+            lambda exchange, _: site.dispatch.handle(exchange, self.peer),
+            on_notification=lambda event: self._hearing.hear(event),
+            limits=site.limits,
+        )
+        self.peer: Peer = site.peer(self.conversation, who)
+        self._hearing = site.hearing(self.peer)
+        self._joined = ExitStack()
+        self._joined.enter_context(site.audience.with_peer(self.peer, site.server.hub))
+
+    @property
+    def busy(self) -> bool:
+        """Whether it has something to do, or somebody listens: then it is not idle."""
+        return bool(self.open or self.session.incoming)
+
+    def __enter__(self) -> Visitor:
+        """As long as a request of its client is being answered."""
+        self.open += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.open -= 1
+        self.seen = self.site.loop.time()
+
+    async def close(self, why: str) -> None:
+        """End it: what runs is answered with an error and cancelled, what waits for the client fails."""
+        self.conversation.closing = True
+        self.conversation.fail_all(NotConnected(why))
+        for exchange in list(self.session.incoming.values()):
+            way, task = exchange.way or self.conversation.way, exchange.driver
+            if (message := self.session.fail(exchange, InternalError(why))) is not None:
+                way.send(message)
+            if task is not None:
+                task.cancel()
+        self._joined.close()
+        seconds = self.site.limits.close_seconds
+        await self.conversation.finish_telling(seconds / 2)
+        await self._hearing.finish(seconds / 2)
+        if self.site.server.asked is not None:
+            await self.site.server.asked.close(self.peer, seconds)
+
+    async def forget(self) -> None:
+        """It will not come back: keep nothing of it."""
+
+
+def new_id() -> str:
+    """An id that nobody can guess, of visible ASCII."""
+    return secrets.token_urlsafe(32)

@@ -1,0 +1,124 @@
+"""The file of `SQLiteEvents`: made private, opened safe, and refused when it is damaged or somebody else's."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import zlib
+from pathlib import Path
+
+from accord.errors import StoreError
+
+_APPLICATION = 0x41434352  # "ACCR"
+_VERSION = 1
+_BUSY_SECONDS = 5.0
+
+_TABLES = (
+    """CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, record BLOB, renewed REAL NOT NULL, bytes INTEGER NOT NULL)""",
+    "CREATE INDEX sessions_by_age ON sessions (renewed)",
+    "CREATE INDEX sessions_with_events ON sessions (renewed) WHERE bytes > 0",
+    """CREATE TABLE streams (
+    id INTEGER PRIMARY KEY, session INTEGER NOT NULL, name TEXT NOT NULL, about BLOB NOT NULL,
+    last INTEGER NOT NULL, dropped INTEGER NOT NULL, ended REAL, UNIQUE (session, name))""",
+    "CREATE INDEX streams_by_end ON streams (ended) WHERE ended IS NOT NULL",
+    # a stream that has ended has one row more, without a message: its end, which is dropped last
+    """CREATE TABLE events (
+    id INTEGER PRIMARY KEY, session INTEGER NOT NULL, stream INTEGER NOT NULL, number INTEGER NOT NULL,
+    cost INTEGER NOT NULL, message BLOB)""",
+    "CREATE UNIQUE INDEX events_by_number ON events (stream, number)",
+    "CREATE INDEX events_by_age ON events (session, id)",
+    "CREATE TABLE total (bytes INTEGER NOT NULL)",
+    "INSERT INTO total VALUES (0)",
+    """CREATE TRIGGER total_changes AFTER UPDATE OF bytes ON sessions BEGIN
+    UPDATE total SET bytes = bytes + new.bytes - old.bytes; END""",
+    """CREATE TRIGGER total_shrinks AFTER DELETE ON sessions BEGIN
+    UPDATE total SET bytes = bytes - old.bytes; END""",
+    f"PRAGMA application_id={_APPLICATION}",
+    f"PRAGMA user_version={_VERSION}",
+)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the file, made if need be. Raises `StoreError` when it cannot be used, `sqlite3.Error` likewise."""
+    _make(path)
+    db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+    try:
+        _claim(path, db)
+        _prepare(db)
+        _check(path, db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def explain(path: Path, exc: sqlite3.Error) -> str:
+    """An error of SQLite in words, with what to do."""
+    code = getattr(exc, "sqlite_errorcode", 0) & 0xFF
+    return f"events could not be kept in or read from {path}: {exc}; {_ADVICE.get(code, 'see that it is usable')}"
+
+
+_ADVICE = {
+    sqlite3.SQLITE_FULL: "make room on the disk",
+    sqlite3.SQLITE_BUSY: "another process holds it",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged: move it away, or bring back a copy",
+    sqlite3.SQLITE_NOTADB: "the file is damaged or something else: move it away, or bring back a copy",
+    sqlite3.SQLITE_CANTOPEN: "see that its folder is there and can be written to",
+    sqlite3.SQLITE_READONLY: "see that the file and its folder can be written to",
+}
+
+
+def damaged(path: Path, what: str) -> StoreError:
+    """The error for a file that cannot be believed."""
+    return StoreError(f"{path} is damaged: {what}; move it away, or bring back a copy")
+
+
+def sealed(data: bytes, *place: object) -> bytes:
+    """`data` with a checksum over it and its place, since SQLite has none of its own."""
+    return zlib.crc32(data, zlib.crc32(repr(place).encode())).to_bytes(4, "big") + data
+
+
+def unsealed(path: Path, kept: bytes, *place: object) -> bytes:
+    """What was sealed. Raises `StoreError` when it has changed, or was kept in another place."""
+    data = bytes(kept[4:])
+    if sealed(data, *place) != kept:
+        raise damaged(path, f"what was kept for {place[0]!r} has changed")
+    return data
+
+
+def _make(path: Path) -> None:
+    """What clients are told is private: the file is its owner's alone, and so are those that SQLite puts beside it."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as exc:
+        raise StoreError(
+            f"events cannot be kept in {path}: {exc.strerror}; give a path that can be written to"
+        ) from exc
+
+
+def _claim(path: Path, db: sqlite3.Connection) -> None:
+    """Make the tables in an empty file. What belongs to another program is not written to, nor switched to WAL."""
+    db.execute("BEGIN IMMEDIATE")
+    marks = _value(db, "application_id"), _value(db, "user_version")
+    if marks == (0, 0) and not db.execute("SELECT 1 FROM sqlite_master").fetchone():
+        for statement in _TABLES:
+            db.execute(statement)
+    elif marks != (_APPLICATION, _VERSION):
+        raise StoreError(f"{path} is not a store of events of this version of accord; give the path of a new file")
+    db.execute("COMMIT")
+
+
+def _prepare(db: sqlite3.Connection) -> None:
+    db.execute("PRAGMA journal_mode=WAL")
+    db.execute("PRAGMA synchronous=FULL")  # what was acknowledged survives a loss of power, too
+
+
+def _check(path: Path, db: sqlite3.Connection) -> None:
+    found = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
+    if found != "ok":
+        raise damaged(path, found.replace("\n", " "))
+
+
+def _value(db: sqlite3.Connection, name: str) -> int:
+    return int(db.execute(f"PRAGMA {name}").fetchone()[0])

@@ -1,0 +1,201 @@
+"""The statements behind `SQLiteEvents`: each method is one transaction's work on the file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from accord.errors import StoreError
+from accord.limits import Limits
+from accord.store.base import Replay, dropped, event_cost, not_open, stream_cost, taken
+from accord.store.file import damaged, sealed, unsealed
+
+_FIND = """
+SELECT streams.id, sessions.id, about, last, dropped, ended IS NOT NULL
+FROM sessions JOIN streams ON streams.session = sessions.id WHERE sessions.name = ? AND streams.name = ?
+"""
+_RENEW = """
+INSERT INTO sessions (name, renewed, bytes) VALUES (?, ?, 0) ON CONFLICT (name) DO UPDATE SET renewed = excluded.renewed
+"""
+_KEEP = "INSERT INTO events (session, stream, number, cost, message) VALUES (?, ?, ?, ?, ?)"
+_COUNT = "UPDATE sessions SET bytes = bytes + ? WHERE id = ?"
+_COUNT_AND_RENEW = "UPDATE sessions SET bytes = bytes + ?, renewed = ? WHERE id = ?"
+_TOO_OLD = (
+    "SELECT EXISTS (SELECT 1 FROM streams WHERE ended <= ?) OR EXISTS (SELECT 1 FROM sessions WHERE renewed <= ?)"
+)
+_BYTES = "SELECT sessions.bytes, total.bytes FROM sessions, total WHERE id = ?"
+_OLDEST = "SELECT id, stream, number, cost, message IS NULL FROM events WHERE session = ? ORDER BY id"
+_LONGEST_AGO = "SELECT id FROM sessions WHERE bytes > 0 ORDER BY renewed, id LIMIT 1"
+
+
+class _Stream(msgspec.Struct, frozen=True):
+    id: int
+    session: int
+    about: bytes
+    last: int
+    dropped: int
+    ended: bool
+
+
+class Ledger:
+    """Sessions, streams and events in tables. Methods raise `sqlite3.Error` beside what `Events` says."""
+
+    def __init__(self, path: Path, limits: Limits, clock: Callable[[], float]) -> None:
+        self._path = path
+        self._limits = limits
+        self._clock = clock
+
+    def save(self, db: sqlite3.Connection, session: str, record: bytes) -> None:
+        """See `Events.save`."""
+        self._expire(db)
+        id = self._renewed(db, session)
+        db.execute("UPDATE sessions SET record = ? WHERE id = ?", (sealed(record, "session", session), id))
+
+    def load(self, db: sqlite3.Connection, session: str) -> bytes | None:
+        """See `Events.load`."""
+        self._expire(db)
+        row = db.execute("SELECT record FROM sessions WHERE name = ?", (session,)).fetchone()
+        return None if row is None or row[0] is None else unsealed(self._path, row[0], "session", session)
+
+    def forget(self, db: sqlite3.Connection, session: str) -> None:
+        """See `Events.forget`."""
+        for (id,) in db.execute("SELECT id FROM sessions WHERE name = ?", (session,)).fetchall():
+            _drop_session(db, id)
+
+    def begin(self, db: sqlite3.Connection, session: str, stream: str, about: bytes) -> None:
+        """See `Events.begin`."""
+        self._expire(db)
+        if self._find(db, session, stream) is not None:
+            raise StoreError(taken(stream))
+        row = (self._renewed(db, session), stream, sealed(about, "stream", session, stream))
+        db.execute("INSERT INTO streams (session, name, about, last, dropped) VALUES (?, ?, ?, 0, 0)", row)
+
+    def append(self, db: sqlite3.Connection, session: str, stream: str, messages: Sequence[bytes], ends: bool) -> int:
+        """See `Events.append`."""
+        self._expire(db)
+        found = self._find(db, session, stream)
+        if found is None or found.ended:
+            raise not_open(stream)
+        self._keep(db, found, session, stream, messages, ends)
+        return found.last + 1
+
+    def end(self, db: sqlite3.Connection, session: str, stream: str) -> None:
+        """See `Events.end`."""
+        self._expire(db)
+        found = self._find(db, session, stream)
+        if found is not None and not found.ended:
+            self._keep(db, found, session, stream, (), True)
+
+    def read(self, db: sqlite3.Connection, session: str, stream: str, after: int) -> Replay | None:
+        """See `Events.read`."""
+        self._expire(db)
+        found = self._find(db, session, stream)
+        if found is None or not 0 <= after <= found.last:
+            return None
+        if after < found.dropped:
+            raise dropped(stream, after, found.dropped)
+        rows = db.execute(
+            "SELECT number, message FROM events WHERE stream = ? AND number > ? ORDER BY number", (found.id, after)
+        ).fetchall()
+        kept = [(number, message) for number, message in rows if message is not None]
+        if [number for number, _ in kept] != list(range(after + 1, found.last + 1)) or found.ended != (
+            len(rows) > len(kept)
+        ):
+            raise damaged(self._path, f"events of stream {stream!r} are missing")
+        events = [(number, unsealed(self._path, message, "event", session, stream, number)) for number, message in kept]
+        return Replay(events, found.ended, found.about)
+
+    # --- rows --------------------------------------------------------------------------------------------------
+
+    def _find(self, db: sqlite3.Connection, session: str, stream: str) -> _Stream | None:
+        row = db.execute(_FIND, (session, stream)).fetchone()
+        if row is None:
+            return None
+        id, owner, about, last, gone, ended = row
+        return _Stream(id, owner, unsealed(self._path, about, "stream", session, stream), last, gone, bool(ended))
+
+    def _renewed(self, db: sqlite3.Connection, session: str) -> int:
+        """The session that is being written to, made if need be."""
+        db.execute(_RENEW, (session, self._clock()))
+        return int(db.execute("SELECT id FROM sessions WHERE name = ?", (session,)).fetchone()[0])
+
+    def _keep(
+        self, db: sqlite3.Connection, found: _Stream, session: str, stream: str, messages: Sequence[bytes], ends: bool
+    ) -> None:
+        """Keep the next events of a stream, and with `ends` its end."""
+        now = self._clock()
+        last = found.last + len(messages)
+        rows: list[tuple[int, int, int, int, bytes | None]] = [
+            (found.session, found.id, number, event_cost(message), sealed(message, "event", session, stream, number))
+            for number, message in enumerate(messages, found.last + 1)
+        ]
+        if ends:
+            rows.append((found.session, found.id, last + 1, stream_cost(found.about), None))
+        db.executemany(_KEEP, rows)
+        db.execute("UPDATE streams SET last = ?, ended = ? WHERE id = ?", (last, now if ends else None, found.id))
+        db.execute(_COUNT_AND_RENEW, (sum(row[3] for row in rows), now, found.session))
+        self._shrink(db, found.session)
+
+    # --- what is dropped ---------------------------------------------------------------------------------------
+
+    def _expire(self, db: sqlite3.Connection) -> None:
+        """Drop what is too old."""
+        now = self._clock()
+        ended, renewed = now - self._limits.events_seconds, now - self._limits.session_kept_seconds
+        if not db.execute(_TOO_OLD, (ended, renewed)).fetchone()[0]:
+            return
+        for stream, session in db.execute("SELECT id, session FROM streams WHERE ended <= ?", (ended,)).fetchall():
+            _drop_stream(db, stream, session)
+        for (session,) in db.execute("SELECT id FROM sessions WHERE renewed <= ?", (renewed,)).fetchall():
+            _drop_session(db, session)
+
+    def _shrink(self, db: sqlite3.Connection, session: int) -> None:
+        """Drop the oldest of what is too much."""
+        mine, total = db.execute(_BYTES, (session,)).fetchone()
+        if mine > self._limits.events_bytes:
+            total -= self._drop_oldest(db, session, mine - self._limits.events_bytes)
+        while total > self._limits.events_total_bytes:
+            longest_ago = _one(db, _LONGEST_AGO)
+            total -= self._drop_oldest(db, longest_ago, total - self._limits.events_total_bytes)
+
+    def _drop_oldest(self, db: sqlite3.Connection, session: int, excess: int) -> int:
+        """Drop events of a session until `excess` bytes are gone, or all are; how many bytes are."""
+        freed = newest = 0
+        events: dict[int, int] = {}
+        streams: list[tuple[int]] = []
+        for id, stream, number, cost, is_end in db.execute(_OLDEST, (session,)):
+            freed, newest = freed + cost, id
+            if is_end:
+                streams.append((stream,))
+            else:
+                events[stream] = number
+            if freed >= excess:
+                break
+        if not freed:
+            raise damaged(self._path, "the bytes of its events do not add up")
+        db.execute("DELETE FROM events WHERE session = ? AND id <= ?", (session, newest))
+        db.executemany("UPDATE streams SET dropped = ? WHERE id = ?", [(last, id) for id, last in events.items()])
+        db.executemany("DELETE FROM streams WHERE id = ?", streams)
+        db.execute(_COUNT, (-freed, session))
+        return freed
+
+
+def _drop_stream(db: sqlite3.Connection, stream: int, session: int) -> None:
+    """Drop a stream with its events."""
+    freed = _one(db, "SELECT coalesce(sum(cost), 0) FROM events WHERE stream = ?", stream)
+    db.execute("DELETE FROM events WHERE stream = ?", (stream,))
+    db.execute("DELETE FROM streams WHERE id = ?", (stream,))
+    db.execute(_COUNT, (-freed, session))
+
+
+def _drop_session(db: sqlite3.Connection, session: int) -> None:
+    for table, key in (("events", "session"), ("streams", "session"), ("sessions", "id")):
+        db.execute(f"DELETE FROM {table} WHERE {key} = ?", (session,))
+
+
+def _one(db: sqlite3.Connection, query: str, *values: int) -> int:
+    row = db.execute(query, values).fetchone()
+    return int(row[0]) if row else 0

@@ -1,0 +1,73 @@
+"""Events in an SQLite file: they survive the process, also where it is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from accord.limits import DEFAULT_LIMITS, Limits
+from accord.store import file
+from accord.store.base import Replay
+from accord.store.committer import Committer
+from accord.store.ledger import Ledger
+
+
+class SQLiteEvents:
+    """`Events` in the file `path`, bounded by `limits`; several processes may share it.
+
+    What `append` was given is on the disk when it returns. `clock` gives seconds that mean the same after a restart.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        limits: Limits = DEFAULT_LIMITS,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        where = Path(path)
+        self._ledger = Ledger(where, limits, clock)
+        self._committer = Committer(lambda: file.connect(where), lambda exc: file.explain(where, exc))
+        self._opening = asyncio.Lock()
+
+    async def open(self) -> None:
+        """See `Events.open`."""
+        async with self._opening:
+            await self._committer.start()
+
+    async def close(self) -> None:
+        """See `Events.close`."""
+        async with self._opening:
+            await self._committer.stop()
+
+    async def save(self, session: str, record: bytes) -> None:
+        """See `Events.save`."""
+        await self._committer.do(lambda db: self._ledger.save(db, session, record))
+
+    async def load(self, session: str) -> bytes | None:
+        """See `Events.load`."""
+        return await self._committer.do(lambda db: self._ledger.load(db, session))
+
+    async def forget(self, session: str) -> None:
+        """See `Events.forget`."""
+        await self._committer.do(lambda db: self._ledger.forget(db, session))
+
+    async def begin(self, session: str, stream: str, about: bytes) -> None:
+        """See `Events.begin`."""
+        await self._committer.do(lambda db: self._ledger.begin(db, session, stream, about))
+
+    async def append(self, session: str, stream: str, messages: Sequence[bytes], *, ends: bool = False) -> int:
+        """See `Events.append`."""
+        kept = list(messages)  # theirs may have changed when the thread comes to it
+        return await self._committer.do(lambda db: self._ledger.append(db, session, stream, kept, ends))
+
+    async def end(self, session: str, stream: str) -> None:
+        """See `Events.end`."""
+        await self._committer.do(lambda db: self._ledger.end(db, session, stream))
+
+    async def read(self, session: str, stream: str, after: int) -> Replay | None:
+        """See `Events.read`."""
+        return await self._committer.do(lambda db: self._ledger.read(db, session, stream, after))

@@ -1,0 +1,100 @@
+"""One HTTP request, and its body, read within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from accord.transport.patience import within
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+
+
+class Rejected(Exception):
+    """A request that is answered with an HTTP error: `status`, a sentence, and headers."""
+
+    def __init__(self, status: int, message: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
+        super().__init__(message)
+        self.status: int = status
+        self.message: str = message
+        self.headers: tuple[tuple[bytes, bytes], ...] = headers
+
+
+class Disconnected(Exception):
+    """The client went away before its request was complete."""
+
+
+class Request:
+    """Method, path below the place where the app is mounted, and headers; names of headers are lower-case."""
+
+    __slots__ = ("headers", "method", "path", "scope")
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope: Scope = scope
+        self.method: str = scope["method"]
+        self.path: str = _below(scope)
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+
+    def repeated(self) -> bytes | None:
+        """A header that is there twice with different values, or None. Whoever reads the first is told something else
+        than who reads the last; lists of values are apart.
+        """
+        given = self.scope["headers"]
+        if len(self.headers) == len(given):
+            return None
+        return next((name for name, value in given if self.headers[name] != value and name not in _LISTS), None)
+
+    async def body(self, receive: Receive, most: int, seconds: float) -> bytes:
+        """The body. Raises `Rejected` for more than `most` bytes (413), or when it is not there in `seconds` (408), and
+        `Disconnected`.
+        """
+        if int(self.headers.get(b"content-length") or 0) > most:
+            raise _too_large(most)
+        try:
+            return await within(seconds, _read(receive, most))
+        except TimeoutError:
+            raise Rejected(408, f"the body was not there after {seconds:g} s", _CLOSE) from None
+
+
+_CLOSE = ((b"connection", b"close"),)
+_LISTS = frozenset((b"accept", b"cookie", b"forwarded", b"via", b"x-forwarded-for", b"accept-encoding"))
+
+
+def _below(scope: Scope) -> str:
+    """The path without that of the mount: "the root path this application is mounted at" (ASGI, HTTP scope)."""
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "").rstrip("/")
+    if root and path.startswith(root) and path[len(root) :][:1] in ("", "/"):
+        return path[len(root) :]
+    return path
+
+
+async def _read(receive: Receive, most: int) -> bytes:
+    message = await receive()
+    if message["type"] == "http.request" and not message.get("more_body"):
+        body: bytes = message.get("body", b"")
+        if len(body) > most:
+            raise _too_large(most)
+        return body
+    return await _read_on(receive, most, message)
+
+
+async def _read_on(receive: Receive, most: int, message: Any) -> bytes:
+    parts, size = [], 0
+    while True:
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        part = message.get("body", b"")
+        parts.append(part)
+        size += len(part)
+        if size > most:
+            raise _too_large(most)
+        if not message.get("more_body"):
+            return b"".join(parts)
+        message = await receive()
+
+
+def _too_large(most: int) -> Rejected:
+    return Rejected(413, f"the body has more than {most:,} bytes", _CLOSE)

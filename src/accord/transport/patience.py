@@ -1,0 +1,55 @@
+"""Waiting with a deadline that costs nothing where nothing waits.
+
+Most of what has a deadline is done before it waits for anything: a handler that computes, a body that is there. So the
+clock is started at the first suspension, in the same task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Coroutine, Generator
+from types import CoroutineType, coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class OutOfTime(TimeoutError):
+    """The deadline of `within`, and of nothing inside it."""
+
+
+async def within(seconds: float | None, work: Awaitable[T]) -> T:
+    """Await `work`, at most `seconds` from its first suspension. Raises `OutOfTime`, and what it raises."""
+    begun: Coroutine[Any, Any, T] = work if type(work) is CoroutineType else _awaited(work)
+    try:
+        waits_for = begun.send(None)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            return await _rest(begun, waits_for)
+    except TimeoutError:
+        if limit.expired():
+            raise OutOfTime from None
+        raise
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    return await work
+
+
+@coroutine
+def _rest(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
+    """Await what is left of something that waits already."""
+    while True:
+        step: Any = work.send
+        try:
+            value = yield waits_for
+        except BaseException as exc:
+            step, value = work.throw, exc
+        try:
+            waits_for = step(value)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
