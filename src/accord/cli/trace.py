@@ -18,7 +18,7 @@ import msgspec
 from accord.cli.columns import width
 from accord.cli.failures import printable
 from accord.cli.screen import screen
-from accord.transport.base import Message, Transport
+from accord.transport.base import Transport, Unreadable
 from accord.transport.recorded import RecordedTransport
 from accord.wire.transcript import SENT, Entry, Transcript
 
@@ -57,7 +57,7 @@ class LiveTranscript(Transcript):
         return f"{click.style(head, fg=_COLOURS[entry.direction == SENT])} {shortened}"
 
 
-def described(message: Message) -> str:
+def described(message: bytes | Unreadable) -> str:
     """What a message says, the most telling first; what is no message stays as it is."""
     if not isinstance(message, bytes):
         return f"unreadable: {message.reason}"

@@ -150,6 +150,7 @@ class Connector:
 
     def _make(self) -> Transport:
         target = self._target
+        assert not isinstance(target, Remote), "each way to it has a transport of its own"
         if isinstance(target, Command):
             return SubprocessTransport(
                 target.argv,

@@ -155,6 +155,15 @@ class Context:
         """`log` for a system that cannot be used."""
         return self.log("emergency", data, logger)
 
+    def close_sse_stream(self, retry_seconds: float | None = None) -> Done:
+        """End the HTTP stream of this call, which the client takes up again after `retry_seconds` (2025-11-25,
+        Streamable HTTP, polling): a call that takes long need not hold a connection. Nothing is lost, and the call
+        goes on; where there is no such stream, nothing happens.
+        """
+        retry = None if retry_seconds is None else max(0, round(retry_seconds * 1000))
+        self._call.peer.line.close_stream(self._call.exchange, retry)
+        return _DONE
+
     async def read_resource(self, uri: str) -> list[ResourceContents]:
         """Read a resource of this server. Raises `ResourceNotFound`, and what its function raises."""
         return await self._dispatch.read(uri, self._call)

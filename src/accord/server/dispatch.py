@@ -256,20 +256,16 @@ class Dispatch:
         return offer.function(*args, **kwargs) if offer.is_async else self._workers.run(offer.function, *args, **kwargs)
 
     async def _run_timed(self, offer: Offer, args: Any, kwargs: Any, timeout: float, call: Call | None) -> Any:
-        too_long = ToolError(f"took longer than {timeout:g} s and was stopped")
-        if call is None:
-            try:
-                return await within(timeout, self._begin(offer, args, kwargs))
-            except OutOfTime:
-                raise too_long from None
         try:
+            if call is None:
+                return await within(timeout, self._begin(offer, args, kwargs))
             async with asyncio.timeout(timeout) as limit:
                 with call.within(limit):
                     return await self._begin(offer, args, kwargs)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise too_long from None
+        except TimeoutError as exc:
+            if isinstance(exc, OutOfTime) or (call is not None and limit.expired()):
+                raise ToolError(f"took longer than {timeout:g} s and was stopped") from None
+            raise
 
 
 def read_call(params: Any) -> Sent:

@@ -148,7 +148,8 @@ def declared_in(signature: Signature) -> Sequence[Declared]:
 
 
 def prompt_offer(function: Callable[..., Any], signature: Signature, prompt: Prompt) -> Offer:
-    """A function as a prompt: its parameters are the prompt's arguments."""
+    """A function as a prompt: its parameters are the prompt's arguments. Raises `DeclarationError`."""
+    _refuse_headers(signature)
 
     def define(_: Rules) -> Prompt:
         return msgspec.structs.replace(prompt, arguments=arguments_of(signature) or None)
@@ -166,7 +167,8 @@ def prompt_offer(function: Callable[..., Any], signature: Signature, prompt: Pro
 def resource_offer(
     function: Callable[..., Any], signature: Signature, definition: Resource | ResourceTemplate
 ) -> Offer:
-    """A function as a resource or a template of resources."""
+    """A function as a resource or a template of resources. Raises `DeclarationError`."""
+    _refuse_headers(signature)
     return Offer(
         function,
         lambda _: definition,
@@ -175,6 +177,11 @@ def resource_offer(
         is_async=signature.is_async,
         declared=declared_in(signature),
     )
+
+
+def _refuse_headers(signature: Signature) -> None:
+    if signature.notes(ANNOTATION):
+        raise DeclarationError(f"{signature.name}: only parameters of tools can have a Header; leave it out")
 
 
 def arguments_of(signature: Signature) -> list[PromptArgument]:

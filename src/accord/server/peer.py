@@ -49,6 +49,9 @@ class Line(Protocol):
     ) -> None:
         """Send a notification."""
 
+    def close_stream(self, of: Exchange, retry: int | None) -> None:
+        """Let go of the stream of a request."""
+
     def ask(
         self,
         name: str,

@@ -48,6 +48,7 @@ class Served:
         """By id, but for those that came alone (`take_alone`)."""
         self.staying: int = 0
         """How many of them are subscriptions."""
+        self._per_request_spoken = [revision for revision in PER_REQUEST if revision in session.spoken]
         self._own: Mapping[str, Callable[[Exchange], Event]] = self._own_answers()
 
     def _own_answers(self) -> Mapping[str, Callable[[Exchange], Event]]:
@@ -138,12 +139,12 @@ class Served:
 
     def _per_request(self, meta: RequestMeta) -> tuple[Rules, Any]:
         """The rules that a request names, and the capabilities that come with it (2026-07-28, basic, _meta)."""
-        requested, spoken = meta.protocol_version, self._session.spoken
-        supported = [revision for revision in PER_REQUEST if revision in spoken]
-        if requested not in supported:
+        requested = meta.protocol_version
+        if requested not in self._per_request_spoken:
+            supported = self._per_request_spoken or list(self._session.spoken)
             raise UnsupportedVersion(
                 f"revision {requested!r:.100} is not supported here",
-                data={"supported": supported or list(spoken), "requested": requested},
+                data={"supported": supported, "requested": requested},
             )
         if meta.client_capabilities is None:
             raise InvalidParams("_meta lacks io.modelcontextprotocol/clientCapabilities")

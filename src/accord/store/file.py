@@ -8,10 +8,13 @@ import zlib
 from pathlib import Path
 
 from accord.errors import StoreError
+from accord.store.journal import loses_transactions
 
 _APPLICATION = 0x41434352  # "ACCR"
 _VERSION = 1
 _BUSY_SECONDS = 5.0
+_SECTOR = 512  # a page is a multiple of it
+_CHECKPOINT_PAGES = 250  # 1 MB: what a journal holds is read again after a kill
 
 _TABLES = (
     """CREATE TABLE sessions (
@@ -42,6 +45,7 @@ _TABLES = (
 def connect(path: Path) -> sqlite3.Connection:
     """Open the file, made if need be. Raises `StoreError` when it cannot be used, `sqlite3.Error` likewise."""
     _make(path)
+    _look(path)
     db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
     try:
         _claim(path, db)
@@ -87,14 +91,36 @@ def unsealed(path: Path, kept: bytes, *place: object) -> bytes:
     return data
 
 
+def _foreign(path: Path) -> StoreError:
+    return StoreError(
+        f"{path} is damaged, or not a store of events of this version of accord; move it away, or give another path"
+    )
+
+
 def _make(path: Path) -> None:
-    """What clients are told is private: the file is its owner's alone, and so are those that SQLite puts beside it."""
+    """What clients are told is private: the file is its owner's alone, and so are those that SQLite puts beside it.
+
+    A file that is there is not opened here: closing it again would take away the locks that another connection of this
+    process has on it (POSIX).
+    """
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        pass
     except OSError as exc:
         raise StoreError(
             f"events cannot be kept in {path}: {exc.strerror}; give a path that can be written to"
         ) from exc
+
+
+def _look(path: Path) -> None:
+    """What must be seen before SQLite opens the file: it mends without a word."""
+    journals = [path.with_name(path.name + suffix) for suffix in ("-wal", "-journal")]
+    if path.stat().st_size % _SECTOR and not any(journal.exists() for journal in journals):
+        raise _foreign(path)  # it ends in the middle of a page
+    # Twice: another process may begin the journal anew while it is being read.
+    if all(journals[0].exists() and loses_transactions(journals[0].read_bytes()) for _ in range(2)):
+        raise damaged(journals[0], "what was kept in it would be lost")
 
 
 def _claim(path: Path, db: sqlite3.Connection) -> None:
@@ -105,13 +131,14 @@ def _claim(path: Path, db: sqlite3.Connection) -> None:
         for statement in _TABLES:
             db.execute(statement)
     elif marks != (_APPLICATION, _VERSION):
-        raise StoreError(f"{path} is not a store of events of this version of accord; give the path of a new file")
+        raise _foreign(path)
     db.execute("COMMIT")
 
 
 def _prepare(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA journal_mode=WAL")
     db.execute("PRAGMA synchronous=FULL")  # what was acknowledged survives a loss of power, too
+    db.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
 
 
 def _check(path: Path, db: sqlite3.Connection) -> None:

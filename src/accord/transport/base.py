@@ -7,7 +7,7 @@ contract. One task receives at a time; anyone may send.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import msgspec
 
@@ -95,6 +95,18 @@ class HeaderTransport(Transport, Protocol):
 
     mirrors: Callable[[str], Mirrored] | None
     """The arguments that a tool of this name wants in headers; None where there are no such headers."""
+
+
+class AnswerTransport(Transport, Protocol):
+    """A transport that can hand over answers at once, for which nobody has to wait then."""
+
+    on_answer: Callable[[bytes], None] | None
+    """Takes the answer to a request of ours, unless something that came before it has not been received."""
+
+
+def hands_over_answers(transport: Transport) -> TypeGuard[AnswerTransport]:
+    """Whether this one does."""
+    return hasattr(transport, "on_answer")
 
 
 def has_headers(transport: Transport) -> TypeGuard[HeaderTransport]:

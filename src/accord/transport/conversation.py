@@ -24,7 +24,7 @@ from accord.session.exchange import Exchange
 from accord.session.session import Session
 from accord.session.stats import Stats
 from accord.transport.asking import Asking, NotificationCallback, ProgressCallback
-from accord.transport.base import Way
+from accord.transport.base import Resumable, Way
 from accord.transport.callbacks import Callback
 from accord.transport.reports import Reports
 
@@ -128,6 +128,11 @@ class Conversation:
             way.send(message)
         else:
             self._loop.call_soon_threadsafe(way.send, message)
+
+    def close_stream(self, of: Exchange, retry: int | None) -> None:
+        """Let go of the stream of a request, where that can be taken up again. From any thread."""
+        if isinstance(of.way, Resumable) and of.rules.primes_streams:
+            self._loop.call_soon_threadsafe(of.way.close_stream, retry)
 
     def ask(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from accord.transport.base import Message
 
@@ -33,7 +33,12 @@ class Inbox:
     def ended(self) -> bool:
         return self._ended
 
-    def put(self, messages: list[Message], size: int) -> None:
+    @property
+    def idle(self) -> bool:
+        """Whether somebody waits for a message, and there is none: what comes now overtakes nothing."""
+        return self._waiter is not None and not self._waiter.done()
+
+    def put(self, messages: Sequence[Message], size: int) -> None:
         """Add messages of `size` bytes together; what comes after the end is dropped."""
         if not self._ended:
             self._messages += messages

@@ -16,7 +16,7 @@ from accord.limits import Limits
 from accord.session import events
 from accord.session.exchange import Exchange
 from accord.session.session import Session
-from accord.transport.base import Message, Transport, Unreadable
+from accord.transport.base import Message, Transport, Unreadable, hands_over_answers
 from accord.transport.lead import lead
 
 log: logging.Logger = logging.getLogger("accord")
@@ -51,6 +51,8 @@ class Reading:
         self._events: deque[events.Event] = deque()
         self._reader: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        if hands_over_answers(transport):
+            transport.on_answer = self.take_answer
         self.closing: bool = False
         """Whether the end is wanted: then it is no loss."""
         self.owed: int = 0
@@ -70,6 +72,11 @@ class Reading:
                 self._react[type(event)](event)
         self._reader = self._loop.create_task(self._read())
         self._own(self._reader)
+
+    def take_answer(self, message: bytes) -> None:
+        """Act on the answer to a request of ours here and now: a task that waits for it costs a turn of the loop."""
+        for event in self._session.receive(message):
+            self._react[type(event)](event)
 
     async def end(self, seconds: float) -> None:
         """Cancel all of it; what was begun has so many seconds to clean up."""

@@ -20,7 +20,7 @@ from accord.transport.environment import child_environment
 from accord.transport.pipes import LineTransport
 from accord.transport.process import ProcessGroup
 from accord.transport.readers import read_from
-from accord.wire.lines import LineReader
+from accord.wire.lines import LineReader, Unreadable
 
 _SETTLE_SECONDS = 0.5
 _STDERR_LINE = 64 << 10
@@ -168,7 +168,7 @@ class StderrTail:
         self._keep(self._lines.end())
         self.ended.set()
 
-    def _keep(self, lines: list[Message]) -> None:
+    def _keep(self, lines: Sequence[bytes | Unreadable]) -> None:
         loop = asyncio.get_running_loop()
         for line in lines:
             text = line.decode(errors="replace").rstrip() if isinstance(line, bytes) else f"({line.reason})"

@@ -32,7 +32,7 @@ from accord.messages.methods import METHODS
 from accord.messages.revision import HANDSHAKE, PER_REQUEST
 from accord.wire.headers import METHOD, NAME, PROTOCOL_VERSION, decode_value
 
-ALONE: frozenset[bytes] = frozenset(revision.encode() for revision in PER_REQUEST)
+ALONE: dict[bytes, str] = {revision.encode(): revision for revision in PER_REQUEST}
 """Values of `MCP-Protocol-Version` of requests that belong to no session."""
 
 NAMED: dict[str, str] = {row.name: row.named_by for row in METHODS if row.named_by is not None}

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
@@ -49,7 +50,8 @@ class HTTPApp:
         self._cors = options.cors() if options.origins else None
         self._endpoint: Endpoint | None = None
         self._starting: asyncio.Lock | None = None
-        self._running: set[asyncio.Task[Any]] = set()
+        self._working = 0  # requests that are being answered
+        self._rest: asyncio.Event | None = None  # set when there is none any more
         self._routes: dict[str, Route] = {
             **dict.fromkeys((options.path, "", "/"), self._mcp),
             "/sse": self._sse,
@@ -106,8 +108,7 @@ class HTTPApp:
         endpoint = self._endpoint
         if endpoint is None or endpoint.site.loop is not asyncio.get_running_loop():
             endpoint = await self._start()
-        task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]
-        self._running.add(task)
+        self._working += 1
         try:
             if method == "POST":
                 await endpoint.post(request, receive, send, who)
@@ -118,7 +119,9 @@ class HTTPApp:
             else:
                 raise Rejected(405, f"there is no {method[:20]} here", ((b"allow", b"POST, GET, DELETE"),))
         finally:
-            self._running.discard(task)
+            self._working -= 1
+            if self._rest is not None and not self._working:
+                self._rest.set()
 
     async def _sse(self, request: Request, receive: Receive, send: Send) -> None:
         if request.method != "GET":
@@ -198,10 +201,11 @@ class HTTPApp:
         if self._endpoint is not None:
             self._endpoint.site.audience.flush()  # what has changed is told before the end is
             self._endpoint.drain()
-        running = [task for task in self._running if task is not asyncio.current_task()]
-        if running:
-            await asyncio.wait(running, timeout=seconds)
-        return not self._running
+        if self._working:
+            self._rest = asyncio.Event()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._rest.wait(), seconds)
+        return not self._working
 
     async def close(self) -> None:
         """End everything that is left."""

@@ -155,6 +155,7 @@ class Channel:
         if self._carrier is not None and self._carried == first - 1:
             for number, message in enumerate(batch, first):
                 self._hand_over(number, message)
+        return None
 
     async def _catch_up(self) -> None:
         """Hand over what the store has and the carrier has not."""
@@ -170,6 +171,7 @@ class Channel:
         self._unsure = False
         self._last = max(self._carried, self._last)
         self._carried = self._last
+        return None
 
     def _missed(self, why: Exception) -> None:
         """Some of what the carrier should have is gone. Who named an event comes back with it, and is told so."""

@@ -72,6 +72,7 @@ class Endpoint:
         await session.post(body, receive, send)
         if not session.session.rules.revision:  # it was not opened after all
             await self.sessions.end(session, "it was not opened")
+        return None
 
     async def _session_for(self, body: bytes, request: Request, who: Principal | None) -> HTTPSession:
         """The session that a POST belongs to; a new one for `initialize`."""

@@ -32,7 +32,7 @@ class Outgoing(Protocol):
 class Post:
     """One POST that brought a request."""
 
-    __slots__ = ("conversation", "exchange", "headers", "out", "receive", "response", "task", "writing")
+    __slots__ = ("conversation", "exchange", "headers", "out", "receive", "response", "writing")
 
     name = "HTTP"
 
@@ -46,7 +46,6 @@ class Post:
         self.out: Outgoing | None = None
         self.writing: asyncio.Task[None] | None = None
         """What writes the stream, if there is one."""
-        self.task: asyncio.Task[None] | None = None
 
     # --- the way of what belongs to the request ----------------------------------------------------------------
 
@@ -68,17 +67,23 @@ class Post:
         """Have the request handled in this task; its answer, or None when it was cancelled."""
         exchange = self.exchange
         exchange.way = self
-        self.task = exchange.driver = asyncio.current_task()
         try:
-            return await lead(self.conversation.answer(exchange), self.suspended)
+            return await lead(self.conversation.answer(exchange), self._suspended)
         except asyncio.CancelledError:
-            if exchange.stage == "active":  # not we, but who runs this task, wants it to end
+            if exchange.stage == "active" or exchange.driver is None:  # not we, but who runs this task, wants its end
                 raise
-            self.task.uncancel()  # type: ignore[union-attr]
+            exchange.driver.uncancel()
             return None
         finally:
-            exchange.way = exchange.driver = None
-            self.done()
+            if exchange.driver is not None:
+                self.done()
+                exchange.driver = None
+            exchange.way = None
+
+    def _suspended(self) -> None:
+        """The handler waits for the first time; before that nobody could have cancelled it."""
+        self.exchange.driver = asyncio.current_task()
+        self.suspended()
 
     async def finish(self, message: bytes | None, status: int = 200) -> None:
         """Send the answer, and end the response."""
@@ -89,6 +94,7 @@ class Post:
         self.out.end(message)
         if self.writing is not None:
             await self.writing
+        return None
 
     # --- what is different from era to era ---------------------------------------------------------------------
 
@@ -100,4 +106,4 @@ class Post:
         """The handler waits for the first time."""
 
     def done(self) -> None:
-        """The handler has ended."""
+        """A handler that has waited has ended."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
+from typing import cast
 
 
 def refusal(status: int, sentence: str, *headers: bytes) -> bytes:
@@ -23,6 +24,6 @@ class Busy(asyncio.Protocol):
     """A connection too many: told so, and closed."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.WriteTransport)
-        transport.write(refusal(503, "too many connections; try again", b"retry-after: 1"))
-        transport.close()
+        writer = cast(asyncio.WriteTransport, transport)  # uvloop's is not declared as one
+        writer.write(refusal(503, "too many connections; try again", b"retry-after: 1"))
+        writer.close()

@@ -146,6 +146,7 @@ class HTTPSession(Visitor):
         if any(type(event) is Ready for event in events):
             await self._save()
         await say(send, 202, "", self.headers)
+        return None
 
     async def _batch(self, requests: list[Exchange], receive: Receive, send: Send) -> None:
         """The requests of a batch, side by side; their answers leave together."""

@@ -28,8 +28,9 @@ from accord.transport.asgi.request import Receive, Request, Send
 from accord.transport.asgi.stream import Stream, watch
 from accord.transport.conversation import Conversation
 from accord.wire import sse
-from accord.wire.headers import check_parameters
+from accord.wire.headers import PROTOCOL_VERSION, check_parameters
 from accord.wire.streamable import (
+    ALONE,
     NAMED,
     check_method,
     check_name,
@@ -82,20 +83,17 @@ class AlonePost(Post):
 
     __slots__ = ("_watching",)
 
-    _watching: asyncio.Task[None] | None
-
     def suspended(self) -> None:
         """From here on the client may go away before there is an answer."""
         self._watching = asyncio.get_running_loop().create_task(watch(self.receive, self._gone))
 
     def done(self) -> None:
-        if (watching := getattr(self, "_watching", None)) is not None:
-            watching.cancel()
+        self._watching.cancel()
 
     def _gone(self) -> None:
         self.conversation.session.served.abandon(self.exchange)
-        if self.task is not None:
-            self.task.cancel()
+        if self.exchange.driver is not None:
+            self.exchange.driver.cancel()
 
     def begin(self) -> Outgoing:
         stream = Stream(self.response, self.conversation.limits, self.headers)
@@ -146,13 +144,15 @@ class Stateless:
         message = await post.serve()
         if message is not None or post.out is not None:  # else the client is gone
             await post.finish(message, status_of(exchange.code))
+        return None
 
     def _read(self, incoming: Incoming, request: Request) -> Posted:
         """`_meta`, once the headers say the same as the body. Raises `InvalidParams`, `HeaderMismatch`."""
         method: str = incoming.method  # type: ignore[assignment]
         posted = peek.posted(incoming.params)
         named = posted.meta.protocol_version if posted.meta is not None else None
-        check_version(request.headers, named, self._site.server.revisions)
+        if named != ALONE[request.headers[PROTOCOL_VERSION]]:
+            check_version(request.headers, named, self._site.server.revisions)
         check_method(request.headers, method)
         if (by := NAMED.get(method)) is not None:
             subject = getattr(posted, by)
@@ -215,6 +215,7 @@ class Stateless:
             del self._listening[exchange]
         if message is not None or post.out is not None:
             await post.finish(message, status_of(exchange.code))
+        return None
 
     # --- the end -----------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from accord.transport.conversation import Conversation
 if TYPE_CHECKING:
     from accord.server.http.auth import Principal
     from accord.server.http.site import Site
+    from accord.session.events import NotificationReceived
 
 
 class Visitor:
@@ -38,13 +39,16 @@ class Visitor:
             self.session,
             way,
             lambda exchange, _: site.dispatch.handle(exchange, self.peer),
-            on_notification=lambda event: self._hearing.hear(event),
+            on_notification=self._hear,
             limits=site.limits,
         )
         self.peer: Peer = site.peer(self.conversation, who)
         self._hearing = site.hearing(self.peer)
         self._joined = ExitStack()
         self._joined.enter_context(site.audience.with_peer(self.peer, site.server.hub))
+
+    def _hear(self, event: NotificationReceived) -> None:
+        self._hearing.hear(event)
 
     @property
     def busy(self) -> bool:

@@ -1,0 +1,113 @@
+"""Arguments of tools that a server wants in headers of HTTP too (2026-07-28, Custom Headers from Tool Parameters).
+
+Which they are is learnt from the list of tools. A tool that declares it wrongly is left out of that list; where the
+server finds headers missing or wrong, the list has changed since it was read, or never was.
+
+Over transports without headers, and in other revisions, nothing of this is looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from accord.client.repeat import Clock
+from accord.errors import AccordError, HeaderMismatch, LocalProtocolError
+from accord.messages.tools import Tool
+from accord.transport.base import has_headers
+from accord.transport.connection import Connection
+from accord.wire.headers import Arguments, Mirrored, mirrored, parameters
+
+log: logging.Logger = logging.getLogger("accord.client")
+
+T = TypeVar("T")
+
+
+class MirroredTools:
+    """What the tools of one client's server mirror. `list_tools` asks for them, and has them learnt."""
+
+    def __init__(self, name: str, list_tools: Callable[..., Awaitable[Any]]) -> None:
+        self._name = name
+        self._list = list_tools
+        self._is_used = False
+        self._tools: dict[str, Mirrored] = {}
+        self._refused: dict[str, str] = {}
+        self._lists = 0  # that were learnt
+        self._listing = asyncio.Lock()
+
+    def use(self, connection: Connection) -> None:
+        """Begin anew with another connection."""
+        self._tools, self._refused = {}, {}
+        transport = connection.transport
+        self._is_used = has_headers(transport) and connection.session.rules.mirrors_arguments
+        if has_headers(transport):
+            transport.mirrors = self.of if self._is_used else None
+
+    def of(self, name: str) -> Mirrored:
+        """What a tool mirrors, as far as that is known."""
+        return self._tools.get(name, {})
+
+    def learn(self, tools: list[Tool]) -> list[Tool]:
+        """Take a list; those of it that may be offered.
+
+        "Clients SHOULD log a warning when rejecting a tool definition, including the tool name and the reason".
+        """
+        if not self._is_used:
+            return tools
+        before = self._refused
+        self._tools, self._refused = {}, {}
+        self._lists += 1
+        kept = [tool for tool in tools if self._take(tool)]
+        for name, why in self._refused.items():
+            if before.get(name) != why:
+                log.warning("accord: %s: tool %.100r is left out: %s", self._name, name, why)
+        return kept
+
+    def _take(self, tool: Tool) -> bool:
+        try:
+            found = mirrored(tool.input_schema)
+        except ValueError as exc:
+            self._refused[tool.name] = str(exc)
+            return False
+        if found:
+            self._tools[tool.name] = found
+        return True
+
+    async def call(
+        self, name: str, arguments: Arguments | None, total: float | None, send: Callable[[float | None], Awaitable[T]]
+    ) -> T:
+        """A call of a tool that has `total` seconds; `send` sends it, in the time that it is given.
+
+        "If the server rejects a request with a HeaderMismatch error [...] the client SHOULD call tools/list to check
+        for changes to the tool's inputSchema, then retry the original request". Raises what `send` raises, and
+        `LocalProtocolError` for an argument that no header can have.
+        """
+        self._check(name, arguments)
+        lists, clock = self._lists, Clock(total)
+        try:
+            return await send(total)
+        except HeaderMismatch as refused:
+            if not self._is_used:
+                raise
+            await self._list_again(lists, refused, clock)
+        return await send(clock.left)
+
+    def _check(self, name: str, arguments: Arguments | None) -> None:
+        found = self._tools.get(name)
+        if found and arguments:
+            try:
+                parameters(found, arguments)
+            except ValueError as exc:
+                raise LocalProtocolError(f"tool {name!r} cannot be called so: {exc}") from exc
+
+    async def _list_again(self, lists: int, refused: HeaderMismatch, clock: Clock) -> None:
+        """Once, however many calls were refused. Raises `refused` when that fails."""
+        async with self._listing:
+            if self._lists != lists:
+                return
+            try:
+                await self._list(fresh=True, total_timeout=clock.left)
+            except AccordError as exc:
+                raise refused from exc

@@ -1,0 +1,115 @@
+"""What went wrong over HTTP, in words that say where: DNS, TCP, TLS, a proxy, a status, or the middle of an answer.
+
+Whatever fails before a connection stands is `NotExecuted`; what fails later is `ConnectionLost`, for nobody knows how
+far the server got; a response that is no answer is `HTTPError`.
+"""
+
+from __future__ import annotations
+
+import http
+from collections.abc import Collection
+from functools import cache
+from typing import TYPE_CHECKING
+
+from accord.errors import AccordError, ConnectionLost, HTTPError, NotExecuted, RemoteProtocolError
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
+
+_EXCERPT = 500
+"""Characters of a body in an error."""
+
+
+@cache
+def http_errors() -> tuple[type[Exception], ...]:
+    """What a request over HTTP, or the reading of its response, may raise."""
+    import aiohttp
+
+    return (aiohttp.ClientError, OSError, ValueError, RuntimeError)
+
+
+def failure(exc: Exception, what: str, host: str) -> AccordError:
+    """The error for what aiohttp raised during `what` ("tools/call to http://..."), a request to `host`."""
+    import aiohttp
+
+    if isinstance(exc, aiohttp.ConnectionTimeoutError):
+        return NotExecuted(f"{what}: TCP: no connection to {host} in time")
+    if isinstance(exc, aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError):
+        return NotExecuted(f"{what}: {_unconnected(exc, host)}")
+    if isinstance(exc, ValueError):  # a URL or a header
+        return NotExecuted(f"{what}: it cannot be sent: {exc}")
+    if isinstance(exc, aiohttp.ServerDisconnectedError):
+        return ConnectionLost(f"{what}: the connection was closed before an answer came")
+    if isinstance(exc, aiohttp.ClientPayloadError):
+        return ConnectionLost(f"{what}: the connection broke in the middle of the answer")
+    if isinstance(exc, aiohttp.ClientResponseError):
+        return RemoteProtocolError(f"{what}: {host} does not answer in HTTP: {visible(exc.message)[:_EXCERPT]}")
+    return ConnectionLost(f"{what}: the connection broke: {exc or type(exc).__name__}")
+
+
+def _unconnected(exc: Exception, host: str) -> str:
+    """Why there is no connection."""
+    import aiohttp
+
+    if isinstance(exc, aiohttp.ClientHttpProxyError):
+        return f"the proxy refused to connect to {host}: {exc.status} {visible(exc.message)}"
+    if isinstance(exc, aiohttp.ClientProxyConnectionError):
+        return f"the proxy cannot be reached: {_system(exc)}"
+    if isinstance(exc, aiohttp.ClientConnectorDNSError):
+        return f"DNS: there is no address for {host}: {_system(exc)}"
+    if isinstance(exc, aiohttp.ClientConnectorCertificateError):
+        why = getattr(exc.certificate_error, "verify_message", "") or exc.certificate_error
+        return (
+            f"TLS: the certificate of {host} is not trusted: {why}; "
+            "HTTPSettings(ssl=...) takes a context that knows its authority"
+        )
+    if isinstance(exc, aiohttp.ClientConnectorSSLError):
+        return f"TLS: no handshake with {host}: {_system(exc)}; is it http:// there?"
+    return f"TCP: no connection to {host}: {_system(exc)}; is the server running?"
+
+
+def _system(exc: Exception) -> str:
+    """The words of the operating system."""
+    error = getattr(exc, "os_error", exc)
+    return str(getattr(error, "strerror", None) or error)
+
+
+def refused(response: ClientResponse, body: bytes, what: str, secrets: Collection[str]) -> HTTPError:
+    """The error for a response that is no answer: its status, its body, and what to do where that is known."""
+    status, shown = response.status, excerpt(body, secrets)
+    challenge = visible(response.headers.get("WWW-Authenticate", ""))[:_EXCERPT]
+    parts = [f"{what}: HTTP {status} {_phrase(status)}".rstrip()]
+    if status < 300:
+        parts = [f"{what}: {visible(response.content_type)} (HTTP {status}) in the place of an answer"]
+    if challenge:
+        parts.append(f"it asks for {challenge}")
+    if shown:
+        parts.append(f"it says {shown}")
+    if _names_host(status, body):
+        parts.append(f"the server does not answer to the name {response.url.host!r}: have it accept this Host")
+    return HTTPError("; ".join(parts), status=status, body=shown, challenge=challenge)
+
+
+def _names_host(status: int, body: bytes) -> bool:
+    return status == 421 or (status == 403 and b"host" in body.lower())
+
+
+def _phrase(status: int) -> str:
+    try:
+        return http.HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def excerpt(body: bytes, secrets: Collection[str]) -> str:
+    """How a body begins, on one line, without what we have sent as a secret."""
+    text = " ".join(body[: 4 * _EXCERPT].decode(errors="replace").split())
+    for secret in secrets:
+        text = text.replace(secret, "[redacted]")
+    shown = visible(text)
+    return shown if len(shown) <= _EXCERPT else f"{shown[: _EXCERPT - 1]}…"
+
+
+def visible(text: str) -> str:
+    """Text with its control characters, and those that turn its direction, written out."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)

@@ -1,0 +1,205 @@
+"""HTTP+SSE, the client's side (2024-11-05): one GET whose stream has all that comes, and POSTs to where it says."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from accord.errors import AccordError, ConnectError, ConnectionLost, HTTPError
+from accord.limits import DEFAULT_LIMITS, Limits
+from accord.transport.base import Message, Unanswered
+from accord.transport.http.bodies import beginning, is_json, is_stream, whole
+from accord.transport.http.failures import refused, visible
+from accord.transport.http.fetcher import STREAM_ONLY, Fetcher
+from accord.transport.http.intake import Intake
+from accord.transport.http.messages import Outgoing, answers, look
+from accord.transport.http.settings import HTTPSettings
+from accord.transport.http.stream import EventStream
+from accord.wire.lines import Unreadable
+from accord.wire.sse import Event
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
+
+log: logging.Logger = logging.getLogger("accord")
+
+
+class SSETransport:
+    """Reaches the server whose stream is at `url`. `name` is what to call it in errors."""
+
+    def __init__(
+        self, url: str, *, name: str = "", settings: HTTPSettings | None = None, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
+        settings = settings or HTTPSettings()
+        self._name = name or url
+        self._limits = limits
+        self._intake = Intake(limits)
+        self._fetcher = Fetcher(url, settings, limits)
+        self._turns = asyncio.Semaphore(settings.connections)
+        self._endpoint: asyncio.Future[None] | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._posting: set[asyncio.Task[None]] = set()
+        self._told: asyncio.Task[None] | None = None  # the last notification
+        self._unsent = 0
+        self._relief = asyncio.Event()
+        self._lost = ConnectionLost(f"{self._name}: the stream has ended")
+        self._closing: asyncio.Task[None] | None = None
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def open(self) -> None:
+        """Open the stream, and learn where to post. Raises `ConnectError`."""
+        loop = asyncio.get_running_loop()
+        await self._fetcher.open()
+        self._endpoint = loop.create_future()
+        try:
+            async with asyncio.timeout(self._limits.connect_seconds):
+                response = await self._stream()
+                self._reading = loop.create_task(self._read(response, self._endpoint))
+                await asyncio.shield(self._endpoint)
+        except TimeoutError:
+            seconds = self._limits.connect_seconds
+            raise ConnectError(f"{self._name} (HTTP+SSE) did not say where to post in {seconds:g} s") from None
+        except (ConnectionLost, HTTPError) as exc:
+            raise ConnectError(str(exc)) from exc
+
+    async def _stream(self) -> ClientResponse:
+        what = f"the stream of {self._name} (HTTP+SSE)"
+        response = await self._fetcher.fetch("GET", STREAM_ONLY, what=what)
+        if is_stream(response):
+            return response
+        body = await beginning(response)
+        response.close()
+        raise refused(response, body, what, self._fetcher.secrets)
+
+    async def _read(self, response: ClientResponse, endpoint: asyncio.Future[None]) -> None:
+        """Take what comes, to the end; the first event says where to post."""
+        stream = EventStream(self._limits.line_bytes, self._intake.room)
+
+        def take(event: Event | Unreadable) -> bool:
+            if not endpoint.done():
+                self._learn(event, endpoint)
+            elif isinstance(event, Unreadable):
+                self._intake.put(event)
+            elif event.event == "message":
+                self._intake.put(event.data)
+            return endpoint.exception() is not None
+
+        try:
+            await stream.read(response, take, f"the stream of {self._name}")
+        except ConnectionLost as exc:
+            self._lost = exc
+        finally:
+            response.close()
+            self._intake.end()
+            self._relief.set()
+            if not endpoint.done():
+                endpoint.set_exception(self._lost)
+                endpoint.exception()  # seen: nobody may be waiting
+
+    def _learn(self, event: Event | Unreadable, endpoint: asyncio.Future[None]) -> None:
+        """Where to post: on the same origin, or nowhere."""
+        from yarl import URL
+
+        said = event.data.decode(errors="replace") if isinstance(event, Event) and event.event == "endpoint" else ""
+        here = self._fetcher.url
+        try:
+            target = here.join(URL(said)) if said else None
+        except ValueError:
+            target = None
+        if target is not None and target.origin() == here.origin():
+            self._fetcher.aim(target.with_fragment(None))
+            return endpoint.set_result(None)
+        why = f"wants messages posted to {visible(said)[:500]}, which is not on its own origin"
+        if not said:
+            why = "does not begin its stream with an event `endpoint`"
+        endpoint.set_exception(ConnectError(f"{self._name} (HTTP+SSE) {why}"))
+        return None
+
+    def receive(self) -> Coroutine[Any, Any, list[Message]]:
+        return self._intake.take()
+
+    def flush(self) -> None:
+        """Nothing waits: each message has a request of its own."""
+
+    async def drain(self) -> None:
+        while self._unsent >= self._limits.pending_bytes and not self._intake.ended:
+            self._relief.clear()
+            await self._relief.wait()
+
+    def lost(self) -> ConnectionLost:
+        return self._lost
+
+    # --- out ---------------------------------------------------------------------------------------------------
+
+    def send(self, message: bytes) -> None:
+        if self._closing is not None:
+            return
+        self._unsent += len(message)
+        out = look(message)
+        task = asyncio.get_running_loop().create_task(self._post(out, message, self._told))
+        if out.method is not None and out.id is None:
+            self._told = task
+        self._posting.add(task)
+        task.add_done_callback(self._posting.discard)
+
+    async def _post(self, out: Outgoing, message: bytes, told: asyncio.Task[None] | None) -> None:
+        """Send one message, once the notification before it is told: some count on that."""
+        what = f"{out.method or 'an answer'} to {self._name}"
+        if told is not None and not told.done():
+            await asyncio.wait([told])
+        try:
+            async with self._turns, asyncio.timeout(self._limits.connect_seconds):
+                await self._deliver(out, message, what)
+        except TimeoutError:
+            seconds = self._limits.connect_seconds
+            self._failed(out, ConnectionLost(f"{what}: its POST was not answered in {seconds:g} s"))
+        except AccordError as exc:
+            self._failed(out, exc)
+        finally:
+            self._unsent -= len(message)
+            self._relief.set()
+
+    async def _deliver(self, out: Outgoing, message: bytes, what: str) -> None:
+        response = await self._fetcher.fetch("POST", {}, message, what=what)
+        try:
+            if response.status < 300:
+                return
+            data = await (whole(response, self._limits.line_bytes, what) if is_json(response) else beginning(response))
+        finally:
+            response.release()
+        found = answers(data, out.id) if out.method is not None and out.id is not None else False
+        if found is True:
+            self._intake.put(data)
+        else:
+            raise found or refused(response, data, what, self._fetcher.secrets)
+
+    def _failed(self, out: Outgoing, error: AccordError) -> None:
+        """A request fails alone; what gets no answer is logged."""
+        if out.method is not None and out.id is not None:
+            self._intake.put(Unanswered(out.id, error))
+        else:
+            log.warning("accord: %s", error)
+
+    async def close(self) -> None:
+        """Send what was said, and close the stream; in bounded time."""
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        self._intake.end()
+        try:
+            if self._posting:
+                await asyncio.wait(self._posting, timeout=self._limits.close_seconds / 2)
+            tasks = [*self._posting, *([self._reading] if self._reading is not None else [])]
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks, timeout=self._limits.close_seconds / 2)
+        finally:
+            await self._fetcher.close()

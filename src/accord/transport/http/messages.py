@@ -1,0 +1,119 @@
+"""A look at messages on their way through HTTP: what their headers repeat, and which answer is whose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType, field
+
+from accord.errors import AccordError, RemoteProtocolError, from_wire
+from accord.messages.envelope import ErrorObject, RequestId
+from accord.messages.meta import PROTOCOL_VERSION
+from accord.messages.methods import METHODS
+
+NAMED_BY = {row.name: row.named_by for row in METHODS if row.named_by is not None}
+"""Methods whose subject stands in `Mcp-Name`, and which field of the params that is."""
+
+STAYS = frozenset(row.name for row in METHODS if row.stays)
+"""Requests that stay open."""
+
+
+class _Meta(msgspec.Struct):
+    version: str | None = field(default=None, name=PROTOCOL_VERSION)
+
+
+class _Params(msgspec.Struct):
+    name: Any = None
+    uri: Any = None
+    cancelled: Any = field(default=None, name="requestId")
+    arguments: Raw = Raw()
+    meta: _Meta | None = field(default=None, name="_meta")
+
+
+class Outgoing(msgspec.Struct):
+    """One message of ours: a request has an `id` and a `method`, a notification no id, an answer no method."""
+
+    id: RequestId | None = None
+    method: str | None = None
+    params: _Params | None = None
+
+    @property
+    def version(self) -> str | None:
+        """The revision that it names itself, as each request does from 2026-07-28 on."""
+        meta = self.params.meta if self.params is not None else None
+        return meta.version if meta is not None else None
+
+    @property
+    def name(self) -> str | None:
+        """What it is about: the name of a tool or prompt, a URI; where `Mcp-Name` has to say so."""
+        found = getattr(self.params, NAMED_BY.get(self.method or "", ""), None)
+        return found if isinstance(found, str) else None
+
+
+class _Envelope(msgspec.Struct):
+    id: RequestId | None = None
+    method: str | None = None
+
+
+_outgoing = msgspec.json.Decoder(Outgoing).decode
+_envelope = msgspec.json.Decoder(_Envelope).decode
+
+
+def look(message: bytes) -> Outgoing:
+    """What one message of ours is. Params of extensions may have any shape: nothing is read of those."""
+    try:
+        return _outgoing(message)
+    except msgspec.ValidationError:
+        plain = _envelope(message)
+        return Outgoing(plain.id, plain.method)
+
+
+class _Incoming(msgspec.Struct):
+    id: Any = UNSET
+    method: Any = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+class _Initialized(msgspec.Struct):
+    version: str = field(default="", name="protocolVersion")
+
+
+_incoming = msgspec.json.Decoder(_Incoming).decode
+_error = msgspec.json.Decoder(ErrorObject).decode
+_initialized = msgspec.json.Decoder(_Initialized).decode
+
+
+def answers(data: bytes, id: RequestId) -> AccordError | bool:
+    """Whether a message is the answer to request `id`.
+
+    An error that names no request, or one that is not ours, is told as what it says: whoever refuses a request before
+    it is read does not know its id, and many put one of their own there.
+    """
+    try:
+        found = _incoming(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    if found.method is not UNSET:
+        return False
+    if type(found.id) is type(id) and found.id == id:
+        return True
+    return False if isinstance(found.error, UnsetType) else _error_of(found.error)
+
+
+def _error_of(raw: Raw) -> AccordError:
+    try:
+        error = _error(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        return RemoteProtocolError(f"the answer has an error that is none: {exc}")
+    return from_wire(error.code, error.message, None if error.data is UNSET else error.data)
+
+
+def agreed(data: bytes) -> str:
+    """The revision that an answer to `initialize` names; nothing if it names none."""
+    try:
+        result = _incoming(data).result
+        return _initialized(result).version if result is not UNSET else ""
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""

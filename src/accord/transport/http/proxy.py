@@ -1,0 +1,58 @@
+"""Which proxy a URL is reached through: the one that was given, or else that of the environment."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+
+class Proxy(msgspec.Struct, frozen=True):
+    """The URL of a proxy, and what it has to be told; no URL is no proxy."""
+
+    url: str | None = None
+    headers: dict[str, str] | None = None
+
+
+NO_PROXY = Proxy()
+
+
+def proxy_for(url: URL, given: str | None) -> Proxy:
+    """The proxy for `url`; none for this machine itself, unless one was given, and none at all for ""."""
+    from aiohttp.helpers import get_env_proxy_for_url
+    from yarl import URL
+
+    if given is not None:
+        return _told(URL(given)) if given else NO_PROXY
+    if _is_here(url.host or ""):
+        return NO_PROXY
+    try:
+        found, auth = get_env_proxy_for_url(url)
+    except LookupError:
+        return NO_PROXY
+    return _told(found if auth is None else found.with_user(auth.login).with_password(auth.password))
+
+
+def _told(proxy: URL) -> Proxy:
+    """A proxy with the name and password of its URL in a header, where it looks for them."""
+    if proxy.user is None:
+        return Proxy(str(proxy))
+    return Proxy(str(proxy.with_user(None)), {"Proxy-Authorization": basic(proxy.user, proxy.password or "")})
+
+
+def basic(user: str, password: str) -> str:
+    """A name and a password as a header has them."""
+    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
+
+
+def _is_here(host: str) -> bool:
+    """Whether a name is that of this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")

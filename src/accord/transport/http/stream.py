@@ -1,0 +1,101 @@
+"""One stream of events, over as many responses as it takes: where it stands, and when to come back for the rest."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from accord.transport.http.failures import failure, http_errors
+from accord.wire.lines import Unreadable
+from accord.wire.sse import Event, Parser
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
+
+_REMEMBERED = 1_000
+"""Ids of events that are known again when they are replayed."""
+_PAUSE = 1.0
+"""Seconds before a stream is taken up again where the server does not say."""
+_LEAST_PAUSE = 0.1
+_MOST_PAUSE = 30.0
+
+Take = Callable[[Event | Unreadable], bool]
+"""Takes one event; whether the stream has served its purpose with it."""
+
+
+class EventStream:
+    """A stream of which one event is at most `max_bytes`. `room` is awaited before more is read."""
+
+    def __init__(self, max_bytes: int, room: Callable[[], Awaitable[None]]) -> None:
+        self._max_bytes = max_bytes
+        self._room = room
+        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._failed = 0
+        self._retry: float | None = None
+        self.last_id: str | None = None
+        """The event that the rest comes after; None when nothing can be resumed."""
+
+    async def read(self, response: ClientResponse, take: Take, what: str) -> bool:
+        """Take what a response brings, until it ends or has served its purpose: which of the two.
+
+        Raises `ConnectionLost` when it breaks.
+        """
+        parser = Parser(self._max_bytes)
+        self._failed = 0
+        try:
+            async for chunk in response.content.iter_any():
+                events = parser.feed(chunk)
+                self._note(parser)
+                if self._take(events, take):
+                    return True
+                await self._room()
+        except http_errors() as exc:
+            raise failure(exc, what, response.url.authority) from exc
+        return False
+
+    def _note(self, parser: Parser) -> None:
+        if parser.last_id is not None:
+            self.last_id = parser.last_id
+        if parser.retry is not None:
+            self._retry = parser.retry / 1000
+
+    def _take(self, events: Sequence[Event | Unreadable], take: Take) -> bool:
+        served = False
+        for event in self._new(events):
+            served |= take(event)
+        return served
+
+    def _new(self, events: Sequence[Event | Unreadable]) -> Iterator[Event | Unreadable]:
+        """Events that carry something, and have not come before: what is replayed may overlap."""
+        for event in events:
+            if isinstance(event, Event):
+                if event.id and self._is_known(event.id):
+                    continue
+                if not event.data:  # it primes us to come back, and is no message
+                    continue
+            yield event
+
+    def _is_known(self, id: str) -> bool:
+        if id in self._seen:
+            return True
+        self._seen[id] = None
+        if len(self._seen) > _REMEMBERED:
+            self._seen.popitem(last=False)
+        return False
+
+    # --- coming back -------------------------------------------------------------------------------------------
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the stream may be taken up again: never earlier than the server says, and later after failures.
+
+        "The client MUST respect the `retry` field, waiting the given number of milliseconds".
+        """
+        own = min(_MOST_PAUSE, _PAUSE * 2.0 ** (self._failed - 1)) if self._failed else 0
+        return max(own, _LEAST_PAUSE, _PAUSE if self._retry is None else self._retry)
+
+    def failed(self) -> int:
+        """It could not be taken up again: how often in a row that has been so."""
+        self._failed += 1
+        return self._failed

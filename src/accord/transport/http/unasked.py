@@ -1,0 +1,121 @@
+"""What a server says unasked (2025-03-26 to 2025-11-25): a GET whose response stays open, in the background.
+
+It never holds up a request, and nobody misses it where a server has none. A stream that ends is taken up again after
+the pause that the server asks for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from accord.errors import AccordError, ConnectionLost, NotExecuted
+from accord.limits import Limits
+from accord.transport.http.bodies import is_stream
+from accord.transport.http.fetcher import STREAM_ONLY, Fetcher
+from accord.transport.http.intake import Intake
+from accord.transport.http.standing import Standing
+from accord.transport.http.stream import EventStream
+from accord.wire.lines import Unreadable
+from accord.wire.sse import Event
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
+
+log: logging.Logger = logging.getLogger("accord")
+
+
+class Unasked:
+    """The stream of one session."""
+
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        standing: Standing,
+        intake: Intake,
+        limits: Limits,
+        name: str,
+        on_session_ended: Callable[[], None],
+    ) -> None:
+        self._fetcher = fetcher
+        self._standing = standing
+        self._intake = intake
+        self._limits = limits
+        self._what = f"the stream of {name}"
+        self._on_session_ended = on_session_ended
+        self._task: asyncio.Task[None] | None = None
+        self._opened = False  # whether there ever was such a stream
+
+    def start(self) -> None:
+        """Listen from now on."""
+        self._task = asyncio.get_running_loop().create_task(self._listen())
+
+    async def end(self) -> None:
+        """Do not listen any more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=self._limits.close_seconds / 2)
+
+    async def _listen(self) -> None:
+        try:
+            stream = EventStream(self._limits.line_bytes, self._intake.room)
+            comes_back = True
+            while comes_back:
+                comes_back = await self._once(stream) and await self._wait(stream.pause)
+        except Exception:
+            log.exception("accord: a defect in %s", self._what)
+
+    async def _wait(self, pause: float) -> bool:
+        if pause > self._limits.retry_seconds:
+            log.warning("accord: %s: the server asks to come back in %g s; that is never", self._what, pause)
+            return False
+        await asyncio.sleep(pause)
+        return True
+
+    async def _once(self, stream: EventStream) -> bool:
+        """One response, to its end; whether to come back."""
+        resumes = {} if stream.last_id is None else {"Last-Event-ID": stream.last_id}
+        try:
+            response = await self._fetcher.fetch(
+                "GET", {**STREAM_ONLY, **self._standing.of_session(), **resumes}, what=self._what
+            )
+        except (NotExecuted, ConnectionLost) as exc:
+            log.debug("accord: %s", exc)
+            stream.failed()
+            return True
+        except AccordError as exc:
+            log.info("accord: %s", exc)
+            return False
+        return await self._read(stream, response)
+
+    async def _read(self, stream: EventStream, response: ClientResponse) -> bool:
+        try:
+            if not is_stream(response):
+                return self._has_none(stream, response)
+            self._opened = True
+            await stream.read(response, self._take, self._what)
+        except ConnectionLost as exc:
+            log.debug("accord: %s", exc)
+        finally:
+            response.close()
+        return True
+
+    def _has_none(self, stream: EventStream, response: ClientResponse) -> bool:
+        """No stream: there is none ("405 Method Not Allowed"), not now, or not any more."""
+        if response.status >= 500:
+            stream.failed()
+            return True
+        if response.status == 404 and self._opened and self._standing.session is not None:
+            self._on_session_ended()
+        elif response.status != 405:
+            log.info("accord: %s: HTTP %d; the server tells nothing unasked", self._what, response.status)
+        return False
+
+    def _take(self, event: Event | Unreadable) -> bool:
+        if isinstance(event, Unreadable):
+            self._intake.put(event)
+        elif event.event == "message":
+            self._intake.put(event.data)
+        return False
