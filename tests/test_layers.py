@@ -80,7 +80,7 @@ SEAMS = (
     Seam(
         "run(), serve() and app: only a server that runs pays for what runs it",
         r"server/.*",
-        "run|run_async|serve|app",
+        "run|run_async|serve|app|asgi",
     ),
     Seam(
         "what few servers declare: schemas by hand bring JSON Schema, templates their grammar",

@@ -1,10 +1,14 @@
-"""Fixtures of the interop tests: run a peer client against a server, or accord's client with a peer server."""
+"""Fixtures of the interop tests: run a peer client against a server, or accord's client with a peer server.
+
+A target is a command, or a list of one URL.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -27,19 +31,17 @@ SECONDS = 50
 
 @pytest.fixture(scope="session")
 def watch() -> Watch:
-    """`watch(sdk, command, revision=None, program="client")`: what that peer client saw of the server that `command`
-    starts.
-    """
+    """`watch(sdk, target, revision=None, program="client")`: what that peer client saw of the server at `target`."""
 
     def run(
         sdk: Sdk,
-        command: list[str],
+        target: list[str],
         revision: str | None = None,
         program: Literal["client", "asking_client"] = "client",
     ) -> dict[str, Any]:
         speaks = ["--revision", revision] if revision else []
         done = subprocess.run(
-            [*peer_client(sdk, program), *speaks, "--", *command],
+            [*peer_client(sdk, program), *speaks, "--", *target],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
@@ -51,6 +53,42 @@ def watch() -> Watch:
         return seen
 
     return run
+
+
+class Serving:
+    """A server over HTTP in a process of its own: `url` is its address, without a path."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stderr is not None
+        self._process = process
+        words = ""
+        for line in process.stderr:  # it says where it is once it serves
+            words += line
+            if found := re.search(r"http://127\.0\.0\.1:\d+", line):
+                self.url: str = found[0]
+                return
+        raise AssertionError(f"the server ended before it served:\n{words}")
+
+    def end(self) -> tuple[int, str]:
+        """Ask it to end: its exit code, and what it said on stderr since it served."""
+        self._process.terminate()
+        _, words = self._process.communicate(timeout=20)
+        return self._process.returncode, words
+
+
+@contextmanager
+def serving(command: list[str]) -> Iterator[Serving]:
+    """A server that `command` starts, which takes the address to listen at as its last argument."""
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        [*command, "127.0.0.1:0"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8", env=environment
+    ) as process:
+        try:
+            yield Serving(process)
+        finally:
+            process.kill()  # of no effect where it has ended
+
+
 
 
 class Visit:

@@ -14,11 +14,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from accord.client.repeat import Clock
-from accord.errors import AccordError, HeaderMismatch, LocalProtocolError
+from accord.errors import AccordError, HeaderMismatch
 from accord.messages.tools import Tool
 from accord.transport.base import has_headers
 from accord.transport.connection import Connection
-from accord.wire.headers import Arguments, Mirrored, mirrored, parameters
+from accord.wire.headers import Mirrored, mirrored
 
 log: logging.Logger = logging.getLogger("accord.client")
 
@@ -75,16 +75,12 @@ class MirroredTools:
             self._tools[tool.name] = found
         return True
 
-    async def call(
-        self, name: str, arguments: Arguments | None, total: float | None, send: Callable[[float | None], Awaitable[T]]
-    ) -> T:
-        """A call of a tool that has `total` seconds; `send` sends it, in the time that it is given.
+    async def call(self, total: float | None, send: Callable[[float | None], Awaitable[T]]) -> T:
+        """The result of a call that has `total` seconds; `send` sends it, in the time that it is given.
 
         "If the server rejects a request with a HeaderMismatch error [...] the client SHOULD call tools/list to check
-        for changes to the tool's inputSchema, then retry the original request". Raises what `send` raises, and
-        `LocalProtocolError` for an argument that no header can have.
+        for changes to the tool's inputSchema, then retry the original request". Raises what `send` raises.
         """
-        self._check(name, arguments)
         lists, clock = self._lists, Clock(total)
         try:
             return await send(total)
@@ -93,14 +89,6 @@ class MirroredTools:
                 raise
             await self._list_again(lists, refused, clock)
         return await send(clock.left)
-
-    def _check(self, name: str, arguments: Arguments | None) -> None:
-        found = self._tools.get(name)
-        if found and arguments:
-            try:
-                parameters(found, arguments)
-            except ValueError as exc:
-                raise LocalProtocolError(f"tool {name!r} cannot be called so: {exc}") from exc
 
     async def _list_again(self, lists: int, refused: HeaderMismatch, clock: Clock) -> None:
         """Once, however many calls were refused. Raises `refused` when that fails."""

@@ -42,6 +42,7 @@ from accord.server.subscriptions import Subscriptions
 from accord.server.workers import Workers
 from accord.session.events import NotificationReceived
 from accord.session.exchange import Exchange
+from accord.session.rate import Rate
 from accord.transport.patience import OutOfTime, within
 
 if TYPE_CHECKING:
@@ -121,6 +122,8 @@ class Dispatch:
 
     async def _call_tool(self, exchange: Exchange, peer: Peer) -> Any:
         sent = read_call(exchange.params)
+        if peer.calls is not None:
+            self._check_rate(peer.calls)
         offer = self._registry.tool(sent.name)
         if not offer.asks:
             return await self._tool(sent, offer, exchange, peer, None)
@@ -134,6 +137,13 @@ class Dispatch:
             )
         except FAILURES as error:
             return self._packer.text(said(error), exchange.rules, is_error=True)
+
+    def _check_rate(self, rate: Rate) -> None:
+        """ "Servers MUST [...] Rate limit tool invocations" (Tools, Security Considerations). Raises `InternalError`."""
+        now = asyncio.get_running_loop().time()
+        if not rate.take(now):
+            most, wait = self._limits.tool_calls_per_second, rate.wait(now)
+            raise InternalError(f"too many tool calls: the limit is {most:g} a second; try again in {wait:.2g} s")
 
     async def _tool(self, sent: Sent, offer: Offer, exchange: Exchange, peer: Peer, call: Call | None) -> Any:
         """A tool's result, its failures included. Raises `ProtocolError`."""

@@ -80,6 +80,8 @@ class Peer:
         """How often it has told that they did."""
         self.log_level: LoggingLevel = "debug"
         """The least severe log message that it wants, of all requests after a handshake."""
+        self.calls: Rate | None = None
+        """How often it may call tools, where that is bounded."""
         self.completions: Rate = Rate(line.session.limits.completions_per_second)
         """How often it may ask for a completion."""
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()

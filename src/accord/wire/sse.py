@@ -36,8 +36,8 @@ _CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
 class Event(msgspec.Struct, frozen=True):
     """One event. `data` is UTF-8, its lines joined by LF; `retry` is in milliseconds.
 
-    `id` is the one that stands in the event itself: "" takes back the one before, None says nothing. An event without
-    data is told if it has an `id` or a `retry`: it primes the client to come back, and is no message.
+    `id` is the one that stands in the event itself: "" takes back the one before, None says nothing. Where `data` is
+    empty the event is no message: with an `id` or a `retry`, it primes the client to come back.
     """
 
     data: bytes = b""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -141,4 +142,4 @@ def cities(prefix: str, country: str = "") -> list[str]:
 
 
 if __name__ == "__main__":
-    server.run()
+    server.run(http=sys.argv[1]) if len(sys.argv) > 1 else server.run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 from accord import Context, ImageContent, Server
@@ -72,4 +73,4 @@ def plan(city: str) -> str:
 
 
 if __name__ == "__main__":
-    server.run()
+    server.run(http=sys.argv[1]) if len(sys.argv) > 1 else server.run()

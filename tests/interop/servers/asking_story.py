@@ -1,13 +1,12 @@
 """What a peer client with a person, a model and folders does with a server that asks (see test_asking_server).
 
-A peer client is a program, as in story: `CLIENT.py [--revision REVISION] COMMAND [ARGUMENT]...` prints one JSON object
-with what came of each call, and what its callbacks saw. The server must offer what accord_asking.py offers. Only the
+A peer client is a program, as in story: `CLIENT.py [--revision REVISION] TARGET...` prints one JSON object with what
+came of each call, and what its callbacks saw. The server must offer what accord_asking.py offers. Only the
 standard library is used: the SDKs stay in the programs, and everything here is plain JSON.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
@@ -78,18 +77,14 @@ class Client(Protocol):
         ...
 
 
-Connect = Callable[[list[str], "str | None", Host], AbstractAsyncContextManager[Client]]
+Connect = Callable[[story.Target, "str | None", Host], AbstractAsyncContextManager[Client]]
 
 
 def main(sdk: str, connect: Connect) -> None:
     """Run a peer client as a program."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--revision")
-    parser.add_argument("command", nargs=argparse.REMAINDER)
-    options = parser.parse_args()
-    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    target, revision = story.arguments()
     host = Host()
-    seen = asyncio.run(play(connect(command, options.revision, host), host))
+    seen = asyncio.run(play(connect(target, revision, host), host))
     print(json.dumps({"client": f"{sdk} {version(sdk)}", **seen}))
 
 

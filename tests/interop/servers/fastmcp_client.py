@@ -8,14 +8,14 @@ from typing import Any
 
 import mcp.client.session
 from fastmcp import Client as FastMcpClient
-from fastmcp.client.transports import StdioTransport
+from fastmcp.client.transports import SSETransport, StdioTransport, StreamableHttpTransport
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 import story
 
 
 class Client:
-    def __init__(self, client: FastMcpClient[StdioTransport]) -> None:
+    def __init__(self, client: FastMcpClient[Any]) -> None:
         self.client = client
 
     def opened(self) -> story.Opened:
@@ -48,10 +48,16 @@ class Client:
 
 
 @asynccontextmanager
-async def connect(command: list[str], revision: str | None) -> AsyncIterator[Client]:
-    transport = StdioTransport(command[0], command[1:], keep_alive=False)
-    async with FastMcpClient(transport, mode=mode_for(revision)) as client:
+async def connect(target: story.Target, revision: str | None) -> AsyncIterator[Client]:
+    async with FastMcpClient(server_at(target), mode=mode_for(revision)) as client:
         yield Client(client)
+
+
+def server_at(target: story.Target) -> Any:
+    """The SDK's transport."""
+    if target.url:
+        return SSETransport(target.url) if target.sse else StreamableHttpTransport(target.url)
+    return StdioTransport(target.command[0], target.command[1:], keep_alive=False)
 
 
 def mode_for(revision: str | None) -> str:

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from mcp import ClientSession, StdioServerParameters, types
-from mcp.client.stdio import stdio_client
+from mcp import ClientSession, types
 from pydantic import AnyUrl
 
 import asking_story
+from mcp1_client import streams_to
 
 
 class Client:
@@ -40,7 +40,9 @@ class Client:
 
 
 @asynccontextmanager
-async def connect(command: list[str], revision: str | None, host: asking_story.Host) -> AsyncIterator[Client]:
+async def connect(
+    target: asking_story.story.Target, revision: str | None, host: asking_story.Host
+) -> AsyncIterator[Client]:
     if revision:
         types.LATEST_PROTOCOL_VERSION = revision  # what initialize asks for; the SDK has no setting
     notes: list[Callable[[str], None]] = []
@@ -65,11 +67,10 @@ async def connect(command: list[str], revision: str | None, host: asking_story.H
             for told in notes:
                 told(method)
 
-    server = StdioServerParameters(command=command[0], args=command[1:])
     async with (
-        stdio_client(server) as streams,
+        streams_to(target) as streams,
         ClientSession(
-            *streams,
+            *streams[:2],
             elicitation_callback=elicit,
             sampling_callback=sample,
             sampling_capabilities=types.SamplingCapability(tools=types.SamplingToolsCapability()),

@@ -7,7 +7,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from mcp import ClientSession, StdioServerParameters, types
+from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from pydantic import AnyUrl
 
 import story
@@ -46,12 +48,18 @@ class Client:
 
 
 @asynccontextmanager
-async def connect(command: list[str], revision: str | None) -> AsyncIterator[Client]:
+async def connect(target: story.Target, revision: str | None) -> AsyncIterator[Client]:
     if revision:
         types.LATEST_PROTOCOL_VERSION = revision  # what initialize asks for; the SDK has no setting
-    server = StdioServerParameters(command=command[0], args=command[1:])
-    async with stdio_client(server) as streams, ClientSession(*streams) as session:
+    async with streams_to(target) as streams, ClientSession(*streams[:2]) as session:
         yield Client(session, await session.initialize())
+
+
+def streams_to(target: story.Target) -> Any:
+    """What the SDK's session reads from and writes to, while it is open."""
+    if target.url:
+        return sse_client(target.url) if target.sse else streamable_http_client(target.url)
+    return stdio_client(StdioServerParameters(command=target.command[0], args=target.command[1:]))
 
 
 if __name__ == "__main__":

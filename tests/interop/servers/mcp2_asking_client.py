@@ -9,11 +9,10 @@ from typing import Any
 
 import mcp_types as types
 from mcp.client.client import Client as McpClient
-from mcp.client.stdio import StdioServerParameters
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 import asking_story
-from mcp2_client import mode_for
+from mcp2_client import mode_for, server_at
 
 CREATED: Any = types.CreateMessageResult
 WISHED: Any = types.CreateMessageResultWithTools
@@ -56,7 +55,7 @@ class Client:
 
 
 @asynccontextmanager
-async def connect(command: list[str], revision: str | None, host: asking_story.Host) -> AsyncIterator[Client]:
+async def connect(target: asking_story.story.Target, revision: str | None, host: asking_story.Host) -> AsyncIterator[Client]:
     notes: list[Callable[[str], None]] = []
 
     async def elicit(context: Any, params: Any) -> Any:
@@ -79,7 +78,7 @@ async def connect(command: list[str], revision: str | None, host: asking_story.H
                 told(method)
 
     async with McpClient(
-        StdioServerParameters(command=command[0], args=command[1:]),
+        server_at(target),
         mode=mode_for(revision),
         elicitation_callback=elicit,
         sampling_callback=sample,

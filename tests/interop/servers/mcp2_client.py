@@ -8,6 +8,7 @@ from typing import Any
 
 import mcp.client.session
 from mcp.client.client import Client as McpClient
+from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -48,10 +49,16 @@ class Client:
 
 
 @asynccontextmanager
-async def connect(command: list[str], revision: str | None) -> AsyncIterator[Client]:
-    server = StdioServerParameters(command=command[0], args=command[1:])
-    async with McpClient(server, mode=mode_for(revision)) as client:
+async def connect(target: story.Target, revision: str | None) -> AsyncIterator[Client]:
+    async with McpClient(server_at(target), mode=mode_for(revision)) as client:
         yield Client(client)
+
+
+def server_at(target: story.Target) -> Any:
+    """What the SDK's client is given."""
+    if target.url:
+        return sse_client(target.url) if target.sse else target.url
+    return StdioServerParameters(command=target.command[0], args=target.command[1:])
 
 
 def mode_for(revision: str | None) -> str:

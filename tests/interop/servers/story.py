@@ -1,8 +1,8 @@
 """The one story that every peer client plays through, whatever SDK it is written with.
 
-A peer client is a program: `CLIENT.py [--revision REVISION] COMMAND [ARGUMENT]...`. It opens the server that
-COMMAND starts over stdio, plays the story and prints one JSON object with what it saw. The server must
-offer (as every peer server here does):
+A peer client is a program: `CLIENT.py [--revision REVISION] TARGET...`. TARGET is the command of a server, which it
+starts and speaks to over stdio, or a URL: Streamable HTTP, or HTTP+SSE where it ends in /sse. The client plays the
+story and prints one JSON object with what it saw. The server must offer (as every peer server here does):
 
     tools        echo(text) -> the text; add(a, b) -> {"sum": a + b}, structured; picture() -> a PNG;
                  fail() raises "it went wrong"; slow(steps) reports progress 1 to steps of steps, "step N",
@@ -60,18 +60,37 @@ class Client(Protocol):
     async def prompt(self, name: str, arguments: dict[str, str]) -> Any: ...
 
 
-Connect = Callable[[list[str], str | None], AbstractAsyncContextManager[Client]]
+class Target(NamedTuple):
+    """The server that a client opens: one of the two."""
+
+    command: list[str]
+    url: str
+
+    @property
+    def sse(self) -> bool:
+        """Whether the URL is one of HTTP+SSE."""
+        return self.url.endswith("/sse")
+
+
+Connect = Callable[[Target, str | None], AbstractAsyncContextManager[Client]]
 
 
 def main(sdk: str, connect: Connect) -> None:
     """Run a peer client as a program."""
+    target, revision = arguments()
+    seen = asyncio.run(play(connect(target, revision)))
+    print(json.dumps({"client": f"{sdk} {version(sdk)}", **seen}))
+
+
+def arguments() -> tuple[Target, str | None]:
+    """What a peer client is told on its command line: the target and the revision."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--revision")
-    parser.add_argument("command", nargs=argparse.REMAINDER)
+    parser.add_argument("target", nargs=argparse.REMAINDER)
     options = parser.parse_args()
-    command = options.command[1:] if options.command[:1] == ["--"] else options.command
-    seen = asyncio.run(play(connect(command, options.revision)))
-    print(json.dumps({"client": f"{sdk} {version(sdk)}", **seen}))
+    words: list[str] = options.target[1:] if options.target[:1] == ["--"] else options.target
+    target = Target([], words[0]) if words[0].startswith("http://") else Target(words, "")
+    return target, options.revision
 
 
 async def play(connection: AbstractAsyncContextManager[Client]) -> dict[str, Any]:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _SPENT = 100_000
 """Nonces that are remembered; no more calls that may not run twice are begun beyond that."""
 
+_SPENT_OF_ONE = 10_000
+"""Those of one principal, where it is known who asks: nobody uses up what others need."""
+
 
 class Runs:
     """What may not run twice, by the nonce of its state."""
@@ -36,6 +39,9 @@ class Runs:
         """Runs whose outcomes are kept, the first to end first, with the bytes of these."""
         self._spent: OrderedDict[bytes, float] = OrderedDict()
         """When each nonce, and with it each state that carries it, is over."""
+        self._spent_by: dict[bytes, str] = {}
+        self._spending: Counter[str] = Counter()
+        """How many nonces each principal has used up."""
         self._held = 0
         self.waiting: Counter[str] = Counter()
         """Handlers that wait with no request in flight, by principal."""
@@ -54,8 +60,12 @@ class Runs:
     def claim(self, nonce: bytes, run: Run) -> None:
         """Use a nonce up: what carries it runs once. Raises `ToolError` when there is no room to remember it."""
         self._forget()
-        if len(self._spent) >= _SPENT:
+        whose = run.principal
+        if len(self._spent) >= _SPENT or (whose and self._spending[whose] >= _SPENT_OF_ONE):
             raise ToolError("too many calls were answered of late; try again later")
+        if nonce not in self._spent_by:
+            self._spent_by[nonce] = whose
+            self._spending[whose] += 1
         self._runs[nonce] = run
         self._spent[nonce] = time.monotonic() + self.seconds
 
@@ -97,9 +107,16 @@ class Runs:
             if self._runs.get(nonce) in self._alive:  # it may take its time; what was asked has a deadline of its own
                 self._spent[nonce] = now + self.seconds
             else:
+                self._unspend(nonce)
                 self._drop(nonce)
         while self._held > self._limits.kept_bytes and self._ended:
             self._drop(next(iter(self._ended)))
+
+    def _unspend(self, nonce: bytes) -> None:
+        whose = self._spent_by.pop(nonce)
+        self._spending[whose] -= 1
+        if not self._spending[whose]:
+            del self._spending[whose]
 
     def _drop(self, nonce: bytes) -> None:
         self._runs.pop(nonce, None)

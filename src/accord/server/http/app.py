@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from accord.errors import InvalidRequest
-from accord.messages.revision import LATEST, RULES
+from accord.messages.revision import HANDSHAKE, LATEST, RULES
 from accord.server.http.auth import Refused, identify
 from accord.server.http.endpoint import Endpoint
 from accord.server.http.site import Site
@@ -48,8 +48,7 @@ class HTTPApp:
         self._server = server
         self._gate = options.gate()
         self._cors = options.cors() if options.origins else None
-        self._endpoint: Endpoint | None = None
-        self._starting: asyncio.Lock | None = None
+        self._endpoints: dict[asyncio.AbstractEventLoop, Endpoint] = {}
         self._working = 0  # requests that are being answered
         self._rest: asyncio.Event | None = None  # set when there is none any more
         self._routes: dict[str, Route] = {
@@ -105,9 +104,7 @@ class HTTPApp:
         if self.draining:
             raise Rejected(503, "the server is shutting down", _LATER)
         who = await self._who(request)
-        endpoint = self._endpoint
-        if endpoint is None or endpoint.site.loop is not asyncio.get_running_loop():
-            endpoint = await self._start()
+        endpoint = self._endpoints.get(asyncio.get_running_loop()) or await self._start()
         self._working += 1
         try:
             if method == "POST":
@@ -128,6 +125,8 @@ class HTTPApp:
             raise Rejected(405, "the stream is opened with GET", ((b"allow", b"GET"),))
         if self.draining:
             raise Rejected(503, "the server is shutting down", _LATER)
+        if not any(revision in HANDSHAKE for revision in self._server.revisions):
+            raise Rejected(404, "this server speaks revisions without sessions only")
         who = await self._who(request)
         root = request.scope.get("root_path", "").rstrip("/")
         await (await self._start()).stream(f"{root}/messages", receive, send, who)
@@ -175,13 +174,15 @@ class HTTPApp:
     async def _start(self) -> Endpoint:
         """The endpoint on this loop, made if need be."""
         loop = asyncio.get_running_loop()
-        if self._endpoint is not None and self._endpoint.site.loop is loop:
-            return self._endpoint
-        events = self.options.events or MemoryEvents(self._server.limits)
-        await events.open()
-        if self._endpoint is None or self._endpoint.site.loop is not loop:  # else another request was quicker
-            self._endpoint = Endpoint(Site(self._server, self.options, events))
-        return self._endpoint
+        endpoint = self._endpoints.get(loop)
+        if endpoint is None:
+            events = self.options.events or MemoryEvents(self._server.limits)
+            await events.open()
+            endpoint = self._endpoints.get(loop)  # another request may have been quicker
+        if endpoint is None:
+            self._endpoints = {each: self._endpoints[each] for each in self._endpoints if not each.is_closed()}
+            endpoint = self._endpoints[loop] = Endpoint(Site(self._server, self.options, events))
+        return endpoint
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -198,9 +199,10 @@ class HTTPApp:
         `/ready` says so; `/health` stays well.
         """
         self.draining = True
-        if self._endpoint is not None:
-            self._endpoint.site.audience.flush()  # what has changed is told before the end is
-            self._endpoint.drain()
+        endpoint = self._endpoints.get(asyncio.get_running_loop())
+        if endpoint is not None:
+            endpoint.site.audience.flush()  # what has changed is told before the end is
+            endpoint.drain()
         if self._working:
             self._rest = asyncio.Event()
             with suppress(TimeoutError):
@@ -208,8 +210,8 @@ class HTTPApp:
         return not self._working
 
     async def close(self) -> None:
-        """End everything that is left."""
-        endpoint, self._endpoint = self._endpoint, None
+        """End everything that is left on this loop."""
+        endpoint = self._endpoints.pop(asyncio.get_running_loop(), None)
         if endpoint is not None:
             await endpoint.close()
             await endpoint.site.events.close()

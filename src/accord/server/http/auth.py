@@ -9,7 +9,6 @@ fault lets nobody in: there is no way from here to "nobody in particular".
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import re
@@ -23,6 +22,7 @@ import msgspec
 from accord.errors import AccordError, DeclarationError
 from accord.server.dispatch import cancelled
 from accord.server.redact import REDACTED, redact
+from accord.transport.patience import within
 
 log = logging.getLogger("accord")
 
@@ -167,8 +167,7 @@ async def identify(auth: Auth, request: Request, seconds: float | None = None) -
     A fault of `auth`, silence, and an answer that is no principal are `AuthFailed`: told to the log, not to the peer.
     """
     try:
-        async with asyncio.timeout(seconds):
-            principal = await auth.authenticate(request)
+        principal = await within(seconds, auth.authenticate(request))
         if not isinstance(principal, Principal):
             raise TypeError(f"authenticate returned {type(principal).__name__}: it must return a Principal, or raise")
     except Refused:

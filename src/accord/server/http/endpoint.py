@@ -15,7 +15,7 @@ import msgspec
 from accord.errors import InvalidRequest, ProtocolError, StoreError
 from accord.messages import envelope
 from accord.messages.envelope import Incoming, Malformed
-from accord.messages.revision import BEFORE_OPENING
+from accord.messages.revision import BEFORE_OPENING, HANDSHAKE, LATEST, RULES, Rules
 from accord.server.http.session import HTTPSession, Record
 from accord.server.http.sessions import Sessions
 from accord.server.http.sse import SSESession
@@ -47,6 +47,7 @@ class Endpoint:
         self.sessions: Sessions[HTTPSession] = Sessions(site)
         self.sse: Sessions[SSESession] = Sessions(site)
         self._stateless = Stateless(site)
+        self._has_sessions = any(revision in HANDSHAKE for revision in site.server.revisions)
         self._sweeping = site.loop.create_task(self._sweep())
 
     # --- Streamable HTTP ---------------------------------------------------------------------------------------
@@ -64,11 +65,11 @@ class Endpoint:
                 incoming = envelope.read(body)
                 return await self._stateless.post(incoming, request, receive, send, who)
             except (Malformed, ProtocolError) as bad:
-                return await self._refuse(bad, send)
+                return await self._refuse(bad, RULES[LATEST], send)
         try:
             session = await self._session_for(body, request, who)
         except (Malformed, ProtocolError) as bad:
-            return await self._refuse(bad, send)
+            return await self._refuse(bad, BEFORE_OPENING, send)
         await session.post(body, receive, send)
         if not session.session.rules.revision:  # it was not opened after all
             await self.sessions.end(session, "it was not opened")
@@ -97,16 +98,16 @@ class Endpoint:
         self.sessions.add(session)
         return session
 
-    async def _refuse(self, bad: Malformed | ProtocolError, send: Send) -> None:
+    async def _refuse(self, bad: Malformed | ProtocolError, rules: Rules, send: Send) -> None:
         """A message that cannot be taken, answered with its id where that could be read."""
         error = bad.error if isinstance(bad, Malformed) else bad
         id = bad.id if isinstance(bad, Malformed) else None
-        await respond(send, max(400, status_of_refusal(error.code)), error_bytes(id, error, BEFORE_OPENING))
+        await respond(send, max(400, status_of_refusal(error.code)), error_bytes(id, error, rules))
 
     async def get(self, request: Request, receive: Receive, send: Send, who: Principal | None) -> None:
         """GET: the stream of a session, or one that is taken up again. Raises `Rejected`."""
         headers = request.headers
-        if not is_older(headers.get(PROTOCOL_VERSION)):
+        if not self._has_sessions or not is_older(headers.get(PROTOCOL_VERSION)):
             raise Rejected(405, "there is no GET in this revision; subscribe with subscriptions/listen", _ALLOW_POST)
         if not accepts(headers.get(b"accept"))[1]:
             raise Rejected(406, "what comes is a stream of events: send Accept: text/event-stream")
@@ -116,7 +117,7 @@ class Endpoint:
     async def delete(self, request: Request, send: Send, who: Principal | None) -> None:
         """DELETE: the end of a session. Raises `Rejected`."""
         headers = request.headers
-        if not is_older(headers.get(PROTOCOL_VERSION)):
+        if not self._has_sessions or not is_older(headers.get(PROTOCOL_VERSION)):
             raise Rejected(405, "there are no sessions in this revision", _ALLOW_POST)
         session = await self._find(self._id(headers), who)
         await self.sessions.end(session, "the client has ended its session")
@@ -195,7 +196,7 @@ class Endpoint:
     async def close(self) -> None:
         """End everything."""
         self._sweeping.cancel()
-        self._stateless.close()
+        await self._stateless.close()
         await self.sessions.close("the server was closed")
         await self.sse.close("the server was closed")
         self.site.close()

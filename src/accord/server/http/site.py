@@ -13,6 +13,7 @@ from accord.server.dispatch import Dispatch
 from accord.server.hearing import Hearing
 from accord.server.peer import Line, Peer
 from accord.server.results import Packer
+from accord.session.rate import Rate
 from accord.session.session import Session
 from accord.store.base import Events
 
@@ -33,6 +34,7 @@ class Site:
         """Whether sessions are kept for the next process."""
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self.limits: Limits = over_http(server.limits)
+        self._rates: dict[str, tuple[Rate, Rate]] = {}
         profile = server.profile()
         audience = server.hub.audiences.get(self.loop)
         self.audience: Audience = audience or Audience(server.profile, server.limits)
@@ -49,8 +51,22 @@ class Site:
         )
 
     def peer(self, line: Line, who: Principal | None) -> Peer:
-        """A client at the end of a line."""
-        return Peer(line, "" if who is None else who.id, who)
+        """A client at the end of a line. What it may do how often is bounded for its principal, not for each line."""
+        if who is None:
+            return Peer(line)
+        peer = Peer(line, who.id, who)
+        peer.calls, peer.completions = self._rates_of(who.id)
+        return peer
+
+    def _rates_of(self, principal: str) -> tuple[Rate, Rate]:
+        """Of tool calls and completions. Those of the principal heard of the longest ago are forgotten for one more."""
+        rates = self._rates.pop(principal, None)
+        if rates is None:
+            rates = Rate(self.limits.tool_calls_per_second), Rate(self.limits.completions_per_second)
+        self._rates[principal] = rates
+        if len(self._rates) > self.limits.principals:
+            del self._rates[next(iter(self._rates))]
+        return rates
 
     def hearing(self, peer: Peer) -> Hearing:
         """What a client tells."""

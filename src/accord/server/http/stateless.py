@@ -196,8 +196,10 @@ class Stateless:
     async def _listen(
         self, exchange: Exchange, receive: Receive, send: Send, caller: Caller, who: Principal | None
     ) -> None:
-        if caller.session.served.staying > self._site.limits.streams:
-            error = InternalError(f"too many streams are open: the limit is {self._site.limits.streams}")
+        limits = self._site.limits
+        most = limits.sessions if who is None else limits.streams
+        if caller.session.served.staying > most:
+            error = InternalError(f"too many streams are open: the limit is {most:,}")
             return await respond(send, 200, caller.session.fail(exchange, error) or b"")
         post = AlonePost(exchange, caller.conversation, receive, send)
         line = post.conversation = Conversation(
@@ -230,11 +232,13 @@ class Stateless:
                 post.send(messages[-1])  # over HTTP the result, and no cancel before it
                 task.cancel()
 
-    def close(self) -> None:
-        """End what is left."""
+    async def close(self) -> None:
+        """End what is left, and what waits for answers with nothing in flight."""
         for caller in self._callers.values():
             caller.conversation.closing = True
             caller.conversation.fail_all(NotConnected("the server was closed"))
             for exchange in list(caller.session.incoming.values()):
                 if exchange.driver is not None:
                     exchange.driver.cancel()
+            if self._site.server.asked is not None:
+                await self._site.server.asked.close(caller.peer, self._site.limits.close_seconds)

@@ -50,7 +50,8 @@ class Request:
         """The body. Raises `Rejected` for more than `most` bytes (413), or when it is not there in `seconds` (408), and
         `Disconnected`.
         """
-        if int(self.headers.get(b"content-length") or 0) > most:
+        length = self.headers.get(b"content-length", b"")
+        if length.isdigit() and int(length) > most:
             raise _too_large(most)
         try:
             return await within(seconds, _read(receive, most))

@@ -107,7 +107,7 @@ class Fetcher:
             response = await self._send(method, headers, body, what)
             if response.status not in (301, 302, 303, 307, 308):
                 return response
-            await self._follow(response, method, what)
+            self._follow(response, method, what)
         raise HTTPError(f"{what}: redirected more than {_REDIRECTS} times", status=response.status)
 
     async def _current(self, what: str) -> Headers:
@@ -144,7 +144,7 @@ class Fetcher:
             session.cookie_jar.clear()
         return response
 
-    async def _follow(self, response: ClientResponse, method: str, what: str) -> None:
+    def _follow(self, response: ClientResponse, method: str, what: str) -> None:
         """Go where a response leads to: on the same origin, and only with the method and the body kept."""
         from yarl import URL
 

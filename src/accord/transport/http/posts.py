@@ -38,7 +38,7 @@ _RESUMES = 5
 class Post:
     """One request in flight."""
 
-    __slots__ = ("answered", "id", "message", "names_revision", "out", "responded", "session", "task", "what")
+    __slots__ = ("answered", "begun", "id", "message", "names_revision", "out", "responded", "session", "task", "what")
 
     def __init__(self, out: Outgoing, message: bytes, url: str) -> None:
         assert out.id is not None
@@ -50,6 +50,8 @@ class Post:
         self.session: str | None = None
         """The session that it was sent in."""
         self.task: asyncio.Task[None] | None = None
+        self.begun: bool = False
+        """Whether its task has run at all."""
         self.responded: bool = False
         """Whether the server has begun to respond."""
         self.answered: bool = False
@@ -88,7 +90,7 @@ class Posts:
             self._run(post, self._serve(post))
         elif self._running < self._most:
             self._running += 1
-            self._run(post, self._take_turns(post))
+            self._run(post, self._serve(post))
         else:
             self._waiting.append(post)
 
@@ -98,10 +100,12 @@ class Posts:
     def cancel(self, post: Post) -> None:
         """Close the response to a request, or do not send it."""
         self._forget(post)
-        if post.task is not None:
-            post.task.cancel()
-        elif post in self._waiting:
+        if post.task is None:
             self._waiting.remove(post)
+            return
+        post.task.cancel()
+        if not post.begun:  # it never will
+            self._follow(post)
 
     def _forget(self, post: Post) -> None:
         if self.in_flight.get(post.id) is post:
@@ -134,30 +138,33 @@ class Posts:
 
     # --- one request -------------------------------------------------------------------------------------------
 
-    async def _take_turns(self, post: Post) -> None:
-        """Serve one request; when it has ended, the next that waits."""
-        try:
-            await self._serve(post)
-        finally:
-            if self._waiting and not self._intake.ended:
-                follower = self._waiting.popleft()
-                self._run(follower, self._take_turns(follower))
-            else:
-                self._running -= 1
-
     async def _serve(self, post: Post) -> None:
         """One request, whatever happens to it."""
+        post.begun = True
         try:
             await self._exchange(post)
-            error: AccordError | None = None
         except AccordError as exc:
-            error = exc
+            self._fail(post, exc)
         except Exception as exc:
             log.exception("accord: a defect in a request over HTTP: %s", post.what)
-            error = ConnectionLost(f"{post.what}: {exc!r}")
+            self._fail(post, ConnectionLost(f"{post.what}: {exc!r}"))
+        finally:
+            self._forget(post)
+            self._follow(post)
+
+    def _fail(self, post: Post, error: AccordError) -> None:
         if not post.answered:
-            self._intake.put(Unanswered(post.id, error or RemoteProtocolError(f"{post.what}: there was no answer")))
-        self._forget(post)
+            self._intake.put(Unanswered(post.id, error))
+
+    def _follow(self, post: Post) -> None:
+        """A request has ended: the turn is that of the next that waits."""
+        if post.out.method in STAYS:
+            return
+        if self._waiting and not self._intake.ended:
+            follower = self._waiting.popleft()
+            self._run(follower, self._serve(follower))
+        else:
+            self._running -= 1
 
     async def _exchange(self, post: Post) -> None:
         headers = self._standing.headers(post.out)
@@ -229,20 +236,15 @@ class Posts:
         stream = EventStream(self._limits.line_bytes, self._intake.room)
 
         def take(event: Event | Unreadable) -> bool:
-            if isinstance(event, Event):
-                return event.event == "message" and self._take(post, event.data)
-            return self._skipped(post, event)
+            if isinstance(event, Unreadable):
+                raise RemoteProtocolError(f"{post.what}: {event.reason} (Limits.line_bytes)")
+            return event.event == "message" and self._take(post, event.data)
 
         while not await self._read(post, stream, response, take):
             response.close()
             response = await self._resumed(post, stream)
         await finish(response)
         response.release()
-
-    def _skipped(self, post: Post, event: Unreadable) -> bool:
-        """An event over the limit: an answer to this request, or nothing to it."""
-        self._intake.put(event)
-        return False
 
     async def _read(
         self, post: Post, stream: EventStream, response: ClientResponse, take: Callable[[Event | Unreadable], bool]

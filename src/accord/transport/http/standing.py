@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from accord.errors import LocalProtocolError
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
 INITIALIZE = "initialize"
+
+_encoded = lru_cache(maxsize=1_000)(encode_value)
 
 _SESSION = "Mcp-Session-Id"
 _VERSION = "MCP-Protocol-Version"
@@ -51,7 +54,7 @@ class Standing:
         if name is None:
             return headers
         try:
-            headers["Mcp-Name"] = encode_value(name)
+            headers["Mcp-Name"] = _encoded(name)
             mirrored = self.mirrors(name) if self.mirrors is not None and method == "tools/call" else None
             if mirrored and message.params is not None:
                 headers |= parameters(mirrored, bytes(message.params.arguments))

@@ -1,0 +1,193 @@
+"""The official conformance suite as a program that is run: what it wants of a revision, and what it says of us.
+
+    python -m tests.conformance.suite          # all of it, and the scores
+
+Stricter than the suite: a warning counts, so does a scenario in which nothing was looked at, and how a client ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from tests.interop.peers import ROOT, conformance_suite
+
+Leg: TypeAlias = Literal["server", "client"]
+
+REVISIONS = ("2025-11-25", "2026-07-28")
+"""Those that the suite has requirements of."""
+
+SERVER = (sys.executable, str(ROOT / "examples" / "everything.py"), "127.0.0.1:0")
+CLIENT = (sys.executable, str(ROOT / "tests" / "conformance" / "client.py"))
+
+OTHERS = ("auth/", "tasks-")
+"""How the scenarios begin that are about what accord does not have: authorization, and the tasks extension."""
+
+STATUSES = ("SUCCESS", "FAILURE", "WARNING", "SKIPPED")
+
+AT_ONCE = 4
+"""Clients that run at the same time."""
+
+SECONDS = 60
+"""For one scenario of a client."""
+
+_READ_YAML = "console.log(JSON.stringify(require('yaml').parse(require('fs').readFileSync(process.argv[1], 'utf8'))))"
+_URL = re.compile(r"http://[^\s/]+/mcp")
+
+
+class Played(NamedTuple):
+    """What the suite found in one scenario."""
+
+    scenario: str
+    checks: list[dict[str, Any]]
+    wrong: str = ""
+    """How it ended, if not well."""
+
+    def count(self, status: str) -> int:
+        """How many of its checks came out so."""
+        return sum(check["status"] == status for check in self.checks)
+
+    def faults(self) -> Iterator[str]:
+        """Why it has not passed, a sentence each."""
+        if not any(each["status"] == "SUCCESS" and each["id"] != "wire-schema-valid" for each in self.checks):
+            yield f"{self.scenario}: nothing was looked at"
+        for each in self.checks:
+            if each["status"] in ("FAILURE", "WARNING"):
+                said = each.get("errorMessage") or each["description"]
+                yield f"{self.scenario}: {each['status']} {each['id']}: {said}"
+        if self.wrong:
+            yield f"{self.scenario}: {self.wrong}"
+
+
+class Report(NamedTuple):
+    """What the suite found in all scenarios of one leg in one revision."""
+
+    leg: Leg
+    revision: str
+    played: list[Played]
+    wrong: str = ""
+    """How all of them together ended, if not well."""
+
+    def faults(self) -> list[str]:
+        """Why it is not whole."""
+        return [*(fault for played in self.played for fault in played.faults()), *filter(None, [self.wrong])]
+
+    def score(self) -> str:
+        """One line, counted as the suite does, with what it leaves out."""
+        passed = sum(not any(played.faults()) for played in self.played)
+        good, bad, warned, left = (sum(each.count(status) for each in self.played) for status in STATUSES)
+        checks = f"{good}/{good + bad} checks, {warned} warnings, {left} skipped"
+        return f"{self.leg} {self.revision}: {passed}/{len(self.played)} scenarios, {checks}"
+
+
+def wanted(leg: Leg, revision: str) -> list[str]:
+    """The scenarios on the suite's own list: those that it scores, and those that it does not, but for `OTHERS`."""
+    node, program = conformance_suite()
+    folder = Path(program).parent.parent
+    command = [node, "-e", _READ_YAML, str(folder / "requirements" / f"{revision}.yaml")]
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, timeout=SECONDS, check=True)
+    listed = json.loads(done.stdout)
+    unscored = [each["scenario"] for each in listed["not_scored"] if each["leg"] == leg]
+    return [name for name in [*listed[leg], *unscored] if not name.startswith(OTHERS)]
+
+
+# --- servers ---------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def serving(command: Sequence[str] = SERVER) -> Iterator[str]:
+    """The URL of a server that runs meanwhile, which its first line says. It has to end well when it is told to."""
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8") as process:
+        try:
+            assert process.stderr is not None
+            line = process.stderr.readline()
+            found = _URL.search(line)
+            assert found is not None, f"the server did not say its URL but: {line or 'nothing'}"
+            yield found[0]
+            process.terminate()
+            _, said = process.communicate(timeout=SECONDS)
+            assert (process.returncode, "Traceback" in said) == (0, False), f"{process.returncode}: {said}"
+        finally:
+            process.kill()
+
+
+def play_server(url: str, revision: str) -> Report:
+    """Hold the server at a URL against all that a revision requires."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = ("--url", url, "--requirements", revision, "-o", folder)
+        verdict = run("server", *options, seconds=5 * SECONDS)
+        found = dict(_checks(Path(folder)))
+    played = [Played(name, found.get(name, [])) for name in wanted("server", revision)]
+    return Report("server", revision, played, verdict)
+
+
+# --- clients ---------------------------------------------------------------------------------------------------------
+
+
+def play_client(revision: str) -> Report:
+    """Hold our client against all that a revision requires."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        played = pool.map(lambda name: play_alone(name, revision), wanted("client", revision))
+        return Report("client", revision, list(played))
+
+
+def play_alone(scenario: str, revision: str, command: Sequence[str] = CLIENT, seconds: float = SECONDS) -> Played:
+    """One scenario for a client; the suite puts the URL of its server behind the command.
+
+    Played alone, it fails also where the client does not end well.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        options = ("--scenario", scenario, "--spec-version", revision, "-o", folder)
+        verdict = run("client", "--command", shlex.join(command), *options, seconds=seconds)
+        found = dict(_checks(Path(folder)))
+        said = "".join(file.read_text(encoding="utf-8")[-2000:] for file in Path(folder).rglob("stderr.txt"))
+    return Played(scenario, found.get(scenario, []), verdict and f"{verdict}; its client said: {said or 'nothing'}")
+
+
+# --- the suite -------------------------------------------------------------------------------------------------------
+
+
+def run(*arguments: str, seconds: float) -> str:
+    """Run the suite; how it ended, if not well. A client that never ends would hold it for ever: both are killed."""
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([*conformance_suite(), *arguments], start_new_session=True, **quiet) as suite:
+        try:
+            code = suite.wait(seconds)
+            return f"the suite's exit code is {code}" if code else ""
+        except subprocess.TimeoutExpired:
+            return f"not over after {seconds:g} s"
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(suite.pid, signal.SIGKILL)
+
+
+def _checks(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """What was found, by scenario: the suite writes [server-]SCENARIO-TIME/checks.json."""
+    for file in folder.rglob("checks.json"):
+        name = str(file.parent.relative_to(folder)).removeprefix("server-")
+        yield re.split(r"-\d{4}-\d\d-\d\dT", name)[0], json.loads(file.read_text(encoding="utf-8"))
+
+
+def main() -> int:
+    """All of it; prints what is wrong, and the scores."""
+    with serving() as url:
+        reports = [play_server(url, revision) for revision in REVISIONS]
+    reports += [play_client(revision) for revision in REVISIONS]
+    for report in reports:
+        print(*report.faults(), report.score(), sep="\n")
+    return 1 if any(report.faults() for report in reports) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""The official conformance suite, whole: examples/everything.py as the server, client.py as the client, over HTTP."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conformance.suite import REVISIONS, Report, play_alone, play_client, play_server, serving
+
+PATIENCE = pytest.mark.timeout(400)
+"""A run takes some 10 s when nothing else does."""
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """One server for both revisions; it has to end well, too."""
+    with serving() as url:
+        yield url
+
+
+def check(report: Report, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is missing; the score is shown also where all is well."""
+    with capsys.disabled():
+        print(f"\n{report.score()}")
+    assert not report.faults(), "\n".join(report.faults())
+
+
+@PATIENCE
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_the_server_passes_every_scenario(revision: str, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    check(play_server(url, revision), capsys)
+
+
+@PATIENCE
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_the_client_passes_every_scenario(revision: str, capsys: pytest.CaptureFixture[str]) -> None:
+    check(play_client(revision), capsys)
+
+
+# --- what the suite lets through is noticed --------------------------------------------------------------------------
+
+
+def test_a_client_that_does_nothing_is_noticed() -> None:
+    played = play_alone("initialize", "2025-11-25", [sys.executable, "-c", "pass"])
+    assert "initialize: nothing was looked at" in [*played.faults()]
+
+
+def test_a_client_that_fails_says_why() -> None:
+    played = play_alone("initialize", "2025-11-25", [sys.executable, "-c", "1/0"])
+    assert "ZeroDivisionError" in [*played.faults()][-1]
+
+
+def test_a_client_that_never_ends_is_ended() -> None:
+    forever = "import threading;threading.Event().wait()"
+    played = play_alone("initialize", "2025-11-25", [sys.executable, "-c", forever], seconds=3)
+    assert [*played.faults()][-1].startswith("initialize: not over after 3 s")
+
+
+def test_a_server_that_is_not_there_passes_nothing() -> None:
+    report = play_server("http://127.0.0.1:9/mcp", "2026-07-28")
+    assert all([*played.faults()] for played in report.played)

@@ -1,0 +1,396 @@
+"""Serving on sockets, as a process of its own: how it ends, and what connections cannot do to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+PROGRAM = [sys.executable, str(Path(__file__).parent / "serving.py")]
+
+KINDS = [{}, {"ASYNCIO": "1"}, {"H11": "1", "ASYNCIO": "1"}]
+kinds = pytest.mark.parametrize("kind", KINDS, ids=["uvloop", "asyncio", "h11"])
+
+
+class Serving:
+    """The process, and how to talk to it."""
+
+    def __init__(self, process: subprocess.Popen[str], port: int) -> None:
+        self.process = process
+        self.port = port
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+
+    def ask(self, path: str, *lines: str) -> socket.socket:
+        """A connection on which this was asked."""
+        sock = self.connect()
+        sock.sendall("\r\n".join([f"GET {path} HTTP/1.1", "host: here", *lines, "", ""]).encode())
+        return sock
+
+    def get(self, path: str) -> bytes:
+        with self.ask(path, "connection: close") as sock:
+            return body(rest(sock))
+
+    def refuses_connections(self) -> None:
+        """Returns when it does."""
+        while True:
+            try:
+                self.connect().close()
+            except ConnectionError:  # refused, or reset where it had not been taken yet
+                return
+
+    def end(self, *numbers: signal.Signals, within: float = 3) -> str:
+        """Stderr, after these signals; it must end in time and leave with 0."""
+        began = time.monotonic()
+        for number in numbers or (signal.SIGTERM,):
+            self.process.send_signal(number)
+        _, err = self.process.communicate(timeout=within + 15)
+        assert time.monotonic() - began < within, err
+        assert self.process.returncode == 0, err
+        return err
+
+
+@contextmanager
+def serving(*arguments: str, **env: str) -> Iterator[Serving]:
+    process = subprocess.Popen(
+        [*PROGRAM, ":0", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **env, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    try:
+        assert process.stdout is not None
+        yield Serving(process, int(process.stdout.readline().rpartition(":")[2]))
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def rest(sock: socket.socket) -> bytes:
+    """What comes until the connection is closed, or reset."""
+    got = []
+    try:
+        while data := sock.recv(1 << 16):
+            got.append(data)
+    except ConnectionResetError:
+        pass
+    return b"".join(got)
+
+
+def until(sock: socket.socket, text: bytes) -> bytes:
+    """What comes until this text has come."""
+    got = b""
+    while text not in got:
+        data = sock.recv(1 << 16)
+        assert data, got
+        got += data
+    return got
+
+
+def body(answer: bytes) -> bytes:
+    head, _, found = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200"), answer[:200]
+    return found
+
+
+# --- the end ---------------------------------------------------------------------------------------------------
+
+
+@kinds
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_idle_server_ends_at_once(kind: dict[str, str], number: signal.Signals) -> None:
+    with serving(**kind) as it:
+        with it.ask("/x") as kept:  # a connection that is kept alive does not keep the server
+            until(kept, b"/x")
+            err = it.end(number, within=1.5)
+            assert rest(kept) == b""
+        assert "closed" in err
+        assert "after the server" in err
+
+
+@kinds
+def test_what_runs_is_finished_and_nothing_new_is_taken(kind: dict[str, str]) -> None:
+    with serving(**kind) as it, ExitStack() as opened:
+        calls = [opened.enter_context(it.ask(f"/wait/{number}/1")) for number in range(100)]
+        while it.get("/running").count(b"/wait") < 100:
+            pass
+        it.process.send_signal(signal.SIGTERM)
+        it.refuses_connections()
+        assert [body(rest(call)) for call in calls] == [b"/wait/%d/1" % number for number in range(100)]
+        it.end()
+
+
+@kinds
+def test_streams_are_ended_properly(kind: dict[str, str]) -> None:
+    with serving(**kind) as it, ExitStack() as opened:
+        streams = [opened.enter_context(it.ask("/stream")) for _ in range(20)]
+        for stream in streams:
+            until(stream, b"begun")
+        it.end(within=1.5)
+        for stream in streams:
+            assert rest(stream).endswith(b"data: bye\n\n\r\n0\r\n\r\n")
+
+
+@kinds
+def test_what_takes_too_long_is_cut(kind: dict[str, str]) -> None:
+    with serving("grace_seconds=0.3", **kind) as it, it.ask("/wait/60") as call:
+        while b"/wait" not in it.get("/running"):
+            pass
+        err = it.end()
+        assert rest(call) == b""
+        assert "Traceback" not in err
+
+
+@kinds
+def test_a_second_signal_ends_at_once(kind: dict[str, str]) -> None:
+    with serving(**kind) as it, it.ask("/wait/60"):
+        while b"/wait" not in it.get("/running"):
+            pass
+        it.process.send_signal(signal.SIGTERM)
+        it.refuses_connections()
+        it.process.send_signal(signal.SIGTERM)
+        assert it.process.wait(timeout=2) == 128 + signal.SIGTERM
+
+
+@kinds
+def test_a_loop_that_is_blocked_does_not_keep_the_process(kind: dict[str, str]) -> None:
+    with serving("grace_seconds=0.3", "close_seconds=0.2", **kind) as it, it.ask("/block"):
+        time.sleep(0.3)  # let it block: nothing would tell us that it does
+        it.process.send_signal(signal.SIGTERM)
+        _, err = it.process.communicate(timeout=5)
+        assert it.process.returncode == 1
+        assert "its event loop is at" in err
+        assert "serving.py:" in err
+
+
+def test_a_thread_that_is_stuck_does_not_keep_the_process() -> None:
+    with serving() as it:
+        assert it.get("/leave-a-thread") == b"/leave-a-thread"
+        assert "after the server" in it.end()
+
+
+def test_a_client_that_takes_nothing_does_not_keep_the_process() -> None:
+    with serving() as it, it.ask("/large") as slow:
+        until(slow, b"200")
+        it.end(within=6)
+
+
+# --- connections -----------------------------------------------------------------------------------------------
+
+
+@kinds
+def test_a_head_that_does_not_come_in_time_is_cut(kind: dict[str, str]) -> None:
+    with serving("http_head_seconds=0.5", **kind) as it, it.connect() as slow, it.connect() as silent, it.ask("/x") as later:
+        until(later, b"/x")
+        slow.sendall(b"GET / HT")
+        later.sendall(b"GET / HT")
+        began = time.monotonic()
+        assert rest(silent) == b""
+        rest(slow)
+        assert b" 408 " in rest(later)
+        assert 0.4 < time.monotonic() - began < 3
+        assert it.get("/fine") == b"/fine"
+
+
+def test_bytes_that_trickle_do_not_extend_the_deadline() -> None:
+    with serving("http_head_seconds=0.5") as it, it.connect() as slow:
+        until_closed = time.monotonic() + 5
+        while not select.select([slow], [], [], 0.05)[0] and time.monotonic() < until_closed:
+            slow.sendall(b"G")
+        assert b" 408 " in rest(slow) or time.monotonic() < until_closed
+
+
+@kinds
+def test_slow_connections_by_the_thousand_do_not_disturb_others(kind: dict[str, str]) -> None:
+    with serving("http_head_seconds=2", **kind) as it, ExitStack() as opened:
+        for _ in range(1000):
+            opened.enter_context(it.connect()).sendall(b"POST /mcp HTTP/1.1\r\nx-slow: ")
+        began = time.monotonic()
+        for _ in range(50):
+            assert it.get("/fine") == b"/fine"
+        assert time.monotonic() - began < 5
+
+
+@kinds
+@pytest.mark.parametrize("begin", ["GET / HTTP/1.1\r\n", "GET /x HTTP/1.1\r\nhost: here\r\n\r\n"], ids=["first", "second"])
+def test_a_head_without_end_is_refused(kind: dict[str, str], begin: str) -> None:
+    with serving("http_head_bytes=10_000", **kind) as it, it.connect() as flood:
+        flood.sendall(begin.encode())
+        try:
+            for _ in range(1000):
+                flood.sendall(b"x-flood: " + b"x" * 1000 + b"\r\n")
+        except ConnectionError:
+            pass
+        else:
+            pytest.fail("a megabyte of headers was taken")
+        assert it.get("/fine") == b"/fine"
+
+
+def test_a_head_over_the_bound_in_one_piece_is_told() -> None:
+    with serving("http_head_bytes=10_000") as it, it.ask("/x", "x-flood: " + "x" * 20_000) as flood:
+        answer = rest(flood)
+        assert b" 431 " in answer
+        assert b"at most 10000 bytes" in answer
+
+
+def test_a_large_body_is_no_large_head() -> None:
+    sent = os.urandom(300_000)
+    with serving("http_head_bytes=10_000") as it, it.connect() as sock:
+        for _ in range(2):
+            sock.sendall(b"POST /echo HTTP/1.1\r\nhost: here\r\ncontent-length: 300000\r\n\r\n" + sent)
+            got = until(sock, b"\r\n\r\n")
+            while len(got) < got.index(b"\r\n\r\n") + 4 + len(sent):
+                got += sock.recv(1 << 16)
+            assert body(got) == sent
+
+
+def test_a_request_that_runs_is_told_of_the_disconnect_though_another_was_sent_behind_it() -> None:
+    with serving() as it:
+        with it.ask("/until-gone") as first:
+            first.sendall(b"GET /second HTTP/1.1\r\nhost: here\r\n\r\n")
+            while b"/until-gone" not in it.get("/running"):
+                pass
+        while b"/until-gone" in it.get("/running"):
+            pass
+
+
+def test_requests_sent_at_once_are_answered_one_after_the_other() -> None:
+    with serving() as it, it.connect() as sock:
+        sock.sendall(b"".join(b"GET /%d HTTP/1.1\r\nhost: here\r\n\r\n" % number for number in range(50)))
+        got = until(sock, b"/49")
+        assert [int(part) for part in got.split(b"\r\n\r\n/")[1:] for part in [part.partition(b"HTTP")[0]]] == [*range(50)]
+
+
+@kinds
+def test_an_offer_of_another_protocol_is_not_taken_and_the_request_is_answered(kind: dict[str, str]) -> None:
+    offer = b"connection: upgrade\r\nupgrade: h2c\r\ncontent-length: 5\r\n\r\nhello"
+    with serving(**kind) as it, it.connect() as sock:
+        for _ in range(2):
+            sock.sendall(b"POST /echo HTTP/1.1\r\nhost: here\r\n" + offer)
+            assert until(sock, b"hello").startswith(b"HTTP/1.1 200")
+    with serving(**kind) as it, it.ask("/ws", "connection: upgrade", "upgrade: websocket") as sock:
+        assert until(sock, b"/ws").startswith(b"HTTP/1.1 200")
+
+
+@kinds
+def test_a_client_that_takes_nothing_of_its_answer_is_cut(kind: dict[str, str]) -> None:
+    with serving("http_unread_seconds=0.5", **kind) as it, it.ask("/large") as slow:
+        until(slow, b"200")
+        time.sleep(3)
+        assert len(rest(slow)) < 50 << 20
+        assert it.get("/fine") == b"/fine"
+
+
+def test_a_client_that_takes_its_answer_slowly_gets_all_of_it() -> None:
+    with serving("http_unread_seconds=0.5") as it, it.ask("/large", "connection: close") as slow:
+        got = 0
+        while data := slow.recv(1 << 18):
+            got += len(data)
+            time.sleep(0.005)
+        assert got > 50 << 20
+
+
+def test_an_idle_connection_is_closed() -> None:
+    with serving("http_idle_seconds=0.3") as it, it.ask("/x") as idle:
+        until(idle, b"/x")
+        assert rest(idle) == b""
+
+
+@kinds
+def test_a_connection_too_many_is_told_and_the_next_is_served_when_there_is_room(kind: dict[str, str]) -> None:
+    with serving("http_connections=5", **kind) as it:
+        with ExitStack() as opened:
+            for _ in range(5):
+                until(opened.enter_context(it.ask("/x")), b"/x")
+            with it.connect() as sixth:
+                answer = rest(sixth)
+            assert b" 503 " in answer
+            assert b"retry-after: 1" in answer
+        while True:
+            with it.ask("/fine", "connection: close") as sock:
+                answer = rest(sock)
+            if b" 503 " not in answer:
+                break
+        assert body(answer) == b"/fine"
+
+
+@kinds
+def test_running_out_of_file_descriptors_is_survived(kind: dict[str, str]) -> None:
+    with serving("http_connections=1_000", FILES="64", **kind) as it:
+        with ExitStack() as opened:
+            for _ in range(200):
+                opened.enter_context(it.connect())
+            assert it.process.poll() is None
+        until_served = time.monotonic() + 10
+        while time.monotonic() < until_served:
+            with it.ask("/fine", "connection: close") as sock:
+                if rest(sock).endswith(b"/fine"):
+                    break
+        else:
+            pytest.fail("it does not serve again")
+        it.end()
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"\x16\x03\x01\x02\x00\x01\x00", b"GET / HTTP/9.9\r\n\r\n", b"\r\n" * 10 + b"\0", b"{}\n"], ids=repr
+)
+@kinds
+def test_what_is_not_http_is_told(kind: dict[str, str], garbage: bytes) -> None:
+    with serving(**kind) as it:
+        with it.connect() as sock:
+            sock.sendall(garbage)
+            assert rest(sock).startswith(b"HTTP/1.1 400")
+        assert "Traceback" not in it.end()
+
+
+def test_what_an_application_raises_is_told_on_stderr() -> None:
+    with serving() as it:
+        with it.ask("/raise") as sock:
+            assert rest(sock).startswith(b"HTTP/1.1 500")
+        assert "ValueError: of the application" in it.end()
+
+
+def test_answers_do_not_say_what_serves_them() -> None:
+    with serving() as it, it.ask("/x") as sock:
+        assert until(sock, b"/x") == b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n/x"
+
+
+# --- access log ------------------------------------------------------------------------------------------------
+
+
+def test_the_access_log_has_a_line_for_each_exchange_without_secrets() -> None:
+    with serving(LOG="1") as it:
+        it.get("/plain?secret=1")
+        it.get("/known")
+        with it.ask("/stream") as stream:
+            until(stream, b"begun")
+            err = it.end()
+    plain, known, stream = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
+    assert {"method", "path", "status", "bytes", "ms", "time", "client"} == set(plain)
+    assert (plain["method"], plain["path"], plain["status"], plain["bytes"]) == ("GET", "/plain", 200, 6)
+    assert (known["mcp"], known["session"]) == ("tools/call", "…abcdef")
+    assert len(known["name"]) == 200
+    assert "key" not in known
+    assert (stream["path"], stream["bytes"]) == ("/stream", len(b"data: begun\n\ndata: bye\n\n"))
+
+
+def test_an_access_log_that_nobody_reads_holds_up_nothing() -> None:
+    with serving(LOG="1") as it, it.connect() as sock:
+        for _ in range(2000):
+            sock.sendall(b"GET /x HTTP/1.1\r\nhost: here\r\n\r\n")
+            until(sock, b"/x")
+        it.process.send_signal(signal.SIGTERM)
+        assert it.process.wait(timeout=5) == 0

@@ -1,0 +1,233 @@
+"""A server over HTTP that a test plays by hand: raw sockets, so that it can misbehave in any way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+Message = dict[str, Any]
+
+INFO = {"name": "site", "version": "1"}
+OFFERS: Message = {"tools": {}, "resources": {}, "prompts": {}}
+VERSION = "io.modelcontextprotocol/protocolVersion"
+
+
+class Visit:
+    """One request, and ways to respond to it."""
+
+    def __init__(self, method: str, path: str, headers: dict[str, str], body: bytes, out: asyncio.StreamWriter) -> None:
+        self.method = method
+        self.path = path
+        self.headers = headers
+        self.body = body
+        self.at = asyncio.get_running_loop().time()
+        self.gone = asyncio.Event()
+        """Set when the client has closed the connection."""
+        self._out = out
+        self._chunked = False
+
+    @property
+    def message(self) -> Message:
+        return dict(json.loads(self.body)) if self.body else {}
+
+    @property
+    def verb(self) -> str:
+        """The method of the message, or of HTTP where there is none."""
+        return str(self.message.get("method", self.method))
+
+    async def raw(self, data: bytes) -> None:
+        self._out.write(data)
+        await self._out.drain()
+
+    async def respond(self, status: int, body: bytes = b"", kind: str = "text/plain", **headers: str) -> None:
+        lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}", f"Content-Type: {kind}"]
+        lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        await self.raw("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+
+    async def json(self, message: Any, status: int = 200, **headers: str) -> None:
+        await self.respond(status, json.dumps(message).encode(), "application/json", **headers)
+
+    async def result(self, _headers: dict[str, str] | None = None, **result: Any) -> None:
+        """The answer to the request."""
+        await self.json(self.answer(**result), **(_headers or {}))
+
+    def answer(self, **result: Any) -> Message:
+        return {"jsonrpc": "2.0", "id": self.message["id"], "result": {"resultType": "complete", **result}}
+
+    async def error(self, code: int, text: str, status: int = 200, **data: Any) -> None:
+        error = {"code": code, "message": text, **({"data": data} if data else {})}
+        await self.json({"jsonrpc": "2.0", "id": self.message.get("id"), "error": error}, status)
+
+    async def done(self, text: str = "done") -> None:
+        """A good answer to `tools/call`."""
+        await self.result(content=[{"type": "text", "text": text}])
+
+    def done_message(self, text: str = "done") -> Message:
+        return self.answer(content=[{"type": "text", "text": text}])
+
+    async def stream(self, **headers: str) -> None:
+        """Begin a stream of events."""
+        lines = ["HTTP/1.1 200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked"]
+        lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        self._chunked = True
+        await self.raw("\r\n".join(lines).encode() + b"\r\n\r\n")
+
+    async def event(self, message: Any = None, **fields: Any) -> None:
+        """Send one event; without a message its data is empty."""
+        text = "".join(f"{name}: {value}\n" for name, value in fields.items())
+        await self.chunk(f"{text}data: {'' if message is None else json.dumps(message)}\n\n".encode())
+
+    async def chunk(self, data: bytes) -> None:
+        await self.raw(b"%x\r\n%b\r\n" % (len(data), data))
+
+    async def end(self) -> None:
+        """End the stream as one should."""
+        await self.raw(b"0\r\n\r\n")
+
+    def reset(self) -> None:
+        """Break the connection."""
+        linger = struct.pack("ii", 1, 0)
+        self._out.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        self._out.transport.abort()
+
+
+Play = Callable[[Visit], Awaitable[None]]
+
+
+class Site:
+    """What was asked, and where."""
+
+    def __init__(self, play: Play) -> None:
+        self.play = play
+        self.visits: list[Visit] = []
+        self.connections = 0
+        self.url = ""
+        self._changed = asyncio.Event()
+
+    def of(self, verb: str) -> list[Visit]:
+        """The visits that asked for this."""
+        return [visit for visit in self.visits if visit.verb == verb]
+
+    async def seen(self, verb: str, count: int = 1, seconds: float = 5) -> Visit:
+        """Wait until this was asked for so many times; the last of them."""
+        async with asyncio.timeout(seconds):
+            while len(self.of(verb)) < count:
+                self._changed.clear()
+                await self._changed.wait()
+        return self.of(verb)[count - 1]
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while (visit := await self._read(reader, writer)) is not None:
+                self.visits.append(visit)
+                self._changed.set()
+                await _until(asyncio.ensure_future(self.play(visit)), reader, visit)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Visit | None:
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return None
+        method, path, _ = head[0].split(" ")
+        pairs = (line.split(": ", 1) for line in head[1:] if line)
+        headers = {name.lower(): value for name, value in pairs}
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
+        return Visit(method, path, headers, body, writer)
+
+
+async def _until(playing: asyncio.Future[None], reader: asyncio.StreamReader, visit: Visit) -> None:
+    """Let it play to its end, or until the client has gone."""
+    closed = asyncio.ensure_future(_closed(reader))
+    try:
+        await asyncio.wait([playing, closed], return_when=asyncio.FIRST_COMPLETED)
+        if closed.done() and not playing.done():
+            visit.gone.set()
+            await asyncio.wait([playing], timeout=0.2)
+    finally:
+        closed.cancel()
+        playing.cancel()
+        await asyncio.gather(closed, playing, return_exceptions=True)
+    if not playing.cancelled():
+        playing.result()
+
+
+async def _closed(reader: asyncio.StreamReader) -> None:
+    """Return when the client has closed its side; what it says meanwhile stays where it is."""
+    while not reader.at_eof():
+        await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def site(play: Play, path: str = "/mcp", tls: ssl.SSLContext | None = None) -> AsyncIterator[Site]:
+    """A site that is up."""
+    here = Site(play)
+    server = await asyncio.start_server(here.serve, "127.0.0.1", 0, ssl=tls)
+    scheme = "https" if tls else "http"
+    here.url = f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}{path}"
+    try:
+        yield here
+    finally:
+        server.close()
+        tasks = [task for task in asyncio.all_tasks() if getattr(task.get_coro(), "__qualname__", "") == "Site.serve"]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+# --- servers of the two eras -----------------------------------------------------------------------------------
+
+
+def modern(play: Play) -> Play:
+    """A server of 2026-07-28: it answers `server/discover`, and `play` has the rest."""
+
+    async def played(visit: Visit) -> None:
+        if visit.verb == "server/discover":
+            await visit.result(
+                supportedVersions=["2026-07-28"], capabilities=OFFERS, ttlMs=0, cacheScope="private"
+            )
+        else:
+            await play(visit)
+
+    return played
+
+
+def older(play: Play, session: str | None = "session-1", revision: str = "2025-11-25") -> Play:
+    """A server with a handshake; `play` has what comes after it, GET and DELETE included."""
+
+    async def played(visit: Visit) -> None:
+        if visit.verb == "server/discover":
+            await visit.respond(400, b"Bad Request: no session")
+        elif visit.verb == "initialize":
+            said = {"protocolVersion": revision, "capabilities": OFFERS, "serverInfo": INFO}
+            await visit.result({"Mcp_Session_Id": session} if session else {}, **said)
+        elif visit.verb == "notifications/initialized":
+            await visit.respond(202)
+        else:
+            await play(visit)
+
+    return played
+
+
+async def quiet(visit: Visit) -> None:
+    """What a server does that has no more than tools: no stream, and DELETE is fine."""
+    if visit.verb == "GET":
+        await visit.respond(405)
+    elif visit.verb == "DELETE":
+        await visit.respond(200)
+    elif visit.verb == "tools/call":
+        await visit.done()
+    elif "id" in visit.message:
+        await visit.result(tools=[])
+    else:
+        await visit.respond(202)

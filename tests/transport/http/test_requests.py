@@ -1,0 +1,276 @@
+"""Requests over Streamable HTTP: what they carry, what comes back, and that none disturbs another."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from accord import Client, Limits
+from accord.errors import ConnectionLost, HTTPError, InvalidParams, RemoteProtocolError, RequestTimeout, TargetError
+from accord.transport.http.settings import HTTPSettings
+
+from .site import VERSION, Visit, modern, older, quiet, site
+
+
+async def test_a_request_of_2026_says_in_headers_what_its_body_says() -> None:
+    async with site(modern(quiet)) as server, Client(server.url) as client:
+        await client.call_tool("echo", {"text": "hi"})
+        visit = server.of("tools/call")[0]
+    assert visit.headers["mcp-protocol-version"] == visit.message["params"]["_meta"][VERSION] == "2026-07-28"
+    assert visit.headers["mcp-method"] == "tools/call"
+    assert visit.headers["mcp-name"] == "echo"
+    assert "mcp-session-id" not in visit.headers
+    assert visit.headers["accept"] == "application/json, text/event-stream"
+    assert visit.headers["content-type"] == "application/json"
+
+
+async def test_a_name_that_no_header_can_have_is_wrapped() -> None:
+    async with site(modern(quiet)) as server, Client(server.url) as client:
+        await client.call_tool("gruß\n", {})
+        assert server.of("tools/call")[0].headers["mcp-name"] == "=?base64?Z3J1w58K?="
+
+
+async def test_after_a_handshake_session_and_version_go_with_everything() -> None:
+    async with site(older(quiet, revision="2025-06-18")) as server:
+        async with Client(server.url) as client:
+            await client.call_tool("echo")
+            await server.seen("GET")
+        later = [visit for visit in server.visits if visit.verb not in ("server/discover", "initialize")]
+    assert {visit.verb for visit in later} == {"notifications/initialized", "tools/call", "GET", "DELETE"}
+    assert {visit.headers.get("mcp-session-id") for visit in later} == {"session-1"}
+    assert {visit.headers.get("mcp-protocol-version") for visit in later} == {"2025-06-18"}
+    assert "mcp-session-id" not in server.of("initialize")[0].headers
+    assert "mcp-method" not in server.of("tools/call")[0].headers
+
+
+async def test_a_server_without_sessions_gets_no_delete() -> None:
+    async with site(older(quiet, session=None)) as server:
+        async with Client(server.url) as client:
+            await client.call_tool("echo")
+        assert not server.of("DELETE")
+
+
+async def test_nothing_is_asked_before_the_server_has_taken_initialized() -> None:
+    taken = asyncio.Event()
+
+    async def play(visit: Visit) -> None:
+        if visit.verb == "notifications/initialized":
+            await asyncio.sleep(0.1)
+            taken.set()
+            await visit.respond(202)
+        else:
+            assert taken.is_set() or visit.verb in ("initialize", "server/discover")
+            await older(quiet)(visit)
+
+    async with site(play) as server, Client(server.url) as client:
+        assert (await client.call_tool("echo")).text == "done"
+
+
+async def test_connections_are_used_again() -> None:
+    async with site(modern(quiet)) as server, Client(server.url) as client:
+        for _ in range(20):
+            await client.call_tool("echo")
+        assert server.connections == 1
+
+
+async def test_no_more_requests_than_connections_are_in_flight_and_none_is_forgotten() -> None:
+    running = most = 0
+
+    async def play(visit: Visit) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.01)
+        running -= 1
+        await visit.done(str(visit.message["params"]["arguments"]["n"]))
+
+    async with site(modern(play)) as server, Client(server.url, http=HTTPSettings(connections=3)) as client:
+        calls = [asyncio.create_task(client.call_tool("echo", {"n": n})) for n in range(30)]
+        await asyncio.sleep(0)
+        for call in calls[::3]:
+            call.cancel()  # some that wait, and some that have not begun
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        texts = [getattr(result, "text", None) for result in results]
+        assert texts == [None if n % 3 == 0 else str(n) for n in range(30)]
+        assert 3 <= most <= 4  # a server goes on for a moment with the one that was given up in the middle
+        assert (await client.call_tool("echo", {"n": 99})).text == "99"
+
+
+async def test_a_request_that_fails_fails_alone() -> None:
+    async def play(visit: Visit) -> None:
+        if visit.message["params"]["name"] == "bad":
+            visit.reset()
+        else:
+            await asyncio.sleep(0.05)
+            await visit.done()
+
+    async with site(modern(play)) as server, Client(server.url) as client:
+        good, bad = await asyncio.gather(client.call_tool("good"), client.call_tool("bad"), return_exceptions=True)
+        assert not isinstance(good, BaseException)
+        assert good.text == "done"
+        assert isinstance(bad, ConnectionLost)
+        assert (await client.call_tool("good")).text == "done"
+
+
+async def test_an_error_in_a_400_is_the_answer() -> None:
+    async def play(visit: Visit) -> None:
+        await visit.error(-32602, "no such tool", 400)
+
+    async with site(modern(play)) as server, Client(server.url) as client:
+        with pytest.raises(InvalidParams, match="no such tool"):
+            await client.call_tool("echo")
+
+
+@pytest.mark.parametrize("id", [None, "server-error", 4711])
+async def test_an_error_that_names_another_request_ends_the_one_it_came_for(id: object) -> None:
+    async def play(visit: Visit) -> None:
+        await visit.json({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "cannot read that"}}, 400)
+
+    async with site(modern(play)) as server, Client(server.url) as client:
+        with pytest.raises(InvalidParams, match="cannot read that"):
+            await client.call_tool("echo")
+
+
+async def test_a_result_for_another_request_is_no_answer() -> None:
+    async def play(visit: Visit) -> None:
+        await visit.json({"jsonrpc": "2.0", "id": 4711, "result": {}})
+
+    async with site(modern(play)) as server, Client(server.url) as client:
+        with pytest.raises(HTTPError, match="in the place of an answer"):
+            await client.call_tool("echo")
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_giving_up_closes_the_response_and_says_nothing_in_2026(streams: bool) -> None:
+    async def play(visit: Visit) -> None:
+        if streams:
+            await visit.stream()
+        async with asyncio.timeout(5):
+            await visit.gone.wait()
+
+    async with site(modern(play)) as server, Client(server.url) as client:
+        with pytest.raises(RequestTimeout):
+            await client.call_tool("slow", timeout=0.1)
+        visit = server.of("tools/call")[0]
+        await asyncio.wait_for(visit.gone.wait(), 5)
+        assert not server.of("notifications/cancelled")
+
+
+async def test_giving_up_is_told_through_2025_and_the_response_closed_as_well() -> None:
+    async def play(visit: Visit) -> None:
+        if visit.verb == "tools/call":
+            await visit.stream()
+            await visit.gone.wait()
+        else:
+            await quiet(visit)
+
+    async with site(older(play)) as server, Client(server.url) as client:
+        with pytest.raises(RequestTimeout):
+            await client.call_tool("slow", timeout=0.1)
+        told = await server.seen("notifications/cancelled")
+        visit = server.of("tools/call")[0]
+        assert told.message["params"]["requestId"] == visit.message["id"]
+        await asyncio.wait_for(visit.gone.wait(), 5)
+
+
+async def test_what_was_said_goes_out_before_the_end() -> None:
+    async with site(older(quiet)) as server:
+        client = await Client(server.url, roots=["/tmp"]).connect()
+        await client.notify("notifications/roots/list_changed")
+        await client.close()
+        assert [visit.verb for visit in server.visits[-2:]] == ["notifications/roots/list_changed", "DELETE"]
+
+
+async def test_a_client_can_be_closed_while_everything_hangs() -> None:
+    async def play(visit: Visit) -> None:
+        await asyncio.sleep(30)
+
+    async with site(older(play)) as server:
+        client = await Client(server.url, limits=Limits(close_seconds=0.2)).connect()
+        call = asyncio.create_task(client.call_tool("echo"))
+        await server.seen("GET")
+        await server.seen("tools/call")
+        async with asyncio.timeout(2):
+            await client.close()
+        assert isinstance((await asyncio.gather(call, return_exceptions=True))[0], Exception)
+
+
+async def test_headers_are_sent_and_may_change_from_request_to_request() -> None:
+    tokens = iter(range(100))
+
+    async def headers() -> dict[str, str]:
+        return {"Authorization": f"Bearer token-{next(tokens)}"}
+
+    async with site(modern(quiet)) as server:
+        async with Client(server.url, http=HTTPSettings(headers=headers)) as client:
+            await client.call_tool("echo")
+        async with Client(server.url, http=HTTPSettings(headers={"X-Key": "k"}, auth="abc")) as client:
+            await client.call_tool("echo")
+    assert [visit.headers["authorization"] for visit in server.visits] == [
+        "Bearer token-0",
+        "Bearer token-1",
+        "Bearer abc",
+        "Bearer abc",
+    ]
+    assert server.visits[-1].headers["x-key"] == "k"
+
+
+async def test_a_function_for_headers_that_fails_fails_the_request_by_name() -> None:
+    def headers() -> dict[str, str]:
+        raise KeyError("TOKEN")
+
+    async with site(modern(quiet)) as server:
+        with pytest.raises(Exception, match=r"the function for headers failed: KeyError\('TOKEN'\)"):
+            await Client(server.url, http=HTTPSettings(headers=headers)).connect()
+        assert not server.visits
+
+
+@pytest.mark.parametrize("headers", [{"X": "a\r\nY: b"}, {"X Y": "a"}, {"X": 1}])
+def test_headers_that_cannot_be_sent_are_refused_without_their_value(headers: dict[str, str]) -> None:
+    with pytest.raises(TargetError) as caught:
+        HTTPSettings(headers=headers)
+    assert "Y: b" not in str(caught.value)
+
+
+def test_settings_do_not_show_what_may_be_secret() -> None:
+    assert "secret" not in repr(HTTPSettings(headers={"X-Key": "secret"}, auth="secret", proxy="http://u:secret@p"))
+
+
+async def test_a_name_and_a_password_in_the_url_are_sent_and_not_told() -> None:
+    async def play(visit: Visit) -> None:
+        await visit.respond(401, b"no")
+
+    async with site(play) as server:
+        url = server.url.replace("//", "//ada:lovelace@")
+        with pytest.raises(Exception, match="401") as caught:
+            await Client(url + "?key=hidden").connect()
+        assert "lovelace" not in str(caught.value)
+        assert "hidden" not in str(caught.value)
+        assert server.visits[0].headers["authorization"] == "Basic YWRhOmxvdmVsYWNl"
+        assert server.visits[0].path == "/mcp?key=hidden"
+
+
+async def test_a_large_request_passes_whole() -> None:
+    async def play(visit: Visit) -> None:
+        await visit.done(str(len(visit.message["params"]["arguments"]["text"])))
+
+    async with site(modern(play)) as server, Client(server.url) as client:
+        assert (await client.call_tool("size", {"text": "x" * (3 << 20)})).text == str(3 << 20)
+
+
+@pytest.mark.parametrize("declared", [True, False])
+async def test_an_answer_over_the_limit_fails_its_request(declared: bool) -> None:
+    async def play(visit: Visit) -> None:
+        if visit.message["params"]["name"] == "small":
+            return await visit.done()
+        if declared:
+            return await visit.done("x" * 200_000)
+        await visit.raw(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while True:
+            await visit.chunk(b" " * 10_000)
+
+    async with site(modern(play)) as server, Client(server.url, limits=Limits(line_bytes=100_000)) as client:
+        with pytest.raises(RemoteProtocolError, match=r"larger than 100,000 bytes"):
+            await client.call_tool("large")
+        assert (await client.call_tool("small")).text == "done"
