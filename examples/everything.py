@@ -32,7 +32,6 @@ from accord import (
     Extension,
     GetPromptResult,
     Header,
-    HTTPOptions,
     Icon,
     ImageContent,
     Method,
@@ -222,6 +221,15 @@ def test_logging_tool(ctx: Context) -> str:
     """One log message, without its secret."""
     ctx.info({"step": "Diagnostic trace logging activated", "api_key": "not for the client"}, logger="diagnosis")
     return "Logging evaluated"
+
+
+# Nothing is lost: the client comes back for what was said meanwhile (2025-11-25).
+@server.tool
+async def test_reconnection(ctx: Context) -> str:
+    """Lets go of its HTTP stream in the middle of its work, and goes on."""
+    ctx.close_sse_stream(retry_seconds=0.2)
+    await asyncio.sleep(0.1)
+    return "Reconnection test completed"
 
 
 @server.tool
@@ -553,6 +561,6 @@ def shown(block: EmbeddedResource | ImageContent, then: str) -> GetPromptResult:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        server.run(http=sys.argv[1], options=HTTPOptions(retry_seconds=0.5))
+        server.run(http=sys.argv[1])
     else:
         server.run()

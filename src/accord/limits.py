@@ -96,8 +96,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """At SIGTERM, Ctrl-C or end of input: time for calls in flight to finish."""
 
     http_connections: int = 20_000
-    """Server over HTTP: connections at once, or three quarters of the file descriptors if that is less; one more is
-    answered 503."""
+    """Server over HTTP: connections at once, or what leaves 256 file descriptors if that is less; one more is answered
+    503."""
     http_head_bytes: int = 32 << 10
     """Server over HTTP: the line and the headers of a request; more is answered 431."""
     http_head_seconds: float = 30

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import subprocess
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -53,42 +52,6 @@ def watch() -> Watch:
         return seen
 
     return run
-
-
-class Serving:
-    """A server over HTTP in a process of its own: `url` is its address, without a path."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        assert process.stderr is not None
-        self._process = process
-        words = ""
-        for line in process.stderr:  # it says where it is once it serves
-            words += line
-            if found := re.search(r"http://127\.0\.0\.1:\d+", line):
-                self.url: str = found[0]
-                return
-        raise AssertionError(f"the server ended before it served:\n{words}")
-
-    def end(self) -> tuple[int, str]:
-        """Ask it to end: its exit code, and what it said on stderr since it served."""
-        self._process.terminate()
-        _, words = self._process.communicate(timeout=20)
-        return self._process.returncode, words
-
-
-@contextmanager
-def serving(command: list[str]) -> Iterator[Serving]:
-    """A server that `command` starts, which takes the address to listen at as its last argument."""
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(
-        [*command, "127.0.0.1:0"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8", env=environment
-    ) as process:
-        try:
-            yield Serving(process)
-        finally:
-            process.kill()  # of no effect where it has ended
-
-
 
 
 class Visit:

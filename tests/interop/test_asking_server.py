@@ -1,5 +1,5 @@
 """accord's server asks other people's clients: the official Python SDK 2.x and 1.x with callbacks, in every revision
-that they speak.
+that they speak, over stdio, Streamable HTTP ("mcp") and HTTP+SSE ("sse").
 
 Each client plays servers/asking_story.py; what came of its calls, and what its callbacks saw, is compared.
 """
@@ -15,15 +15,17 @@ from accord import REVISIONS
 
 from tests.interop.conftest import Watch
 from tests.interop.peers import PROGRAMS, Sdk
+from tests.interop.serving import serving
 
 SERVER = [sys.executable, str(PROGRAMS / "accord_asking.py")]
 
-PEERS: list[tuple[Sdk, str | None, str]] = [
-    *(("mcp2", revision, revision) for revision in REVISIONS),
-    ("mcp2", None, REVISIONS[-1]),
-    *(("mcp1", revision, revision) for revision in REVISIONS[:-1]),
+PEERS: list[tuple[Sdk, str, str | None, str]] = [
+    *(("mcp2", way, revision, revision) for way in ("stdio", "mcp") for revision in REVISIONS),
+    *(("mcp2", way, None, REVISIONS[-1]) for way in ("stdio", "mcp")),
+    *(("mcp1", way, revision, revision) for way in ("stdio", "mcp") for revision in REVISIONS[:-1]),
+    *(("mcp1", "sse", revision, revision) for revision in (REVISIONS[0], REVISIONS[-2])),
 ]
-"""A client, the revision it is told to speak, and the one that is spoken then."""
+"""A client, its way to the server, the revision it is told to speak, and the one that is spoken then."""
 
 FORMS = REVISIONS[2:]
 PAGES = TOOLS = REVISIONS[3:]
@@ -43,10 +45,13 @@ class Saw(NamedTuple):
         return answer if self.revision in revisions else f"{self.revision} has no {lacking}"
 
 
-@pytest.fixture(scope="module", params=PEERS, ids=[f"{sdk}-{told or 'by-itself'}" for sdk, told, _ in PEERS])
+@pytest.fixture(scope="module", params=PEERS, ids=[f"{sdk}-{way}-{told or 'by-itself'}" for sdk, way, told, _ in PEERS])
 def saw(request: pytest.FixtureRequest, watch: Watch) -> Saw:
-    sdk, told, spoken = request.param
-    return Saw(spoken, watch(sdk, SERVER, told, "asking_client"))
+    sdk, way, told, spoken = request.param
+    if way == "stdio":
+        return Saw(spoken, watch(sdk, SERVER, told, "asking_client"))
+    with serving(SERVER) as server:
+        return Saw(spoken, watch(sdk, [f"{server.url}/{way}"], told, "asking_client"))
 
 
 def test_the_client_opens_the_revision_it_asks_for(saw: Saw) -> None:

@@ -1,6 +1,7 @@
 """Other people's clients with accord's server: each plays the story (see servers/story.py), and saw it as it is.
 
 The official client 2.x comes once per revision, and once as it opens by itself; the others as they open by themselves.
+Each comes over stdio, over Streamable HTTP ("mcp") and, where it is older than 2026-07-28, over HTTP+SSE ("sse").
 """
 
 from __future__ import annotations
@@ -15,19 +16,21 @@ from accord import REVISIONS
 from tests.interop.conftest import Watch
 from tests.interop.peers import PROGRAMS, Sdk
 from tests.interop.servers.story import CALLS, PNG
+from tests.interop.serving import serving
 
 SERVER = [sys.executable, str(PROGRAMS / "accord_server.py")]
 
 NOTING_ITS_END = ["/bin/sh", "-c", '"$@"; echo $? > "$0"']
 """Runs a command and writes its exit code to a file; when the client has to signal either, nothing is written."""
 
-PEERS: list[tuple[Sdk, str | None, str]] = [
-    *(("mcp2", revision, revision) for revision in REVISIONS),
-    ("mcp2", None, "2026-07-28"),
-    ("mcp1", None, "2025-11-25"),
-    ("fastmcp", None, "2026-07-28"),
+PEERS: list[tuple[Sdk, str, str | None, str]] = [
+    *(("mcp2", way, revision, revision) for way in ("stdio", "mcp") for revision in REVISIONS),
+    *(("mcp2", way, None, "2026-07-28") for way in ("stdio", "mcp")),
+    *(("mcp1", way, None, "2025-11-25") for way in ("stdio", "mcp", "sse")),
+    *(("fastmcp", way, None, "2026-07-28") for way in ("stdio", "mcp")),
+    ("mcp2", "sse", "2024-11-05", "2024-11-05"),
 ]
-"""A client, the revision it is told to speak, and the one that is spoken then."""
+"""A client, its way to the server, the revision it is told to speak, and the one that is spoken then."""
 
 TITLED = STRUCTURED = {"2025-06-18", "2025-11-25", "2026-07-28"}
 PER_REQUEST = {"2026-07-28"}
@@ -47,12 +50,16 @@ class Saw(NamedTuple):
     ending: str
 
 
-@pytest.fixture(scope="module", params=PEERS, ids=[f"{sdk}-{told or 'by-itself'}" for sdk, told, _ in PEERS])
+@pytest.fixture(scope="module", params=PEERS, ids=[f"{sdk}-{way}-{told or 'by-itself'}" for sdk, way, told, _ in PEERS])
 def saw(request: pytest.FixtureRequest, watch: Watch, tmp_path_factory: pytest.TempPathFactory) -> Saw:
-    sdk, told, spoken = request.param
+    sdk, way, told, spoken = request.param
+    asks = told is None or told not in PER_REQUEST
+    if way != "stdio":
+        with serving(SERVER) as server:
+            seen = watch(sdk, [f"{server.url}/{way}"], told)
+            return Saw(spoken, asks, seen, str(server.end()))
     end = tmp_path_factory.mktemp("server") / "exit-code"
     seen = watch(sdk, [*NOTING_ITS_END, str(end), *SERVER], told)
-    asks = told is None or told not in PER_REQUEST
     return Saw(spoken, asks, seen, end.read_text().strip() if end.exists() else "ended by a signal")
 
 
@@ -152,7 +159,8 @@ def test_results_are_signed_where_no_handshake_says_whose_they_are(saw: Saw) -> 
     assert signed == ({"accord"} if saw.revision in PER_REQUEST else {None})
 
 
-def test_the_server_ends_by_itself_once_the_client_has_closed(saw: Saw) -> None:
+def test_the_server_ends_well_once_the_client_has_closed(saw: Saw) -> None:
+    # By itself over stdio, when it is told to over HTTP.
     assert saw.ending == "0"
 
 

@@ -221,6 +221,17 @@ async def test_a_cancelled_append_is_kept_whole_or_not_at_all_and_harms_no_other
                 assert kept[outcome - 1] == b"%d" % n
 
 
+async def test_messages_are_those_of_the_call_whatever_becomes_of_the_list(store: Open) -> None:
+    async with store() as events:
+        await events.begin("s", "a", b"")
+        mine = [b"one", b"two"]
+        asked = asyncio.create_task(events.append("s", "a", mine))
+        await asyncio.sleep(0)
+        mine.clear()
+        assert await asked == 1
+        assert await messages(events, "s", "a") == [b"one", b"two"]
+
+
 async def test_opening_and_closing_again_does_nothing(store: Open) -> None:
     async with store() as events:
         await asyncio.gather(events.open(), events.open())
@@ -300,6 +311,21 @@ async def test_over_the_total_the_session_written_longest_ago_gives_way(store: O
         with pytest.raises(EventsGone):
             await events.read("t", "a", 0)
         assert len(await messages(events, "u", "a")) == 3
+
+
+async def test_a_session_with_nothing_left_to_drop_is_passed_over(store: Open, clock: Clock) -> None:
+    async with store(events_bytes=2_000, events_total_bytes=2 * EVENT_BYTES, events_seconds=60) as events:
+        for session in ("s", "t"):
+            await events.begin(session, "a", b"")
+            await events.append(session, "a", [b""])
+            clock.now += 1
+        await events.begin("u", "a", b"")
+        await events.append("u", "a", [b""] * 2)
+        await events.append("u", "a", [b""])
+        for session in ("s", "t", "u"):
+            with pytest.raises(EventsGone):
+                await events.read(session, "a", 0)
+        assert await messages(events, "u", "a", 1) == [b"", b""]
 
 
 async def test_what_is_forgotten_or_too_old_makes_room(store: Open, clock: Clock) -> None:

@@ -204,6 +204,7 @@ def test_a_loop_that_ended_while_its_append_was_under_way_harms_nobody(path: Pat
         "DELETE FROM events WHERE number = 20",
         "DELETE FROM events WHERE number = 21",
         "UPDATE streams SET last = 19",
+        "UPDATE streams SET last = 'x'",
         "UPDATE streams SET ended = NULL",
         "UPDATE events SET message = 'x' WHERE number = 7",
         "UPDATE events SET number = 100 - number",

@@ -30,8 +30,8 @@ class Ways:
 
     def known(self, url: str) -> Way | None:
         """The way that led there."""
-        way, until = self._ways.get(url, (None, 0.0))
-        if way is not None and time.monotonic() >= until:
+        way, ends_at = self._ways.get(url, (None, 0.0))
+        if way is not None and time.monotonic() >= ends_at:
             self.forget(url)
             return None
         return way

@@ -83,12 +83,11 @@ def sealed(data: bytes, *place: object) -> bytes:
     return zlib.crc32(data, zlib.crc32(repr(place).encode())).to_bytes(4, "big") + data
 
 
-def unsealed(path: Path, kept: bytes, *place: object) -> bytes:
+def unsealed(path: Path, kept: object, *place: object) -> bytes:
     """What was sealed. Raises `StoreError` when it has changed, or was kept in another place."""
-    data = bytes(kept[4:])
-    if sealed(data, *place) != kept:
-        raise damaged(path, f"what was kept for {place[0]!r} has changed")
-    return data
+    if isinstance(kept, bytes) and sealed(kept[4:], *place) == kept:
+        return kept[4:]
+    raise damaged(path, f"what was kept of a {place[0]} has changed")
 
 
 def _foreign(path: Path) -> StoreError:

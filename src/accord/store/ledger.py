@@ -31,13 +31,16 @@ _OLDEST = "SELECT id, stream, number, cost, message IS NULL FROM events WHERE se
 _LONGEST_AGO = "SELECT id FROM sessions WHERE bytes > 0 ORDER BY renewed, id LIMIT 1"
 
 
-class _Stream(msgspec.Struct, frozen=True):
+class _Stream(msgspec.Struct, frozen=True, array_like=True):
+    """What `_FIND` gives, in its order."""
+
     id: int
     session: int
     about: bytes
     last: int
     dropped: int
-    ended: bool
+    ended: int
+    """1 if it has."""
 
 
 class Ledger:
@@ -101,12 +104,11 @@ class Ledger:
             "SELECT number, message FROM events WHERE stream = ? AND number > ? ORDER BY number", (found.id, after)
         ).fetchall()
         kept = [(number, message) for number, message in rows if message is not None]
-        if [number for number, _ in kept] != list(range(after + 1, found.last + 1)) or found.ended != (
-            len(rows) > len(kept)
-        ):
+        is_whole = [number for number, _ in kept] == list(range(after + 1, found.last + 1))
+        if not is_whole or len(rows) != len(kept) + found.ended:
             raise damaged(self._path, f"events of stream {stream!r} are missing")
         events = [(number, unsealed(self._path, message, "event", session, stream, number)) for number, message in kept]
-        return Replay(events, found.ended, found.about)
+        return Replay(events, bool(found.ended), found.about)
 
     # --- rows --------------------------------------------------------------------------------------------------
 
@@ -114,8 +116,11 @@ class Ledger:
         row = db.execute(_FIND, (session, stream)).fetchone()
         if row is None:
             return None
-        id, owner, about, last, gone, ended = row
-        return _Stream(id, owner, unsealed(self._path, about, "stream", session, stream), last, gone, bool(ended))
+        try:
+            found = msgspec.convert(row, _Stream)
+        except msgspec.ValidationError as exc:
+            raise damaged(self._path, f"what was kept of stream {stream!r} has changed") from exc
+        return msgspec.structs.replace(found, about=unsealed(self._path, found.about, "stream", session, stream))
 
     def _renewed(self, db: sqlite3.Connection, session: str) -> int:
         """The session that is being written to, made if need be."""

@@ -50,11 +50,14 @@ class Serving:
             except ConnectionError:  # refused, or reset where it had not been taken yet
                 return
 
-    def end(self, *numbers: signal.Signals, within: float = 3) -> str:
-        """Stderr, after these signals; it must end in time and leave with 0."""
+    def end(self, number: signal.Signals = signal.SIGTERM, within: float = 3) -> str:
+        """Stderr, after this signal; see `ended`."""
+        self.process.send_signal(number)
+        return self.ended(within)
+
+    def ended(self, within: float = 3) -> str:
+        """Stderr; the process must end in time, with 0."""
         began = time.monotonic()
-        for number in numbers or (signal.SIGTERM,):
-            self.process.send_signal(number)
         _, err = self.process.communicate(timeout=within + 15)
         assert time.monotonic() - began < within, err
         assert self.process.returncode == 0, err
@@ -130,7 +133,7 @@ def test_what_runs_is_finished_and_nothing_new_is_taken(kind: dict[str, str]) ->
         it.process.send_signal(signal.SIGTERM)
         it.refuses_connections()
         assert [body(rest(call)) for call in calls] == [b"/wait/%d/1" % number for number in range(100)]
-        it.end()
+        it.ended()
 
 
 @kinds
@@ -229,13 +232,9 @@ def test_slow_connections_by_the_thousand_do_not_disturb_others(kind: dict[str, 
 def test_a_head_without_end_is_refused(kind: dict[str, str], begin: str) -> None:
     with serving("http_head_bytes=10_000", **kind) as it, it.connect() as flood:
         flood.sendall(begin.encode())
-        try:
-            for _ in range(1000):
+        with pytest.raises(ConnectionError):
+            for _ in range(100_000):
                 flood.sendall(b"x-flood: " + b"x" * 1000 + b"\r\n")
-        except ConnectionError:
-            pass
-        else:
-            pytest.fail("a megabyte of headers was taken")
         assert it.get("/fine") == b"/fine"
 
 
@@ -275,14 +274,18 @@ def test_requests_sent_at_once_are_answered_one_after_the_other() -> None:
 
 
 @kinds
-def test_an_offer_of_another_protocol_is_not_taken_and_the_request_is_answered(kind: dict[str, str]) -> None:
-    offer = b"connection: upgrade\r\nupgrade: h2c\r\ncontent-length: 5\r\n\r\nhello"
+@pytest.mark.parametrize("other", ["h2c", "websocket"])
+def test_an_offer_of_another_protocol_is_not_taken_and_the_request_is_answered(kind: dict[str, str], other: str) -> None:
+    offer = f"POST /echo HTTP/1.1\r\nhost: here\r\nconnection: upgrade\r\nupgrade: {other}\r\n".encode()
     with serving(**kind) as it, it.connect() as sock:
+        sock.sendall(b"GET /x HTTP/1.1\r\nhost: here\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n")
+        assert until(sock, b"/x").startswith(b"HTTP/1.1 200")
         for _ in range(2):
-            sock.sendall(b"POST /echo HTTP/1.1\r\nhost: here\r\n" + offer)
-            assert until(sock, b"hello").startswith(b"HTTP/1.1 200")
-    with serving(**kind) as it, it.ask("/ws", "connection: upgrade", "upgrade: websocket") as sock:
-        assert until(sock, b"/ws").startswith(b"HTTP/1.1 200")
+            sock.sendall(offer + b"content-length: 5\r\n\r\nhello")
+            assert body(until(sock, b"hello")) == b"hello"
+        sock.sendall(offer + b"transfer-encoding: chunked\r\n\r\n3\r\nh")
+        sock.sendall(b"el\r\n2\r\nlo\r\n0\r\n\r\n")
+        assert body(until(sock, b"hello")) == b"hello"
 
 
 @kinds
@@ -347,7 +350,7 @@ def test_running_out_of_file_descriptors_is_survived(kind: dict[str, str]) -> No
 @pytest.mark.parametrize(
     "garbage", [b"\x16\x03\x01\x02\x00\x01\x00", b"GET / HTTP/9.9\r\n\r\n", b"\r\n" * 10 + b"\0", b"{}\n"], ids=repr
 )
-@kinds
+@pytest.mark.parametrize("kind", KINDS[:2], ids=["uvloop", "asyncio"])
 def test_what_is_not_http_is_told(kind: dict[str, str], garbage: bytes) -> None:
     with serving(**kind) as it:
         with it.connect() as sock:

@@ -90,6 +90,10 @@ class Visit:
         """End the stream as one should."""
         await self.raw(b"0\r\n\r\n")
 
+    def close(self) -> None:
+        """End the connection."""
+        self._out.close()
+
     def reset(self) -> None:
         """Break the connection."""
         linger = struct.pack("ii", 1, 0)

@@ -103,7 +103,7 @@ def _bound(family: int, host: str, port: int) -> socket.socket:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.setblocking(False)
         listener.bind((host, port))
-        listener.listen(2048)  # taken here, so that a port somebody else listens at is told now
+        listener.listen()  # taken here, so that a port somebody else listens at is told now
     except OSError:
         listener.close()
         raise

@@ -25,8 +25,8 @@ def raise_descriptor_limit() -> None:
 
 
 def connection_cap(limits: Limits) -> int:
-    """`limits.http_connections`, or three quarters of the descriptors if that is less: handlers open files, too."""
+    """`limits.http_connections`, or what leaves some descriptors: handlers open files, too."""
     if resource is None:
         return limits.http_connections
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return limits.http_connections if soft == resource.RLIM_INFINITY else min(limits.http_connections, soft * 3 // 4)
+    return limits.http_connections if soft == resource.RLIM_INFINITY else min(limits.http_connections, soft - min(soft // 2, 256))

@@ -34,6 +34,11 @@ LOGGER: logging.Logger = logging.getLogger("accord.http")
 """Where what an application raises is told."""
 
 _BACKLOG = 2048
+"""Connections that the system keeps until they are taken."""
+
+_AT_A_TIME = 16
+"""Connections that asyncio takes in one turn of the loop. Before any of them is refused it takes all of them, and goes
+on, with a log entry each, where there are no descriptors left."""
 
 _FLUSHING = 0.01
 """Seconds between two looks whether the last answers are on their way."""
@@ -55,7 +60,8 @@ class Listening:
         self._config.load()
         loop = asyncio.get_running_loop()
         for each in sockets:
-            self._listeners.append(await loop.create_server(self._connection, sock=each, backlog=_BACKLOG))
+            self._listeners.append(await loop.create_server(self._connection, sock=each, backlog=_AT_A_TIME))
+            each.listen(_BACKLOG)
         self._patrol.start()
 
     def refuse_new(self) -> None:
@@ -68,8 +74,8 @@ class Listening:
     async def finish(self, seconds: float) -> None:
         """Let answers that are written reach their clients, then cut what is left; both within `seconds`."""
         self.refuse_new()
-        until = time.monotonic() + seconds / 2
-        while self._unsent() and time.monotonic() < until:  # noqa: ASYNC110 - nothing tells when a buffer is empty
+        deadline = time.monotonic() + seconds / 2
+        while self._unsent() and time.monotonic() < deadline:  # noqa: ASYNC110 - nothing tells when a buffer is empty
             await asyncio.sleep(_FLUSHING)
         self._patrol.stop()
         for connection in list(self._state.connections):

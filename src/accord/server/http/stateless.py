@@ -11,7 +11,7 @@ import asyncio
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from accord.errors import InternalError, InvalidRequest, NotConnected, ProtocolError
+from accord.errors import DeclarationError, InternalError, InvalidRequest, NotConnected, ProtocolError
 from accord.messages.envelope import Incoming
 from accord.server.dispatch import read_call
 from accord.server.http.auth import Principal
@@ -165,8 +165,11 @@ class Stateless:
     def _check_parameters(self, incoming: Incoming, request: Request, name: object) -> None:
         """ "Servers MUST reject requests" whose `Mcp-Param-*` headers say something else than the arguments."""
         offer = self._site.server.registry.tools.get(name)  # type: ignore[call-overload]
-        if offer is not None and offer.mirrored:
-            check_parameters(offer.mirrored, request.headers, bytes(read_call(incoming.params).arguments))
+        try:
+            if offer is not None and offer.mirrored:
+                check_parameters(offer.mirrored, request.headers, read_call(incoming.params).arguments)
+        except DeclarationError as exc:  # of a schema that could not be made before
+            raise InternalError(str(exc)) from exc
 
     def _caller(self, who: Principal | None) -> Caller:
         id = "" if who is None else who.id

@@ -1,0 +1,81 @@
+"""Servers over HTTP, each in a process of its own: accord's, and other people's."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import re
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SECONDS = 30
+"""For a server to begin, and to end; Python SDKs take a few to import."""
+
+WHERE = re.compile(r"http://(?:127\.0\.0\.1|localhost):(\d+)|on port (\d+)")
+"""How servers say where they are, once they serve."""
+
+
+class Serving:
+    """A server that serves: `url` is its address, without a path."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process: subprocess.Popen[str] = process
+        self._said: list[str] = []
+        self._port: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
+        port = self._port.get(timeout=SECONDS)
+        assert port is not None, f"the server ended before it served:\n{self.said}"
+        self.url: str = f"http://127.0.0.1:{port}"
+
+    @property
+    def said(self) -> str:
+        """What it has written to stderr so far."""
+        return "".join(self._said)
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.url.rpartition(":")[2])
+
+    def end(self) -> int:
+        """Ask it to end, as an administrator would; its exit code."""
+        self.process.terminate()
+        code = self.process.wait(SECONDS)
+        self._reading.join(SECONDS)
+        return code
+
+    def _read(self) -> None:
+        told = False
+        for line in self.process.stderr or ():
+            self._said.append(line)
+            if not told and (found := WHERE.search(line)):
+                told = True
+                self._port.put(found[1] or found[2])
+        if not told:
+            self._port.put(None)
+
+
+@contextmanager
+def serving(
+    command: list[str], port: int = 0, *, environment: dict[str, str] | None = None, cwd: Path | None = None
+) -> Iterator[Serving]:
+    """A server that `command` starts; it takes the address to listen at as its last argument."""
+    with subprocess.Popen(
+        [*command, f"127.0.0.1:{port}"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        env={**os.environ, **(environment or {})},
+        cwd=cwd,
+    ) as process:
+        try:
+            yield Serving(process)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()

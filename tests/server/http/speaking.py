@@ -1,0 +1,238 @@
+"""Clients of both forms of Streamable HTTP that say what a test wants, and the census of what is left afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gc
+import json
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from accord.limits import Limits
+from accord.server.http.app import HTTPApp
+from accord.server.http.endpoint import Endpoint
+from accord.server.http.options import HTTPOptions
+from accord.server.server import Server
+
+from tests.server.http.raw import BASIC, JSON, Answer, Direct, Event, Raw, Socket, served
+
+LATEST = "2026-07-28"
+META = "io.modelcontextprotocol/"
+NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+ALL: JSON = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
+
+both_ways = pytest.mark.parametrize("way", ["direct", "socket"])
+
+
+def encode(message: Any) -> bytes:
+    return message if isinstance(message, bytes) else json.dumps(message).encode()
+
+
+def request(method: str, params: Any = None, id: Any = 1) -> JSON:
+    return {"jsonrpc": "2.0", "id": id, "method": method, **({} if params is None else {"params": params})}
+
+
+def notification(method: str, params: Any = None) -> JSON:
+    return {"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})}
+
+
+def text(answer: Any) -> str:
+    """What a call said, or its error."""
+    if "error" in answer:
+        return str(answer["error"]["message"])
+    return "".join(block["text"] for block in answer["result"]["content"])
+
+
+class Modern:
+    """A client of 2026-07-28."""
+
+    def __init__(self, raw: Raw, capabilities: JSON | None = None, **headers: str) -> None:
+        self.raw = raw
+        self.capabilities = {} if capabilities is None else capabilities
+        self.headers = {**BASIC, **headers}
+
+    def meta(self, **more: Any) -> JSON:
+        named = {META + "protocolVersion": LATEST, META + "clientCapabilities": self.capabilities}
+        return {**named, **{META + name if name == "logLevel" else name: value for name, value in more.items()}}
+
+    def head(self, message: JSON) -> dict[str, str]:
+        """The headers that go with a message."""
+        method = message["method"]
+        headers = {**self.headers, "mcp-protocol-version": LATEST, "mcp-method": method}
+        if method in NAMED:
+            headers["mcp-name"] = message["params"][NAMED[method]]
+        return headers
+
+    async def post(self, message: JSON, **headers: str | None) -> Answer:
+        """Post it; headers that are None are left out."""
+        given = {**self.head(message), **{name.replace("_", "-"): value for name, value in headers.items()}}
+        return await self.raw.send("POST", "/mcp", _there(given), encode(message))
+
+    async def ask(self, method: str, params: JSON | None = None, *, id: Any = 1, **meta: Any) -> Answer:
+        return await self.post(request(method, {**(params or {}), "_meta": self.meta(**meta)}, id))
+
+    async def call(self, tool: str, arguments: JSON | None = None, *, id: Any = 1, **meta: Any) -> Answer:
+        return await self.ask("tools/call", {"name": tool, "arguments": arguments or {}}, id=id, **meta)
+
+
+class Stateful:
+    """A client that has a session: 2025-03-26 to 2025-11-25."""
+
+    def __init__(self, raw: Raw, revision: str = "2025-11-25", capabilities: JSON | None = None, **headers: str) -> None:
+        self.raw = raw
+        self.revision = revision
+        self.capabilities = ALL if capabilities is None else capabilities
+        self.headers: dict[str, str] = {**BASIC, **headers}
+        self.id = ""
+
+    def hello(self, id: Any = 0) -> JSON:
+        known = {"name": "raw", "version": "1"}
+        params = {"protocolVersion": self.revision, "capabilities": self.capabilities, "clientInfo": known}
+        return request("initialize", params, id)
+
+    async def initialize(self) -> Answer:
+        answer = await self.post(self.hello())
+        assert answer.status == 200, await answer.body()
+        self.join(answer.headers["mcp-session-id"])
+        return answer
+
+    def join(self, id: str) -> Stateful:
+        """Be in this session."""
+        self.id = id
+        self.headers |= {"mcp-session-id": id, "mcp-protocol-version": self.revision}
+        return self
+
+    async def open(self) -> Stateful:
+        """Through the handshake."""
+        await (await self.initialize()).end()
+        assert (await self.post(notification("notifications/initialized"))).status == 202
+        return self
+
+    async def send(self, method: str, body: bytes = b"", **headers: str | None) -> Answer:
+        given = {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        return await self.raw.send(method, "/mcp", _there(given), body)
+
+    async def post(self, message: Any, **headers: str | None) -> Answer:
+        return await self.send("POST", encode(message), **headers)
+
+    async def ask(self, method: str, params: JSON | None = None, *, id: Any = 1) -> Answer:
+        return await self.post(request(method, params, id))
+
+    async def call(self, tool: str, arguments: JSON | None = None, *, id: Any = 1, **meta: Any) -> Answer:
+        return await self.ask("tools/call", {"name": tool, "arguments": arguments or {}, "_meta": meta}, id=id)
+
+    async def tell(self, method: str, params: JSON | None = None) -> int:
+        return (await self.post(notification(method, params))).status
+
+    async def answer(self, id: Any, result: JSON) -> int:
+        return (await self.post({"jsonrpc": "2.0", "id": id, "result": result})).status
+
+    async def listen(self, last: str | None = None) -> Answer:
+        """GET: the stream, or the rest of the one that this event belongs to."""
+        return await self.send("GET", last_event_id=last)
+
+    async def delete(self) -> Answer:
+        return await self.send("DELETE")
+
+
+class Legacy:
+    """A client of HTTP+SSE (2024-11-05): one stream, and an address to post to."""
+
+    def __init__(self, raw: Raw, stream: Answer, address: str, **headers: str) -> None:
+        self.raw, self.stream, self.address = raw, stream, address
+        self.headers: dict[str, str] = {**BASIC, **headers}
+
+    @classmethod
+    async def connect(cls, raw: Raw, **headers: str) -> Legacy:
+        stream = await raw.send("GET", "/sse", {"host": "localhost", "accept": "text/event-stream", **headers})
+        event: Event = await stream.event()
+        assert event.name == "endpoint"
+        return cls(raw, stream, event.data, **headers)
+
+    async def open(self, revision: str = "2024-11-05") -> Legacy:
+        hello = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+        assert "result" in await self.ask("initialize", hello, id=0)
+        assert (await self.post(notification("notifications/initialized"))).status == 202
+        return self
+
+    async def post(self, message: Any) -> Answer:
+        return await self.raw.send("POST", self.address, self.headers, encode(message))
+
+    async def ask(self, method: str, params: JSON | None = None, *, id: Any = 1) -> JSON:
+        """Its answer, which is the next thing on the stream."""
+        assert (await self.post(request(method, params, id))).status == 202
+        return await self.stream.message()
+
+
+def _there(headers: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if value is not None}
+
+
+def sentinel(value: str) -> str:
+    """A value of a header that is no plain text."""
+    return f"=?base64?{base64.b64encode(value.encode()).decode()}?="
+
+
+@asynccontextmanager
+async def site(
+    server: Server, way: str = "direct", options: HTTPOptions | None = None, *, left: int = 0
+) -> AsyncIterator[Raw]:
+    """A server, called directly or over sockets; when the block ends, no task and no descriptor is left of it."""
+    before, files = set(asyncio.all_tasks()), _files()
+    app = server.asgi(options)
+    async with AsyncExitStack() as stack:
+        raw: Raw = Direct(app) if way == "direct" else await stack.enter_async_context(served(app, server.limits))
+        yield raw
+        await nothing_runs(app)
+    await app.drain(1)
+    await app.close()
+    await until(lambda: not asyncio.all_tasks() - before, lambda: asyncio.all_tasks() - before)
+    gc.collect()
+    await until(lambda: _files() <= files + left, lambda: (files, _files()))
+
+
+def endpoint_of(app: HTTPApp) -> Endpoint:
+    """What is behind an application that was asked something."""
+    assert app._endpoint is not None
+    return app._endpoint
+
+
+async def nothing_runs(app: HTTPApp) -> None:
+    """Return once no request is in flight and no stream is open: whatever began has ended."""
+    if app._endpoint is None:
+        return
+    endpoint = app._endpoint
+
+    def busy() -> list[Any]:
+        callers = [caller.session.incoming for caller in endpoint._stateless._callers.values()]
+        sessions = [session.session.incoming for session in (*endpoint.sessions, *endpoint.sse)]
+        return [each for each in (*callers, *sessions, endpoint._stateless._listening) if each]
+
+    await until(lambda: not busy(), busy)
+
+
+async def until(true: Any, why: Any = None, seconds: float = 5) -> None:
+    """Return once this is so, which it must be soon."""
+    try:
+        async with asyncio.timeout(seconds):
+            while not true():
+                await asyncio.sleep(0.001)
+    except TimeoutError:
+        raise AssertionError(f"still: {why() if why is not None else true}") from None
+
+
+def _files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def quick(**limits: Any) -> Limits:
+    """Limits for tests that wait for them."""
+    return Limits(**{"patience_seconds": 0.05, "close_seconds": 0.5, **limits})
+
+
+__all__ = ["Direct", "Socket"]
