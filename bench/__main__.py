@@ -19,7 +19,7 @@ import msgspec
 
 from bench.measure import CORES, Figure
 
-BENCHMARKS = ("start", "stdio", "client", "large", "inside", "state", "asking", "subscriptions")
+BENCHMARKS = ("start", "stdio", "client", "http", "large", "inside", "state", "asking", "subscriptions")
 
 
 class Report(msgspec.Struct):

@@ -90,9 +90,14 @@ def large(arguments: Raw) -> str:
 TOOLS = {"echo": echo, "echo_sync": echo, "large": large}
 
 
-def serve(many: bool) -> None:
+def known(many: bool) -> dict[str, Raw]:
+    """The answers that are always the same."""
     listed = Raw(encode({"tools": [described(number) for number in range(1_000 if many else 1)]}))
-    fixed = {"initialize": INITIALIZED, "server/discover": DISCOVERED, "tools/list": listed}
+    return {"initialize": INITIALIZED, "server/discover": DISCOVERED, "tools/list": listed}
+
+
+def serve(many: bool) -> None:
+    fixed = known(many)
     rest = b""
     while data := os.read(0, 1 << 16):
         *lines, rest = (rest + data).split(b"\n")

@@ -1,11 +1,13 @@
 """The same servers as programs written with accord.
 
-python servers.py calls | many | large
+python servers.py calls | many | both | large [PORT]
+
+Over HTTP with a port, else over stdio.
 """
 
 import sys
 
-from accord import Server
+from accord import Context, Server
 
 LINE = "The quick brown fox jumps over the lazy dog, and the lazy dog does not mind.\n"
 
@@ -23,12 +25,23 @@ def declare_calls() -> None:
         """Say it again, from a thread."""
         return text
 
+    @server.tool
+    async def count(text: str, ctx: Context) -> str:
+        """Say it again, and before that how far it is."""
+        ctx.report_progress(1, 2)
+        return text
+
 
 def declare_large() -> None:
     @server.tool
     async def large(size: int) -> str:
         """Much text."""
         return LINE * (size // len(LINE))
+
+
+def declare_both() -> None:
+    declare_calls()
+    declare_many()
 
 
 def declare_many() -> None:
@@ -52,5 +65,11 @@ def declare_one(number: int) -> None:
 
 
 if __name__ == "__main__":
-    {"calls": declare_calls, "large": declare_large, "many": declare_many}[sys.argv[1]]()
-    server.run()
+    declare = {"calls": declare_calls, "many": declare_many, "both": declare_both, "large": declare_large}
+    declare[sys.argv[1]]()
+    if len(sys.argv) > 2:
+        from accord.server.http.serve import run_http  # XXX
+        from accord.server.http.options import HTTPOptions
+        run_http(server, f"127.0.0.1:{sys.argv[2]}", HTTPOptions())
+    else:
+        server.run()

@@ -18,7 +18,7 @@ import pytest
 
 from accord import Client, ToolResult
 
-from tests.interop.peers import Sdk, peer_client
+from tests.interop.peers import Sdk, TypeScript, peer_client
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ def watch() -> Watch:
     """`watch(sdk, target, revision=None, program="client")`: what that peer client saw of the server at `target`."""
 
     def run(
-        sdk: Sdk,
+        sdk: Sdk | TypeScript,
         target: list[str],
         revision: str | None = None,
         program: Literal["client", "asking_client"] = "client",

@@ -1,4 +1,4 @@
-"""What accord is tested against: other people's SDKs and servers, each in an environment of its own.
+"""What accord is tested against: other people's SDKs, servers and conformance suite, each in a place of its own.
 
 `scripts/peers` runs this file and installs them under .cache/peers/; the tests ask it for commands:
 
@@ -31,6 +31,9 @@ PROGRAMS = Path(__file__).resolve().parent / "servers"
 
 Sdk = Literal["mcp2", "mcp1", "fastmcp"]
 """A Python SDK with a peer client and a peer server."""
+
+TypeScript = Literal["ts1", "ts2"]
+"""A TypeScript SDK with a peer client and a peer server, over HTTP."""
 
 NpmServer = Literal["everything", "filesystem", "memory"]
 
@@ -69,11 +72,26 @@ def peer_server(sdk: Sdk, program: Literal["server", "asking"] = "server") -> li
     return [str(peer_python(sdk)), str(PROGRAMS / f"{sdk}_{program}.py")]
 
 
-def peer_client(sdk: Sdk, program: Literal["client", "asking_client"] = "client") -> list[str]:
+def peer_client(sdk: Sdk | TypeScript, program: Literal["client", "asking_client"] = "client") -> list[str]:
     """The command of the peer client written with that SDK: the story's, or one with callbacks for what it is asked;
-    the command of a server follows it.
+    the command or the URL of a server follows it.
     """
+    if sdk in get_args(TypeScript):
+        return [*node_program(f"ts_{program}.mjs"), sdk]
     return [str(peer_python(sdk)), str(PROGRAMS / f"{sdk}_{program}.py")]
+
+
+def node_program(name: str) -> list[str]:
+    """The command of a program of ours for Node, which looks for packages beside it: it runs from a copy there."""
+    folder = _present("the TypeScript SDKs", PEERS / "npm" / "node_modules").parent / "programs"
+    folder.mkdir(exist_ok=True)
+    for program in PROGRAMS.glob("*.mjs"):
+        copy = folder / program.name
+        if not copy.exists() or copy.read_bytes() != program.read_bytes():
+            fresh = copy.with_suffix(f".{os.getpid()}")
+            shutil.copyfile(program, fresh)
+            fresh.replace(copy)  # whole for whoever starts it at the same time
+    return ["node", str(folder / name)]
 
 
 def python_server(name: str) -> list[str]:

@@ -307,6 +307,23 @@ async def test_a_torn_file_is_an_error_that_says_so(path: Path) -> None:
         assert "move it away" in text
 
 
+async def test_a_page_that_was_lost_is_an_error_that_says_so(path: Path) -> None:
+    await filled(path, 200)
+    whole_file = bits(path)
+    for page in range(1, len(whole_file) // 4096):
+        put(path, whole_file[: page * 4096] + b"\xff" * 4096 + whole_file[(page + 1) * 4096 :])
+        text = await refusal(path)
+        assert "damaged" in text
+        assert "move it away" in text
+
+
+def test_each_commit_is_brought_to_the_disk(path: Path) -> None:
+    db = file.connect(path)
+    assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert db.execute("PRAGMA synchronous").fetchone() == (2,), "FULL: at each commit, not at checkpoints alone"
+    db.close()
+
+
 async def test_no_bit_that_changes_is_passed_over(path: Path) -> None:
     """Whatever is read then is what was written, or an error, or nothing at all."""
     await filled(path)

@@ -1,21 +1,89 @@
-"""`accord run`: serve the server in a Python file over stdio."""
+"""`accord run`: serve the server in a Python file, over stdio or over HTTP."""
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
 
 import click
 
 from accord.cli import program
 from accord.cli.failures import EXIT_CODES
 from accord.cli.settings import traceback_option
+from accord.server.server import Server
+
+
+def _http_only(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Options that mean nothing over stdio; `--http` is read before them."""
+    if value and not ctx.params.get("http"):
+        raise click.UsageError(f"{param.opts[-1]} needs --http ADDRESS")
+    return value
+
+
+def _option(*names: str, **about: Any) -> Any:
+    return click.option(*names, callback=_http_only, **about)
 
 
 @click.command(epilog=EXIT_CODES)
 @click.argument("target", metavar="FILE.py[:NAME]")
+@click.option(
+    "--http",
+    metavar="ADDRESS",
+    is_eager=True,
+    help="Serve over HTTP there: :8000 for this machine, 0.0.0.0:8000 for others; port 0 is a free one.",
+)
+@_option("--public-url", metavar="URL", help="The address that clients use, where a proxy stands before the server.")
+@_option("--allow-host", "hosts", metavar="HOST", multiple=True, help="Answer to this name, too; may be repeated.")
+@_option("--allow-origin", "origins", metavar="ORIGIN", multiple=True, help="Let pages of it in; may be repeated.")
+@_option(
+    "--api-keys",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help='Ask for keys: a file of JSON, {"KEY": "whose it is"}.',
+)
+@_option("--events", metavar="sqlite:FILE", help="Keep sessions and streams there, so that they outlive the server.")
+@_option("--access-log", is_flag=True, help="Log each request on stderr, as a line of JSON.")
 @traceback_option
-def command(target: str) -> None:
-    """Serve the server in a Python file over stdio, until the client closes it.
+def command(target: str, http: str | None, api_keys: str | None, **options: Any) -> None:
+    """Serve the server in a Python file over stdio, until the client closes it, or over HTTP.
 
     NAME is the variable that holds the Server; without it, `server`, `mcp`, `app`, or the only one there is. What the
     file prints goes to stderr.
     """
-    program.load(target).run()
+    server = program.load(target)
+    if http is None:
+        server.run()
+    else:
+        _run_http(server, http, api_keys, **options)
+
+
+def _run_http(server: Server, http: str, api_keys: str | None, *, events: str | None, **options: Any) -> None:
+    from accord.server.http.auth import APIKeys
+    from accord.server.http.options import HTTPOptions
+
+    if api_keys is not None:
+        server.auth = APIKeys(_keys(Path(api_keys)))
+    server.run(http=http, options=HTTPOptions(events=_events(events, server), **options))
+
+
+def _keys(file: Path) -> dict[str, str]:
+    """The table of keys in a file. What is wrong with it is told without showing what stands in it."""
+    try:
+        keys = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:
+        keys = None
+    if not isinstance(keys, dict) or not all(isinstance(whose, str) for whose in keys.values()):
+        raise click.UsageError(f'{file} is not a table of keys: it is JSON like {{"KEY": "whose it is"}}')
+    return keys
+
+
+def _events(where: str | None, server: Server) -> Any:
+    if where is None:
+        return None
+    kind, _, path = where.partition(":")
+    if kind != "sqlite" or not path:
+        raise click.UsageError(f"{where!r} is no store of events: write it as sqlite:FILE")
+    from accord.store.sqlite import SQLiteEvents
+
+    return SQLiteEvents(path, server.limits)

@@ -294,19 +294,38 @@ class Server:
 
         return HTTPApp(self, options or HTTPOptions())
 
-    def run(self, transport: Literal["stdio"] = "stdio") -> None:
-        """Serve over stdin and stdout until the client closes them, or SIGTERM or Ctrl-C; then return."""
+    def run(
+        self, transport: Literal["stdio"] = "stdio", *, http: str | None = None, options: HTTPOptions | None = None
+    ) -> None:
+        """Serve until SIGTERM or Ctrl-C, what runs is finished, and return.
+
+        Over stdin and stdout, where the client that closes them ends it as well; or with `http` at that address:
+        "127.0.0.1:8000", "[::1]:8000", ":8000" (127.0.0.1 too), "0.0.0.0:8000" for other machines. Raises
+        `DeclarationError` for what is no address, and `SystemExit` where it cannot be had.
+        """
         from accord.server.run import check_transport, run_stdio
 
         check_transport(transport)
-        run_stdio(self)
+        if http is None:
+            run_stdio(self)
+        else:
+            from accord.server.http.serve import run_http
 
-    async def run_async(self, transport: Literal["stdio"] = "stdio") -> None:
-        """As `run`, on an event loop that runs already."""
+            run_http(self, http, options)
+
+    async def run_async(
+        self, transport: Literal["stdio"] = "stdio", *, http: str | None = None, options: HTTPOptions | None = None
+    ) -> None:
+        """As `run`, on an event loop that runs already. Raises `OSError` for an address that cannot be had."""
         from accord.server.run import check_transport, serve_stdio
 
         check_transport(transport)
-        await serve_stdio(self)
+        if http is None:
+            await serve_stdio(self)
+        else:
+            from accord.server.http.serve import serve_http
+
+            await serve_http(self, http, options)
 
     async def run_stdio_async(self) -> None:
         """As `run_async`; the name that other libraries have for it."""

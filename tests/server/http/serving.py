@@ -66,7 +66,12 @@ class App:
                 event = await receive()
                 text, more = text + event["body"], event["more_body"]
         elif path == "/known":
-            scope["state"][NOTES] |= {"mcp": "tools/call", "name": "a\n" * 500, "session": "0123456789abcdef", "key": "k"}
+            scope["state"][NOTES] |= {
+                "mcp": "tools/call",
+                "name": "a\n" * 500,
+                "session": "0123456789abcdef",
+                "key": "k",
+            }
         elif path == "/stream":
             await send({**HEAD, "headers": [(b"content-type", b"text/event-stream")]})
             await send({"type": "http.response.body", "body": b"data: begun\n\n", "more_body": True})

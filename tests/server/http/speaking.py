@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -19,7 +19,7 @@ from accord.server.http.endpoint import Endpoint
 from accord.server.http.options import HTTPOptions
 from accord.server.server import Server
 
-from tests.server.http.raw import BASIC, JSON, Answer, Direct, Event, Raw, Socket, served
+from tests.server.http.raw import BASIC, JSON, Answer, Direct, Event, Raw, served
 
 LATEST = "2026-07-28"
 META = "io.modelcontextprotocol/"
@@ -178,49 +178,51 @@ def sentinel(value: str) -> str:
     return f"=?base64?{base64.b64encode(value.encode()).decode()}?="
 
 
+class Here(NamedTuple):
+    """A server that can be asked."""
+
+    raw: Raw
+    app: HTTPApp
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """What is behind the application, once it was asked something."""
+        (endpoint,) = self.app._endpoints.values()
+        return endpoint
+
+    def busy(self) -> list[Any]:
+        """What is in flight, and who listens."""
+        found: list[Any] = []
+        for each in self.app._endpoints.values():
+            lines = [*each._stateless._callers.values(), *each.sessions, *each.sse]
+            found += [*(line.session.incoming for line in lines), each._stateless._listening]
+        return [each for each in found if each]
+
+
 @asynccontextmanager
-async def site(
-    server: Server, way: str = "direct", options: HTTPOptions | None = None, *, left: int = 0
-) -> AsyncIterator[Raw]:
-    """A server, called directly or over sockets; when the block ends, no task and no descriptor is left of it."""
-    before, files = set(asyncio.all_tasks()), _files()
+async def site(server: Server, way: str = "direct", options: HTTPOptions | None = None) -> AsyncIterator[Here]:
+    """A server, called directly or over sockets. When the block ends, nothing runs any more within moments; when it
+    is closed, no task and no descriptor is left of it.
+    """
+    before, files = asyncio.all_tasks(), _files()
     app = server.asgi(options)
     async with AsyncExitStack() as stack:
         raw: Raw = Direct(app) if way == "direct" else await stack.enter_async_context(served(app, server.limits))
-        yield raw
-        await nothing_runs(app)
+        here = Here(raw, app)
+        yield here
+        await until(lambda: not here.busy(), here.busy)
     await app.drain(1)
     await app.close()
     await until(lambda: not asyncio.all_tasks() - before, lambda: asyncio.all_tasks() - before)
     gc.collect()
-    await until(lambda: _files() <= files + left, lambda: (files, _files()))
-
-
-def endpoint_of(app: HTTPApp) -> Endpoint:
-    """What is behind an application that was asked something."""
-    assert app._endpoint is not None
-    return app._endpoint
-
-
-async def nothing_runs(app: HTTPApp) -> None:
-    """Return once no request is in flight and no stream is open: whatever began has ended."""
-    if app._endpoint is None:
-        return
-    endpoint = app._endpoint
-
-    def busy() -> list[Any]:
-        callers = [caller.session.incoming for caller in endpoint._stateless._callers.values()]
-        sessions = [session.session.incoming for session in (*endpoint.sessions, *endpoint.sse)]
-        return [each for each in (*callers, *sessions, endpoint._stateless._listening) if each]
-
-    await until(lambda: not busy(), busy)
+    await until(lambda: _files() <= files, lambda: (files, _files()))
 
 
 async def until(true: Any, why: Any = None, seconds: float = 5) -> None:
     """Return once this is so, which it must be soon."""
     try:
         async with asyncio.timeout(seconds):
-            while not true():
+            while not true():  # noqa: ASYNC110 - nothing tells when sockets and tasks are gone
                 await asyncio.sleep(0.001)
     except TimeoutError:
         raise AssertionError(f"still: {why() if why is not None else true}") from None
@@ -233,6 +235,3 @@ def _files() -> int:
 def quick(**limits: Any) -> Limits:
     """Limits for tests that wait for them."""
     return Limits(**{"patience_seconds": 0.05, "close_seconds": 0.5, **limits})
-
-
-__all__ = ["Direct", "Socket"]

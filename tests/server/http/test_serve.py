@@ -196,7 +196,12 @@ def test_a_client_that_takes_nothing_does_not_keep_the_process() -> None:
 
 @kinds
 def test_a_head_that_does_not_come_in_time_is_cut(kind: dict[str, str]) -> None:
-    with serving("http_head_seconds=0.5", **kind) as it, it.connect() as slow, it.connect() as silent, it.ask("/x") as later:
+    with (
+        serving("http_head_seconds=0.5", **kind) as it,
+        it.connect() as slow,
+        it.connect() as silent,
+        it.ask("/x") as later,
+    ):
         until(later, b"/x")
         slow.sendall(b"GET / HT")
         later.sendall(b"GET / HT")
@@ -228,7 +233,9 @@ def test_slow_connections_by_the_thousand_do_not_disturb_others(kind: dict[str, 
 
 
 @kinds
-@pytest.mark.parametrize("begin", ["GET / HTTP/1.1\r\n", "GET /x HTTP/1.1\r\nhost: here\r\n\r\n"], ids=["first", "second"])
+@pytest.mark.parametrize(
+    "begin", ["GET / HTTP/1.1\r\n", "GET /x HTTP/1.1\r\nhost: here\r\n\r\n"], ids=["first", "second"]
+)
 def test_a_head_without_end_is_refused(kind: dict[str, str], begin: str) -> None:
     with serving("http_head_bytes=10_000", **kind) as it, it.connect() as flood:
         flood.sendall(begin.encode())
@@ -270,22 +277,30 @@ def test_requests_sent_at_once_are_answered_one_after_the_other() -> None:
     with serving() as it, it.connect() as sock:
         sock.sendall(b"".join(b"GET /%d HTTP/1.1\r\nhost: here\r\n\r\n" % number for number in range(50)))
         got = until(sock, b"/49")
-        assert [int(part) for part in got.split(b"\r\n\r\n/")[1:] for part in [part.partition(b"HTTP")[0]]] == [*range(50)]
+        assert [int(part) for part in got.split(b"\r\n\r\n/")[1:] for part in [part.partition(b"HTTP")[0]]] == [
+            *range(50)
+        ]
 
 
 @kinds
 @pytest.mark.parametrize("other", ["h2c", "websocket"])
-def test_an_offer_of_another_protocol_is_not_taken_and_the_request_is_answered(kind: dict[str, str], other: str) -> None:
+def test_an_offer_of_another_protocol_is_not_taken_and_the_request_is_answered(
+    kind: dict[str, str], other: str
+) -> None:
     offer = f"POST /echo HTTP/1.1\r\nhost: here\r\nconnection: upgrade\r\nupgrade: {other}\r\n".encode()
-    with serving(**kind) as it, it.connect() as sock:
-        sock.sendall(b"GET /x HTTP/1.1\r\nhost: here\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n")
-        assert until(sock, b"/x").startswith(b"HTTP/1.1 200")
-        for _ in range(2):
-            sock.sendall(offer + b"content-length: 5\r\n\r\nhello")
-            assert body(until(sock, b"hello")) == b"hello"
-        sock.sendall(offer + b"transfer-encoding: chunked\r\n\r\n3\r\nh")
-        sock.sendall(b"el\r\n2\r\nlo\r\n0\r\n\r\n")
-        assert body(until(sock, b"hello")) == b"hello"
+    with serving(**kind) as it:
+        with it.ask("/x", "connection: upgrade", f"upgrade: {other}") as sock:
+            assert until(sock, b"/x").startswith(b"HTTP/1.1 200")
+        for framed in (
+            b"content-length: 5\r\n\r\nhello",
+            b"transfer-encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n",
+        ):
+            for size in (1, 3, 1000):
+                with it.connect() as sock:
+                    sock.sendall(offer)
+                    for start in range(0, len(framed), size):
+                        sock.sendall(framed[start : start + size])
+                    assert body(until(sock, b"hello")) == b"hello"
 
 
 @kinds

@@ -107,12 +107,29 @@ Play = Callable[[Visit], Awaitable[None]]
 class Site:
     """What was asked, and where."""
 
-    def __init__(self, play: Play) -> None:
+    def __init__(self, play: Play, tls: ssl.SSLContext | None = None) -> None:
         self.play = play
+        self.port = 0
+        self._tls = tls
+        self._server: asyncio.Server | None = None
         self.visits: list[Visit] = []
         self.connections = 0
         self.url = ""
         self._changed = asyncio.Event()
+
+    async def start(self) -> None:
+        """Be up, on the same port as before."""
+        self._server = await asyncio.start_server(self.serve, "127.0.0.1", self.port, ssl=self._tls)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """Be away, with every connection."""
+        assert self._server is not None
+        self._server.close()
+        tasks = [task for task in asyncio.all_tasks() if getattr(task.get_coro(), "__qualname__", "") == "Site.serve"]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def of(self, verb: str) -> list[Visit]:
         """The visits that asked for this."""
@@ -140,7 +157,11 @@ class Site:
 
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Visit | None:
         try:
-            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+            first = await reader.readexactly(1)
+            if not first.isalpha():  # TLS, say
+                writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                return None
+            head = (first + await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         except (asyncio.IncompleteReadError, ConnectionError):
             return None
         method, path, _ = head[0].split(" ")
@@ -175,18 +196,13 @@ async def _closed(reader: asyncio.StreamReader) -> None:
 @asynccontextmanager
 async def site(play: Play, path: str = "/mcp", tls: ssl.SSLContext | None = None) -> AsyncIterator[Site]:
     """A site that is up."""
-    here = Site(play)
-    server = await asyncio.start_server(here.serve, "127.0.0.1", 0, ssl=tls)
-    scheme = "https" if tls else "http"
-    here.url = f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}{path}"
+    here = Site(play, tls)
+    await here.start()
+    here.url = f"{'https' if tls else 'http'}://127.0.0.1:{here.port}{path}"
     try:
         yield here
     finally:
-        server.close()
-        tasks = [task for task in asyncio.all_tasks() if getattr(task.get_coro(), "__qualname__", "") == "Site.serve"]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await here.stop()
 
 
 # --- servers of the two eras -----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
-from accord.errors import InvalidRequest
+from accord.errors import InvalidRequest, StoreError
 from accord.messages.revision import HANDSHAKE, LATEST, RULES
 from accord.server.http.auth import Refused, identify
 from accord.server.http.endpoint import Endpoint
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 log: logging.Logger = logging.getLogger("accord")
 
+_GONE = 499
+"""The client has closed its request: no status of HTTP, but the one that logs of proxies know."""
+
 _LATER = ((b"retry-after", b"5"), (b"connection", b"close"))
 
 Route = Callable[[Request, Receive, Send], Awaitable[None]]
@@ -43,14 +46,11 @@ class HTTPApp:
 
     def __init__(self, server: Server, options: HTTPOptions) -> None:
         self.options: HTTPOptions = options
-        self.draining: bool = False
-        """Whether no new work is taken."""
         self._server = server
         self._gate = options.gate()
         self._cors = options.cors() if options.origins else None
         self._endpoints: dict[asyncio.AbstractEventLoop, Endpoint] = {}
-        self._working = 0  # requests that are being answered
-        self._rest: asyncio.Event | None = None  # set when there is none any more
+        self._ending: set[asyncio.AbstractEventLoop] = set()
         self._routes: dict[str, Route] = {
             **dict.fromkeys((options.path, "", "/"), self._mcp),
             "/sse": self._sse,
@@ -58,6 +58,11 @@ class HTTPApp:
             "/health": self._health,
             "/ready": self._ready,
         }
+
+    @property
+    def draining(self) -> bool:
+        """Whether no new work is taken on this loop."""
+        return bool(self._ending) and asyncio.get_running_loop() in self._ending
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection scope of ASGI."""
@@ -80,15 +85,19 @@ class HTTPApp:
                 send = self._with_cors(send, headers.get(b"origin"))
             route = self._routes.get(request.path)
             if route is None:
-                raise Rejected(404, f"nothing is at {request.path[:100]!r}; MCP is at {self.options.path}")
+                raise Rejected(404, f"nothing is at {request.path[:100]!r}; MCP is at {request.root}{self.options.path}")
             await route(request, receive, send)
         except Rejected as exc:
             await self._reject(exc, send)
         except Refused as exc:
             challenge = ((b"www-authenticate", exc.challenge.encode()),) if exc.challenge else ()
             await self._reject(Rejected(exc.status, str(exc), challenge), send)
+        except StoreError as exc:
+            log.error("accord: %s", exc)
+            await self._reject(Rejected(503, "the server cannot keep what it has to at the moment", _LATER), send)
         except Disconnected:
-            pass
+            with suppress(OSError):  # nobody reads it; a middleware in front may wait for an answer, and log it
+                await say(send, _GONE, "")
 
     async def _reject(self, exc: Rejected, send: Send) -> None:
         """ "The HTTP response body MAY comprise a JSON-RPC error response that has no id" """
@@ -105,7 +114,7 @@ class HTTPApp:
             raise Rejected(503, "the server is shutting down", _LATER)
         who = await self._who(request)
         endpoint = self._endpoints.get(asyncio.get_running_loop()) or await self._start()
-        self._working += 1
+        endpoint.working += 1
         try:
             if method == "POST":
                 await endpoint.post(request, receive, send, who)
@@ -116,9 +125,9 @@ class HTTPApp:
             else:
                 raise Rejected(405, f"there is no {method[:20]} here", ((b"allow", b"POST, GET, DELETE"),))
         finally:
-            self._working -= 1
-            if self._rest is not None and not self._working:
-                self._rest.set()
+            endpoint.working -= 1
+            if endpoint.rest is not None and not endpoint.working:
+                endpoint.rest.set()
 
     async def _sse(self, request: Request, receive: Receive, send: Send) -> None:
         if request.method != "GET":
@@ -128,8 +137,7 @@ class HTTPApp:
         if not any(revision in HANDSHAKE for revision in self._server.revisions):
             raise Rejected(404, "this server speaks revisions without sessions only")
         who = await self._who(request)
-        root = request.scope.get("root_path", "").rstrip("/")
-        await (await self._start()).stream(f"{root}/messages", receive, send, who)
+        await (await self._start()).stream(f"{request.root}/messages", receive, send, who)
 
     async def _messages(self, request: Request, receive: Receive, send: Send) -> None:
         if request.method != "POST":
@@ -180,13 +188,24 @@ class HTTPApp:
             await events.open()
             endpoint = self._endpoints.get(loop)  # another request may have been quicker
         if endpoint is None:
-            self._endpoints = {each: self._endpoints[each] for each in self._endpoints if not each.is_closed()}
+            self._forget_closed_loops()
             endpoint = self._endpoints[loop] = Endpoint(Site(self._server, self.options, events))
         return endpoint
 
+    def _forget_closed_loops(self) -> None:
+        """A loop ends without a word where nobody runs the lifespan."""
+        for loop in list(self._endpoints):  # another thread may add its own meanwhile
+            if loop.is_closed() and (endpoint := self._endpoints.pop(loop, None)) is not None:
+                endpoint.site.close()
+        self._ending = {loop for loop in list(self._ending) if not loop.is_closed()}
+
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
-        await self._start()
+        self._ending.discard(asyncio.get_running_loop())
+        try:
+            await self._start()
+        except StoreError as exc:
+            return await send({"type": "lifespan.startup.failed", "message": str(exc)})
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self.drain(self._server.limits.grace_seconds)
@@ -196,22 +215,27 @@ class HTTPApp:
     async def drain(self, seconds: float) -> bool:
         """Take nothing new, end the streams, and wait until what runs is answered, at most `seconds`. Whether it was.
 
-        `/ready` says so; `/health` stays well.
+        `/ready` says so; `/health` stays well. Other loops go on.
         """
-        self.draining = True
-        endpoint = self._endpoints.get(asyncio.get_running_loop())
-        if endpoint is not None:
-            endpoint.site.audience.flush()  # what has changed is told before the end is
-            endpoint.drain()
-        if self._working:
-            self._rest = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        self._ending.add(loop)
+        endpoint = self._endpoints.get(loop)
+        if endpoint is None:
+            return True
+        endpoint.site.audience.flush()  # what has changed is told before the end is
+        endpoint.drain()
+        if endpoint.working:
+            endpoint.rest = asyncio.Event()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._rest.wait(), seconds)
-        return not self._working
+                await asyncio.wait_for(endpoint.rest.wait(), seconds)
+        return not endpoint.working
 
     async def close(self) -> None:
         """End everything that is left on this loop."""
         endpoint = self._endpoints.pop(asyncio.get_running_loop(), None)
-        if endpoint is not None:
-            await endpoint.close()
-            await endpoint.site.events.close()
+        if endpoint is None:
+            return
+        await endpoint.close()
+        events = endpoint.site.events
+        if not any(other.site.events is events for other in list(self._endpoints.values())):
+            await events.close()

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from accord.errors import EventsGone, StoreError
+from accord.errors import StoreError
 from accord.limits import Limits
 from accord.store.base import Events
 from accord.transport.asgi.stream import Stream
@@ -48,6 +48,9 @@ class Channel:
         self._on_end = ended
         self._queue: list[bytes] = []
         self._ending = False
+        self._ended = False
+        self.broken: bool = False
+        """Whether something was said that the store does not have: then it cannot be taken up again."""
         self._last = 0  # number of the last event in the store
         self._carried = 0  # number of the last event that was handed to a response
         self._owed = 0  # bytes that no response has taken yet
@@ -127,13 +130,15 @@ class Channel:
     async def _pump(self) -> None:
         """Keep, and hand on, until there is nothing to do."""
         try:
-            while self._queue or self._is_behind():
+            while self._queue or self._is_behind() or self._ending != self._ended:
                 if self._queue:
                     await self._keep()
-                if self._is_behind():
+                elif self._is_behind():
                     await self._catch_up()
-            if self._ending:
-                await self._finish()
+                else:
+                    await self._end_kept()
+            if self._ended:
+                self._finish()
         finally:
             self._pumping = None
 
@@ -143,13 +148,16 @@ class Channel:
     async def _keep(self) -> None:
         """Put what was sent into the store, and at once on the carrier if that has all before it."""
         batch, self._queue = self._queue, []
+        if self.broken:
+            return self._hand_over_unkept(batch)
         try:
             if self._about is not None:
                 await self._events.begin(self._session, self.id, self._about)
                 self._about = None
             first = await self._events.append(self._session, self.id, batch)
-        except (StoreError, EventsGone) as exc:
-            log.error("accord: %s; messages are sent, but cannot be sent again", exc)
+        except StoreError as exc:
+            log.error("accord: %s; what a stream says is sent, but cannot be sent again", exc)
+            self.broken = True
             return self._hand_over_unkept(batch)
         self._last = first + len(batch) - 1
         if self._carrier is not None and self._carried == first - 1:
@@ -162,18 +170,20 @@ class Channel:
         carrier = self._carrier
         try:
             replay = await self._events.read(self._session, self.id, self._carried)
-        except (StoreError, EventsGone) as exc:
-            return self._missed(exc)
+        except StoreError as exc:
+            return self._missed(str(exc))
         if carrier is not self._carrier or carrier is None:
             return None
-        for number, message in replay.events if replay is not None else ():
+        if replay is None:
+            return self._missed(f"stream {self.id!r} is no longer kept")
+        for number, message in replay.events:
             self._hand_over(number, message)
         self._unsure = False
         self._last = max(self._carried, self._last)
         self._carried = self._last
         return None
 
-    def _missed(self, why: Exception) -> None:
+    def _missed(self, why: str) -> None:
         """Some of what the carrier should have is gone. Who named an event comes back with it, and is told so."""
         log.error("accord: a client cannot be sent what it missed: %s", why)
         self._unsure = False
@@ -200,12 +210,16 @@ class Channel:
         if self._room is not None and self._owed < self._limits.pending_bytes:
             self._room.set()
 
-    async def _finish(self) -> None:
-        """It is over: the carrier ends, and what is kept is so for a client that comes back."""
+    async def _end_kept(self) -> None:
+        """All is said; what is kept is so for a client that comes back."""
         try:
             await self._events.end(self._session, self.id)
         except StoreError as exc:
             log.error("accord: %s", exc)
+        self._ended = True
+
+    def _finish(self) -> None:
+        """It is over: so is what carries it."""
         if self._carrier is not None:
             self._carrier.end()
         if self._on_end is not None:

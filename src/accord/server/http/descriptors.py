@@ -29,4 +29,8 @@ def connection_cap(limits: Limits) -> int:
     if resource is None:
         return limits.http_connections
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return limits.http_connections if soft == resource.RLIM_INFINITY else min(limits.http_connections, soft - min(soft // 2, 256))
+    return (
+        limits.http_connections
+        if soft == resource.RLIM_INFINITY
+        else min(limits.http_connections, soft - min(soft // 2, 256))
+    )

@@ -46,6 +46,10 @@ class Endpoint:
         self.site: Site = site
         self.sessions: Sessions[HTTPSession] = Sessions(site)
         self.sse: Sessions[SSESession] = Sessions(site)
+        self.working: int = 0
+        """Requests that are being answered."""
+        self.rest: asyncio.Event | None = None
+        """Set when there is none any more."""
         self._stateless = Stateless(site)
         self._has_sessions = any(revision in HANDSHAKE for revision in site.server.revisions)
         self._sweeping = site.loop.create_task(self._sweep())

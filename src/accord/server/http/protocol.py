@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application
 
 
+_FRAMING = (b"content-length", b"transfer-encoding")
+
+
+class _Body:
+    """Hears of a body only."""
+
+    def __init__(self, connection: HttpToolsProtocol) -> None:
+        self.on_body = connection.on_body
+        self.on_message_complete = connection.on_message_complete
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """One connection. `head_bytes` bounds the line and the headers of a request; one more is answered 431."""
 
@@ -39,8 +50,8 @@ class BoundedProtocol(HttpToolsProtocol):
         before = self.cycle
         try:
             self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            pass  # we offer no other protocol: the request itself is answered
+        except httptools.HttpParserUpgrade as offer:
+            self._decline(data[offer.args[0] :])
         except httptools.HttpParserError:
             self._refuse(400, "this is not HTTP/1.1")
             return
@@ -50,6 +61,19 @@ class BoundedProtocol(HttpToolsProtocol):
             self._head += len(data)
             if self._head > self._head_bytes:
                 self._refuse(431, f"the head of a request is at most {self._head_bytes} bytes here")
+
+    def _decline(self, rest: bytes) -> None:
+        """An offer of another protocol is not taken: what follows the head, which llhttp leaves to it, is the body.
+
+        Java's client makes one with each first request, and uvicorn loses the body of that.
+        """
+        self.cycle.keep_alive = False
+        framing = [b"%s: %s\r\n" % header for header in self.headers if header[0] in _FRAMING]
+        if framing:
+            self.cycle.more_body = True
+            self.cycle.message_event.clear()
+            self.parser = httptools.HttpRequestParser(_Body(self))
+            self.parser.feed_data(b"POST / HTTP/1.1\r\n" + b"".join(framing) + b"\r\n" + rest)
 
     def _refuse(self, status: int, sentence: str) -> None:
         self.transport.write(refusal(status, sentence))

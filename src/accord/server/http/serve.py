@@ -45,7 +45,7 @@ class Served(Protocol):
         ...
 
 
-def run_http(server: Server, address: str, options: HTTPOptions) -> None:
+def run_http(server: Server, address: str, options: HTTPOptions | None = None) -> None:
     """Serve until SIGTERM or Ctrl-C. Raises `DeclarationError`; `SystemExit` where the address cannot be had."""
     where = parse_address(address)
     try:
@@ -53,13 +53,13 @@ def run_http(server: Server, address: str, options: HTTPOptions) -> None:
     except OSError as exc:
         raise SystemExit(f"accord: {exc.strerror}") from None
     raise_descriptor_limit()
-    run_to_end(_serve(server, where, sockets, options), new_loop())
+    run_to_end(_serve(server, where, sockets, options or HTTPOptions()), new_loop())
 
 
-async def serve_http(server: Server, address: str, options: HTTPOptions) -> None:
+async def serve_http(server: Server, address: str, options: HTTPOptions | None = None) -> None:
     """As `run_http`, on a loop that runs, until the task is cancelled as well. Raises `OSError` for the address."""
     where = parse_address(address)
-    await _serve(server, where, bind(where), options)
+    await _serve(server, where, bind(where), options or HTTPOptions())
 
 
 async def _serve(server: Server, where: Address, sockets: Sequence[socket], options: HTTPOptions) -> None:

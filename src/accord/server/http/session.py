@@ -28,6 +28,7 @@ from accord.session.exchange import Batch, Exchange
 from accord.session.profile import Profile
 from accord.session.served import error_bytes
 from accord.session.states import Phase
+from accord.store.base import Replay
 from accord.transport.asgi.answer import Headers, respond, say
 from accord.transport.asgi.request import Receive, Rejected, Send
 from accord.transport.asgi.stream import Stream, watch
@@ -113,6 +114,7 @@ class HTTPSession(Visitor):
         self.headers: Headers = ((SESSION_ID, id.encode()),)
         """What every answer says."""
         self._channels: dict[str, Channel] = {GENERAL: self.general}
+        self._broken: set[str] = set()
 
     # --- POST --------------------------------------------------------------------------------------------------
 
@@ -182,6 +184,8 @@ class HTTPSession(Visitor):
 
     def _channel_ended(self, channel: Channel) -> None:
         self._channels.pop(channel.id, None)
+        if channel.broken:
+            self._broken.add(channel.id)
 
     async def listen(self, last: bytes | None, receive: Receive, send: Send) -> None:
         """Carry the stream of what belongs to no request, or the one that `Last-Event-ID` names, from there on.
@@ -197,24 +201,32 @@ class HTTPSession(Visitor):
             await carried(channel, stream, receive)
 
     async def _resume(self, last: bytes) -> tuple[Channel, int]:
-        """The stream that an event belongs to, and the event's number."""
+        """The stream that an event belongs to, and the event's number.
+
+        Where events are missing the client is told to begin anew (404), rather than left with a hole.
+        """
         place = place_of(last)
         if place is None:
             raise Rejected(400, "Last-Event-ID is none of this server's")
         id, number = place
-        return self._channels.get(id) or await self._revived(id, number), number
+        replay = await self._kept(id, number)
+        return self._channels.get(id) or self._revived(id, replay), number
 
-    async def _revived(self, id: str, number: int) -> Channel:
-        """A stream that only the store still has: it has ended, or was cut off with the process that had it.
-
-        Where events are missing the client is told to begin anew (404), rather than left with a hole.
-        """
+    async def _kept(self, id: str, number: int) -> Replay:
+        """What the store has of a stream after an event. Raises `Rejected`."""
         try:
             replay = await self.site.events.read(self.id, id, number)
         except EventsGone as exc:
             raise Rejected(404, str(exc)) from exc
-        if replay is None:
-            raise Rejected(404, "there is no such stream in this session, or it is no longer kept")
+        except StoreError as exc:
+            log.error("accord: a stream could not be read: %s", exc)
+            raise Rejected(503, "the server cannot read its streams at the moment") from exc
+        if replay is None or id in self._broken:
+            raise Rejected(404, "there is no such stream in this session, or it is not kept whole")
+        return replay
+
+    def _revived(self, id: str, replay: Replay) -> Channel:
+        """A stream that only the store still has: it has ended, or was cut off with the process that had it."""
         channel = self._channel(id, known=True)
         if not replay.ended and replay.about:
             channel.send(self._cut_off(msgspec.json.decode(replay.about)))

@@ -24,7 +24,7 @@ from accord.session.peek import Posted
 from accord.session.served import error_bytes
 from accord.session.session import Session
 from accord.transport.asgi.answer import respond, say
-from accord.transport.asgi.request import Receive, Request, Send
+from accord.transport.asgi.request import Disconnected, Receive, Request, Send
 from accord.transport.asgi.stream import Stream, watch
 from accord.transport.conversation import Conversation
 from accord.wire import sse
@@ -123,7 +123,7 @@ class Stateless:
     async def post(
         self, incoming: Incoming, request: Request, receive: Receive, send: Send, who: Principal | None
     ) -> None:
-        """Answer one POST."""
+        """Answer one POST. Raises `Disconnected` when nobody waits for the answer any more."""
         if not isinstance(incoming.method, str):
             raise InvalidRequest("a client posts requests and notifications in 2026-07-28, never answers")
         if not isinstance(incoming.id, int | str):
@@ -142,8 +142,9 @@ class Stateless:
             return await self._listen(exchange, receive, send, caller, who)
         post = AlonePost(exchange, caller.conversation, receive, send)
         message = await post.serve()
-        if message is not None or post.out is not None:  # else the client is gone
-            await post.finish(message, status_of(exchange.code))
+        if message is None and post.out is None:
+            raise Disconnected
+        await post.finish(message, status_of(exchange.code))
         return None
 
     def _read(self, incoming: Incoming, request: Request) -> Posted:
@@ -218,8 +219,9 @@ class Stateless:
                 message = await post.serve()
         finally:
             del self._listening[exchange]
-        if message is not None or post.out is not None:
-            await post.finish(message, status_of(exchange.code))
+        if message is None and post.out is None:
+            raise Disconnected
+        await post.finish(message, status_of(exchange.code))
         return None
 
     # --- the end -----------------------------------------------------------------------------------------------

@@ -37,6 +37,11 @@ class Request:
         self.path: str = _below(scope)
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
 
+    @property
+    def root(self) -> str:
+        """The path under which the application is mounted, without a slash at its end."""
+        return _root(self.scope)
+
     def repeated(self) -> bytes | None:
         """A header that is there twice with different values, or None. Whoever reads the first is told something else
         than who reads the last; lists of values are apart.
@@ -66,10 +71,15 @@ _LISTS = frozenset((b"accept", b"cookie", b"forwarded", b"via", b"x-forwarded-fo
 def _below(scope: Scope) -> str:
     """The path without that of the mount: "the root path this application is mounted at" (ASGI, HTTP scope)."""
     path: str = scope["path"]
-    root: str = scope.get("root_path", "").rstrip("/")
+    root = _root(scope)
     if root and path.startswith(root) and path[len(root) :][:1] in ("", "/"):
         return path[len(root) :]
     return path
+
+
+def _root(scope: Scope) -> str:
+    root: str = scope.get("root_path", "")
+    return root.rstrip("/")
 
 
 async def _read(receive: Receive, most: int) -> bytes:

@@ -89,9 +89,18 @@ class Fetcher:
         assert self._url is not None, "it was opened"
         return self._url
 
-    def aim(self, url: URL) -> None:
-        """Send requests elsewhere from now on."""
-        self._url = url
+    def aim(self, reference: str) -> bool:
+        """Send requests elsewhere from now on: to a URL, relative or not, of the same origin. Whether it is one."""
+        from yarl import URL
+
+        try:
+            target = self.url.join(URL(reference)).with_fragment(None)
+            usable = target.origin() == self.url.origin()
+        except ValueError:
+            return False
+        if usable:
+            self._url = target
+        return usable
 
     async def fetch(
         self, method: str, headers: dict[str, str], body: bytes | None = None, *, what: str
@@ -146,24 +155,17 @@ class Fetcher:
 
     def _follow(self, response: ClientResponse, method: str, what: str) -> None:
         """Go where a response leads to: on the same origin, and only with the method and the body kept."""
-        from yarl import URL
-
         location = response.headers.get("Location", "")
         response.close()
-        try:
-            target = self.url.join(URL(location))
-        except ValueError:
-            target = None
-        if not location or target is None:
+        if not location:
             raise refused(response, b"", f"{what}: a redirect to nowhere", self.secrets)
         keeps = response.status in (307, 308) or method == "GET"
-        if not keeps or target.origin() != self.url.origin():
+        if not keeps or not self.aim(location):
             why = "another origin" if keeps else f"HTTP {response.status}, which a {method} does not follow"
             raise HTTPError(
-                f"{what}: redirected to {visible(str(target))[:500]} ({why}); give that URL if you trust it",
+                f"{what}: redirected to {visible(location)[:500]} ({why}); give that URL if you trust it",
                 status=response.status,
             )
-        self._url = target
 
     async def close(self) -> None:
         """Close every connection."""

@@ -103,16 +103,8 @@ class SSETransport:
 
     def _learn(self, event: Event | Unreadable, endpoint: asyncio.Future[None]) -> None:
         """Where to post: on the same origin, or nowhere."""
-        from yarl import URL
-
         said = event.data.decode(errors="replace") if isinstance(event, Event) and event.event == "endpoint" else ""
-        here = self._fetcher.url
-        try:
-            target = here.join(URL(said)) if said else None
-        except ValueError:
-            target = None
-        if target is not None and target.origin() == here.origin():
-            self._fetcher.aim(target.with_fragment(None))
+        if said and self._fetcher.aim(said):
             return endpoint.set_result(None)
         why = f"wants messages posted to {visible(said)[:500]}, which is not on its own origin"
         if not said:

@@ -1,0 +1,156 @@
+"""HTTP+SSE of 2024-11-05: one stream for what comes, posts for what goes, and only on one origin."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from accord import Client, Limits
+from accord.errors import ConnectError, ConnectionLost, HTTPError
+
+from .site import INFO, OFFERS, Play, Site, Visit, site
+
+
+class Old:
+    """A server of HTTP+SSE; `play` answers calls, on `say`."""
+
+    def __init__(self, endpoint: str = "/messages?session=1") -> None:
+        self.endpoint = endpoint
+        self.stream: Visit | None = None
+
+    async def __call__(self, visit: Visit) -> None:
+        if visit.method == "GET":
+            self.stream = visit
+            await visit.stream()
+            await visit.chunk(f"event: endpoint\ndata: {self.endpoint}\n\n".encode())
+            await visit.gone.wait()
+        elif visit.path.startswith("/messages"):
+            await self.posted(visit)
+        else:
+            await visit.respond(405)
+
+    async def posted(self, visit: Visit) -> None:
+        await visit.respond(202, b"Accepted")
+        if visit.verb == "server/discover":
+            await self.say({"jsonrpc": "2.0", "id": visit.message["id"], "error": {"code": -32601, "message": "?"}})
+        elif visit.verb == "initialize":
+            await self.say(visit.answer(protocolVersion="2024-11-05", capabilities=OFFERS, serverInfo=INFO))
+        elif visit.verb == "tools/call":
+            await self.say(visit.done_message(str(visit.message["params"]["arguments"])))
+
+    async def say(self, message: object) -> None:
+        assert self.stream is not None
+        await self.stream.event(message, event="message")
+
+
+def config(server: Site) -> dict[str, str]:
+    return {"url": server.url, "type": "sse"}
+
+
+async def test_messages_go_where_the_stream_says_and_answers_come_on_it() -> None:
+    async with site(Old(), path="/sse") as server:
+        async with Client(config(server)) as client:
+            results = await asyncio.gather(*(client.call_tool("echo", {"n": n}) for n in range(20)))
+            assert [result.text for result in results] == [str({"n": n}) for n in range(20)]
+            assert client.revision == "2024-11-05"
+        assert server.visits[0].method == "GET"
+        assert {visit.path for visit in server.visits[1:]} == {"/messages?session=1"}
+        order = [visit.verb for visit in server.visits]
+        assert order.index("notifications/initialized") < order.index("tools/call")
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    ["http://evil.example/messages", "//evil.example/m", "https://127.0.0.1/m", "http://127.0.0.1:1/m", "javascript:x"],
+)
+async def test_an_endpoint_on_another_origin_is_refused(endpoint: str) -> None:
+    async with site(Old(endpoint), path="/sse") as server:
+        with pytest.raises(ConnectError, match="not on its own origin"):
+            await Client(config(server)).connect()
+        assert [visit.method for visit in server.visits] == ["GET"]
+
+
+@pytest.mark.parametrize("endpoint", ["messages", "./messages", "{origin}/messages", "?session=2"])
+async def test_an_endpoint_is_resolved_against_the_url(endpoint: str) -> None:
+    old = Old(endpoint)
+
+    async def play(visit: Visit) -> None:
+        await (old.posted(visit) if visit.method == "POST" else old(visit))
+
+    async with site(play, path="/sse") as server:
+        old.endpoint = endpoint.format(origin=server.url.removesuffix("/sse"))
+        async with Client(config(server)):
+            expected = "/sse?session=2" if endpoint.startswith("?") else "/messages"
+            assert server.visits[1].path == expected
+
+
+async def first(data: bytes) -> Play:
+    async def play(visit: Visit) -> None:
+        await visit.stream()
+        await visit.chunk(data)
+        await visit.gone.wait()
+
+    return play
+
+
+async def test_a_stream_that_begins_with_anything_else_is_no_such_server() -> None:
+    async with site(await first(b"event: message\ndata: {}\n\n"), path="/sse") as server:
+        with pytest.raises(ConnectError, match="does not begin its stream with an event `endpoint`"):
+            await Client(config(server)).connect()
+
+
+async def test_a_stream_that_says_nothing_is_given_up_in_time() -> None:
+    async with site(await first(b": hello\n\n"), path="/sse") as server:
+        with pytest.raises(ConnectError, match=r"did not say where to post in 0\.2 s"):
+            await Client(config(server), limits=Limits(connect_seconds=0.2)).connect()
+
+
+async def test_the_end_of_the_stream_is_the_end_of_the_connection() -> None:
+    old = Old()
+
+    async def play(visit: Visit) -> None:
+        if visit.verb == "tools/call":
+            await visit.respond(202)
+            assert old.stream is not None
+            old.stream.reset()
+        else:
+            await old(visit)
+
+    async with site(play, path="/sse") as server, Client(config(server)) as client:
+        with pytest.raises(ConnectionLost, match="the connection broke|the stream has ended"):
+            await client.call_tool("echo")
+        with pytest.raises(ConnectionLost):
+            await client.call_tool("echo")
+
+
+async def test_a_post_that_is_refused_fails_its_request_alone() -> None:
+    old = Old()
+
+    async def play(visit: Visit) -> None:
+        if visit.verb == "tools/call" and visit.message["params"]["name"] == "bad":
+            await visit.respond(500, b"oh no")
+        else:
+            await old(visit)
+
+    async with site(play, path="/sse") as server, Client(config(server)) as client:
+        with pytest.raises(HTTPError, match="oh no"):
+            await client.call_tool("bad")
+        assert (await client.call_tool("good", {})).text == "{}"
+
+
+async def test_an_event_over_the_limit_fails_the_request_that_it_answers() -> None:
+    old = Old()
+
+    async def play(visit: Visit) -> None:
+        if visit.verb == "tools/call" and visit.message["params"]["name"] == "large":
+            await visit.respond(202)
+            await old.say(json.loads(json.dumps(visit.done_message("x" * 200_000))))
+        else:
+            await old(visit)
+
+    async with site(play, path="/sse") as server, Client(config(server), limits=Limits(line_bytes=50_000)) as client:
+        with pytest.raises(Exception, match="more than 50,000 bytes"):
+            await client.call_tool("large")
+        assert (await client.call_tool("good", {})).text == "{}"
