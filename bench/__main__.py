@@ -1,6 +1,6 @@
 """Measure, print a table, and keep the figures.
 
-python -m bench                      all of it, about two minutes
+python -m bench                      all but the long ones, in a few minutes
 python -m bench --only stdio         one benchmark, or several
 python -m bench --json bench/last.json
 """
@@ -19,7 +19,12 @@ import msgspec
 
 from bench.measure import CORES, Figure
 
-BENCHMARKS = ("start", "stdio", "client", "http", "large", "inside", "state", "asking", "subscriptions")
+BENCHMARKS = (
+    *("start", "stdio", "client", "large", "inside", "state", "asking", "subscriptions"),
+    *("http_start", "http", "http_client", "http_sessions"),
+)
+LONG = ("http_growth",)
+"""Those that run only when they are asked for."""
 
 
 class Report(msgspec.Struct):
@@ -33,7 +38,8 @@ class Report(msgspec.Struct):
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description="accord against the least that does the job")
-    parser.add_argument("--only", action="append", choices=BENCHMARKS, help="run this one (may be given again)")
+    names = (*BENCHMARKS, *LONG)
+    parser.add_argument("--only", action="append", choices=names, help="run this one (may be given again)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures; others in the file stay")
     options = parser.parse_args()
     if sys.platform != "linux":

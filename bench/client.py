@@ -119,15 +119,17 @@ async def calls(echo: Echo, tasks: int, seconds: float) -> int:
     return sum(await asyncio.gather(*(one() for _ in range(tasks))))
 
 
-def in_a_process(which: str) -> list[float]:
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.client", which], check=True, timeout=LIFE, stdout=subprocess.PIPE, cwd=HERE.parent
-    )
+def in_a_process(module: str, *arguments: str) -> list[float]:
+    """What a module prints that is run with these arguments."""
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, check=True, timeout=LIFE, stdout=subprocess.PIPE, cwd=HERE.parent)
     return msgspec.json.decode(done.stdout, type=list[float])
 
 
 def run() -> list[Figure]:
-    floors, accords = take_turns(ROUNDS, lambda: in_a_process("floor"), lambda: in_a_process("accord"))
+    floors, accords = take_turns(
+        ROUNDS, *(lambda which=which: in_a_process("bench.client", which) for which in ("floor", "accord"))
+    )
     return [
         compare(
             f"client, {tasks} {'task' if tasks == 1 else 'tasks'}",

@@ -33,13 +33,17 @@ class Load:
     def __init__(self, site: Site, era: str, tool: str, connections: int) -> None:
         text = b'"name":"%b","arguments":{"text":"%%0100d"}' % tool.encode()
         progress = b',"_meta":{"progressToken":%d}' if tool == STREAM else b""
-        self._message = request(era, "tools/call", text + progress) if progress else call(era, tool, b'{"text":"%0100d"}')
+        self._message = (
+            request(era, "tools/call", text + progress) if progress else call(era, tool, b'{"text":"%0100d"}')
+        )
         self._numbers = self._message.count(b"%")
         self._lines = {line.socket.fileno(): line for line in (Line(site, era).open() for _ in range(connections))}
         length = len(self._of(10**6))
         self._heads = {at: line.head("POST", length, "tools/call", tool) for at, line in self._lines.items()}
         self._site = site
         self._last = 10**6
+        self.made: int = 0
+        """Calls that were answered, all windows together."""
         self._sent: dict[int, int] = {}
 
     def _of(self, number: int) -> bytes:
@@ -62,6 +66,7 @@ class Load:
                             self._send(at)
             cpu = self._site.cpu - before
         check(answers)
+        self.made += len(answers)
         return cpu * 1e6 / len(answers)
 
     def _send(self, at: int) -> None:

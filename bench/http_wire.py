@@ -8,7 +8,7 @@ import time
 
 import msgspec
 
-from bench.measure import HERE, LIFE, Child
+from bench.measure import HERE, LIFE, SERVING, Child
 from bench.wire import INITIALIZE, INITIALIZED, SHAKEN, STATELESS, Answer
 
 _LENGTH = re.compile(rb"\r\ncontent-length: (\d+)")
@@ -21,10 +21,10 @@ _decode = msgspec.json.Decoder(Answer).decode
 class Site(Child):
     """A server over HTTP, in a process of its own. `arguments` are its program and what goes before the port."""
 
-    def __init__(self, program: str, *arguments: str, life: float = LIFE) -> None:
+    def __init__(self, program: str, *arguments: str, core: int = SERVING, life: float = LIFE) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             self.port: int = taken.getsockname()[1]
-        super().__init__(str(HERE / program), *arguments, str(self.port), life=life)
+        super().__init__(str(HERE / program), *arguments, str(self.port), core=core, life=life)
         self.connect().close()
 
     def __exit__(self, *exc: object) -> None:
@@ -77,7 +77,11 @@ class Line:
 
     def ask(self, message: bytes, method: str, name: str = "") -> bytes:
         """Post one message; the response."""
-        self.socket.sendall(self.head("POST", len(message), method, name) + message)
+        return self.exchange(self.head("POST", len(message), method, name) + message)
+
+    def exchange(self, request: bytes) -> bytes:
+        """Send a request; the response."""
+        self.socket.sendall(request)
         while not (response := self.take()):
             pass
         return response

@@ -4,7 +4,10 @@
 - A block, in any language, below `<!-- file: weather.py -->` is also written to that name, for the others.
   It runs as an import does, so `if __name__ == "__main__"` stays quiet.
 - ```console blocks run their `$ accord ...` and `$ python ...` lines. What follows is the output to expect:
-  a line `...` stands for any lines, `...` inside a line for any text. Other `$` lines are only shown.
+  a line `...` stands for any lines, `...` inside a line for any text. Other `$` lines are only shown, but for
+  `$ curl ...` where there is curl.
+- `<!-- serve: weather.py at 127.0.0.1:8000 -->` has `accord run weather.py` serve over HTTP while the page is run. It
+  listens at a free port: the page is run with that in the place of the address. Options of the command come first.
 - Only `<!-- no-run: reason -->` above a block opts out.
 """
 
@@ -13,11 +16,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
 import textwrap
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +43,9 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL | re.VERBOSE,
 )
 COMMENT = re.compile(r"<!-- *(?P<key>file|no-run) *: *(?P<value>.*?) *-->")
-COMMANDS = ("accord", "python")
+SERVE = re.compile(r"^<!-- *serve: *(?P<arguments>[^\n]+?) +at +(?P<address>\S+) *-->", re.MULTILINE)
+ADDRESS = re.compile(r" at http://([^/]+)/")
+COMMANDS = ("accord", "python", *(["curl"] if shutil.which("curl") else []))
 
 
 @dataclass(frozen=True)
@@ -106,12 +113,41 @@ def strip(lines: list[str]) -> list[str]:
 
 
 def run_page(page: str, name: str, folder: Path) -> list[str]:
-    """Run a whole page in `folder`, its Python first; what went wrong, a sentence each."""
-    every = list(blocks(page))
-    for block in every:
+    """Run a whole page in `folder`; what went wrong, a sentence each."""
+    write_files(page, folder)
+    with ExitStack() as servers:
+        for note in SERVE.finditer(page):
+            address = servers.enter_context(serving(note["arguments"], folder))
+            page = page.replace(note["address"], address)
+        write_files(page, folder)  # with the addresses that are known now
+        return run_blocks(list(blocks(page)), name, folder)
+
+
+def write_files(page: str, folder: Path) -> None:
+    for block in blocks(page):
         if block.file:
             (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
             (folder / block.file).write_text(block.text, encoding="utf-8")
+
+
+@contextmanager
+def serving(arguments: str, folder: Path) -> Iterator[str]:
+    """A server over HTTP, and the address that it has; it has to end well, too."""
+    command = ["accord", "run", "--http", "127.0.0.1:0", *shlex.split(arguments)]
+    server = subprocess.Popen(command, cwd=folder, env=environment(), stderr=subprocess.PIPE, encoding="utf-8")
+    with server, server.stderr as told:
+        try:
+            said = told.readline()
+            address = ADDRESS.search(said)
+            assert address, f"$ {shlex.join(command)}\n{said}"
+            yield address[1]
+        finally:
+            server.terminate()
+    assert server.returncode == 0, f"$ {shlex.join(command)} ended with exit code {server.returncode}"
+
+
+def run_blocks(every: list[Block], name: str, folder: Path) -> list[str]:
+    """Run the blocks of a page, its Python first."""
     wrong = run_python([block for block in every if block.language == "python"], name, folder)
     for block in every:
         if block.language == "console":
@@ -151,19 +187,23 @@ def run_console(block: Block, name: str, folder: Path) -> list[str]:
 
 
 def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command as the reader would: `python` and `accord` are those of this environment."""
-    scripts = sysconfig.get_path("scripts")
-    environment = {**os.environ, "PATH": scripts + os.pathsep + os.environ.get("PATH", ""), "NO_COLOR": "1"}
+    """Run a command as the reader would."""
     return subprocess.run(
         arguments,
         cwd=folder,
-        env=environment,
+        env=environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
         timeout=SECONDS,
         check=False,
     )
+
+
+def environment() -> dict[str, str]:
+    """`python` and `accord` are those of this environment."""
+    scripts = sysconfig.get_path("scripts")
+    return {**os.environ, "PATH": scripts + os.pathsep + os.environ.get("PATH", ""), "NO_COLOR": "1"}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -190,6 +230,12 @@ FINE = [
     page(python("x = 1"), "words", python("assert x == 1")),
     page(python("1 / 0", "<!-- no-run: shows an error -->"), python("x = 1")),
     page(python("x = 7", "<!-- file: kept.py -->"), python("import kept; assert kept.x == 7")),
+    page(
+        "<!-- serve: kept.py at 127.0.0.1:8000 -->",
+        python("import accord; server = accord.Server('kept')", "<!-- file: kept.py -->"),
+        python("import urllib.request as web; assert web.urlopen('http://127.0.0.1:8000/health').read() == b'ok\\n'"),
+        console("$ accord list http://127.0.0.1:8000/mcp\nkept 0.0.0 · revision 2026-07-28\n..."),
+    ),
     page(
         python("if __name__ == '__main__':\n    print('hi')", "<!-- file: kept.py -->"),
         console("$ python kept.py\nhi"),
@@ -232,6 +278,11 @@ def test_a_failing_block_is_named_by_the_line_of_its_page(tmp_path: Path) -> Non
 def test_opting_out_needs_a_reason() -> None:
     with pytest.raises(AssertionError, match="reason"):
         list(blocks(python("x", "<!-- no-run: -->")))
+
+
+def test_a_server_that_does_not_start_is_told(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="no such file"):
+        run_page("<!-- serve: missing.py at 127.0.0.1:8000 -->", "page.md", tmp_path)
 
 
 def test_a_block_that_never_ends_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

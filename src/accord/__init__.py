@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         ConnectionLost as ConnectionLost,
         DeclarationError as DeclarationError,
         EventsGone as EventsGone,
+        HTTPError as HTTPError,
         InternalError as InternalError,
         InvalidParams as InvalidParams,
         InvalidResult as InvalidResult,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         Mismatch as Mismatch,
         MissingClientCapability as MissingClientCapability,
         NotConnected as NotConnected,
+        NotExecuted as NotExecuted,
         NotSupported as NotSupported,
         OutcomeUnknown as OutcomeUnknown,
         ProtocolError as ProtocolError,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
         ResourceNotFound as ResourceNotFound,
         SamplingDeclined as SamplingDeclined,
         SchemaError as SchemaError,
+        SessionEnded as SessionEnded,
         StoreError as StoreError,
         TargetError as TargetError,
         ToolError as ToolError,
@@ -111,6 +114,7 @@ if TYPE_CHECKING:
     from accord.store.base import Events as Events, Replay as Replay
     from accord.store.memory import MemoryEvents as MemoryEvents
     from accord.store.sqlite import SQLiteEvents as SQLiteEvents
+    from accord.transport.http.settings import HTTPSettings as HTTPSettings
 
 __version__ = "0.1.0"
 
@@ -149,7 +153,9 @@ _HOMES = {
     "GetPromptResult": "accord.messages.prompts",
     "Header": "accord.server.header",
     "HostModel": "accord.client.models",
+    "HTTPError": "accord.errors",
     "HTTPOptions": "accord.server.http.options",
+    "HTTPSettings": "accord.transport.http.settings",
     "Icon": "accord.messages.identity",
     "ImageContent": "accord.messages.content",
     "Implementation": "accord.messages.identity",
@@ -168,6 +174,7 @@ _HOMES = {
     "ModelHint": "accord.messages.sampling",
     "ModelPreferences": "accord.messages.sampling",
     "NotConnected": "accord.errors",
+    "NotExecuted": "accord.errors",
     "Notice": "accord.client.notices",
     "NotSupported": "accord.errors",
     "OutcomeUnknown": "accord.errors",
@@ -195,6 +202,7 @@ _HOMES = {
     "SamplingMessage": "accord.messages.sampling",
     "SchemaError": "accord.errors",
     "Server": "accord.server.server",
+    "SessionEnded": "accord.errors",
     "SQLiteEvents": "accord.store.sqlite",
     "StoreError": "accord.errors",
     "Subscription": "accord.client.subscription",
@@ -245,7 +253,9 @@ __all__ = [
     "EventsGone",
     "Extension",
     "GetPromptResult",
+    "HTTPError",
     "HTTPOptions",
+    "HTTPSettings",
     "Header",
     "HostModel",
     "Icon",
@@ -266,6 +276,7 @@ __all__ = [
     "ModelHint",
     "ModelPreferences",
     "NotConnected",
+    "NotExecuted",
     "NotSupported",
     "Notice",
     "OutcomeUnknown",
@@ -293,6 +304,7 @@ __all__ = [
     "SamplingMessage",
     "SchemaError",
     "Server",
+    "SessionEnded",
     "StoreError",
     "Subscription",
     "TargetError",

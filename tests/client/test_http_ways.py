@@ -1,9 +1,8 @@
-"""From a bare URL to a server of whatever era; what is remembered of it; sessions that end, and servers that come back."""
+"""From a URL to a server of whatever era; what is remembered of it; sessions and servers that end, and come back."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,6 +11,7 @@ from accord.client import ways
 from accord.client.target import Remote, parse
 from accord.client.ways import WAYS, Way, Ways
 from accord.errors import ConnectError, ConnectionLost, HTTPError, NotExecuted, OutcomeUnknown, TargetError
+
 from tests.transport.http.site import INFO, OFFERS, Site, Visit, modern, older, quiet, site
 from tests.transport.http.test_legacy import Old
 
@@ -19,10 +19,9 @@ QUICKLY = Reconnect(attempts=4, first_seconds=0.01, most_seconds=0.05)
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ports are used again: what another test has learnt must not count."""
     monkeypatch.setattr(WAYS, "_ways", type(WAYS._ways)())
-    yield
 
 
 def verbs(server: Site) -> list[str]:
@@ -32,7 +31,9 @@ def verbs(server: Site) -> list[str]:
 # --- targets ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["http://", "http://a b/", "http://[::1", "https://x:port/", "http://x:99999/", "http://x\n/"])
+@pytest.mark.parametrize(
+    "text", ["http://", "http://a b/", "http://[::1", "https://x:port/", "http://x:99999/", "http://x\n/"]
+)
 def test_a_url_that_is_none_is_told(text: str) -> None:
     with pytest.raises(TargetError, match="is no URL of a server"):
         parse(text)
@@ -123,9 +124,8 @@ async def test_the_way_that_is_known_heals_when_the_server_is_another() -> None:
 
 
 async def test_a_server_that_is_away_is_not_asked_in_every_way() -> None:
-    async with site(older(quiet)) as server:
-        async with Client(server.url):
-            pass
+    async with site(older(quiet)) as server, Client(server.url):
+        pass
     with pytest.raises(ConnectError, match="TCP") as caught:
         await Client(server.url).connect()
     assert str(caught.value).count("TCP") == 1
@@ -165,6 +165,8 @@ class Sessions:
         self.living: set[str] = set()
         self.subscribed: list[str] = []
         self.streams: list[Visit] = []
+        self.hangs = asyncio.Event()
+        self.listened = asyncio.Event()
 
     async def __call__(self, visit: Visit) -> None:
         session = visit.headers.get("mcp-session-id")
@@ -180,12 +182,14 @@ class Sessions:
         elif visit.verb == "GET":
             self.streams.append(visit)
             await visit.stream()
+            self.listened.set()
             await visit.gone.wait()
         elif visit.verb == "resources/subscribe":
             self.subscribed.append(session)
             await visit.result()
         elif visit.verb == "tools/call" and visit.message["params"]["name"] == "hang":
             await visit.stream()
+            self.hangs.set()
             await visit.gone.wait()
         else:
             await quiet(visit)
@@ -216,7 +220,7 @@ async def test_what_was_being_answered_when_the_session_ended_is_not_repeated() 
     sessions = Sessions()
     async with site(sessions) as server, Client(server.url) as client:
         hanging = asyncio.create_task(client.call_tool("hang"))
-        await server.seen("tools/call")
+        await sessions.hangs.wait()
         sessions.living.clear()
         assert (await client.call_tool("echo")).text == "done"
         with pytest.raises(ConnectionLost, match="the session ended before the answer") as caught:
@@ -256,7 +260,7 @@ async def test_a_server_that_forgets_every_session_at_once_is_told_and_not_storm
 async def test_a_stream_of_a_session_that_has_ended_opens_the_next() -> None:
     sessions = Sessions()
     async with site(sessions) as server, Client(server.url) as client:
-        await server.seen("GET")
+        await sessions.listened.wait()
         sessions.living.clear()
         sessions.streams[0].close()
         await server.seen("initialize", 2)
@@ -339,7 +343,8 @@ async def test_a_subscription_whose_stream_broke_is_made_anew() -> None:
         await visit.stream()
         await visit.event({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": granted})
         if len(server.of("subscriptions/listen")) == 1:
-            return visit.reset()
+            visit.reset()
+            return
         told = {"uri": "a://b", "_meta": meta}
         await visit.event({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": told})
         await visit.gone.wait()

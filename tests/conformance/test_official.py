@@ -24,7 +24,8 @@ def check(report: Report, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is missing; the score is shown also where all is well."""
     with capsys.disabled():
         print(f"\n{report.score()}")
-    assert not report.faults(), "\n".join(report.faults())
+    faults = "\n".join(report.faults())
+    assert not faults, faults
 
 
 @PATIENCE

@@ -67,14 +67,20 @@ def peer_python(environment: str) -> Path:
     return _present(environment, _scripts(environment) / "python")
 
 
-def peer_server(sdk: Sdk, program: Literal["server", "asking"] = "server") -> list[str]:
-    """The command of a peer server written with that SDK: the story's, or one that asks its client."""
+def peer_server(sdk: Sdk | TypeScript, program: Literal["server", "asking", "telling"] = "server") -> list[str]:
+    """The command of a peer server written with that SDK: the story's, one that asks its client, or one that tells it
+    of changes. Over HTTP it takes a way and an address as well (see servers/http_way.py).
+    """
+    if sdk in get_args(TypeScript):
+        return node_program(f"{sdk}_{program}.mjs")
     return [str(peer_python(sdk)), str(PROGRAMS / f"{sdk}_{program}.py")]
 
 
-def peer_client(sdk: Sdk | TypeScript, program: Literal["client", "asking_client"] = "client") -> list[str]:
-    """The command of the peer client written with that SDK: the story's, or one with callbacks for what it is asked;
-    the command or the URL of a server follows it.
+def peer_client(
+    sdk: Sdk | TypeScript, program: Literal["client", "asking_client", "sessions_client"] = "client"
+) -> list[str]:
+    """The command of the peer client written with that SDK: the story's, one with callbacks for what it is asked, or
+    one whose calls last; the command or the URL of a server follows it.
     """
     if sdk in get_args(TypeScript):
         return [*node_program(f"ts_{program}.mjs"), sdk]

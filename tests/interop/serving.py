@@ -15,7 +15,7 @@ from pathlib import Path
 SECONDS = 30
 """For a server to begin, and to end; Python SDKs take a few to import."""
 
-WHERE = re.compile(r"http://(?:127\.0\.0\.1|localhost):(\d+)|on port (\d+)")
+WHERE = re.compile(r"http://127\.0\.0\.1:([1-9]\d*)|on port (\d+)")
 """How servers say where they are, once they serve."""
 
 

@@ -1,4 +1,7 @@
-"""accord's client with servers on other people's SDKs: the story (see servers/story.py), in the client's own words."""
+"""accord's client with servers on other people's SDKs: the story (see servers/story.py), in the client's own words.
+
+Each server is there over stdio, and over HTTP in each of its ways (see servers/http_way.py).
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,30 @@ from accord import REVISIONS, Client, ConnectError, ImageContent, ProtocolError,
 from tests.interop.conftest import Visit, Visiting
 from tests.interop.peers import SDKS, peer_server
 from tests.interop.servers.story import CALLS, PNG
+from tests.interop.serving import serving
 
-SPOKEN = {"mcp2": "2026-07-28", "mcp1": "2025-11-25", "fastmcp": "2026-07-28"}
-"""The newest revision of each server, which the client finds by itself."""
+SERVERS = [
+    *((sdk, way) for sdk in SDKS for way in ("stdio", "mcp", "stateless", "sse")),
+    ("ts2", "mcp"),
+]
+
+SPOKEN = {"mcp2": "2026-07-28", "mcp1": "2025-11-25", "fastmcp": "2026-07-28", "ts2": "2026-07-28"}
+"""The newest revision of each server, which the client finds by itself; over HTTP+SSE none is newer than 2025-11-25."""
+
+PATHS = {"mcp": "mcp", "stateless": "mcp", "sse": "sse"}
 
 INTRODUCTIONS = {
     "mcp2": ("mcp2", "2.3.0", "A peer on mcp 2."),
     "mcp1": ("mcp1", "1.30.0", "A peer on mcp 1."),
     "fastmcp": ("fastmcp", "4.1.2", "A peer on FastMCP."),
+    "ts2": ("ts2", "2.4.0", "A peer on TypeScript 2."),
 }
 
 FAILURES = {
     "mcp2": "Error executing tool fail",  # since 2.0 it keeps what a tool raised to itself
     "mcp1": "Error executing tool fail: it went wrong",
     "fastmcp": "Error calling tool 'fail': it went wrong",
+    "ts2": "it went wrong",
 }
 
 NO_SUCH_TOOL = {
@@ -43,19 +56,30 @@ ERRORS = {
 }
 
 
-@pytest.fixture(scope="module", params=SDKS)
-def sdk(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture(scope="module", params=SERVERS, ids="-".join)
+def server(request: pytest.FixtureRequest) -> tuple[Any, str]:
+    return request.param  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module")
-def peer(sdk: Any, visiting: Visiting) -> Iterator[Visit]:
-    with visiting(peer_server(sdk), strict=True) as visit:
+def sdk(server: tuple[Any, str]) -> Any:
+    return server[0]
+
+
+@pytest.fixture(scope="module")
+def peer(server: tuple[Any, str], visiting: Visiting) -> Iterator[Visit]:
+    sdk, way = server
+    if way == "stdio":
+        with visiting(peer_server(sdk), strict=True) as visit:
+            yield visit
+        return
+    with serving([*peer_server(sdk), way]) as at, visiting(f"{at.url}/{PATHS[way]}", strict=True) as visit:
         yield visit
 
 
-def test_the_newest_revision_of_both_is_spoken(peer: Visit, sdk: str) -> None:
-    assert peer.client.revision == SPOKEN[sdk]
+def test_the_newest_revision_of_both_is_spoken(peer: Visit, server: tuple[str, str]) -> None:
+    sdk, way = server
+    assert peer.client.revision == ("2025-11-25" if way == "sse" else SPOKEN[sdk])
 
 
 def test_the_server_introduces_itself(peer: Visit, sdk: str) -> None:

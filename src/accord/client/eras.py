@@ -12,9 +12,10 @@ import logging
 from collections import Counter
 from typing import Any
 
+from accord.client.backoff import Backoff, Reconnect
 from accord.client.cache import is_part
 from accord.client.notices import Notice, Notices
-from accord.client.subscription import ListChanged, ResourceUpdated, Subscription, event_of
+from accord.client.subscription import ListChanged, Missed, ResourceUpdated, Subscription, event_of
 from accord.errors import AccordError, ConnectionLost, NotConnected, NotSupported, RemoteProtocolError, RequestTimeout
 from accord.messages.resources import SubscribeParams, UnsubscribeParams
 from accord.messages.subscriptions import ListenParams, SubscriptionFilter, SubscriptionsAcknowledgedParams
@@ -151,15 +152,33 @@ class Listening:
                 _tell(subscription, acknowledged, notice)
 
         params = ListenParams(notifications=subscription.wish)
-        try:
-            await self._connection.ask("subscriptions/listen", params, on_notification=told)
-        except (ConnectionLost, NotConnected) as exc:  # what becomes of it then is not decided here
-            return exc
-        except AccordError as exc:
-            subscription.end(exc)
-            return exc
-        subscription.end()  # "signals that the subscription ended gracefully"
-        return None
+        backoff = Backoff(Reconnect())
+        time = asyncio.get_running_loop().time
+        while True:
+            began = time()
+            try:
+                await self._connection.ask("subscriptions/listen", params, on_notification=told)
+            except (ConnectionLost, NotConnected) as exc:
+                pause = backoff.after(time() - began) if acknowledged.done() else None
+                if self._connection.ended.is_set() or pause is None:  # what becomes of it then is not decided here
+                    return self._given_up(subscription, acknowledged, exc)
+                # Its own stream broke, the connection goes on: "the client MUST re-send `subscriptions/listen`"
+                subscription.tell(Missed(f"its stream broke: {exc}"))
+                await asyncio.sleep(pause)
+            except AccordError as exc:
+                subscription.end(exc)
+                return exc
+            else:
+                subscription.end()  # "signals that the subscription ended gracefully"
+                return None
+
+    def _given_up(
+        self, subscription: Subscription, acknowledged: asyncio.Future[None], error: AccordError
+    ) -> AccordError:
+        """It is not asked for again: on a connection that goes on, its reader has nobody else to hear that from."""
+        if acknowledged.done() and not self._connection.ended.is_set():
+            subscription.end(error)
+        return error
 
     def _unacknowledged(self, asking: asyncio.Task[AccordError | None]) -> AccordError:
         name = self._connection.transport.name

@@ -29,35 +29,41 @@ _TOGETHER = 500
 
 
 class Committer:
-    """The only one to touch its database. `connect` is called in the thread; `explain` words an error of SQLite."""
+    """The only one to touch its database. `connect` is called in the thread; `explain` words an error of SQLite.
+
+    Several event loops may use it at once.
+    """
 
     def __init__(self, connect: Callable[[], sqlite3.Connection], explain: Callable[[sqlite3.Error], str]) -> None:
         self._connect = connect
         self._explain = explain
         self._jobs: SimpleQueue[Job] | None = None
+        self._opening: list[asyncio.Future[None]] = []
+        """Whom to tell once it is connected, or cannot be."""
+        self._lock = threading.Lock()
+        """For the two above, and held only for a moment: what is put into the queue comes before its end."""
 
     async def start(self) -> None:
         """Connect; starting again does nothing. Raises what `connect` raises, `StoreError` for an error of SQLite."""
-        if self._jobs is not None:
-            return
-        jobs: SimpleQueue[Job] = SimpleQueue()
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # A daemon: a disk that does not answer must not keep the process alive.
-        threading.Thread(target=self._run, args=(jobs, ready), name="accord events", daemon=True).start()
-        try:
-            await ready
-        except BaseException:
-            jobs.put((None, ready))
-            raise
-        self._jobs = jobs
+        with self._lock:
+            if self._jobs is not None:
+                return
+            self._opening.append(ready)
+            if len(self._opening) == 1:
+                # A daemon: a disk that does not answer must not keep the process alive.
+                threading.Thread(target=self._run, name="accord events", daemon=True).start()
+        await ready
 
     async def stop(self) -> None:
         """Finish what was asked so far, then disconnect. Stopping again does nothing."""
-        if self._jobs is not None:
-            over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with self._lock:
+            if self._jobs is None:
+                return
             self._jobs.put((None, over))
             self._jobs = None
-            await over
+        await over
 
     async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Have `work` done in a transaction that is committed once this returns.
@@ -65,21 +71,23 @@ class Committer:
         Works are done in the order of these calls. One that raises has undone what it did. Raises what `work` raises,
         `StoreError` for an error of SQLite.
         """
-        if self._jobs is None:
-            raise StoreError("the store is not open: call open() first")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._jobs.put((work, future))
+        with self._lock:
+            if self._jobs is None:
+                raise StoreError("the store is not open: call open() first")
+            self._jobs.put((work, future))
         return await future
 
     # --- in the thread -----------------------------------------------------------------------------------------
 
-    def _run(self, queue: SimpleQueue[Job], ready: asyncio.Future[None]) -> None:
+    def _run(self) -> None:
         try:
             db = self._connect()
         except Exception as exc:
-            _deliver([(ready, (None, self._told(exc)))])
+            self._opened(None, self._told(exc))
             return
-        _deliver([(ready, (None, None))])
+        queue: SimpleQueue[Job] = SimpleQueue()
+        self._opened(queue, None)
         end: asyncio.Future[None] | None = None
         while end is None:
             works, futures, end = _take(queue)
@@ -87,6 +95,11 @@ class Committer:
         with suppress(sqlite3.Error):
             db.close()
         _deliver([(end, (None, None))])
+
+    def _opened(self, queue: SimpleQueue[Job] | None, error: Exception | None) -> None:
+        with self._lock:
+            opening, self._opening, self._jobs = self._opening, [], queue
+        _deliver([(future, (None, error)) for future in opening])
 
     def _commit(self, db: sqlite3.Connection, works: list[Work]) -> list[Outcome]:
         """Do them in one transaction; where that fails, each in one of its own, so that none fails for another."""

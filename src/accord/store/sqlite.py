@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -31,17 +30,14 @@ class SQLiteEvents:
         where = Path(path)
         self._ledger = Ledger(where, limits, clock)
         self._committer = Committer(lambda: file.connect(where), lambda exc: file.explain(where, exc))
-        self._opening = asyncio.Lock()
 
     async def open(self) -> None:
         """See `Events.open`."""
-        async with self._opening:
-            await self._committer.start()
+        await self._committer.start()
 
     async def close(self) -> None:
         """See `Events.close`."""
-        async with self._opening:
-            await self._committer.stop()
+        await self._committer.stop()
 
     async def save(self, session: str, record: bytes) -> None:
         """See `Events.save`."""

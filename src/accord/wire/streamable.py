@@ -29,7 +29,7 @@ from accord.errors import (
     UnsupportedVersion,
 )
 from accord.messages.methods import METHODS
-from accord.messages.revision import HANDSHAKE, PER_REQUEST
+from accord.messages.revision import PER_REQUEST
 from accord.wire.headers import METHOD, NAME, PROTOCOL_VERSION, decode_value
 
 ALONE: dict[bytes, str] = {revision.encode(): revision for revision in PER_REQUEST}
@@ -121,11 +121,6 @@ def check_name(headers: Mapping[bytes, bytes], subject: str) -> None:
         except ValueError as exc:
             raise HeaderMismatch(f"Mcp-Name cannot be read: {exc}") from exc
     raise HeaderMismatch(f"Mcp-Name is {_shown(header)}, and the body has {subject!r:.100}")
-
-
-def is_older(version: bytes | None) -> bool:
-    """Whether a GET or DELETE may be meant for a session: that is, unless it is marked as of 2026-07-28."""
-    return version is None or version.decode("latin-1") in HANDSHAKE
 
 
 def _shown(header: bytes | None) -> str:

@@ -8,6 +8,7 @@ from fastmcp import Context, FastMCP
 from fastmcp.utilities.types import Image
 from pydantic import BaseModel
 
+import http_way
 from story import PNG
 
 server = FastMCP("fastmcp", version="4.1.2", instructions="A peer on FastMCP.")
@@ -68,4 +69,11 @@ def plan(city: str) -> str:
 
 
 if __name__ == "__main__":
-    server.run(show_banner=False)
+    way = http_way.asked()
+    if way is None:
+        server.run(show_banner=False)
+    elif way.name == "sse":
+        server.run("sse", host=way.host, port=way.port, show_banner=False)
+    else:
+        options = {"stateless_http": way.stateless, "json_response": way.stateless}
+        server.run("http", host=way.host, port=way.port, show_banner=False, **options)

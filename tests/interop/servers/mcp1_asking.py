@@ -6,6 +6,8 @@ from mcp.server.fastmcp import Context, FastMCP
 from mcp.types import SamplingMessage, TextContent
 from pydantic import BaseModel, Field
 
+import http_way
+
 server = FastMCP("asking")
 PAGE = "https://example.com/sign-in"
 
@@ -45,4 +47,8 @@ async def visit(ctx: Context) -> str:
 
 
 if __name__ == "__main__":
-    server.run()
+    way = http_way.asked()
+    if way is not None:
+        server.settings.host, server.settings.port = way.host, way.port
+        server.settings.stateless_http = server.settings.json_response = way.stateless
+    server.run("stdio" if way is None else "sse" if way.name == "sse" else "streamable-http")

@@ -7,6 +7,7 @@ import base64
 from mcp.server.fastmcp import Context, FastMCP, Image
 from pydantic import BaseModel
 
+import http_way
 from story import PNG
 
 server = FastMCP("mcp1", instructions="A peer on mcp 1.")
@@ -67,4 +68,8 @@ def plan(city: str) -> str:
 
 
 if __name__ == "__main__":
-    server.run()
+    way = http_way.asked()
+    if way is not None:
+        server.settings.host, server.settings.port = way.host, way.port
+        server.settings.stateless_http = server.settings.json_response = way.stateless
+    server.run("stdio" if way is None else "sse" if way.name == "sse" else "streamable-http")

@@ -16,6 +16,8 @@ from mcp_types import (
 )
 from pydantic import BaseModel, Field
 
+import http_way
+
 server = MCPServer("asking")
 PAGE = "https://example.com/sign-in"
 
@@ -82,4 +84,11 @@ async def visit(ctx: Context) -> str | InputRequiredResult:
 
 
 if __name__ == "__main__":
-    server.run()
+    way = http_way.asked()
+    if way is None:
+        server.run()
+    elif way.name == "sse":
+        server.run("sse", host=way.host, port=way.port)
+    else:
+        options = {"stateless_http": way.stateless, "json_response": way.stateless}
+        server.run("streamable-http", host=way.host, port=way.port, **options)

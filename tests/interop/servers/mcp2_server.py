@@ -7,6 +7,7 @@ import base64
 from mcp.server.mcpserver import Context, Image, MCPServer
 from pydantic import BaseModel
 
+import http_way
 from story import PNG
 
 server = MCPServer("mcp2", version="2.3.0", instructions="A peer on mcp 2.")
@@ -67,4 +68,11 @@ def plan(city: str) -> str:
 
 
 if __name__ == "__main__":
-    server.run()
+    way = http_way.asked()
+    if way is None:
+        server.run()
+    elif way.name == "sse":
+        server.run("sse", host=way.host, port=way.port)
+    else:
+        options = {"stateless_http": way.stateless, "json_response": way.stateless}
+        server.run("streamable-http", host=way.host, port=way.port, **options)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from mcp.server.mcpserver import Context, MCPServer
 from mcp_types import Completion, CompletionArgument, CompletionContext, PromptReference, ResourceTemplateReference
 
+import http_way
+
 server = MCPServer("telling")
 
 
@@ -39,4 +41,11 @@ async def change(ctx: Context) -> str:
 
 
 if __name__ == "__main__":
-    server.run()
+    way = http_way.asked()
+    if way is None:
+        server.run()
+    elif way.name == "sse":
+        server.run("sse", host=way.host, port=way.port)
+    else:
+        options = {"stateless_http": way.stateless, "json_response": way.stateless}
+        server.run("streamable-http", host=way.host, port=way.port, **options)

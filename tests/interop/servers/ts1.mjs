@@ -38,3 +38,12 @@ export async function open(transport, revision, host = {}) {
     setLevel: (level) => client.setLoggingLevel(level),
   };
 }
+
+/** A client that goes on with a session which another has opened. */
+export async function reopen(url, sessionId, protocolVersion) {
+  const transport = new StreamableHTTPClientTransport(new URL(url), { sessionId, protocolVersion });
+  transport.setProtocolVersion(protocolVersion);
+  const client = new Client({ name: "ts1", version });
+  await client.connect(transport); // no handshake where there is a session
+  return { client, transport, call: (params, options) => client.callTool(params, undefined, options) };
+}

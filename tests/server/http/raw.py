@@ -149,9 +149,13 @@ def _event(block: bytes) -> Event | None:
 class Raw(Protocol):
     """Whoever can send a request."""
 
+    async def begin(self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> Answer:
+        """The answer, of which nothing is there yet."""
+        ...
+
     async def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> Answer:
         """The answer, once its head is there."""
-        ...
+        return await (await self.begin(method, path, headers, body)).start()
 
 
 class _DirectAnswer(Answer):
@@ -190,17 +194,17 @@ class _DirectAnswer(Answer):
         self._end(whole=False)
 
 
-class Direct:
+class Direct(Raw):
     """Calls an application, as a server would."""
 
     def __init__(self, app: Any) -> None:
         self.app = app
 
-    async def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> Answer:
+    async def begin(self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> Answer:
         path, _, query = path.partition("?")
         raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
         scope = {"type": "http", "method": method, "path": path, "query_string": query.encode(), "headers": raw}
-        return await _DirectAnswer(self.app, scope, body).start()
+        return _DirectAnswer(self.app, scope, body)
 
 
 class _SocketAnswer(Answer):
@@ -233,7 +237,7 @@ class _SocketAnswer(Answer):
         self._writer.transport.abort()
 
 
-class Socket:
+class Socket(Raw):
     """Sends bytes to a server, each request on a connection of its own."""
 
     def __init__(self, port: int) -> None:
@@ -242,11 +246,11 @@ class Socket:
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection("127.0.0.1", self.port)
 
-    async def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> Answer:
-        return await (await self.bytes(request_bytes(method, path, headers, body))).start()
+    async def begin(self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> Answer:
+        return await self.bytes(request_bytes(method, path, headers, body))
 
     async def bytes(self, request: bytes) -> Answer:
-        """The answer to a request, of which nothing is there yet."""
+        """The answer to these bytes, of which nothing is there yet."""
         reader, writer = await self.connect()
         writer.write(request)
         return _SocketAnswer(reader, writer)

@@ -68,16 +68,25 @@ class Modern:
             headers["mcp-name"] = message["params"][NAMED[method]]
         return headers
 
-    async def post(self, message: JSON, **headers: str | None) -> Answer:
-        """Post it; headers that are None are left out."""
+    async def begin(self, message: JSON, **headers: str | None) -> Answer:
+        """Post it, and wait for nothing; headers that are None are left out."""
         given = {**self.head(message), **{name.replace("_", "-"): value for name, value in headers.items()}}
-        return await self.raw.send("POST", "/mcp", _there(given), encode(message))
+        return await self.raw.begin("POST", "/mcp", _there(given), encode(message))
+
+    async def post(self, message: JSON, **headers: str | None) -> Answer:
+        return await (await self.begin(message, **headers)).start()
+
+    def request(self, method: str, params: JSON | None = None, *, id: Any = 1, **meta: Any) -> JSON:
+        return request(method, {**(params or {}), "_meta": self.meta(**meta)}, id)
+
+    def calling(self, tool: str, arguments: JSON | None = None, *, id: Any = 1, **meta: Any) -> JSON:
+        return self.request("tools/call", {"name": tool, "arguments": arguments or {}}, id=id, **meta)
 
     async def ask(self, method: str, params: JSON | None = None, *, id: Any = 1, **meta: Any) -> Answer:
-        return await self.post(request(method, {**(params or {}), "_meta": self.meta(**meta)}, id))
+        return await self.post(self.request(method, params, id=id, **meta))
 
     async def call(self, tool: str, arguments: JSON | None = None, *, id: Any = 1, **meta: Any) -> Answer:
-        return await self.ask("tools/call", {"name": tool, "arguments": arguments or {}}, id=id, **meta)
+        return await self.post(self.calling(tool, arguments, id=id, **meta))
 
 
 class Stateful:
@@ -113,9 +122,13 @@ class Stateful:
         assert (await self.post(notification("notifications/initialized"))).status == 202
         return self
 
-    async def send(self, method: str, body: bytes = b"", **headers: str | None) -> Answer:
+    async def begin(self, method: str, body: bytes = b"", **headers: str | None) -> Answer:
+        """Send it, and wait for nothing; headers that are None are left out."""
         given = {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
-        return await self.raw.send(method, "/mcp", _there(given), body)
+        return await self.raw.begin(method, "/mcp", _there(given), body)
+
+    async def send(self, method: str, body: bytes = b"", **headers: str | None) -> Answer:
+        return await (await self.begin(method, body, **headers)).start()
 
     async def post(self, message: Any, **headers: str | None) -> Answer:
         return await self.send("POST", encode(message), **headers)
@@ -124,7 +137,10 @@ class Stateful:
         return await self.post(request(method, params, id))
 
     async def call(self, tool: str, arguments: JSON | None = None, *, id: Any = 1, **meta: Any) -> Answer:
-        return await self.ask("tools/call", {"name": tool, "arguments": arguments or {}, "_meta": meta}, id=id)
+        return await self.post(self.calling(tool, arguments, id=id, **meta))
+
+    def calling(self, tool: str, arguments: JSON | None = None, *, id: Any = 1, **meta: Any) -> JSON:
+        return request("tools/call", {"name": tool, "arguments": arguments or {}, "_meta": meta}, id)
 
     async def tell(self, method: str, params: JSON | None = None) -> int:
         return (await self.post(notification(method, params))).status

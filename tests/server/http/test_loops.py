@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -63,8 +63,8 @@ async def both_forms(app: HTTPApp, secret: str) -> Stateful:
 def in_threads(*works: Coroutine[Any, Any, Any]) -> None:
     """Run each on a loop of its own, in a thread of its own, at once."""
     with ThreadPoolExecutor(len(works)) as pool:
-        for done in [pool.submit(asyncio.run, work) for work in works]:
-            done.result(SECONDS)
+        for done in as_completed([pool.submit(asyncio.run, work) for work in works], SECONDS):
+            done.result()
 
 
 def workers() -> int:
@@ -127,7 +127,7 @@ def test_two_loops_at_once_are_served_and_both_hear_of_a_change() -> None:
 
     async def change() -> None:
         await asyncio.to_thread(listening.wait, SECONDS)
-        server.tool(lambda: "more", name="more")
+        server.tool(name="more")(lambda: "more")
 
     in_threads(client("one"), client("other"), change())
 

@@ -240,8 +240,7 @@ def test_a_head_without_end_is_refused(kind: dict[str, str], begin: str) -> None
     with serving("http_head_bytes=10_000", **kind) as it, it.connect() as flood:
         flood.sendall(begin.encode())
         with pytest.raises(ConnectionError):
-            for _ in range(100_000):
-                flood.sendall(b"x-flood: " + b"x" * 1000 + b"\r\n")
+            flood.sendall((b"x-flood: " + b"x" * 1000 + b"\r\n") * 50_000)
         assert it.get("/fine") == b"/fine"
 
 

@@ -17,7 +17,6 @@ from tests.server.http.raw import BASIC, JSON, SECONDS, Ended
 from tests.server.http.speaking import (
     LATEST,
     META,
-    Here,
     Legacy,
     Modern,
     Stateful,
@@ -221,7 +220,7 @@ STATUSES: list[tuple[str, str, JSON, int, int]] = [
     ("a method behind a capability that is not there", "completion/complete", {}, 404, -32601),
     ("a capability that the client has not", "tools/call", {"name": "ask", "arguments": {}}, 400, -32021),
     ("a tool that is not there", "tools/call", {"name": "none", "arguments": {}}, 200, -32602),
-    ("params that do not fit", "tools/call", {"name": "echo", "arguments": 7}, 200, -32602),
+    ("params that do not fit", "prompts/get", {"name": "greet", "arguments": 7}, 200, -32602),
     ("a resource that is not there", "resources/read", {"uri": "desk://none"}, 200, -32602),
     ("a prompt that is not there", "prompts/get", {"name": "none"}, 200, -32602),
     ("a cursor that is none", "tools/list", {"cursor": "none"}, 200, -32602),
@@ -516,17 +515,11 @@ async def test_going_away_cancels_the_handler(way: str, streams: bool) -> None:
             await answer.event()
             await answer.leave()
         else:
-            await _asked_and_left(here, client, "waits")
+            answer = await client.begin(client.calling("waits"))
+            await until(here.busy)
+            await answer.leave()
         async with asyncio.timeout(SECONDS):
             await ended.wait()
-
-
-async def _asked_and_left(here: Here, client: Modern, tool: str) -> None:
-    """Ask, and go away before anything has come."""
-    call = asyncio.create_task(client.call(tool))
-    await until(here.busy)
-    call.cancel()
-    await asyncio.gather(call, return_exceptions=True)
 
 
 async def test_a_handler_that_does_not_end_when_cancelled_holds_nothing_up() -> None:

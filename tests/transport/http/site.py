@@ -213,9 +213,7 @@ def modern(play: Play) -> Play:
 
     async def played(visit: Visit) -> None:
         if visit.verb == "server/discover":
-            await visit.result(
-                supportedVersions=["2026-07-28"], capabilities=OFFERS, ttlMs=0, cacheScope="private"
-            )
+            await visit.result(supportedVersions=["2026-07-28"], capabilities=OFFERS, ttlMs=0, cacheScope="private")
         else:
             await play(visit)
 

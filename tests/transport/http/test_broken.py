@@ -37,8 +37,8 @@ def self_signed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("tls")
     key, certificate = folder / "key.pem", folder / "certificate.pem"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
-        + ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)],
+        f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 "
+        f"-addext subjectAltName=IP:127.0.0.1 -keyout {key} -out {certificate}".split(),
         check=True,
         capture_output=True,
     )
@@ -78,9 +78,12 @@ async def test_a_certificate_that_is_not_trusted_is_told_as_tls(self_signed: tup
 
 async def test_a_certificate_that_is_trusted_is_enough(self_signed: tuple[Path, Path]) -> None:
     trusting = ssl.create_default_context(cafile=str(self_signed[1]))
-    async with site(modern(nothing), tls=served_with(self_signed)) as server:
-        async with Client(server.url, http=HTTPSettings(ssl=trusting)) as client:
-            assert client.revision == "2026-07-28"
+    settings = HTTPSettings(ssl=trusting)
+    async with (
+        site(modern(nothing), tls=served_with(self_signed)) as server,
+        Client(server.url, http=settings) as client,
+    ):
+        assert client.revision == "2026-07-28"
 
 
 async def test_https_where_http_is_spoken_is_told_as_tls() -> None:
@@ -186,7 +189,9 @@ async def test_a_redirect_on_the_same_origin_is_followed_with_its_body(status: i
         assert server.visits[1].headers["mcp-method"] == "server/discover"
 
 
-@pytest.mark.parametrize("target", ["http://evil.example/mcp", "https://127.0.0.1/mcp", "//evil.example/", "file:///etc"])
+@pytest.mark.parametrize(
+    "target", ["http://evil.example/mcp", "https://127.0.0.1/mcp", "//evil.example/", "file:///etc"]
+)
 async def test_a_redirect_to_another_origin_is_told_and_not_followed(target: str) -> None:
     async def play(visit: Visit) -> None:
         await visit.respond(307, Location=target)
@@ -232,16 +237,22 @@ async def nothing(visit: Visit) -> None:
 
 RESPONSES = {
     "empty": (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n", HTTPError),
-    "not JSON": (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{\"a\":", HTTPError),
+    "not JSON": (b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{"a":', HTTPError),
     "an array": (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n[]", HTTPError),
     "no type": (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", HTTPError),
     "accepted": (b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n", HTTPError),
     "no content": (b"HTTP/1.1 204 No Content\r\n\r\n", HTTPError),
     "a strange status": (b"HTTP/1.1 799 Odd\r\nContent-Length: 0\r\n\r\n", HTTPError),
-    "an empty stream": (b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 0\r\n\r\n", ConnectionLost),
+    "an empty stream": (
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 0\r\n\r\n",
+        ConnectionLost,
+    ),
     "nothing": (b"", ConnectionLost),
     "garbage": (b"\x00\xff\x00\r\n\r\n", RemoteProtocolError),
-    "a wrong length": (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{", ConnectionLost),
+    "a wrong length": (
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{",
+        ConnectionLost,
+    ),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -62,8 +63,6 @@ async def test_comments_other_events_and_empty_ones_are_no_messages() -> None:
 
 async def test_a_stream_that_comes_byte_by_byte_is_the_same() -> None:
     async def play(visit: Visit) -> None:
-        import json
-
         await visit.stream()
         for byte in b"id: 7\r\ndata: " + json.dumps(visit.done_message("ü")).encode() + b"\r\n\r\n":
             await visit.chunk(bytes([byte]))
@@ -222,8 +221,6 @@ async def test_a_server_that_does_not_resume_has_lost_the_answer(status: int) ->
 
 
 async def test_a_stream_cut_at_any_byte_is_resumed_without_loss_and_without_doubles() -> None:
-    import json
-
     events: list[tuple[str, bytes]] = []
     cut = 0
 
@@ -257,20 +254,21 @@ async def test_a_stream_cut_at_any_byte_is_resumed_without_loss_and_without_doub
 # --- what comes unasked ----------------------------------------------------------------------------------------
 
 
-def tells(*texts: str) -> list[dict[str, Any]]:
-    return [{"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": t}} for t in texts]
+def tells(text: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": text}}
 
 
 async def test_what_a_server_says_unasked_comes_by_its_own_stream_which_is_taken_up_again() -> None:
     async def play(visit: Visit) -> None:
         if visit.verb != "GET":
-            return await quiet(visit)
-        await visit.stream()
-        if "last-event-id" not in visit.headers:
-            await visit.event(tells("one")[0], id="1", retry=20)
+            await quiet(visit)
+        elif "last-event-id" not in visit.headers:
+            await visit.stream()
+            await visit.event(tells("one"), id="1", retry=20)
             visit.reset()
         else:
-            await visit.event(tells("two")[0], id="2")
+            await visit.stream()
+            await visit.event(tells("two"), id="2")
             await visit.gone.wait()
 
     heard: list[Any] = []
@@ -324,7 +322,10 @@ async def test_a_question_of_the_server_is_answered_by_a_post_of_its_own() -> No
 
     async def play(visit: Visit) -> None:
         if visit.verb == "tools/call":
-            params = {"message": "who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
+            params = {
+                "message": "who?",
+                "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
+            }
             await visit.stream()
             await visit.event({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params})
             await answered.wait()
@@ -337,8 +338,10 @@ async def test_a_question_of_the_server_is_answered_by_a_post_of_its_own() -> No
         else:
             await quiet(visit)
 
-    async with site(older(play)) as server:
-        async with Client(server.url, elicitation=lambda params: {"name": "Ada"}) as client:
-            assert (await client.call_tool("ask")).text == "done"
+    async with (
+        site(older(play)) as server,
+        Client(server.url, elicitation=lambda params: {"name": "Ada"}) as client,
+    ):
+        assert (await client.call_tool("ask")).text == "done"
     assert answers[0]["id"] == "q"
     assert answers[0]["result"] == {"action": "accept", "content": {"name": "Ada"}}

@@ -55,6 +55,7 @@ class Channel:
         self._carried = 0  # number of the last event that was handed to a response
         self._owed = 0  # bytes that no response has taken yet
         self._carrier: Stream | None = None
+        self._leaving: tuple[Stream, int | None] | None = None  # a carrier that is to end, and its `retry`
         self._pumping: asyncio.Task[None] | None = None
         self._room: asyncio.Event | None = None
         self._strict = False  # a carrier began after a number: no event may be missing then
@@ -109,12 +110,13 @@ class Channel:
             self._carrier = None
 
     def close_carrier(self, retry: int | None) -> None:
-        """End the response, and have the client come back for the rest after so many milliseconds."""
+        """End the response, and have the client come back for the rest after so many milliseconds.
+
+        What was said before goes out first: with no event to name, a client could not come back.
+        """
         if self._carrier is not None:
-            if retry is not None:
-                self._carrier.put(b"retry: %d\n\n" % retry)
-            self._carrier.end()
-            self._carrier = None
+            self._leaving = (self._carrier, retry)
+            self._pump_on()
 
     # --- out ---------------------------------------------------------------------------------------------------
 
@@ -130,11 +132,13 @@ class Channel:
     async def _pump(self) -> None:
         """Keep, and hand on, until there is nothing to do."""
         try:
-            while self._queue or self._is_behind() or self._ending != self._ended:
+            while self._queue or self._is_behind() or self._leaving or self._ending != self._ended:
                 if self._queue:
                     await self._keep()
                 elif self._is_behind():
                     await self._catch_up()
+                elif self._leaving:
+                    self._part(*self._leaving)
                 else:
                     await self._end_kept()
             if self._ended:
@@ -182,6 +186,15 @@ class Channel:
         self._last = max(self._carried, self._last)
         self._carried = self._last
         return None
+
+    def _part(self, carrier: Stream, retry: int | None) -> None:
+        """Let the carrier go that was to end, and has all that was said."""
+        self._leaving = None
+        if carrier is self._carrier:
+            if retry is not None:
+                carrier.put(b"retry: %d\n\n" % retry)
+            carrier.end()
+            self._carrier = None
 
     def _missed(self, why: str) -> None:
         """Some of what the carrier should have is gone. Who named an event comes back with it, and is told so."""

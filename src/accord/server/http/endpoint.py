@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -26,7 +27,7 @@ from accord.session.served import error_bytes
 from accord.transport.asgi.answer import respond, say
 from accord.transport.asgi.request import Receive, Rejected, Request, Send
 from accord.wire.headers import LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID
-from accord.wire.streamable import ALONE, accepts, check_version, is_json, is_older, status_of_refusal
+from accord.wire.streamable import ALONE, accepts, check_version, is_json, status_of_refusal
 
 if TYPE_CHECKING:
     from accord.server.http.auth import Principal
@@ -51,7 +52,7 @@ class Endpoint:
         self.rest: asyncio.Event | None = None
         """Set when there is none any more."""
         self._stateless = Stateless(site)
-        self._has_sessions = any(revision in HANDSHAKE for revision in site.server.revisions)
+        self._older = frozenset(revision.encode() for revision in site.server.revisions if revision in HANDSHAKE)
         self._sweeping = site.loop.create_task(self._sweep())
 
     # --- Streamable HTTP ---------------------------------------------------------------------------------------
@@ -83,15 +84,12 @@ class Endpoint:
         """The session that a POST belongs to; a new one for `initialize`."""
         headers = request.headers
         version, id = headers.get(PROTOCOL_VERSION), headers.get(SESSION_ID)
-        if version is not None and not is_older(version):
-            named = _named(envelope.read(body))
-            check_version(headers, named, self.site.server.revisions)
+        if version is not None and version not in self._older:
+            self._check_version(envelope.read(body), headers)
         if id is not None:
             return await self._find(id, who)
         incoming = envelope.read(body)
-        named = _named(incoming)
-        if named is not None:
-            check_version(headers, named, self.site.server.revisions)
+        self._check_version(incoming, headers)
         if incoming.method != "initialize":
             raise Malformed(
                 InvalidRequest("Mcp-Session-Id is missing: send initialize, then the id that comes with its answer"),
@@ -102,6 +100,13 @@ class Endpoint:
         self.sessions.add(session)
         return session
 
+    def _check_version(self, incoming: Incoming, headers: Mapping[bytes, bytes]) -> None:
+        """Raises `Malformed` where header and message name different revisions, or one that is not spoken here."""
+        try:
+            check_version(headers, _named(incoming), self.site.server.revisions)
+        except ProtocolError as error:
+            raise Malformed(error, incoming.id) from error
+
     async def _refuse(self, bad: Malformed | ProtocolError, rules: Rules, send: Send) -> None:
         """A message that cannot be taken, answered with its id where that could be read."""
         error = bad.error if isinstance(bad, Malformed) else bad
@@ -111,8 +116,7 @@ class Endpoint:
     async def get(self, request: Request, receive: Receive, send: Send, who: Principal | None) -> None:
         """GET: the stream of a session, or one that is taken up again. Raises `Rejected`."""
         headers = request.headers
-        if not self._has_sessions or not is_older(headers.get(PROTOCOL_VERSION)):
-            raise Rejected(405, "there is no GET in this revision; subscribe with subscriptions/listen", _ALLOW_POST)
+        self._check_older(headers, "there is no GET in this revision; subscribe with subscriptions/listen")
         if not accepts(headers.get(b"accept"))[1]:
             raise Rejected(406, "what comes is a stream of events: send Accept: text/event-stream")
         session = await self._find(self._id(headers), who)
@@ -121,11 +125,18 @@ class Endpoint:
     async def delete(self, request: Request, send: Send, who: Principal | None) -> None:
         """DELETE: the end of a session. Raises `Rejected`."""
         headers = request.headers
-        if not self._has_sessions or not is_older(headers.get(PROTOCOL_VERSION)):
-            raise Rejected(405, "there are no sessions in this revision", _ALLOW_POST)
+        self._check_older(headers, "there are no sessions in this revision")
         session = await self._find(self._id(headers), who)
         await self.sessions.end(session, "the client has ended its session")
         await say(send, 200, "")
+
+    def _check_older(self, headers: Mapping[bytes, bytes], why_not: str) -> None:
+        """Raises `Rejected` unless a GET or DELETE may be meant for a session."""
+        version = headers.get(PROTOCOL_VERSION)
+        if version in ALONE or not self._older:
+            raise Rejected(405, why_not, _ALLOW_POST)
+        if version is not None and version not in self._older:
+            raise Rejected(400, f"revision {version.decode('latin-1')!r:.100} is not supported here")
 
     def _id(self, headers: dict[bytes, bytes]) -> bytes:
         id = headers.get(SESSION_ID)

@@ -44,6 +44,8 @@ log: logging.Logger = logging.getLogger("accord")
 GENERAL = "0"
 """The stream of what belongs to no request."""
 
+_LATER = ((b"retry-after", b"5"),)
+
 
 class Record(msgspec.Struct):
     """A session, as the store keeps it for the next process."""
@@ -89,6 +91,8 @@ class SessionPost(Post):
 
     def close_stream(self, retry: int | None) -> None:
         """End the response now; the client comes back for the rest, after so many milliseconds."""
+        if retry is None and (seconds := self.session.site.options.retry_seconds) is not None:
+            retry = round(seconds * 1000)
         if self.out is None:
             self.out = self.begin()
         if isinstance(self.out, Channel):
@@ -193,7 +197,7 @@ class HTTPSession(Visitor):
         Raises `Rejected`.
         """
         if self.open >= self.site.limits.streams:
-            raise Rejected(429, f"too many streams are open: the limit is {self.site.limits.streams}")
+            raise Rejected(429, f"too many streams are open: the limit is {self.site.limits.streams}", _LATER)
         with self:
             channel, after = (self.general, None) if last is None else await self._resume(last)
             stream = Stream(send, self.site.limits, self.headers)

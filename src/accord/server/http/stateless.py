@@ -98,7 +98,13 @@ class AlonePost(Post):
     def begin(self) -> Outgoing:
         stream = Stream(self.response, self.conversation.limits, self.headers)
         self.writing = asyncio.get_running_loop().create_task(stream.run())
+        self.writing.add_done_callback(self._written)
         return Events(stream)
+
+    def _written(self, writing: asyncio.Task[None]) -> None:
+        """The stream is over. If the request is not, then its client does not read, and was cut off."""
+        if self.exchange.stage == "active":
+            self._gone()
 
 
 class Caller:

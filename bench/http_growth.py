@@ -1,0 +1,39 @@
+"""What a call leaves behind over HTTP: memory of the server after 1,000,000 calls, less that after the first 100,000.
+
+It takes minutes, so it runs only when it is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+
+from bench.http import KINDS, Load
+from bench.http_sessions import at_most
+from bench.http_wire import Site
+from bench.measure import LOADING, Figure
+
+FIRST, CALLS, CONNECTIONS = 100_000, 1_000_000, 16
+SECONDS = 2.0
+"""Of one window: the answers of a window are kept, and looked at after it."""
+LIFE = 3_600.0
+BYTES = 2.0
+
+
+def run() -> list[Figure]:
+    os.sched_setaffinity(0, {LOADING})
+    return [growth(f"{name}: {CALLS:,} calls", era, tool) for name, era, tool, _ in KINDS]
+
+
+def growth(name: str, era: str, tool: str) -> Figure:
+    with Site("servers.py", "calls", life=LIFE) as site:
+        load = Load(site, era, tool, CONNECTIONS)
+        first, before = until(load, FIRST), site.memory("VmRSS")
+        last, after = until(load, CALLS), site.memory("VmRSS")
+        return at_most(name, "B per call", (after - before) / (last - first), BYTES)
+
+
+def until(load: Load, count: int) -> int:
+    """Call until so many calls were made in all; how many they are then."""
+    while load.made < count:
+        load.run(SECONDS)
+    return load.made

@@ -1,0 +1,399 @@
+"""A client that lost its connection takes up its stream again: every event once, in order, and none of another's."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accord import Context, Server
+from accord.server.http.options import HTTPOptions
+from accord.store.base import Events
+from accord.store.memory import MemoryEvents
+from accord.store.sqlite import SQLiteEvents
+
+from tests.server.http.raw import JSON, Answer, Ended, Event
+from tests.server.http.speaking import Stateful, both_ways, quick, site, text, until
+
+STEPS = 5
+
+
+class Desk(Server):
+    """A server with calls that take several steps, each of which a test may hold up."""
+
+    def __init__(self, **limits: Any) -> None:
+        super().__init__("desk", "1", limits=quick(**limits))
+        self.gates: dict[str, asyncio.Semaphore] = {}
+        self.asking: set[asyncio.Task[None]] = set()
+
+        @self.tool
+        async def steps(ctx: Context, name: str, count: int = STEPS) -> str:
+            """Reports; where there is a gate of that name, when it opens."""
+            for step in range(count):
+                if (gate := self.gates.get(name)) is not None:
+                    await gate.acquire()
+                ctx.report_progress(step + 1, count, f"{name} {step}")
+            return f"{name} done"
+
+        @self.tool
+        async def polled(ctx: Context, name: str) -> str:
+            """Has its client come back before each step."""
+            for step in range(STEPS):
+                ctx.close_sse_stream(0.5)
+                await self.gates[name].acquire()
+                ctx.report_progress(step + 1, STEPS, f"{name} {step}")
+            return f"{name} done"
+
+        @self.tool
+        async def large(ctx: Context, size: int) -> str:
+            ctx.report_progress(1)
+            return "x" * size
+
+        @self.tool
+        async def background(ctx: Context, count: int) -> str:
+            async def tell() -> None:
+                for number in range(count):
+                    ctx.info(f"{number}")
+
+            self.asking.add(task := asyncio.create_task(tell()))
+            task.add_done_callback(self.asking.discard)
+            return "begun"
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def events(request: pytest.FixtureRequest, tmp_path: Path) -> Events:
+    return MemoryEvents() if request.param == "memory" else SQLiteEvents(tmp_path / "events.db")
+
+
+async def some(answer: Answer, count: int) -> list[Event]:
+    return [await answer.event() for _ in range(count)]
+
+
+def told(found: list[Event], name: str, first: int = 0) -> None:
+    """These are all events of a call of that name from some event on, and nothing else."""
+    expected = ["primed", *(f"{name} {step}" for step in range(STEPS)), f"{name} done"]
+    assert [what(event) for event in found] == expected[first:]
+
+
+def what(event: Event) -> str:
+    if event.data is None:
+        return "primed"
+    return str(event.data["params"]["message"]) if "method" in event.data else text(event.data)
+
+
+# --- cut anywhere ------------------------------------------------------------------------------------------------
+
+
+@both_ways
+@pytest.mark.parametrize("finished", [True, False])
+async def test_a_stream_that_is_cut_after_any_event_is_taken_up_there(
+    finished: bool, way: str, events: Events
+) -> None:
+    server = Desk()
+    async with site(server, way, HTTPOptions(events=events)) as here:
+        client = await Stateful(here.raw).open()
+        for seen in range(1, STEPS + 2):
+            name = f"cut{seen}"
+            gate = server.gates[name] = asyncio.Semaphore(seen - 1)
+            call = await client.call("steps", {"name": name}, id=name, progressToken=name)
+            first = await some(call, seen)
+            await call.leave()
+            if finished:
+                [gate.release() for _ in range(STEPS)]
+                await until(lambda: not here.busy())
+            again = await client.listen(first[-1].id)
+            assert again.status == 200, await again.body()
+            [gate.release() for _ in range(STEPS)]
+            told(first + await again.events(), name)
+            assert again.whole
+            told(await (await client.listen(first[0].id)).events(), name, 1)
+
+
+async def test_a_stream_that_is_cut_again_and_again_loses_nothing(events: Events) -> None:
+    server = Desk()
+    async with site(server, "socket", HTTPOptions(events=events)) as here:
+        client = await Stateful(here.raw).open()
+        gate = server.gates["a"] = asyncio.Semaphore(0)
+        stream = await client.call("steps", {"name": "a"}, progressToken=1)
+        found: list[Event] = []
+        for _ in range(STEPS + 1):
+            found.append(await stream.event())
+            await stream.leave()
+            gate.release()
+            stream = await client.listen(found[-1].id)
+        told(found + await stream.events(), "a")
+
+
+@pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18"])
+async def test_a_stream_that_is_not_primed_is_taken_up_from_its_first_event(revision: str, events: Events) -> None:
+    server = Desk()
+    async with site(server, options=HTTPOptions(events=events)) as here:
+        client = await Stateful(here.raw, revision).open()
+        gate = server.gates["a"] = asyncio.Semaphore(1)
+        call = await client.call("steps", {"name": "a"}, progressToken=1)
+        first = await some(call, 1)
+        await call.leave()
+        [gate.release() for _ in range(STEPS)]
+        told(first + await (await client.listen(first[0].id)).events(), "a", 1)
+
+
+async def test_many_streams_are_cut_and_taken_up_and_none_has_an_event_of_another(events: Events) -> None:
+    server = Desk()
+    seeded = random.Random(5)
+
+    async def one(client: Stateful, name: str) -> None:
+        server.gates[name] = asyncio.Semaphore(0)
+        stream = await client.call("steps", {"name": name}, id=name, progressToken=name)
+        found: list[Event] = []
+        while len(found) < STEPS + 2:
+            server.gates[name].release()
+            try:
+                for _ in range(seeded.randint(0, 3)):
+                    found.append(await stream.event())
+                    server.gates[name].release()
+            except Ended:
+                pass
+            if found:
+                await stream.leave()
+                stream = await client.listen(found[-1].id)
+        told(found, name)
+        await stream.leave()
+
+    async with site(server, options=HTTPOptions(events=events)) as here:
+        clients = [await Stateful(here.raw).open() for _ in range(4)]
+        await asyncio.gather(*(one(client, f"{n}-{m}") for n, client in enumerate(clients) for m in range(10)))
+
+
+async def test_who_takes_up_a_stream_that_another_carries_has_it_alone(events: Events) -> None:
+    server = Desk()
+    async with site(server, options=HTTPOptions(events=events)) as here:
+        client = await Stateful(here.raw).open()
+        gate = server.gates["a"] = asyncio.Semaphore(2)
+        call = await client.call("steps", {"name": "a"}, progressToken=1)
+        first = await some(call, 3)
+        again = await client.listen(first[0].id)
+        assert await call.events() == []
+        assert call.whole
+        [gate.release() for _ in range(STEPS)]
+        told(await again.events(), "a", 1)
+
+
+async def test_the_general_stream_is_taken_up_too(events: Events) -> None:
+    server = Desk()
+    async with site(server, options=HTTPOptions(events=events)) as here:
+        client = await Stateful(here.raw).open()
+        await (await client.call("background", {"count": 10})).end()
+        general = await client.listen()
+        first = await some(general, 3)
+        await general.leave()
+        again = await client.listen(first[-1].id)
+        rest = await some(again, 7)
+        assert [event.data["params"]["data"] for event in first + rest] == [str(number) for number in range(10)]
+        await (await client.call("background", {"count": 1}, id=2)).end()
+        assert (await again.event()).data["params"]["data"] == "0"
+        await again.leave()
+
+
+# --- ids that lead nowhere ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("id", ["", "garbage", "-", "-1", "0-", "0-x", "0--1", "0-1.5", "0-" + "9" * 30, "0-²", "é-1"])
+async def test_an_id_that_was_never_given_is_refused(id: str, events: Events) -> None:
+    async with site(Desk(), options=HTTPOptions(events=events)) as here:
+        client = await Stateful(here.raw).open()
+        answer = await client.listen(id)
+        assert answer.status in (400, 404), id
+        assert "error" in await answer.json()
+        assert (await client.ask("ping")).status == 200
+
+
+async def test_an_event_of_another_session_leads_nowhere(events: Events) -> None:
+    server = Desk()
+    async with site(server, options=HTTPOptions(events=events)) as here:
+        one, other = await Stateful(here.raw).open(), await Stateful(here.raw).open()
+        server.gates["live"] = asyncio.Semaphore(0)
+        live = await one.call("steps", {"name": "live"}, id=1, progressToken=1)
+        over = await (await one.call("steps", {"name": "over"}, id=2, progressToken=1)).events()
+        for id in ((await live.event()).id, over[0].id):
+            answer = await other.listen(id)
+            assert answer.status == 404
+            assert "error" in await answer.json()
+        [server.gates["live"].release() for _ in range(STEPS)]
+        told(await live.events(), "live", 1)
+
+
+@pytest.mark.parametrize("stream", ["live", "over", "general", "general that was never written to"])
+async def test_a_number_that_was_not_reached_yet_is_refused_rather_than_waited_for(stream: str, events: Events) -> None:
+    server = Desk()
+    async with site(server, options=HTTPOptions(events=events)) as here:
+        client = await Stateful(here.raw).open()
+        server.gates["live"] = asyncio.Semaphore(0)
+        call = await client.call("steps", {"name": stream}, progressToken=1)
+        id = (await call.event()).id
+        if stream == "general":
+            await (await client.call("background", {"count": 1}, id=2)).end()
+            general = await client.listen()
+            id = (await general.event()).id
+            await general.leave()
+        elif stream.startswith("general"):
+            id = "0-0"
+        assert id is not None
+        answer = await client.listen(f"{id.rpartition('-')[0]}-7000")
+        assert answer.status == 404, await answer.event()
+        [server.gates["live"].release() for _ in range(STEPS)]
+        await call.end()
+
+
+async def test_events_that_were_dropped_are_told_and_not_passed_over(tmp_path: Path) -> None:
+    server = Desk(events_bytes=2000, progress_per_second=1e6)
+    async with site(server, options=HTTPOptions(events=MemoryEvents(server.limits))) as here:
+        client = await Stateful(here.raw).open()
+        found = await (await client.call("steps", {"name": "a", "count": 50}, progressToken=1)).events()
+        assert len(found) == 52
+        answer = await client.listen(found[3].id)
+        assert answer.status == 404
+        assert "dropped" in (await answer.json())["error"]["message"]
+
+
+# --- polling -----------------------------------------------------------------------------------------------------
+
+
+@both_ways
+async def test_a_call_lets_its_client_go_and_come_back_at_each_step(way: str, events: Events) -> None:
+    server = Desk()
+    async with site(server, way, HTTPOptions(events=events)) as here:
+        client = await Stateful(here.raw).open()
+        gate = server.gates["a"] = asyncio.Semaphore(0)
+        stream = await client.call("polled", {"name": "a"}, progressToken=1)
+        found: list[Event] = []
+        while True:
+            part = await stream.events()
+            assert stream.whole
+            found += [event for event in part if event.id is not None]
+            if "done" in what(found[-1]):
+                break
+            assert part[-1].retry == 500
+            gate.release()
+            stream = await client.listen(found[-1].id)
+        told(found, "a")
+
+
+async def test_a_call_of_older_revisions_keeps_its_stream(events: Events) -> None:
+    server = Desk()
+    async with site(server, options=HTTPOptions(events=events)) as here:
+        client = await Stateful(here.raw, "2025-06-18").open()
+        server.gates["a"] = asyncio.Semaphore(STEPS)
+        told(await (await client.call("polled", {"name": "a"}, progressToken=1)).events(), "a", 1)
+
+
+# --- large and many ----------------------------------------------------------------------------------------------
+
+
+@both_ways
+async def test_an_answer_that_is_larger_than_a_stream_may_owe_is_sent_all_the_same(way: str, events: Events) -> None:
+    async with site(Desk(stream_bytes=100_000), way, HTTPOptions(events=events)) as here:
+        client = await Stateful(here.raw).open()
+        call = await client.call("large", {"size": 1_000_000}, progressToken=1)
+        assert len(text(await call.result())) == 1_000_000
+
+
+async def test_a_replay_that_is_larger_than_a_stream_may_owe_is_sent_all_the_same(events: Events) -> None:
+    async with site(Desk(stream_bytes=100_000), "socket", HTTPOptions(events=events)) as here:
+        client = await Stateful(here.raw).open()
+        for id in range(3):
+            await (await client.call("background", {"count": 1}, id=id)).end()
+        call = await client.call("large", {"size": 1_000_000}, id=9, progressToken=1)
+        first = await call.event()
+        await call.end()
+        again = await client.listen(first.id)
+        assert [len(text(event.data)) for event in (await again.events())[1:]] == [1_000_000]
+
+
+# --- another process ---------------------------------------------------------------------------------------------
+
+
+async def after_restart(
+    path: Path, before: Callable[[Stateful], Any], after: Callable[[Stateful, Any], Any], **options: Any
+) -> None:
+    """What a client does with one server, and then with the next, which has the same file."""
+    async with site(Desk(), options=HTTPOptions(events=SQLiteEvents(path))) as here:
+        client = await Stateful(here.raw, **options).open()
+        found = await before(client)
+    async with site(Desk(), options=HTTPOptions(events=SQLiteEvents(path))) as here:
+        await after(Stateful(here.raw, **options).join(client.id), found)
+
+
+async def test_a_session_and_its_streams_outlive_the_server(tmp_path: Path) -> None:
+    async def before(client: Stateful) -> list[Event]:
+        return await (await client.call("steps", {"name": "a"}, progressToken=1)).events()
+
+    async def after(client: Stateful, found: list[Event]) -> None:
+        assert (await client.ask("ping")).status == 200
+        told(await (await client.listen(found[2].id)).events(), "a", 3)
+
+    await after_restart(tmp_path / "e.db", before, after)
+
+
+async def test_the_general_stream_goes_on_after_a_restart_even_where_nothing_was_sent_on_it(tmp_path: Path) -> None:
+    async def before(client: Stateful) -> None:
+        pass
+
+    async def after(client: Stateful, _: None) -> None:
+        await (await client.call("background", {"count": 3})).end()
+        general = await client.listen()
+        found = await some(general, 3)
+        assert [event.data["params"]["data"] for event in found] == ["0", "1", "2"]
+        await general.leave()
+        again = await client.listen(found[0].id)
+        assert [event.data["params"]["data"] for event in await some(again, 2)] == ["1", "2"]
+        await again.leave()
+
+    await after_restart(tmp_path / "e.db", before, after)
+
+
+async def test_numbers_of_the_general_stream_go_on_after_a_restart(tmp_path: Path) -> None:
+    async def before(client: Stateful) -> Event:
+        await (await client.call("background", {"count": 3})).end()
+        general = await client.listen()
+        found = await some(general, 2)
+        await general.leave()
+        return found[-1]
+
+    async def after(client: Stateful, last: Event) -> None:
+        again = await client.listen(last.id)
+        await (await client.call("background", {"count": 1})).end()
+        assert [event.data["params"]["data"] for event in await some(again, 2)] == ["2", "0"]
+        await again.leave()
+
+    await after_restart(tmp_path / "e.db", before, after)
+
+
+async def test_a_late_answer_to_the_server_before_does_not_answer_the_next_one(tmp_path: Path) -> None:
+    def asking(server: Server) -> Server:
+        @server.tool
+        async def ask(ctx: Context) -> str:
+            return str((await ctx.elicit("sure?", bool)).action)
+
+        return server
+
+    path = tmp_path / "e.db"
+    async with site(asking(Desk()), options=HTTPOptions(events=SQLiteEvents(path))) as here:
+        client = await Stateful(here.raw).open()
+        call = await client.call("ask")
+        await call.event()
+        old = (await call.message())["id"]
+        await call.leave()
+        id = client.id
+        await here.endpoint.close()
+    async with site(asking(Desk()), options=HTTPOptions(events=SQLiteEvents(path))) as here:
+        client = Stateful(here.raw).join(id)
+        call = await client.call("ask")
+        await call.event()
+        new = (await call.message())["id"]
+        assert await client.answer(old, {"action": "accept", "content": {"value": True}}) == 202
+        assert await client.answer(new, {"action": "decline"}) == 202
+        assert text(await call.message()) == "decline"
