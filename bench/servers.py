@@ -68,8 +68,6 @@ if __name__ == "__main__":
     declare = {"calls": declare_calls, "many": declare_many, "both": declare_both, "large": declare_large}
     declare[sys.argv[1]]()
     if len(sys.argv) > 2:
-        from accord.server.http.serve import run_http  # XXX
-        from accord.server.http.options import HTTPOptions
-        run_http(server, f"127.0.0.1:{sys.argv[2]}", HTTPOptions())
+        server.run(http=f"127.0.0.1:{sys.argv[2]}")
     else:
         server.run()

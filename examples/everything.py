@@ -413,8 +413,10 @@ async def test_input_required_result_capabilities(ctx: Context) -> str:
 
 # Declared: asked before the function runs, and never to be filled in by the model.
 @server.tool(annotations=AGAIN)
-def test_input_required_result_elicitation(user_name: Annotated[Name, Elicit("What is your name?")]) -> str:
-    """Greets the person."""
+def test_input_required_result_elicitation(
+    user_name: Annotated[Name, Elicit("What is your name?", unasked=True)],
+) -> str:
+    """Greets the person; a client that knows the question may answer it at once."""
     return f"Hello, {user_name.name}!"
 
 

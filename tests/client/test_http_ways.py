@@ -82,12 +82,13 @@ async def test_an_older_server_refuses_the_probe_in_many_ways_and_is_opened_by_t
 
 
 @pytest.mark.parametrize("status", [400, 404, 405])
-async def test_a_server_of_http_and_sse_is_found_at_the_same_url(status: int) -> None:
+@pytest.mark.parametrize("with_json", [False, True])
+async def test_a_server_of_http_and_sse_is_found_at_the_same_url(status: int, with_json: bool) -> None:
     old = Old()
 
     async def play(visit: Visit) -> None:
         if visit.method == "POST" and visit.path == "/mcp":
-            await visit.respond(status)
+            await (visit.error(-32600, "the stream is opened with GET", status) if with_json else visit.respond(status))
         else:
             await old(visit)
 

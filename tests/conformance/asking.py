@@ -203,17 +203,20 @@ async def capability_check(peer: Peer) -> None:
 
 @scenario("input-required-result-ignore-extra-params", since="2026-07-28")
 async def ignore_extra_params(peer: Peer) -> None:
-    """Answers to what was not asked change nothing.
+    """Answers to what was not asked change nothing; what may come unasked counts.
 
-    The suite sends them without having been asked at all, and warns of a server that asks then. Ours does: nothing
-    but the state of a question says that it was asked, so an answer counts only with it.
+    The suite sends them with its first request. Where a question does not say that it may be answered `unasked`,
+    nothing but the state of a question says that it was asked, so an answer counts only with that.
     """
     tool = "test_input_required_result_elicitation"
-    answers = {"user_name": accepted(name="Alice"), "unknown": accepted(foo="bar")}
-    params = {"name": tool, "arguments": {}, "inputResponses": answers}
-    unasked = await peer.result("tools/call", params)
+    extra = {"unknown_extra_key": accepted(foo="bar"), "another_unexpected": accepted(baz=123)}
+    params = {"name": tool, "arguments": {}, "inputResponses": {"user_name": accepted(name="Alice"), **extra}}
+    assert text_of(await peer.result("tools/call", params)) == "Hello, Alice!"
+    tool = "test_input_required_result_request_state"
+    answers = {"confirm": accepted(ok=True), **extra}
+    unasked = await peer.result("tools/call", {"name": tool, "arguments": {}, "inputResponses": answers})
     assert unasked["resultType"] == "input_required"
-    assert text_of(await again(peer, tool, unasked, answers)) == "Hello, Alice!"
+    assert "state-ok" in text_of(await again(peer, tool, unasked, answers))
 
 
 @scenario("input-required-result-validate-input", since="2026-07-28")

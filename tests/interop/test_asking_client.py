@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -15,10 +16,16 @@ from accord.messages.sampling import CreateMessageParams, CreateMessageResult
 
 from tests.interop.conftest import Visit, Visiting
 from tests.interop.peers import Sdk, npm_server, peer_server
+from tests.interop.serving import serving
 
 NEWEST = REVISIONS[-1]
-SPOKEN: dict[Sdk, tuple[str, ...]] = {"mcp2": REVISIONS, "mcp1": REVISIONS[:-1]}
-"""The newer SDK asks inside results in the newest revision; in the others both send requests."""
+SPOKEN: list[tuple[Sdk, str, tuple[str, ...]]] = [
+    *(("mcp2", way, REVISIONS) for way in ("stdio", "mcp")),
+    *(("mcp1", way, REVISIONS[:-1]) for way in ("stdio", "mcp")),
+    *((sdk, "sse", REVISIONS[2:4]) for sdk in ("mcp1", "mcp2")),
+]
+"""A server, the way to it, and what it speaks there. The newer SDK asks inside results in the newest revision; in the
+others both send requests."""
 
 PAGE = "https://example.com/sign-in"
 
@@ -47,6 +54,7 @@ class Asking(NamedTuple):
 
     visit: Visit
     person: Person
+    target: Any
     sdk: Sdk
     revision: str
 
@@ -56,15 +64,19 @@ class Asking(NamedTuple):
 
 @pytest.fixture(
     scope="module",
-    params=[(sdk, revision) for sdk, revisions in SPOKEN.items() for revision in revisions],
-    ids="-in-".join,
+    params=[(sdk, way, revision) for sdk, way, revisions in SPOKEN for revision in revisions],
+    ids="-".join,
 )
 def asking(request: pytest.FixtureRequest, visiting: Visiting) -> Iterator[Asking]:
-    sdk, revision = request.param
+    sdk, way, revision = request.param
     person = Person()
     options = {"elicitation": person.fill_in, "elicitation_modes": ("form", "url"), "sampling": person.think}
-    with visiting(peer_server(sdk, "asking"), revisions=[revision], roots=["/srv/a", "/srv/b"], **options) as visit:
-        yield Asking(visit, person, sdk, revision)
+    with contextlib.ExitStack() as stack:
+        target: Any = peer_server(sdk, "asking")
+        if way != "stdio":
+            target = f"{stack.enter_context(serving([*target, way])).url}/{way}"
+        visit = stack.enter_context(visiting(target, revisions=[revision], roots=["/srv/a", "/srv/b"], **options))
+        yield Asking(visit, person, target, sdk, revision)
 
 
 def test_a_person_fills_in_a_form(asking: Asking) -> None:
@@ -123,7 +135,7 @@ def test_everything_is_answered_at_once(asking: Asking) -> None:
 
 
 def test_a_model_that_may_not_be_asked_is_an_error_at_the_server_too(asking: Asking, visiting: Visiting) -> None:
-    with visiting(peer_server(asking.sdk, "asking"), revisions=[asking.revision], sampling=lambda params: None) as peer:
+    with visiting(asking.target, revisions=[asking.revision], sampling=lambda params: None) as peer:
         if asking.sdk == "mcp2":  # it answers with the error that it got; in the newest revision the call ends here
             with pytest.raises(ProtocolError, match="rejected") as caught:
                 peer.call("think")

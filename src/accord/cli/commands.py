@@ -13,7 +13,7 @@ from accord.cli import failures
 from accord.cli.failures import EXIT_CODES
 
 COMMANDS = {
-    "run": "Serve the server in a Python file over stdio.",
+    "run": "Serve the server in a Python file, over stdio or HTTP.",
     "list": "List what a server offers.",
     "call": "Call a tool.",
     "read": "Read a resource.",

@@ -1,6 +1,6 @@
 """Requests of our own: their ids and bytes, and which answer belongs to which.
 
-Our ids are whole numbers from 1 on. Whatever comes as an answer ends its request, if only with an error; an answer
+Our ids are whole numbers from 1 on, unless others were used before (`begin_at`). Whatever comes as an answer ends its request, if only with an error; an answer
 to nothing in flight is late, a duplicate or unknown, and dropped.
 """
 
@@ -51,6 +51,10 @@ class Calls:
         self.in_flight: dict[RequestId, Exchange] = {}
         self._given_up: OrderedDict[RequestId, None] = OrderedDict()
         self._last_id = 0
+
+    def begin_at(self, id: int) -> None:
+        """Have the next request an id after this one: those up to it were used before."""
+        self._last_id = id
 
     # --- out ---------------------------------------------------------------------------------------------------
 

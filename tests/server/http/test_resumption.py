@@ -277,8 +277,8 @@ async def test_a_call_lets_its_client_go_and_come_back_at_each_step(way: str, ev
             if "done" in what(found[-1]):
                 break
             assert part[-1].retry == 500
-            gate.release()
             stream = await client.listen(found[-1].id)
+            gate.release()
         told(found, "a")
 
 

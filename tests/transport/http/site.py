@@ -180,6 +180,8 @@ async def _until(playing: asyncio.Future[None], reader: asyncio.StreamReader, vi
             visit.gone.set()
             await asyncio.wait([playing], timeout=0.2)
     finally:
+        if playing.done() and not playing.cancelled() and isinstance(playing.exception(), ConnectionError):
+            visit.gone.set()
         closed.cancel()
         playing.cancel()
         await asyncio.gather(closed, playing, return_exceptions=True)

@@ -205,7 +205,8 @@ async def test_headers_are_sent_and_may_change_from_request_to_request() -> None
     async with site(modern(quiet)) as server:
         async with Client(server.url, http=HTTPSettings(headers=headers)) as client:
             await client.call_tool("echo")
-        async with Client(server.url, http=HTTPSettings(headers={"X-Key": "k"}, auth="abc")) as client:
+        ignored = {"accept": "text/html", "mcp-session-id": "x", "MCP-Protocol-Version": "1"}
+        async with Client(server.url, http=HTTPSettings(headers={"X-Key": "k", **ignored}, auth="abc")) as client:
             await client.call_tool("echo")
     assert [visit.headers["authorization"] for visit in server.visits] == [
         "Bearer token-0",
@@ -213,7 +214,11 @@ async def test_headers_are_sent_and_may_change_from_request_to_request() -> None
         "Bearer abc",
         "Bearer abc",
     ]
-    assert server.visits[-1].headers["x-key"] == "k"
+    last = server.visits[-1].headers
+    assert last["x-key"] == "k"
+    assert last["accept"] == "application/json, text/event-stream"
+    assert last["mcp-protocol-version"] == "2026-07-28"
+    assert "mcp-session-id" not in last
 
 
 async def test_a_function_for_headers_that_fails_fails_the_request_by_name() -> None:

@@ -67,10 +67,13 @@ class Journal:
         return f"ask-{self._count}"
 
     def _answer(self, key: str, asked: Asked) -> Any:
-        """The answer to this very question: an earlier one, or one that has just come for what was outstanding."""
+        """The answer to this very question: an earlier one, or one that has just come for what was outstanding, or
+        may come unasked.
+        """
         known, answer = self.state.answers.get(key, (b"", b""))
         if known != asked.digest:
-            if self.state.asked.get(key) != asked.digest or key not in self._came:
+            outstanding = self.state.asked.get(key, asked.digest if asked.question.unasked else b"")
+            if outstanding != asked.digest or key not in self._came:
                 self._missing[key] = asked
                 return None
             answer = self._came[key]

@@ -20,6 +20,8 @@ class Question(ABC, Generic[R]):
     """What it is called on the wire: "elicitation/create"."""
     asked_as: ClassVar[type[Any]]
     """The request as it stands inside a result."""
+    unasked: bool = False
+    """Whether an answer counts that comes without the state that says it was asked."""
 
     @cached_property
     def said(self) -> dict[str, Any]:

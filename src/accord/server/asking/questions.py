@@ -91,36 +91,39 @@ class Elicit(Question[Accepted[T] | Declined | Cancelled]):
 
     `type`: a bool, str, number, date, Literal, Enum, a list of choices, or a flat record of these; None asks for
     consent only. A declared question takes its type from the parameter, and its text may name other parameters:
-    `Elicit("Delete {path}?")`. Raises `DeclarationError` for a type that no form can hold.
+    `Elicit("Delete {path}?")`. With `unasked`, a client that knows the question may send its answer with the first
+    request (2026-07-28): for what a model might as well have been told, never for consent. Raises `DeclarationError`
+    for a type that no form can hold.
     """
 
     method = "elicitation/create"
     asked_as = ElicitRequest
 
     @overload
-    def __init__(self: Elicit[None], message: str, type: None = None) -> None: ...
+    def __init__(self: Elicit[None], message: str, type: None = None, *, unasked: bool = False) -> None: ...
 
     @overload
-    def __init__(self, message: str, type: type[T]) -> None: ...
+    def __init__(self, message: str, type: type[T], *, unasked: bool = False) -> None: ...
 
     @overload
-    def __init__(self: Elicit[Any], message: str, type: Any) -> None: ...
+    def __init__(self: Elicit[Any], message: str, type: Any, *, unasked: bool = False) -> None: ...
 
-    def __init__(self, message: str, type: Any = None) -> None:
+    def __init__(self, message: str, type: Any = None, *, unasked: bool = False) -> None:
         self.message: str = message
         self.type: Any = type
+        self.unasked: bool = unasked
         self.form: Form = form(type)
 
     def typed(self, type: Any) -> Elicit[Any]:
         """The same question with the type of the parameter that declares it."""
-        return Elicit(self.message, type)
+        return Elicit(self.message, type, unasked=self.unasked)
 
     def filled(self, values: Mapping[str, Any]) -> Elicit[T]:
         """The question with the values of other parameters in its text."""
         if "{" not in self.message:
             return self
         asked = Elicit.__new__(Elicit)
-        asked.type, asked.form = self.type, self.form
+        asked.type, asked.form, asked.unasked = self.type, self.form, self.unasked
         asked.message = _PLACE.sub(lambda found: str(values.get(found[1], found[0])), self.message)
         return asked
 

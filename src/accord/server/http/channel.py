@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from accord.errors import StoreError
+from accord.errors import EventsGone, StoreError
 from accord.limits import Limits
 from accord.store.base import Events
 from accord.transport.asgi.stream import Stream
@@ -23,7 +23,7 @@ log: logging.Logger = logging.getLogger("accord")
 class Channel:
     """A way with a memory. `session` and `id` name it in the store, `about` is kept there with it.
 
-    `known` is one that the store has already; `ended(channel)` is called once it is over.
+    `known` is one that the store may have already; `ended(channel)` is called once it is over.
     """
 
     name = "HTTP"
@@ -40,7 +40,8 @@ class Channel:
         ended: Callable[[Channel], None] | None = None,
     ) -> None:
         self.id: str = id
-        self._about: bytes | None = None if known else about
+        self._about: bytes | None = about
+        self._known = known
         self._unsure = known  # how many events the store has
         self._events = events
         self._session = session
@@ -99,6 +100,7 @@ class Channel:
         if self._carrier is not None:
             self._carrier.end()
         self._carrier = stream
+        stream.on_room = self._on_room
         self._strict = after is not None
         if after is not None:
             self._carried = after
@@ -108,6 +110,8 @@ class Channel:
         """That response is over; what comes waits for the next."""
         if self._carrier is stream:
             self._carrier = None
+            if self._ended:
+                self._pump_on()
 
     def close_carrier(self, retry: int | None) -> None:
         """End the response, and have the client come back for the rest after so many milliseconds.
@@ -141,13 +145,22 @@ class Channel:
                     self._part(*self._leaving)
                 else:
                     await self._end_kept()
-            if self._ended:
+            if self._ended and not self._owes():
                 self._finish()
         finally:
             self._pumping = None
 
-    def _is_behind(self) -> bool:
+    def _owes(self) -> bool:
+        """Whether the carrier has not all that the store has."""
         return self._carrier is not None and (self._unsure or self._carried < self._last)
+
+    def _is_behind(self) -> bool:
+        """Whether it does, and can take more."""
+        return self._carrier is not None and self._owes() and self._carrier.has_room
+
+    def _on_room(self) -> None:
+        if self._owes():
+            self._pump_on()
 
     async def _keep(self) -> None:
         """Put what was sent into the store, and at once on the carrier if that has all before it."""
@@ -156,18 +169,27 @@ class Channel:
             return self._hand_over_unkept(batch)
         try:
             if self._about is not None:
-                await self._events.begin(self._session, self.id, self._about)
-                self._about = None
+                await self._begin(self._about)
             first = await self._events.append(self._session, self.id, batch)
         except StoreError as exc:
-            log.error("accord: %s; what a stream says is sent, but cannot be sent again", exc)
+            level = logging.DEBUG if isinstance(exc, EventsGone) else logging.ERROR  # the session may have ended
+            log.log(level, "accord: %s; what a stream says is sent, but cannot be sent again", exc)
             self.broken = True
             return self._hand_over_unkept(batch)
         self._last = first + len(batch) - 1
-        if self._carrier is not None and self._carried == first - 1:
-            for number, message in enumerate(batch, first):
-                self._hand_over(number, message)
+        if self._carried == first - 1:
+            self._hand_over_kept(enumerate(batch, first))
         return None
+
+    async def _begin(self, about: bytes) -> None:
+        """Have the store begin the stream, unless it has it from a process that is gone."""
+        try:
+            there = self._known and await self._events.read(self._session, self.id, 0) is not None
+        except EventsGone:
+            there = True
+        if not there:
+            await self._events.begin(self._session, self.id, about)
+        self._about = None
 
     async def _catch_up(self) -> None:
         """Hand over what the store has and the carrier has not."""
@@ -176,15 +198,15 @@ class Channel:
             replay = await self._events.read(self._session, self.id, self._carried)
         except StoreError as exc:
             return self._missed(str(exc))
-        if carrier is not self._carrier or carrier is None:
+        if carrier is not self._carrier:
             return None
-        if replay is None:
+        if replay is not None and replay.events:
+            self._about, self._unsure = None, False
+            self._last = max(self._carried + len(replay.events), self._last)
+            return self._hand_over_kept(replay.events)
+        if replay is None and not self._unsure:
             return self._missed(f"stream {self.id!r} is no longer kept")
-        for number, message in replay.events:
-            self._hand_over(number, message)
-        self._unsure = False
-        self._last = max(self._carried, self._last)
-        self._carried = self._last
+        self._unsure, self._carried = False, max(self._carried, self._last)
         return None
 
     def _part(self, carrier: Stream, retry: int | None) -> None:
@@ -206,9 +228,13 @@ class Channel:
         else:
             self._carried = self._last
 
-    def _hand_over(self, number: int, message: bytes) -> None:
-        if self._carrier is not None:
-            self._carrier.put(sse.encode(message, id=f"{self.id}-{number}"))
+    def _hand_over_kept(self, events: Iterable[tuple[int, bytes]]) -> None:
+        """As many as the carrier can take now; for the others the store is read again."""
+        carrier = self._carrier
+        for number, message in events:
+            if carrier is None or not carrier.has_room:
+                return
+            carrier.put(sse.encode(message, id=f"{self.id}-{number}"))
             self._carried = number
             self._took(len(message))
 
@@ -236,7 +262,8 @@ class Channel:
         if self._carrier is not None:
             self._carrier.end()
         if self._on_end is not None:
-            self._on_end(self)
+            on_end, self._on_end = self._on_end, None
+            on_end(self)
 
 
 def place_of(event_id: bytes) -> tuple[str, int] | None:

@@ -14,7 +14,6 @@ from socket import socket
 from typing import TYPE_CHECKING, Any, cast
 
 from uvicorn import Config
-from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from accord.limits import Limits
@@ -94,10 +93,12 @@ class Listening:
             return Busy()
         options: dict[str, Any] = {"config": self._config, "server_state": self._state, "app_state": {}}
         connection: Any
-        if BoundedProtocol is None:
-            connection = H11Protocol(**options)
-        else:
+        if BoundedProtocol is not None:
             connection = BoundedProtocol(head_bytes=self._limits.http_head_bytes, **options)
+        else:
+            from uvicorn.protocols.http.h11_impl import H11Protocol
+
+            connection = H11Protocol(**options)
         connection.logger, connection.access_log = LOGGER, False
         return cast(asyncio.Protocol, connection)
 

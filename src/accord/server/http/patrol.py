@@ -82,7 +82,7 @@ class Patrol:
         before = self._waits.get(connection)
         if before is None or before.cycle is not connection.cycle or not _no_progress(before.unsent, unsent):
             return _Wait(now, unsent, connection.cycle)
-        return before._replace(unsent=unsent)
+        return before if unsent == before.unsent else before._replace(unsent=unsent)
 
 
 def _no_progress(before: int, unsent: int) -> bool:

@@ -30,6 +30,8 @@ class _Body:
 class BoundedProtocol(HttpToolsProtocol):
     """One connection. `head_bytes` bounds the line and the headers of a request; one more is answered 431."""
 
+    __slots__ = ("_head", "_head_bytes", "_running")  # uvicorn's attributes nearly fill what CPython keeps inline
+
     def __init__(self, *, head_bytes: int, **options: Any) -> None:
         super().__init__(**options)
         self._head_bytes = head_bytes
@@ -37,16 +39,13 @@ class BoundedProtocol(HttpToolsProtocol):
         self._running: RequestResponseCycle | None = None
 
     def data_received(self, data: bytes) -> None:
-        self._unset_keepalive_if_required()
-        if len(data) <= self._head_bytes:
-            self._feed(data)
+        timer = self.timeout_keep_alive_task
+        if timer is not None:
+            timer.cancel()
+            self.timeout_keep_alive_task = None
+        if len(data) > self._head_bytes:
+            self._feed_pieces(data)
             return
-        for start in range(0, len(data), self._head_bytes):
-            if self.transport.is_closing():
-                break
-            self._feed(data[start : start + self._head_bytes])
-
-    def _feed(self, data: bytes) -> None:
         before = self.cycle
         try:
             self.parser.feed_data(data)
@@ -58,9 +57,18 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.cycle is not before:
             self._head = 0
         elif before is None or before.response_complete or not before.more_body:
-            self._head += len(data)
-            if self._head > self._head_bytes:
-                self._refuse(431, f"the head of a request is at most {self._head_bytes} bytes here")
+            self._count(len(data))
+
+    def _feed_pieces(self, data: bytes) -> None:
+        for start in range(0, len(data), self._head_bytes):
+            if not self.transport.is_closing():
+                self.data_received(data[start : start + self._head_bytes])
+
+    def _count(self, size: int) -> None:
+        """Bytes of a head that is not finished."""
+        self._head += size
+        if self._head > self._head_bytes:
+            self._refuse(431, f"the head of a request is at most {self._head_bytes} bytes here")
 
     def _decline(self, rest: bytes) -> None:
         """An offer of another protocol is not taken: what follows the head, which llhttp leaves to it, is the body.
@@ -81,7 +89,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
-        super()._start_asgi_task(cycle, app)
+        task = self.loop.create_task(cycle.run_asgi(app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

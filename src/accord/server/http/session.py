@@ -46,6 +46,9 @@ GENERAL = "0"
 
 _LATER = ((b"retry-after", b"5"),)
 
+_ID_BITS = 48
+"""Ids of our requests stay below 2**53, whole numbers to every client."""
+
 
 class Record(msgspec.Struct):
     """A session, as the store keeps it for the next process."""
@@ -213,8 +216,9 @@ class HTTPSession(Visitor):
         if place is None:
             raise Rejected(400, "Last-Event-ID is none of this server's")
         id, number = place
+        live = self._channels.get(id)  # looked for first: it may end while the store is read
         replay = await self._kept(id, number)
-        return self._channels.get(id) or self._revived(id, replay), number
+        return live or self._channels.get(id) or self._revived(id, replay), number
 
     async def _kept(self, id: str, number: int) -> Replay:
         """What the store has of a stream after an event. Raises `Rejected`."""
@@ -231,7 +235,7 @@ class HTTPSession(Visitor):
 
     def _revived(self, id: str, replay: Replay) -> Channel:
         """A stream that only the store still has: it has ended, or was cut off with the process that had it."""
-        channel = self._channel(id, known=True)
+        channel = self._channels[id] = self._channel(id, known=True)
         if not replay.ended and replay.about:
             channel.send(self._cut_off(msgspec.json.decode(replay.about)))
         channel.end(None)
@@ -259,6 +263,7 @@ class HTTPSession(Visitor):
         session.rules = RULES[record.revision]
         session.phase = Phase.OPEN if record.ready else Phase.SHAKING
         session.peer = Profile(record.info, record.capabilities)
+        session.calls.begin_at(secrets.randbits(_ID_BITS))  # no late answer to the process before is taken for one to us
         if record.ready:
             self.conversation.ready.set()
         return self

@@ -1,7 +1,7 @@
 """Server-sent events on their way to one client.
 
 `put` queues and never waits; `run` writes, in whichever task awaits it. A client that does not read is cut off: when it
-takes nothing for a while, or when what it has not taken is too much. A comment now and then keeps proxies from taking
+takes nothing for a while, or when there is more for it while what it has not taken is too much already. A comment now and then keeps proxies from taking
 a quiet stream for a dead one ("servers are encouraged to periodically emit an SSE comment line").
 """
 
@@ -41,17 +41,24 @@ class Stream:
         self.size: int = 0
         """Bytes that are not written yet."""
         self.over: bool = False
+        self.on_room: Callable[[], None] | None = None
+        """Called when some of what was queued is written."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it takes more, and little is left to write."""
+        return not self.over and self.size < min(self._limits.pending_bytes, self._limits.stream_bytes)
 
     def put(self, event: bytes) -> None:
-        """Queue an encoded event."""
+        """Queue an encoded event, of any size."""
         if self.over or self._ended:
             return
+        if self.size > self._limits.stream_bytes:
+            log.warning("accord: a client takes too little of its stream, which has %d bytes; it is cut", self.size)
+            return self.cut()
         self._pending.append(event)
         self.size += len(event)
-        if self.size > self._limits.stream_bytes:
-            log.warning("accord: a client takes nothing of its stream, which has %d bytes; it is cut", self.size)
-            self.cut()
-        self._wake()
+        return self._wake()
 
     def end(self) -> None:
         """Nothing more will come: what is queued is written, then the response ends."""
@@ -94,6 +101,8 @@ class Stream:
         self.over = self.over or last
         if self._room is not None:
             self._room.set()
+        if self.on_room is not None:
+            self.on_room()
 
     async def _wait(self) -> None:
         self._waiter = self._loop.create_future()

@@ -68,7 +68,7 @@ class Fetcher:
         if self._settings.auth is not None:
             headers["Authorization"] = f"Bearer {self._settings.auth}"
         if isinstance(self._settings.headers, Mapping):
-            headers |= self._settings.headers
+            headers |= checked(self._settings.headers)
         if self._proxy.headers is not None and url.scheme == "http":
             headers |= self._proxy.headers
         self._hide(headers)
@@ -112,8 +112,26 @@ class Fetcher:
         """
         if self._source is not None:
             headers = {**await self._current(what), **headers}
+        session = self._session
+        assert session is not None, "it was opened"
         for _ in range(1 + _REDIRECTS):
-            response = await self._send(method, headers, body, what)
+            data: bytes | io.BytesIO | None = body
+            if body is not None and len(body) > _LARGE:  # aiohttp warns of more bytes at once
+                data = io.BytesIO(body)
+            try:
+                response = await session.request(
+                    method,
+                    self.url,
+                    headers=headers,
+                    data=data,
+                    allow_redirects=False,
+                    proxy=self._proxy.url,
+                    proxy_headers=self._proxy.headers,
+                )
+            except http_errors() as exc:
+                raise failure(exc, what, self.url.authority) from exc
+            if "Set-Cookie" in response.headers and len(session.cookie_jar) > _COOKIES:
+                session.cookie_jar.clear()
             if response.status not in (301, 302, 303, 307, 308):
                 return response
             self._follow(response, method, what)
@@ -132,26 +150,6 @@ class Fetcher:
             self.secrets.clear()
         self._hide(found)
         return found
-
-    async def _send(self, method: str, headers: dict[str, str], body: bytes | None, what: str) -> ClientResponse:
-        session, url = self._session, self.url
-        assert session is not None, "it was opened"
-        data = io.BytesIO(body) if body is not None and len(body) > _LARGE else body
-        try:
-            response = await session.request(
-                method,
-                url,
-                headers=headers,
-                data=data,
-                allow_redirects=False,
-                proxy=self._proxy.url,
-                proxy_headers=self._proxy.headers,
-            )
-        except http_errors() as exc:
-            raise failure(exc, what, url.authority) from exc
-        if "Set-Cookie" in response.headers and len(session.cookie_jar) > _COOKIES:
-            session.cookie_jar.clear()
-        return response
 
     def _follow(self, response: ClientResponse, method: str, what: str) -> None:
         """Go where a response leads to: on the same origin, and only with the method and the body kept."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from accord.errors import AccordError, ConnectError, ConnectionLost, HTTPError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.transport.base import Message, Unanswered
+from accord.transport.http.backlog import Backlog
 from accord.transport.http.bodies import beginning, is_json, is_stream, whole
 from accord.transport.http.failures import refused, visible
 from accord.transport.http.fetcher import STREAM_ONLY, Fetcher
@@ -42,8 +43,7 @@ class SSETransport:
         self._reading: asyncio.Task[None] | None = None
         self._posting: set[asyncio.Task[None]] = set()
         self._told: asyncio.Task[None] | None = None  # the last notification
-        self._unsent = 0
-        self._relief = asyncio.Event()
+        self._backlog = Backlog()
         self._lost = ConnectionLost(f"{self._name}: the stream has ended")
         self._closing: asyncio.Task[None] | None = None
 
@@ -96,7 +96,7 @@ class SSETransport:
         finally:
             response.close()
             self._intake.end()
-            self._relief.set()
+            self._backlog.end()
             if not endpoint.done():
                 endpoint.set_exception(self._lost)
                 endpoint.exception()  # seen: nobody may be waiting
@@ -119,9 +119,7 @@ class SSETransport:
         """Nothing waits: each message has a request of its own."""
 
     async def drain(self) -> None:
-        while self._unsent >= self._limits.pending_bytes and not self._intake.ended:
-            self._relief.clear()
-            await self._relief.wait()
+        await self._backlog.below(self._limits.pending_bytes)
 
     def lost(self) -> ConnectionLost:
         return self._lost
@@ -131,7 +129,7 @@ class SSETransport:
     def send(self, message: bytes) -> None:
         if self._closing is not None:
             return
-        self._unsent += len(message)
+        self._backlog.add(len(message))
         out = look(message)
         task = asyncio.get_running_loop().create_task(self._post(out, message, self._told))
         if out.method is not None and out.id is None:
@@ -153,8 +151,7 @@ class SSETransport:
         except AccordError as exc:
             self._failed(out, exc)
         finally:
-            self._unsent -= len(message)
-            self._relief.set()
+            self._backlog.remove(len(message))
 
     async def _deliver(self, out: Outgoing, message: bytes, what: str) -> None:
         response = await self._fetcher.fetch("POST", {}, message, what=what)

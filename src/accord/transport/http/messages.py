@@ -91,15 +91,25 @@ def answers(data: bytes, id: RequestId) -> AccordError | bool:
     An error that names no request, or one that is not ours, is told as what it says: whoever refuses a request before
     it is read does not know its id, and many put one of their own there.
     """
-    try:
-        found = _incoming(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    if found.method is not UNSET:
+    found = _read(data)
+    if found is None or found.method is not UNSET:
         return False
     if type(found.id) is type(id) and found.id == id:
         return True
     return False if isinstance(found.error, UnsetType) else _error_of(found.error)
+
+
+def error_in(data: bytes) -> AccordError | None:
+    """The error that a message tells, whatever it answers; None if it is none."""
+    found = _read(data)
+    return None if found is None or isinstance(found.error, UnsetType) else _error_of(found.error)
+
+
+def _read(data: bytes) -> _Incoming | None:
+    try:
+        return _incoming(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def _error_of(raw: Raw) -> AccordError:
@@ -112,8 +122,8 @@ def _error_of(raw: Raw) -> AccordError:
 
 def agreed(data: bytes) -> str:
     """The revision that an answer to `initialize` names; nothing if it names none."""
+    found = _read(data)
     try:
-        result = _incoming(data).result
-        return _initialized(result).version if result is not UNSET else ""
+        return "" if found is None or isinstance(found.result, UnsetType) else _initialized(found.result).version
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""

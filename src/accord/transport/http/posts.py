@@ -16,11 +16,12 @@ from accord.errors import AccordError, ConnectionLost, HTTPError, NotExecuted, R
 from accord.limits import Limits
 from accord.messages.envelope import RequestId
 from accord.transport.base import Unanswered
+from accord.transport.http.backlog import Backlog
 from accord.transport.http.bodies import beginning, finish, is_json, is_stream, whole
 from accord.transport.http.failures import refused
 from accord.transport.http.fetcher import STREAM_ONLY, Fetcher
 from accord.transport.http.intake import Intake
-from accord.transport.http.messages import STAYS, Outgoing, answers
+from accord.transport.http.messages import STAYS, Outgoing, answers, error_in
 from accord.transport.http.standing import INITIALIZE, Standing
 from accord.transport.http.stream import EventStream
 from accord.wire.lines import Unreadable
@@ -65,6 +66,7 @@ class Posts:
         fetcher: Fetcher,
         standing: Standing,
         intake: Intake,
+        backlog: Backlog,
         limits: Limits,
         most: int,
         on_session_ended: Callable[[], None],
@@ -72,20 +74,18 @@ class Posts:
         self._fetcher = fetcher
         self._standing = standing
         self._intake = intake
+        self._backlog = backlog
         self._limits = limits
         self._most = most
         self._on_session_ended = on_session_ended
         self._waiting: deque[Post] = deque()
         self._running = 0  # those that count
-        self._relief = asyncio.Event()
         self.in_flight: dict[RequestId, Post] = {}
-        self.unsent: int = 0
-        """Bytes of requests that the server has not responded to."""
 
     def start(self, post: Post) -> None:
         """Send a request, or have it wait for its turn."""
         self.in_flight[post.id] = post
-        self.unsent += len(post.message)
+        self._backlog.add(len(post.message))
         if post.out.method in STAYS:
             self._run(post, self._serve(post))
         elif self._running < self._most:
@@ -115,14 +115,7 @@ class Posts:
     def _responded(self, post: Post) -> None:
         if not post.responded:
             post.responded = True
-            self.unsent -= len(post.message)
-            self._relief.set()
-
-    async def taken(self, most: int) -> None:
-        """Wait until less than `most` bytes are unsent."""
-        while self.unsent >= most and not self._intake.ended:
-            self._relief.clear()
-            await self._relief.wait()
+            self._backlog.remove(len(post.message))
 
     async def end(self, error: ConnectionLost | None = None) -> None:
         """Close all of them; with an error, that is what they get."""
@@ -131,7 +124,6 @@ class Posts:
             self.cancel(post)
             if error is not None:
                 self._intake.put(Unanswered(post.id, error))
-        self._relief.set()
         tasks = [post.task for post in posts if post.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=self._limits.close_seconds / 2)
@@ -196,22 +188,22 @@ class Posts:
             raise refused(response, data, post.what, self._fetcher.secrets)
 
     async def _refused(self, post: Post, response: ClientResponse) -> None:
-        """A response that is no answer, unless there is a message in it; raises what it means."""
-        if is_json(response):
-            data = await whole(response, self._limits.line_bytes, post.what)
-            if not self._lost_session(post, response.status) and self._take(post, data):
-                return
-        else:
-            data = await beginning(response)
-        error = refused(response, data, post.what, self._fetcher.secrets)
-        if self._lost_session(post, response.status):
+        """A response that is no answer, or one that says in its body what is wrong. Raises that."""
+        has_json = is_json(response)
+        data = await (whole(response, self._limits.line_bytes, post.what) if has_json else beginning(response))
+        status = refused(response, data, post.what, self._fetcher.secrets)
+        if response.status == 404 and post.session is not None:
+            # "it MUST respond to requests containing that session ID with HTTP 404"
             self._on_session_ended()
-            raise SessionEnded(f"{error}; the session has ended") from error
-        raise error
-
-    def _lost_session(self, post: Post, status: int) -> bool:
-        """ "it MUST respond to requests containing that session ID with HTTP 404"."""
-        return status == 404 and post.session is not None
+            raise SessionEnded(f"{status}; the session has ended") from status
+        is_ours = has_json and answers(data, post.id) is True
+        if is_ours and post.out.method != INITIALIZE:
+            self._take(post, data)
+            return
+        error = error_in(data) if has_json else None
+        if error is None or (status.final and not is_ours):
+            raise status
+        raise error from status  # whoever opens a connection goes by the status too
 
     def _take(self, post: Post, data: bytes) -> bool:
         """Hand on a message that came in response to a request; whether it was the answer."""

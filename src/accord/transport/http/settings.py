@@ -18,6 +18,7 @@ HeaderSource: TypeAlias = Headers | Callable[[], Headers | Awaitable[Headers]]
 """Headers, or a function, plain or async, that gives them for each request: a token that is renewed."""
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
+_OURS = re.compile(r"accept|accept-encoding|content-(type|length)|mcp-.*|last-event-id", re.IGNORECASE).fullmatch
 _VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*").fullmatch
 
 
@@ -51,11 +52,13 @@ class HTTPSettings(msgspec.Struct, frozen=True, kw_only=True):
         return f"HTTPSettings(connections={self.connections}, ...)"  # the rest may be secret
 
 
-def checked(headers: Headers) -> Headers:
-    """The same headers. Raises `TargetError` for one that cannot be sent; its value is not told."""
+def checked(headers: Headers) -> dict[str, str]:
+    """Headers without those that the protocol sets itself. Raises `TargetError` for one that cannot be sent; its value
+    is not told.
+    """
     for name, value in headers.items():
         if not isinstance(name, str) or not _NAME(name):
             raise TargetError(f"{name!r:.100} is no name of a header")
         if not isinstance(value, str) or not _VALUE(value):
             raise TargetError(f"the value of header {name} is no text, or has control characters")
-    return headers
+    return {name: value for name, value in headers.items() if not _OURS(name)}

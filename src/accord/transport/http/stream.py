@@ -35,6 +35,8 @@ class EventStream:
         self._retry: float | None = None
         self.last_id: str | None = None
         """The event that the rest comes after; None when nothing can be resumed."""
+        self.brought: bool = False
+        """Whether the last response had anything in it."""
 
     async def read(self, response: ClientResponse, take: Take, what: str) -> bool:
         """Take what a response brings, until it ends or has served its purpose: which of the two.
@@ -43,8 +45,10 @@ class EventStream:
         """
         parser = Parser(self._max_bytes)
         self._failed = 0
+        self.brought = False
         try:
             async for chunk in response.content.iter_any():
+                self.brought = True
                 events = parser.feed(chunk)
                 self._note(parser)
                 if self._take(events, take):

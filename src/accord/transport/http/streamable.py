@@ -16,6 +16,7 @@ from typing import Any
 from accord.errors import AccordError, ConnectionLost, SessionEnded
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.transport.base import Message, Unanswered
+from accord.transport.http.backlog import Backlog
 from accord.transport.http.bodies import beginning
 from accord.transport.http.failures import refused
 from accord.transport.http.fetcher import Fetcher
@@ -44,8 +45,15 @@ class StreamableTransport:
         self._intake = Intake(limits)
         self._fetcher = Fetcher(url, settings, limits)
         self._standing = Standing()
+        self._backlog = Backlog()
         self._posts = Posts(
-            self._fetcher, self._standing, self._intake, limits, settings.connections, self._on_session_ended
+            self._fetcher,
+            self._standing,
+            self._intake,
+            self._backlog,
+            limits,
+            settings.connections,
+            self._on_session_ended,
         )
         self._unasked = Unasked(self._fetcher, self._standing, self._intake, limits, self._name, self._on_session_ended)
         self._lane: deque[tuple[Outgoing, bytes]] = deque()
@@ -89,7 +97,7 @@ class StreamableTransport:
         """Nothing waits: each message has a request of its own."""
 
     async def drain(self) -> None:
-        await self._posts.taken(self._limits.pending_bytes)
+        await self._backlog.below(self._limits.pending_bytes)
 
     def lost(self) -> ConnectionLost:
         return self._ended or ConnectionLost(f"{self._name}: the connection was closed")
@@ -161,11 +169,14 @@ class StreamableTransport:
     async def _tell(self, out: Outgoing, message: bytes) -> None:
         """Send what gets no answer. That it was not taken harms nobody but the one who waits for it: it is logged."""
         what = f"{out.method or 'an answer'} to {self._name}"
+        self._backlog.add(len(message))
         try:
             async with asyncio.timeout(self._limits.connect_seconds):
                 await self._deliver(out, message, what)
         except (AccordError, TimeoutError) as exc:
             log.warning("accord: %s", str(exc) or f"{what}: not taken in {self._limits.connect_seconds:g} s")
+        finally:
+            self._backlog.remove(len(message))
 
     async def _deliver(self, out: Outgoing, message: bytes, what: str) -> None:
         session = self._standing.session
@@ -195,6 +206,7 @@ class StreamableTransport:
         await self._unasked.end()
         await self._posts.end(ConnectionLost(f"{self._name}: the session ended before the answer"))
         self._intake.end()
+        self._backlog.end()
 
     async def close(self) -> None:
         """Close what is open, send what was said, and end the session; in bounded time."""
@@ -204,6 +216,7 @@ class StreamableTransport:
 
     async def _close(self) -> None:
         self._intake.end()
+        self._backlog.end()
         try:
             if self._ending is not None:
                 self._ending.cancel()

@@ -96,6 +96,8 @@ class Unasked:
                 return self._has_none(stream, response)
             self._opened = True
             await stream.read(response, self._take, self._what)
+            if not stream.brought:  # it closes whatever is opened: no need to ask every second
+                stream.failed()
         except ConnectionLost as exc:
             log.debug("accord: %s", exc)
         finally:

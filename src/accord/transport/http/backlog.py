@@ -1,0 +1,40 @@
+"""Bytes that were sent and not taken yet: who sends much waits for that."""
+
+from __future__ import annotations
+
+import asyncio
+
+
+class Backlog:
+    """How much of what was sent a server has not responded to."""
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._ended = False
+        self._less: asyncio.Event | None = None  # while somebody waits
+
+    def add(self, size: int) -> None:
+        """So much was sent."""
+        self._size += size
+
+    def remove(self, size: int) -> None:
+        """So much was taken, or given up."""
+        self._size -= size
+        self._tell()
+
+    def end(self) -> None:
+        """Nothing more will be taken."""
+        self._ended = True
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._less is not None:
+            self._less.set()
+
+    async def below(self, most: int) -> None:
+        """Wait until it is less than `most`, or has ended."""
+        while self._size >= most and not self._ended:
+            if self._less is None:
+                self._less = asyncio.Event()
+            self._less.clear()
+            await self._less.wait()
