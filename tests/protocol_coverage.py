@@ -20,11 +20,13 @@ def _in(file: str, test: str) -> str:
     return f"tests/{file}.py::test_{test}"
 
 
-_ASKED, _SUBSCRIPTIONS, _LISTS, _BAD = (
+_ASKED, _SUBSCRIPTIONS, _LISTS, _BAD, _ALONE, _HTTP_SESSION = (
     "client/test_asked",
     "server/test_subscriptions",
     "server/test_list_changes",
     "session/test_bad_input",
+    "server/http/test_stateless",
+    "server/http/test_session",
 )
 
 COVERAGE: dict[str, str] = {
@@ -139,11 +141,22 @@ COVERAGE: dict[str, str] = {
     "error -32602": _in(_BAD, "a_bad_message_gets_exactly_one_error_and_the_next_good_one_is_answered"),
     "error -32603": _in(_ASKED, "a_handler_that_raises_ends_its_question_and_nothing_else"),
     "error -32002": _scenario("sep-2164-resource-not-found"),
-    "error -32020": _in("session/test_requests", "an_error_comes_as_the_exception_of_its_code"),
+    "error -32020": _in(_ALONE, "headers_that_say_something_else_than_the_body_are_400"),
     "error -32021": _in("session/test_capabilities", "a_missing_capability_has_the_code_of_the_revision"),
     "error -32022": _in(
         "session/test_opening", "a_revision_in_meta_that_is_not_supported_there_is_refused_with_those_that_are"
     ),
     "error -32042": _in(_ASKED, "pages_that_must_be_visited_first_are_a_typed_error"),
     "error -1": _in(_ASKED, "sampling_is_declined_with_the_error_of_the_specification"),
+    # over HTTP
+    "HTTP POST": _in(_ALONE, "each_method_is_answered_in_a_post_of_its_own"),
+    "HTTP GET": _in(_HTTP_SESSION, "changes_go_out_on_the_general_stream_only"),
+    "HTTP DELETE": _in(_HTTP_SESSION, "after_delete_it_is_404_and_what_ran_is_answered_and_cancelled"),
+    "HTTP HTTP+SSE": _in(_ALONE, "three_eras_on_one_port"),
+    "HTTP mcp-session-id": _in(_HTTP_SESSION, "anothers_session_is_the_same_404_as_one_that_never_was"),
+    "HTTP last-event-id": _in("server/http/test_resumption", "a_stream_that_is_cut_after_any_event_is_taken_up_there"),
+    "HTTP mcp-protocol-version": _in(_ALONE, "the_era_of_a_post"),
+    "HTTP mcp-method": _in(_ALONE, "headers_that_say_something_else_than_the_body_are_400"),
+    "HTTP mcp-name": _in(_ALONE, "a_name_may_be_plain_or_encoded"),
+    "HTTP mcp-param-*": _in(_ALONE, "an_argument_that_is_mirrored_in_a_header_is_checked"),
 }

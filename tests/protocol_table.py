@@ -1,4 +1,4 @@
-"""docs/protocol.md, made of the tables that the code runs on: methods, capabilities, error codes, and their tests.
+"""docs/protocol.md, made of the tables that the code runs on, and of the tests that cover them.
 
 `pytest tests/test_protocol_table.py --update` writes the page anew. What covers a row stands in protocol_coverage.
 """
@@ -20,6 +20,7 @@ from accord.messages.error_data import MissingClientCapabilityData, UnsupportedV
 from accord.messages.methods import CLIENT, METHODS, SERVER, Method, Sender, table
 from accord.messages.revision import LATEST, RULES, lives_in
 from accord.messages.views import view
+from accord.wire import headers
 
 from tests.protocol_coverage import COVERAGE, SHAPE
 
@@ -30,9 +31,9 @@ YES, INSIDE, NO = "●", "○", ""
 
 HEAD = """# The protocol, whole
 
-Every method, notification, capability and error code of the five revisions, and the test that covers it. This page is
-made of the tables that accord runs on (`messages/methods.py`, `messages/capabilities.py`, `errors.py`); a test finds it
-stale.
+Every method, notification, capability, error code and header of the five revisions, and the test that covers it. This
+page is made of the tables that accord runs on (`messages/methods.py`, `messages/capabilities.py`, `errors.py`,
+`wire/headers.py`); a test finds it stale.
 
 ● the revision has it. ○ it is asked inside the result of another request, with `resultType: "input_required"`.
 *needs* is the capability that the receiver must have declared, *offers* the one that the sender must have. Where only
@@ -70,6 +71,7 @@ def sections() -> list[Section]:
         Section("Capabilities of a client", (), tuple(_capabilities("client", ClientCapabilities))),
         Section("Capabilities of a server", (), tuple(_capabilities("server", ServerCapabilities))),
         Section("Error codes", ("raised as", ""), tuple(_errors())),
+        Section("Over HTTP", ("",), tuple(_http())),
     ]
 
 
@@ -159,6 +161,40 @@ def _codes(error: type[errors.ProtocolError]) -> Iterator[type[errors.ProtocolEr
     for subclass in error.__subclasses__():
         if "default_code" in vars(subclass):
             yield subclass
+
+
+class Life(NamedTuple):
+    """Something of HTTP: what it is for, and the first and the last revision that has it."""
+
+    about: str
+    first: str | None = None
+    last: str | None = None
+
+
+HTTP: dict[str, Life] = {
+    "POST": Life("brings a message; its response is JSON or a stream", "2025-03-26"),
+    "GET": Life(
+        "the stream of what belongs to no request; one that broke, from an event on", "2025-03-26", "2025-11-25"
+    ),
+    "DELETE": Life("the end of a session", "2025-03-26", "2025-11-25"),
+    "HTTP+SSE": Life("one stream, and the address to post to that it begins with", None, "2024-11-05"),
+    headers.SESSION_ID.decode(): Life("which session", "2025-03-26", "2025-11-25"),
+    headers.LAST_EVENT_ID.decode(): Life("the last event that a client has", "2025-03-26", "2025-11-25"),
+    headers.PROTOCOL_VERSION.decode(): Life("the revision", "2025-06-18"),
+    headers.METHOD.decode(): Life("the method of the body", LATEST),
+    headers.NAME.decode(): Life("the tool, the prompt or the resource of the body", LATEST),
+    f"{headers.PARAM_PREFIX.decode()}*": Life(f"an argument whose schema has `{headers.ANNOTATION}`", LATEST),
+}
+"""Ways and headers of HTTP; what the specification says of them stands in no type."""
+
+
+def _http() -> Iterator[Row]:
+    revisions = list(RULES)
+    for name, (about, first, last) in HTTP.items():
+        begins = revisions.index(first) if first else 0
+        ends = revisions.index(last) if last else len(revisions)
+        marks = tuple(YES if begins <= at <= ends else NO for at in range(len(revisions)))
+        yield Row(f"HTTP {name}", f"`{name}`", marks, (about,))
 
 
 def _in_camel_case(path: str) -> str:

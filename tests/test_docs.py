@@ -28,6 +28,8 @@ from pathlib import Path
 
 import pytest
 
+from accord import Limits
+
 ROOT = Path(__file__).parent.parent
 PAGES = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if path.exists()]
 
@@ -211,6 +213,25 @@ def environment() -> dict[str, str]:
 def test_a_page_runs_as_shown(path: Path, tmp_path: Path) -> None:
     wrong = run_page(path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix(), tmp_path)
     assert not wrong, "\n\n" + "\n\n".join(wrong)
+
+
+LIMIT = re.compile(r"^\| (?P<fields>`\w+`(?:, `\w+`)*) \| (?P<defaults>[^|]+) \|", re.MULTILINE)
+UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "s": 1, "min": 60, "day": 86_400}
+
+
+def test_the_limits_over_http_have_the_defaults_that_are_shown() -> None:
+    _, _, section = (ROOT / "docs" / "http.md").read_text(encoding="utf-8").partition("\n## Limits\n")
+    shown = {}
+    for row in LIMIT.finditer(section.partition("\n## ")[0]):
+        shown |= dict(zip(re.findall(r"\w+", row["fields"]), map(number, row["defaults"].split(", ")), strict=True))
+    assert len(shown) > 20
+    assert shown == {field: getattr(Limits(), field) for field in shown}
+
+
+def number(text: str) -> float:
+    """A default as a page writes it: 4 MiB, 1,000."""
+    value, _, unit = text.partition(" ")
+    return float(value.replace(",", "")) * UNITS[unit]
 
 
 def page(*parts: str) -> str:

@@ -42,8 +42,19 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "mcp2": ("mcp==2.3.0",),
     "mcp1": ("mcp==1.30.0",),
     "servers": ("mcp-server-time==2026.10.19", "mcp-server-git==2026.10.19"),
+    "asgi": (
+        "starlette==1.10.0",
+        "fastapi==0.165.0",
+        "django==5.2.19",
+        "uvicorn==0.54.0",
+        "granian==2.8.7",
+        "hypercorn==0.18.0",
+    ),
 }
 """Virtual environments and what is pinned in them, the slowest first."""
+
+HOSTS = ("asgi",)
+"""Those in which accord is installed as well, since they run it."""
 
 NPM: dict[str, Path] = {
     "npm": PROGRAMS / "package.json",
@@ -146,7 +157,8 @@ def install() -> int:
 
 def _install_python(name: str) -> None:
     require = [part for requirement in ENVIRONMENTS[name] for part in ("--require", requirement)]
-    _run([sys.executable, str(ROOT / "scripts" / "env.py"), str(PEERS / name), *require])
+    project = ["--project"] if name in HOSTS else []
+    _run([sys.executable, str(ROOT / "scripts" / "env.py"), str(PEERS / name), *project, *require])
 
 
 def _install_npm(name: str) -> None:

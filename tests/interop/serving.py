@@ -6,11 +6,11 @@ import contextlib
 import os
 import queue
 import re
+import socket
 import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 SECONDS = 30
 """For a server to begin, and to end; Python SDKs take a few to import."""
@@ -34,7 +34,7 @@ class Serving:
 
     @property
     def said(self) -> str:
-        """What it has written to stderr so far."""
+        """What it has written so far."""
         return "".join(self._said)
 
     @property
@@ -51,7 +51,7 @@ class Serving:
 
     def _read(self) -> None:
         told = False
-        for line in self.process.stderr or ():
+        for line in self.process.stdout or ():
             self._said.append(line)
             if not told and (found := WHERE.search(line)):
                 told = True
@@ -61,21 +61,26 @@ class Serving:
 
 
 @contextmanager
-def serving(
-    command: list[str], port: int = 0, *, environment: dict[str, str] | None = None, cwd: Path | None = None
-) -> Iterator[Serving]:
-    """A server that `command` starts; it takes the address to listen at as its last argument."""
+def serving(command: list[str], port: int = 0) -> Iterator[Serving]:
+    """A server that `command` starts; the address to listen at is its last argument, and in the environment (`PORT`)."""
     with subprocess.Popen(
         [*command, f"127.0.0.1:{port}"],
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         encoding="utf-8",
-        env={**os.environ, **(environment or {})},
-        cwd=cwd,
+        env={**os.environ, "PORT": str(port)},
     ) as process:
         try:
             yield Serving(process)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
+
+
+def free_port() -> int:
+    """A port that nobody listens at: for servers that do not say which one they were given."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -10,7 +10,7 @@ import click
 
 from accord.cli import program
 from accord.cli.failures import EXIT_CODES
-from accord.cli.settings import traceback_option
+from accord.cli.settings import Decorator, traceback_option
 from accord.server.server import Server
 
 
@@ -21,7 +21,7 @@ def _http_only(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     return value
 
 
-def _option(*names: str, **about: Any) -> Any:
+def _option(*names: str, **about: Any) -> Decorator:
     return click.option(*names, callback=_http_only, **about)
 
 

@@ -72,10 +72,7 @@ class Client(Verbs):
     `on_notification(notice)` all that the server tells. With `cache`, results are kept as long as the server allows;
     give several clients one `Cache` to share what is public. With `reconnect=Reconnect()` a server that dies is
     started again; `trusted` says that the hints of its tools are believed, so that a call that says it is read-only
-    or idempotent may be sent again.
-
-    A server at a URL is reached in whichever form of HTTP it speaks; `http` has headers and a bearer token for it, a
-    proxy, and whom to trust.
+    or idempotent may be sent again. `http` is for a server at a URL: headers and a token, a proxy, whom to trust.
 
     `extensions` and `experimental` are declared as capabilities; `request`, `notify` and `on` speak of what extensions
     add.
@@ -112,8 +109,6 @@ class Client(Verbs):
         where = parse(target)
         if reconnect is not None and not isinstance(where, Command | Remote | Serves):
             raise TargetError("a transport cannot be opened twice; with reconnect=, give a command, a URL or a Server")
-        if http is not None and not isinstance(where, Remote):
-            raise TargetError("http= is for a server at a URL")
         name = str(getattr(where, "name", where))
         self.limits = limits
         self._asked = Asked(

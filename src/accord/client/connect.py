@@ -11,7 +11,7 @@ import msgspec
 
 from accord.client.target import Command, Remote, Serves
 from accord.client.ways import WAYS, Way
-from accord.errors import ConnectError, ConnectionLost, HTTPError
+from accord.errors import ConnectError, ConnectionLost, HTTPError, TargetError
 from accord.limits import Limits
 from accord.messages.methods import Method
 from accord.messages.revision import PER_REQUEST
@@ -30,7 +30,7 @@ from accord.transport.subprocess import SubprocessTransport
 
 
 class Connector:
-    """Opens connections for one client to one target."""
+    """Opens connections for one client to one target. Raises `TargetError` for settings that are not for it."""
 
     def __init__(
         self,
@@ -55,6 +55,8 @@ class Connector:
         self._record = record
         self._on_notification = on_notification
         self._methods = methods
+        if http is not None and not isinstance(target, Remote):
+            raise TargetError("http= is for a server at a URL")
         self._http = http or HTTPSettings()
         self._ends_at_probe: bool | None = None
         self._serving: asyncio.Task[None] | None = None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 
-from accord.errors import AccordError, ConnectionLost, OutcomeUnknown
+from accord.client.backoff import Backoff
+from accord.errors import AccordError, ConnectionLost, OutcomeUnknown, SessionEnded
 from accord.transport.connection import Connection
 
 MayRepeat = Callable[[], Awaitable[bool]]
@@ -45,9 +47,31 @@ def unknown(method: str, lost: ConnectionLost) -> OutcomeUnknown:
     )
 
 
+def in_vain(method: str, times: int, lost: ConnectionLost) -> ConnectionLost:
+    """The error for a request that was sent so often, and is not sent again."""
+    return ConnectionLost(
+        f"{method} was sent {times} times, and each time the connection ended: {lost}",
+        exit_code=lost.exit_code,
+        stderr=lost.stderr,
+    )
+
+
 def lost_on(connection: Connection, error: AccordError) -> ConnectionLost:
     """How a connection ended, of which `error` may tell no more than that it is closed."""
     return error if isinstance(error, ConnectionLost) else connection.transport.lost()
+
+
+async def settled(connection: Connection, lost: ConnectionLost, backoff: Backoff, seconds: float | None) -> None:
+    """Wait until it is worth asking again: for the end of a connection whose session has ended, at most `seconds`, or a
+    while where only that one request has failed.
+    """
+    if connection.ended.is_set():
+        return
+    if not isinstance(lost, SessionEnded):
+        await asyncio.sleep(backoff.after(0) or 0)
+        return
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(connection.ended.wait(), seconds)
 
 
 class Clock:

@@ -1,6 +1,7 @@
 """The connection of a client; with a `Reconnect`, the next one too, when it dies.
 
-`Link` owns the one connection there is at a time and watches it. Without `Reconnect` its end is told, and that is all.
+`Link` owns the one connection there is at a time and watches it. Without `Reconnect` its end is told, and that is all,
+but for a session that the server has ended (HTTP): another is opened, and what was refused for it is sent again, once.
 With it the server is started again, after a pause that doubles and is random in all its length, and calls wait for
 that. What was in flight is sent again only if that is safe (`may_repeat`); else nobody can know whether it took effect.
 """
@@ -8,7 +9,6 @@ that. What was in flight is sent again only if that is safe (`may_repeat`); else
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -17,7 +17,7 @@ from msgspec import Raw
 
 from accord.client.backoff import Backoff, Reconnect
 from accord.client.connect import Connector
-from accord.client.repeat import Clock, MayRepeat, Moved, Stay, allowed, lost_on, unknown
+from accord.client.repeat import Clock, MayRepeat, Moved, Stay, allowed, in_vain, lost_on, settled, unknown
 from accord.errors import (
     AccordError,
     ConnectError,
@@ -202,7 +202,7 @@ class Link:
         why = f"given up after {self._attempts} attempts in a row (Reconnect.attempts)"
         self._give_up(
             ConnectionLost(
-                f"{last}; {why if self._reconnect is not None else 'the connection is not opened again'}",
+                f"{last}; {why if self._reconnect is not None else 'connect() opens it again'}",
                 exit_code=lost.exit_code,
                 stderr=lost.stderr,
             )
@@ -261,8 +261,8 @@ class Link:
         total_timeout: float | None,
         **options: Any,
     ) -> Raw:
-        """As `Connection.ask`. With a `Reconnect`, it waits until there is a connection, and asks again on the next one
-        what may be repeated. Raises `OutcomeUnknown` for what may not, `Moved` for what has to `stay` and may.
+        """As `Connection.ask`. With a `Reconnect`, it waits until there is a connection, and asks again what was not
+        executed or may be repeated. Raises `OutcomeUnknown` for what may not, `Moved` for what has to `stay` and may.
         """
         clock = Clock(total_timeout)
         backoff: Backoff | None = None
@@ -281,31 +281,15 @@ class Link:
                 if stay.connection is not None:
                     raise Moved(f"{method} cannot go on: {lost}") from exc
                 backoff = backoff or Backoff(self._reconnect or Reconnect())
-                await self._settle(connection, lost, backoff, clock.least(timeout))
+                await settled(connection, lost, backoff, clock.least(timeout))
             else:
                 stay.connection = connection
                 return answer
-        raise ConnectionLost(
-            f"{method} was sent {1 + self._attempts} times, and each time the connection ended: {lost}",
-            exit_code=lost.exit_code,
-            stderr=lost.stderr,
-        )
+        raise in_vain(method, 1 + self._attempts, lost)
 
     def _goes_on(self, lost: ConnectionLost) -> bool:
         """Whether a request may get a second chance."""
         return self._reconnect is not None or isinstance(lost, SessionEnded)
-
-    async def _settle(
-        self, connection: Connection, lost: ConnectionLost, backoff: Backoff, seconds: float | None
-    ) -> None:
-        """Wait until it is worth asking again: for the end of a connection that has lost its session, or a while where
-        only that one request has failed.
-        """
-        if not isinstance(lost, SessionEnded) and not connection.ended.is_set():
-            await asyncio.sleep(backoff.after(0) or 0)
-        elif not connection.ended.is_set():
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(connection.ended.wait(), seconds)
 
 
 async def _stopped(task: asyncio.Task[None] | None) -> None:

@@ -96,9 +96,7 @@ class Conversation:
         except asyncio.CancelledError:
             if self.closing or exchange.stage != "active":
                 raise
-            message = self.session.fail(
-                exchange, InternalError(f"{exchange.method.name}: the handler cancelled its own task")
-            )
+            message = self.session.fail(exchange, InternalError(f"{exchange.method.name}: {_why_cancelled()}"))
         if exchange.held is not None and (held := self.session.held_report(exchange)) is not None:
             (exchange.way or self.way).send(held)
         return message
@@ -214,3 +212,10 @@ class Conversation:
     def _on_ignored(self, event: events.Ignored) -> None:
         if event.first:
             log.warning("accord: %s: dropped a message (%s) %s", self.way.name, event.kind, event.detail)
+
+
+def _why_cancelled() -> str:
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():  # an ASGI server of other people's does so when it ends
+        return "whoever runs this server has cancelled it"
+    return "the handler cancelled its own task"

@@ -28,7 +28,10 @@ async def buy(ctx: Context) -> str:
 async def think(ctx: Context) -> str:
     """Ask the model."""
     question = SamplingMessage(role="user", content=TextContent(type="text", text="What is 6 times 7?"))
-    answer = await ctx.session.create_message([question], max_tokens=50, system_prompt="Be brief.")
+    # On the stream of this call: on that of the session it is lost where the client has not opened one yet.
+    answer = await ctx.session.create_message(
+        [question], max_tokens=50, system_prompt="Be brief.", related_request_id=ctx.request_id
+    )
     return f"{answer.model}: {answer.content.text}"
 
 

@@ -88,7 +88,6 @@ def test_a_port_in_use_is_told_in_a_sentence() -> None:
             bind(Address("127.0.0.1", port))
 
 
-@pytest.mark.parametrize("host", ["203.0.113.7", "nobody.invalid"])
-def test_an_address_of_another_machine_is_told_in_a_sentence(host: str) -> None:
-    with pytest.raises(OSError, match=f"{host} is not an address of this machine"):
-        bind(Address(host, 0))
+def test_an_address_of_another_machine_is_told_in_a_sentence() -> None:
+    with pytest.raises(OSError, match=r"203\.0\.113\.7 is not an address of this machine"):
+        bind(Address("203.0.113.7", 0))

@@ -67,6 +67,25 @@ def test_a_path_may_have_parts(path: str) -> None:
     assert HTTPOptions(path=path).path == path
 
 
+@pytest.mark.parametrize(
+    ("url", "path", "root"),
+    [
+        (None, "/mcp", ""),
+        ("https://a.example", "/mcp", ""),
+        ("https://a.example/", "/mcp", ""),
+        ("https://a.example/mcp", "/mcp", ""),
+        ("https://a.example/api/mcp", "/mcp", "/api"),
+        ("https://a.example/api/v1/mcp/", "/mcp", "/api/v1"),
+        ("https://a.example/weather", "/mcp", ""),
+        ("https://a.example/xmcp", "/mcp", ""),
+        ("https://a.example/api", "/", "/api"),
+        ("https://a.example/", "/", ""),
+    ],
+)
+def test_where_a_proxy_has_put_the_server_stands_in_its_public_address(url: str | None, path: str, root: str) -> None:
+    assert HTTPOptions(public_url=url, path=path).public_root() == root
+
+
 @pytest.mark.parametrize("seconds", [0, -1, float("nan")])
 def test_a_client_waits_some_time_before_it_comes_back(seconds: float) -> None:
     with pytest.raises(DeclarationError, match="retry_seconds"):

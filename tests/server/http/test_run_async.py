@@ -13,13 +13,15 @@ import pytest
 from accord import HTTPOptions, Server
 
 
-async def address_of(capfd: pytest.CaptureFixture[str]) -> tuple[str, int, str]:
-    """Host, port, and what was said, once a server has said its line."""
+async def port_of(serving: asyncio.Task[None], capfd: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """The port, and what was said, once a server has said its line."""
     said = ""
-    while not (found := re.search(r"at http://([\w.]+):(\d+)/mcp", said)):
+    while not (found := re.search(r"at http://[\w.]+:(\d+)/mcp", said)):
+        if serving.done():
+            serving.result()
         said += capfd.readouterr().err
         await asyncio.sleep(0)
-    return found[1], int(found[2]), said
+    return int(found[1]), said
 
 
 async def ask(port: int, path: str = "/health", host: str = "localhost") -> bytes:
@@ -34,7 +36,7 @@ async def test_it_serves_until_a_signal_and_puts_the_handlers_back(capfd: pytest
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     threads = threading.active_count()
     serving = asyncio.create_task(Server("guest").run_async(http=":0"))
-    _, port, _ = await address_of(capfd)
+    port, _ = await port_of(serving, capfd)
     assert (await ask(port)).startswith(b"HTTP/1.1 200")
     os.kill(os.getpid(), signal.SIGTERM)
     await asyncio.wait_for(serving, 5)
@@ -49,7 +51,7 @@ async def test_it_serves_until_a_signal_and_puts_the_handlers_back(capfd: pytest
 
 async def test_it_ends_when_its_task_is_cancelled(capfd: pytest.CaptureFixture[str]) -> None:
     serving = asyncio.create_task(Server("guest").run_async(http=":0"))
-    _, port, _ = await address_of(capfd)
+    port, _ = await port_of(serving, capfd)
     serving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(serving, 5)
@@ -60,7 +62,7 @@ async def test_it_ends_when_its_task_is_cancelled(capfd: pytest.CaptureFixture[s
 def test_on_another_thread_it_serves_without_signals(capfd: pytest.CaptureFixture[str]) -> None:
     async def short() -> None:
         serving = asyncio.create_task(Server("guest").run_async(http=":0"))
-        _, port, _ = await address_of(capfd)
+        port, _ = await port_of(serving, capfd)
         assert (await ask(port)).startswith(b"HTTP/1.1 200")
         serving.cancel()
         await asyncio.wait([serving])
@@ -83,7 +85,7 @@ def test_on_another_thread_it_serves_without_signals(capfd: pytest.CaptureFixtur
 async def test_the_line_at_the_start_says_what_a_client_needs(capfd: pytest.CaptureFixture[str]) -> None:
     options = HTTPOptions(public_url="https://tools.example.com/mcp", hosts=["box:*"])
     serving = asyncio.create_task(Server("guest").run_async(http="0.0.0.0:0", options=options))
-    _, port, said = await address_of(capfd)
+    port, said = await port_of(serving, capfd)
     (line, warning) = said.splitlines()
     for word in (
         "public https://tools.example.com/mcp",
@@ -104,7 +106,7 @@ async def test_the_line_at_the_start_says_what_a_client_needs(capfd: pytest.Capt
 
 async def test_an_address_in_use_is_an_error_that_says_so(capfd: pytest.CaptureFixture[str]) -> None:
     serving = asyncio.create_task(Server("guest").run_async(http=":0"))
-    _, port, _ = await address_of(capfd)
+    port, _ = await port_of(serving, capfd)
     with pytest.raises(OSError, match="in use by another program"):
         await Server("second").run_async(http=f":{port}")
     serving.cancel()

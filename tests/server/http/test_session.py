@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +16,7 @@ from accord import Context, Server
 from accord.messages.revision import HANDSHAKE
 from accord.server.http.auth import APIKeys
 from accord.server.http.options import HTTPOptions
-from accord.store.memory import MemoryEvents
+from accord.store.sqlite import SQLiteEvents
 
 from tests.server.http.raw import BASIC, JSON, Answer, Ended
 from tests.server.http.speaking import (
@@ -263,18 +266,22 @@ async def test_after_delete_it_is_404_and_what_ran_is_answered_and_cancelled(way
         assert {status for status, _, _ in await everything(client)} == {404}
 
 
-async def test_delete_leaves_nothing_in_the_store() -> None:
-    events = MemoryEvents()
-    server = Desk()
-    async with site(server, options=HTTPOptions(events=events)) as here:
+async def test_delete_leaves_nothing_in_the_store(tmp_path: Path) -> None:
+    server, file = Desk(limits=quick(patience_seconds=60)), tmp_path / "events.db"
+    async with site(server, options=HTTPOptions(events=SQLiteEvents(file))) as here:
         client = await Stateful(here.raw).open()
         await (await client.call("steps", {"count": 3}, progressToken=1)).end()
-        running = [await client.call("waits", {"report": True}, id=id, progressToken=id) for id in range(2, 5)]
+        running = [
+            await client.begin("POST", json.dumps(client.calling("waits", {"report": id > 3}, id=id, progressToken=id)).encode())
+            for id in range(2, 6)
+        ]
+        await until(lambda: len(server.began) == 4)
         await client.delete()
         for each in running:
-            await each.end()
-        assert await events.load(client.id) is None
-        assert not events._sessions
+            assert (await (await each.start()).result())["error"]["message"] == "the client has ended its session"
+    with closing(sqlite3.connect(file)) as db:
+        for table in ("sessions", "streams", "events"):
+            assert db.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
 
 
 async def test_delete_with_a_revision_that_has_no_sessions_ends_none() -> None:

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Callable
 
 import pytest
+from hypothesis import given, strategies as st
+from yarl import URL
 
 from accord import Client, Limits
-from accord.errors import ConnectionLost, HTTPError, InvalidParams, RemoteProtocolError, RequestTimeout, TargetError
+from accord.errors import (
+    AccordError,
+    ConnectionLost,
+    HTTPError,
+    InvalidParams,
+    NotConnected,
+    RemoteProtocolError,
+    RequestTimeout,
+    TargetError,
+)
+from accord.transport.http.messages import agreed, answers, error_in, look
+from accord.transport.http.proxy import proxy_for
 from accord.transport.http.settings import HTTPSettings
+from accord.transport.http.standing import Standing
 
-from .site import VERSION, Visit, modern, older, quiet, site
+from .site import VERSION, Play, Visit, modern, older, quiet, site
 
 
 async def test_a_request_of_2026_says_in_headers_what_its_body_says() -> None:
@@ -279,3 +295,115 @@ async def test_an_answer_over_the_limit_fails_its_request(declared: bool) -> Non
         with pytest.raises(RemoteProtocolError, match=r"larger than 100,000 bytes"):
             await client.call_tool("large")
         assert (await client.call_tool("small")).text == "done"
+
+
+# --- lifetimes -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("era", [modern, older])
+async def test_nothing_is_left_running_after_the_end(era: Callable[[Play], Play]) -> None:
+    async def play(visit: Visit) -> None:
+        if visit.verb == "GET" or (visit.verb == "tools/call" and visit.message["params"]["name"] == "hang"):
+            await visit.stream()
+            await visit.gone.wait()
+        else:
+            await quiet(visit)
+
+    async with site(era(play)) as server:
+        client = await Client(server.url).connect()
+        hanging = asyncio.create_task(client.call_tool("hang"))
+        await client.call_tool("echo")
+        await server.seen("tools/call", 2)
+        await client.close()
+        with pytest.raises(NotConnected):
+            await hanging
+        await server.stop()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_client_is_opened_used_and_closed_from_three_tasks() -> None:
+    async with site(older(quiet)) as server:
+        client = Client(server.url)
+        await asyncio.create_task(client.connect())
+        assert (await asyncio.create_task(client.call_tool("echo"))).text == "done"
+        await asyncio.create_task(client.close())
+        assert server.of("DELETE")
+
+
+async def test_a_client_that_is_still_connecting_can_be_closed() -> None:
+    async def play(visit: Visit) -> None:
+        await visit.gone.wait()
+
+    async with site(play) as server:
+        client = Client(server.url)
+        opening = asyncio.create_task(client.connect())
+        await server.seen("server/discover")
+        await client.close()
+        with pytest.raises(NotConnected, match="closed while it was connecting"):
+            await opening
+
+
+async def test_cookies_keep_a_client_with_its_server() -> None:
+    async def play(visit: Visit) -> None:
+        if visit.verb == "server/discover":
+            said = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "ttlMs": 0}
+            await visit.result({"Set_Cookie": "backend=7; Path=/"}, **said, cacheScope="private")
+        else:
+            await quiet(visit)
+
+    async with site(play) as server:
+        named = server.url.replace("127.0.0.1", "localhost")
+        async with Client(named) as client:
+            await client.call_tool("echo")
+        assert server.of("tools/call")[0].headers["cookie"] == "backend=7"
+
+
+# --- reading ---------------------------------------------------------------------------------------------------
+
+
+@given(
+    st.binary(max_size=200) | st.from_regex(rb'\{"(id|method|result|error)":.{0,40}\}', fullmatch=True), st.integers()
+)
+def test_whatever_a_server_sends_is_an_answer_an_error_or_neither(data: bytes, id: int) -> None:
+    assert answers(data, id) in (True, False) or isinstance(answers(data, id), AccordError)
+    assert error_in(data) is None or isinstance(error_in(data), AccordError)
+    assert isinstance(agreed(data), str)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.integers(1, 2**31), st.sampled_from(["tools/call", "resources/read", "x/y"]), json_values)
+def test_params_of_any_shape_can_be_sent(id: int, method: str, params: object) -> None:
+    message = json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode()
+    out = look(message)
+    assert (out.id, out.method) == (id, method)
+    headers = Standing().headers(out)
+    assert all(value.isascii() and value.isprintable() for value in headers.values())
+
+
+@pytest.mark.parametrize(
+    ("variables", "url", "expected"),
+    [
+        ({"https_proxy": "http://proxy:3128"}, "https://example.com/mcp", "http://proxy:3128"),
+        ({"https_proxy": "http://proxy:3128"}, "http://example.com/mcp", None),
+        ({"http_proxy": "http://proxy:3128"}, "http://localhost:8000/mcp", None),
+        ({"http_proxy": "http://proxy:3128"}, "http://[::1]:8000/mcp", None),
+        ({"http_proxy": "http://proxy:3128", "no_proxy": "example.com"}, "http://example.com/mcp", None),
+    ],
+)
+def test_the_proxy_of_the_environment_is_used_but_for_this_machine(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], url: str, expected: str | None
+) -> None:
+    for name in ("http_proxy", "https_proxy", "no_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert proxy_for(URL(url), None).url == expected
+    assert proxy_for(URL(url), "").url is None
+    assert proxy_for(URL(url), "http://other:1").url == "http://other:1"

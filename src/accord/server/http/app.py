@@ -51,13 +51,16 @@ class HTTPApp:
         self._cors = options.cors() if options.origins else None
         self._endpoints: dict[asyncio.AbstractEventLoop, Endpoint] = {}
         self._ending: set[asyncio.AbstractEventLoop] = set()
-        self._routes: dict[str, Route] = {
-            **dict.fromkeys((options.path, "", "/"), self._mcp),
-            "/sse": self._sse,
-            "/messages": self._messages,
-            "/health": self._health,
-            "/ready": self._ready,
-        }
+        self._public_root = options.public_root()
+        self._routes: dict[str, Route] = {}
+        for root in {"", self._public_root}:  # a proxy may take off its part of the path, or not
+            self._routes |= {
+                **dict.fromkeys((root + options.path, root, root + "/"), self._mcp),
+                root + "/sse": self._sse,
+                root + "/messages": self._messages,
+                root + "/health": self._health,
+                root + "/ready": self._ready,
+            }
 
     @property
     def draining(self) -> bool:
@@ -137,7 +140,7 @@ class HTTPApp:
         if not any(revision in HANDSHAKE for revision in self._server.revisions):
             raise Rejected(404, "this server speaks revisions without sessions only")
         who = await self._who(request)
-        await (await self._start()).stream(f"{request.root}/messages", receive, send, who)
+        await (await self._start()).stream(f"{self._public_root or request.root}/messages", receive, send, who)
 
     async def _messages(self, request: Request, receive: Receive, send: Send) -> None:
         if request.method != "POST":

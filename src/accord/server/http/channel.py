@@ -90,6 +90,11 @@ class Channel:
             self._room.clear()
             await self._room.wait()
 
+    async def settled(self) -> None:
+        """Return when all that was sent is kept, as far as the store answers."""
+        if self._pumping is not None:
+            await asyncio.wait([self._pumping], timeout=self._limits.close_seconds)
+
     # --- who carries it ----------------------------------------------------------------------------------------
 
     def carry(self, stream: Stream, after: int | None = None) -> None:
@@ -170,13 +175,15 @@ class Channel:
         try:
             if self._about is not None:
                 await self._begin(self._about)
-            first = await self._events.append(self._session, self.id, batch)
+            # The end with the answer: a kill between the two would have an answered call cut off as well.
+            ends = self._ending and not self._queue
+            first = await self._events.append(self._session, self.id, batch, ends=ends)
         except StoreError as exc:
             level = logging.DEBUG if isinstance(exc, EventsGone) else logging.ERROR  # the session may have ended
             log.log(level, "accord: %s; what a stream says is sent, but cannot be sent again", exc)
             self.broken = True
             return self._hand_over_unkept(batch)
-        self._last = first + len(batch) - 1
+        self._ended, self._last = ends, first + len(batch) - 1
         if self._carried == first - 1:
             self._hand_over_kept(enumerate(batch, first))
         return None

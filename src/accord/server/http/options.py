@@ -15,7 +15,7 @@ from accord.wire.hosts import LOOPBACK_HOSTS, LOOPBACK_ORIGINS, Allowed, Gate, l
 if TYPE_CHECKING:
     from accord.store.base import Events
 
-_PUBLIC = re.compile(r"(https?://[^/?#]+)(?:/[^?#\s]*)?", re.IGNORECASE)
+_PUBLIC = re.compile(r"(https?://[^/?#]+)(/[^?#\s]*)?", re.IGNORECASE)
 _PATH = re.compile(r"/|(/[A-Za-z0-9._~-]+)+")
 _TAKEN = ("/sse", "/messages", "/health", "/ready")
 
@@ -30,7 +30,8 @@ class HTTPOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Where Streamable HTTP is served; where the application is mounted under a path, its root serves it as well."""
     public_url: str | None = None
     """The address that clients use, where a proxy stands before the server: "https://tools.example.com/mcp". Its host
-    is answered to, and pages of its origin are let in."""
+    is answered to, and pages of its origin are let in. What stands before `path` in it, as "/api" in
+    "https://example.com/api/mcp", is where the proxy has put the server; whether it takes that off is its own affair."""
     hosts: Sequence[str] = ()
     """Names that the server answers to besides its machine's own (`Host`): "example.com", "10.0.0.5:8000", "box:*";
     "*" answers to any name, and with it a page that points a name of its own at this machine gets in."""
@@ -62,6 +63,13 @@ class HTTPOptions(msgspec.Struct, frozen=True, kw_only=True):
             scheme, host = public
             hosts, origins = (host, *hosts), (f"{scheme}://{host}", *origins)
         return Gate((*LOOPBACK_HOSTS, *hosts), (*LOOPBACK_ORIGINS, *origins))
+
+    def public_root(self) -> str:
+        """The path under which a proxy has put the server; empty where there is none, or it is not told."""
+        found = _PUBLIC.fullmatch(self.public_url or "")
+        path = (found[2] or "").rstrip("/") if found is not None else ""
+        own = self.path.rstrip("/")
+        return path.removesuffix(own) if path.endswith(own) else ""
 
     def cors(self) -> CORS:
         """What pages of the named origins may read. Pages of the public address itself need no leave to."""

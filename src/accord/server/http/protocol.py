@@ -5,6 +5,7 @@ The bound costs a request nothing but two comparisons: bytes are counted only wh
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import httptools
@@ -23,8 +24,8 @@ class _Body:
     """Hears of a body only."""
 
     def __init__(self, connection: HttpToolsProtocol) -> None:
-        self.on_body = connection.on_body
-        self.on_message_complete = connection.on_message_complete
+        self.on_body: Callable[[bytes], None] = connection.on_body
+        self.on_message_complete: Callable[[], None] = connection.on_message_complete
 
 
 class BoundedProtocol(HttpToolsProtocol):

@@ -274,10 +274,13 @@ class HTTPSession(Visitor):
         self.general.close_carrier(None)
 
     async def close(self, why: str) -> None:
-        """End it, and its streams."""
+        """End it, and its streams but the general one, which may go on in the next process."""
         await super().close(why)
+        self.general.close_carrier(None)
         for channel in list(self._channels.values()):
-            channel.end(None)
+            if channel is not self.general:
+                channel.end(None)
+        await asyncio.gather(*(channel.settled() for channel in list(self._channels.values())))
 
     async def forget(self) -> None:
         """Keep nothing of it."""

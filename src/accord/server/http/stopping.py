@@ -16,7 +16,9 @@ from typing import Any
 
 from accord.transport.hangup import place_of, tell_unless_full
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT, *((signal.SIGBREAK,) if sys.platform == "win32" else ()))
+_SIGNALS = [signal.SIGTERM, signal.SIGINT]
+if sys.platform == "win32":
+    _SIGNALS.append(signal.SIGBREAK)
 
 _STUCK = 1
 """Exit code of a process whose event loop did not react."""

@@ -57,6 +57,8 @@ async def beginning(response: ClientResponse) -> bytes:
 
 async def finish(response: ClientResponse) -> None:
     """Wait a moment for the end of a response whose purpose is served, so that its connection can be used again."""
+    if response.content.at_eof():
+        return
     try:
         async with asyncio.timeout(_REST_SECONDS):
             while not response.content.at_eof():

@@ -7,6 +7,7 @@ far the server got; a response that is no answer is `HTTPError`.
 from __future__ import annotations
 
 import http
+import os
 from collections.abc import Collection
 from functools import cache
 from typing import TYPE_CHECKING
@@ -71,7 +72,8 @@ def _unconnected(exc: Exception, host: str) -> str:
 def _system(exc: Exception) -> str:
     """The words of the operating system."""
     error = getattr(exc, "os_error", exc)
-    return str(getattr(error, "strerror", None) or error)
+    words = str(getattr(error, "strerror", None) or error)
+    return os.strerror(error.errno) if words.startswith("Connect call failed") else words
 
 
 def refused(response: ClientResponse, body: bytes, what: str, secrets: Collection[str]) -> HTTPError:
@@ -88,6 +90,15 @@ def refused(response: ClientResponse, body: bytes, what: str, secrets: Collectio
     if _names_host(status, body):
         parts.append(f"the server does not answer to the name {response.url.host!r}: have it accept this Host")
     return HTTPError("; ".join(parts), status=status, body=shown, challenge=challenge)
+
+
+def ends_session(status: int, body: bytes) -> bool:
+    """Whether the answer to a request with a session says that there is no such session any more.
+
+    "it MUST respond to requests containing that session ID with HTTP 404". The examples of the official TypeScript SDK,
+    and the many servers made from them, say 400 instead, in these words.
+    """
+    return status == 404 or (status == 400 and b"No valid session ID" in body)
 
 
 def _names_host(status: int, body: bytes) -> bool:

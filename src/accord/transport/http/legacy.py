@@ -38,6 +38,7 @@ class SSETransport:
         self._limits = limits
         self._intake = Intake(limits)
         self._fetcher = Fetcher(url, settings, limits)
+        self._loop: asyncio.AbstractEventLoop
         self._turns = asyncio.Semaphore(settings.connections)
         self._endpoint: asyncio.Future[None] | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -53,7 +54,7 @@ class SSETransport:
 
     async def open(self) -> None:
         """Open the stream, and learn where to post. Raises `ConnectError`."""
-        loop = asyncio.get_running_loop()
+        loop = self._loop = asyncio.get_running_loop()
         await self._fetcher.open()
         self._endpoint = loop.create_future()
         try:
@@ -131,7 +132,8 @@ class SSETransport:
             return
         self._backlog.add(len(message))
         out = look(message)
-        task = asyncio.get_running_loop().create_task(self._post(out, message, self._told))
+        # A client may notify between two runs of its loop.
+        task = self._loop.create_task(self._post(out, message, self._told))
         if out.method is not None and out.id is None:
             self._told = task
         self._posting.add(task)

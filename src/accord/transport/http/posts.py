@@ -18,7 +18,7 @@ from accord.messages.envelope import RequestId
 from accord.transport.base import Unanswered
 from accord.transport.http.backlog import Backlog
 from accord.transport.http.bodies import beginning, finish, is_json, is_stream, whole
-from accord.transport.http.failures import refused
+from accord.transport.http.failures import ends_session, refused
 from accord.transport.http.fetcher import STREAM_ONLY, Fetcher
 from accord.transport.http.intake import Intake
 from accord.transport.http.messages import STAYS, Outgoing, answers, error_in
@@ -192,8 +192,7 @@ class Posts:
         has_json = is_json(response)
         data = await (whole(response, self._limits.line_bytes, post.what) if has_json else beginning(response))
         status = refused(response, data, post.what, self._fetcher.secrets)
-        if response.status == 404 and post.session is not None:
-            # "it MUST respond to requests containing that session ID with HTTP 404"
+        if post.session is not None and ends_session(response.status, data):
             self._on_session_ended()
             raise SessionEnded(f"{status}; the session has ended") from status
         is_ours = has_json and answers(data, post.id) is True

@@ -56,6 +56,7 @@ class StreamableTransport:
             self._on_session_ended,
         )
         self._unasked = Unasked(self._fetcher, self._standing, self._intake, limits, self._name, self._on_session_ended)
+        self._loop: asyncio.AbstractEventLoop
         self._lane: deque[tuple[Outgoing, bytes]] = deque()
         self._lane_task: asyncio.Task[None] | None = None
         self._held: list[Post] | None = None  # requests that wait until `initialized` is taken
@@ -88,6 +89,7 @@ class StreamableTransport:
 
     async def open(self) -> None:
         """Get ready; nothing is connected before the first message."""
+        self._loop = asyncio.get_running_loop()
         await self._fetcher.open()
 
     def receive(self) -> Coroutine[Any, Any, list[Message]]:
@@ -137,7 +139,8 @@ class StreamableTransport:
             self._held = []
         self._lane.append((out, message))
         if self._lane_task is None:
-            self._lane_task = asyncio.get_running_loop().create_task(self._run_lane())
+            # A client may notify between two runs of its loop.
+            self._lane_task = self._loop.create_task(self._run_lane())
 
     def _cancel(self, out: Outgoing) -> bool:
         """Close the response to the request that is given up; whether the server has to be told as well."""

@@ -1,0 +1,162 @@
+"""accord's application under uvicorn, granian and hypercorn: what works, and what docs/deploy.md says of each."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from tests.interop import asgi_stories as stories
+from tests.interop.hosting import Host, Hosted, Place, hosted, programs
+from tests.server.http.raw import SECONDS, Answer, Ended, Socket
+from tests.server.http.speaking import Legacy, Modern
+
+HOSTS: tuple[Host, ...] = get_args(Host)
+GRACE: dict[Host, tuple[str, ...]] = {
+    "uvicorn": ("--timeout-graceful-shutdown", "2"),
+    "granian": ("--workers-kill-timeout", "2"),
+    "hypercorn": ("--graceful-timeout", "2"),
+}
+ROOT = {"uvicorn": "--root-path", "granian": "--url-path-prefix", "hypercorn": "--root-path"}
+EXIT = {"uvicorn": -signal.SIGTERM, "granian": 0, "hypercorn": 0}
+
+hosts = pytest.mark.parametrize("host", HOSTS)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("hosted")
+    programs(made)
+    return made
+
+
+@pytest.fixture(scope="module", params=HOSTS)
+def place(request: pytest.FixtureRequest, folder: Path) -> Iterator[Hosted]:
+    with hosted(request.param, Place(), folder, body_seconds=0.5, write_seconds=0.5) as serving:
+        yield serving
+
+
+async def test_everything_works(place: Hosted) -> None:
+    await stories.all_of_it(place.raw)
+
+
+async def test_going_away_cancels_a_call(place: Hosted) -> None:
+    await stories.going_away_cancels(place.raw, "hosted")
+
+
+async def test_the_body_of_a_request_has_a_deadline_and_a_size(place: Hosted) -> None:
+    late = await place.raw.bytes(head(20) + b"{")
+    assert (await late.start()).status == 408
+    large = await place.raw.bytes(head(5 << 20))
+    assert (await large.start()).status == 413
+
+
+async def test_the_call_of_a_client_that_does_not_read_is_cancelled(place: Hosted) -> None:
+    _, writer = await place.raw.connect()
+    writer.transport.pause_reading()  # type: ignore[attr-defined]
+    writer.write(stories.calling(place.raw, "pour", "poured"))
+    await stories.until_fate(place.raw, "poured", "cancelled")
+    writer.transport.abort()
+
+
+@hosts
+async def test_a_client_of_2024_is_told_where_a_proxy_has_put_the_server(host: Host, folder: Path) -> None:
+    with hosted(host, Place(options=(ROOT[host], "/api")), folder) as serving:
+        client = await Legacy.connect(serving.raw)
+        assert client.address.startswith("/api/messages?session_id=")
+        client.address = client.address.removeprefix("/api")  # as the proxy does
+        await client.open()
+        await client.stream.leave()
+
+
+@hosts
+async def test_at_sigterm_calls_finish_and_streams_are_cut_after_a_while(host: Host, folder: Path) -> None:
+    with hosted(host, Place(options=GRACE[host]), folder) as serving:
+        stream = await Modern(serving.raw).ask("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+        await stream.message()
+        call = asyncio.create_task(stories.said(Modern(serving.raw), "hang", name="last", seconds=1))
+        await stories.until_fate(serving.raw, "last", "hangs")
+        began = time.monotonic()
+        serving.process.terminate()
+        assert await call == "last"
+        await stream.end()
+        code = await asyncio.to_thread(serving.process.wait, SECONDS)
+        assert 1 < time.monotonic() - began < 6
+        assert code == EXIT[host]
+
+
+@pytest.mark.parametrize("host", ["uvicorn", "granian"])
+async def test_an_open_stream_holds_up_the_end_where_no_bound_is_given(host: Host, folder: Path) -> None:
+    with hosted(host, Place(), folder) as serving:
+        stream = await Modern(serving.raw).ask("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+        await stream.message()
+        serving.process.terminate()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(stream.end(), 3)
+        assert serving.process.poll() is None
+        await stream.leave()
+        assert await asyncio.to_thread(serving.process.wait, SECONDS) == EXIT[host]
+
+
+async def test_uvicorn_refuses_connections_beyond_its_limit(folder: Path) -> None:
+    with hosted("uvicorn", Place(options=("--limit-concurrency", "3")), folder) as serving:
+        streams = [await Socket(serving.port).connect() for _ in range(3)]
+        assert (await Modern(serving.raw).call("echo", {"text": "x"})).status == 503
+        for _, writer in streams:
+            writer.close()
+            await writer.wait_closed()
+
+
+SLOW_HEADS = {
+    "granian": (("--http1-header-read-timeout", "500"), True, False),
+    "hypercorn": (("--keep-alive", "1"), True, True),
+    "uvicorn": (("--timeout-keep-alive", "1"), False, False),
+}
+"""Options, and whether a connection with half a head, and one that says nothing, is closed."""
+
+
+@hosts
+async def test_who_closes_a_connection_whose_head_does_not_come(host: Host, folder: Path) -> None:
+    options, half, silent = SLOW_HEADS[host]
+    with hosted(host, Place(options=options), folder) as serving:
+        assert await closed(serving, b"POST /mcp HTTP/1.1\r\nhost: localh") == half
+        assert await closed(serving, b"") == silent
+
+
+@pytest.mark.parametrize(("host", "bounded"), [("uvicorn", False), ("granian", True), ("hypercorn", True)])
+async def test_who_bounds_the_head_of_a_request(host: Host, bounded: bool, folder: Path) -> None:
+    with hosted(host, Place(), folder) as serving:
+        answer = await serving.raw.bytes(head(0, b"x-large: %s\r\n" % (b"x" * 500_000)))
+        assert (await status(answer) in (431, 0)) == bounded
+
+
+def head(length: int, more: bytes = b"") -> bytes:
+    """The head of a POST."""
+    fixed = b"host: localhost\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\n"
+    return b"POST /mcp HTTP/1.1\r\n" + fixed + more + b"content-length: %d\r\n\r\n" % length
+
+
+async def status(answer: Answer) -> int:
+    """The status, or 0 where the connection was closed without one."""
+    try:
+        return (await answer.start()).status
+    except Ended:
+        return 0
+
+
+async def closed(serving: Hosted, begun: bytes) -> bool:
+    """Whether a connection on which no more than this was sent is closed within a few times the deadline."""
+    reader, writer = await serving.raw.connect()
+    writer.write(begun)
+    try:
+        await asyncio.wait_for(reader.read(), 3)
+    except TimeoutError:
+        return False
+    finally:
+        writer.transport.abort()
+    return True
