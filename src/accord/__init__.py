@@ -107,7 +107,13 @@ if TYPE_CHECKING:
     from accord.server.completable import Completable as Completable
     from accord.server.context import Context as Context
     from accord.server.header import Header as Header
-    from accord.server.http.auth import APIKeys as APIKeys, Principal as Principal, Unauthorized as Unauthorized
+    from accord.server.http.auth import (
+        APIKeys as APIKeys,
+        Auth as Auth,
+        Forbidden as Forbidden,
+        Principal as Principal,
+        Unauthorized as Unauthorized,
+    )
     from accord.server.http.options import HTTPOptions as HTTPOptions
     from accord.server.roots import RootList as RootList
     from accord.server.server import Server as Server
@@ -125,6 +131,7 @@ _HOMES = {
     "AnswerError": "accord.errors",
     "APIKeys": "accord.server.http.auth",
     "AudioContent": "accord.messages.content",
+    "Auth": "accord.server.http.auth",
     "Cache": "accord.client.cache",
     "CacheHint": "accord.server.cache",
     "CallToolResult": "accord.messages.tools",
@@ -150,6 +157,7 @@ _HOMES = {
     "Events": "accord.store.base",
     "EventsGone": "accord.errors",
     "Extension": "accord.messages.extension",
+    "Forbidden": "accord.server.http.auth",
     "GetPromptResult": "accord.messages.prompts",
     "Header": "accord.server.header",
     "HostModel": "accord.client.models",
@@ -228,6 +236,7 @@ __all__ = [
     "Annotations",
     "AnswerError",
     "AudioContent",
+    "Auth",
     "Cache",
     "CacheHint",
     "CallToolResult",
@@ -252,6 +261,7 @@ __all__ = [
     "Events",
     "EventsGone",
     "Extension",
+    "Forbidden",
     "GetPromptResult",
     "HTTPError",
     "HTTPOptions",

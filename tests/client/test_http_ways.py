@@ -124,6 +124,19 @@ async def test_the_way_that_is_known_heals_when_the_server_is_another() -> None:
         assert WAYS.known(server.url) is None
 
 
+async def test_who_speaks_older_revisions_only_learns_nothing_for_others() -> None:
+    async def play(visit: Visit) -> None:
+        await (older(quiet) if visit.verb == "initialize" else modern(quiet))(visit)
+
+    async with site(play) as server:
+        async with Client(server.url, revisions=["2025-11-25"]) as client:
+            assert client.revision == "2025-11-25"
+        async with Client(server.url) as client:
+            assert client.revision == "2026-07-28"
+        async with Client(server.url, revisions=["2025-11-25"]) as client:
+            assert client.revision == "2025-11-25"
+
+
 async def test_a_server_that_is_away_is_not_asked_in_every_way() -> None:
     async with site(older(quiet)) as server, Client(server.url):
         pass
@@ -322,6 +335,18 @@ async def test_with_reconnect_a_list_whose_answer_was_lost_is_asked_for_again() 
     async with site(modern(play)) as server, Client(server.url, reconnect=QUICKLY) as client:
         assert await client.list_tools() == []
         assert len(server.of("tools/list")) == 3
+
+
+async def test_with_reconnect_a_stream_of_http_and_sse_that_ended_is_opened_again() -> None:
+    old = Old()
+    async with site(old, path="/sse") as server:
+        target = {"url": server.url, "type": "sse"}
+        async with Client(target, reconnect=QUICKLY) as client:
+            await client.call_tool("echo", {"n": 1})
+            assert old.stream is not None
+            old.stream.reset()
+            await server.seen("GET", 2)
+            assert (await client.call_tool("echo", {"n": 2})).text == str({"n": 2})
 
 
 async def test_an_http_error_leaves_the_client_usable() -> None:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 
 from tests.interop.hosting import Under
-from tests.server.http.raw import BASIC, SECONDS, request_bytes
+from tests.server.http.raw import BASIC, SECONDS, Answer, request_bytes
 from tests.server.http.speaking import META, Legacy, Modern, Stateful, encode, request, text
 
 
 async def said(client: Modern | Stateful, tool: str, **arguments: object) -> str:
     """What a tool says."""
     return text(await (await client.call(tool, arguments)).result())
+
+
+async def leave(answer: Answer) -> None:
+    """Go away, and return when the connection is closed."""
+    await answer.leave()
+    await answer.end()
 
 
 def calling(raw: Under, tool: str, name: str) -> bytes:
@@ -54,7 +60,7 @@ async def listening(raw: Under) -> None:
     told = await stream.message()
     assert told["method"] == "notifications/tools/list_changed"
     assert told["params"]["_meta"][META + "subscriptionId"] == "mine"
-    await stream.leave()
+    await leave(stream)
 
 
 async def going_away_cancels(raw: Under, name: str) -> None:
@@ -63,7 +69,7 @@ async def going_away_cancels(raw: Under, name: str) -> None:
     """
     pending = await raw.bytes(calling(raw, "hang", name))
     await until_fate(raw, name, "hangs")
-    await pending.leave()
+    await leave(pending)
     await until_fate(raw, name, "cancelled")
 
 
@@ -83,11 +89,11 @@ async def a_session(raw: Under) -> None:
     first = await held.event()
     while first.data is None:
         first = await held.event()
-    await held.leave()  # no cancel: the call runs on
+    await leave(held)  # no cancel: the call runs on
     await said(client, "go_on")
     assert first.id is not None
     assert text(await (await client.listen(first.id)).result()) == "went on"
-    await general.leave()
+    await leave(general)
     assert (await client.delete()).status == 200
     assert (await client.call("echo", {"text": "late"})).status == 404
 
@@ -98,13 +104,19 @@ async def one_stream_for_all(raw: Under) -> None:
     assert client.address.startswith(f"{raw.root}/messages?session_id=")
     await client.open()
     assert text(await client.ask("tools/call", {"name": "echo", "arguments": {"text": "old"}})) == "old"
-    await client.stream.leave()
+    await leave(client.stream)
 
 
 async def strangers_stay_out(raw: Under) -> None:
     """`Host` and `Origin` are checked on every route."""
     for stranger in ({"host": "evil.example"}, {"origin": "https://evil.example"}):
-        for method, path in [("POST", "/mcp"), ("GET", "/mcp"), ("GET", "/sse"), ("POST", "/messages"), ("GET", "/health")]:
+        for method, path in [
+            ("POST", "/mcp"),
+            ("GET", "/mcp"),
+            ("GET", "/sse"),
+            ("POST", "/messages"),
+            ("GET", "/health"),
+        ]:
             answer = await raw.send(method, path, {**BASIC, **stranger}, b"{}" if method == "POST" else b"")
             assert (path, answer.status) == (path, 403)
             assert b"evil.example" in await answer.body()

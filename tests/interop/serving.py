@@ -62,7 +62,7 @@ class Serving:
 
 @contextmanager
 def serving(command: list[str], port: int = 0) -> Iterator[Serving]:
-    """A server that `command` starts; the address to listen at is its last argument, and in the environment (`PORT`)."""
+    """A server that `command` starts; where to listen is its last argument, and in the environment as `PORT`."""
     with subprocess.Popen(
         [*command, f"127.0.0.1:{port}"],
         stdin=subprocess.DEVNULL,

@@ -71,7 +71,7 @@ async def test_a_client_of_2024_is_told_where_a_proxy_has_put_the_server(host: H
         assert client.address.startswith("/api/messages?session_id=")
         client.address = client.address.removeprefix("/api")  # as the proxy does
         await client.open()
-        await client.stream.leave()
+        await stories.leave(client.stream)
 
 
 @hosts
@@ -99,7 +99,7 @@ async def test_an_open_stream_holds_up_the_end_where_no_bound_is_given(host: Hos
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(stream.end(), 3)
         assert serving.process.poll() is None
-        await stream.leave()
+        await stories.leave(stream)
         assert await asyncio.to_thread(serving.process.wait, SECONDS) == EXIT[host]
 
 
@@ -112,7 +112,7 @@ async def test_uvicorn_refuses_connections_beyond_its_limit(folder: Path) -> Non
             await writer.wait_closed()
 
 
-SLOW_HEADS = {
+WAITING = {
     "granian": (("--http1-header-read-timeout", "500"), True, False),
     "hypercorn": (("--keep-alive", "1"), True, True),
     "uvicorn": (("--timeout-keep-alive", "1"), False, False),
@@ -121,17 +121,30 @@ SLOW_HEADS = {
 
 
 @hosts
-async def test_who_closes_a_connection_whose_head_does_not_come(host: Host, folder: Path) -> None:
-    options, half, silent = SLOW_HEADS[host]
+async def test_who_closes_a_connection_that_is_waited_for(host: Host, folder: Path) -> None:
+    options, half, silent = WAITING[host]
     with hosted(host, Place(options=options), folder) as serving:
-        assert await closed(serving, b"POST /mcp HTTP/1.1\r\nhost: localh") == half
-        assert await closed(serving, b"") == silent
+        begun = [b"POST /mcp HTTP/1.1\r\nhost: localh", b"", b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"]
+        assert await asyncio.gather(*(closed(serving, each) for each in begun)) == [half, silent, True]
+
+
+async def test_granian_lets_requests_beyond_its_limit_wait(folder: Path) -> None:
+    with hosted("granian", Place(options=("--backpressure", "2")), folder) as serving:
+        raw = serving.raw
+        first = await raw.bytes(stories.calling(raw, "hang", "first"))
+        await stories.until_fate(raw, "first", "hangs")
+        second = await raw.bytes(stories.calling(raw, "hang", "second"))
+        third = asyncio.create_task(stories.said(Modern(raw), "echo", text="third"))
+        assert not (await asyncio.wait([third], timeout=1))[0]
+        await stories.leave(second)
+        assert await third == "third"
+        await stories.leave(first)
 
 
 @pytest.mark.parametrize(("host", "bounded"), [("uvicorn", False), ("granian", True), ("hypercorn", True)])
 async def test_who_bounds_the_head_of_a_request(host: Host, bounded: bool, folder: Path) -> None:
     with hosted(host, Place(), folder) as serving:
-        answer = await serving.raw.bytes(head(0, b"x-large: %s\r\n" % (b"x" * 500_000)))
+        answer = await serving.raw.bytes(head(0, b"x-large: %s\r\n" % (b"x" * 2_000_000)))
         assert (await status(answer) in (431, 0)) == bounded
 
 

@@ -21,8 +21,10 @@ from tests.interop.serving import serving
 NEWEST = REVISIONS[-1]
 SPOKEN: list[tuple[Sdk, str, tuple[str, ...]]] = [
     *(("mcp2", way, REVISIONS) for way in ("stdio", "mcp")),
-    *(("mcp1", way, REVISIONS[:-1]) for way in ("stdio", "mcp")),
-    *((sdk, "sse", REVISIONS[2:4]) for sdk in ("mcp1", "mcp2")),
+    ("mcp1", "stdio", REVISIONS[:-1]),
+    ("mcp1", "mcp", (REVISIONS[1], REVISIONS[3])),
+    ("mcp1", "sse", REVISIONS[3:4]),
+    ("mcp2", "sse", REVISIONS[2:3]),
 ]
 """A server, the way to it, and what it speaks there. The newer SDK asks inside results in the newest revision; in the
 others both send requests."""

@@ -21,11 +21,12 @@ SERVER = [sys.executable, str(PROGRAMS / "accord_asking.py")]
 
 PEERS: list[tuple[Sdk | TypeScript, str, str | None, str]] = [
     *(("mcp2", way, revision, revision) for way in ("stdio", "mcp") for revision in REVISIONS),
-    *(("mcp2", way, None, REVISIONS[-1]) for way in ("stdio", "mcp")),
-    *(("mcp1", way, revision, revision) for way in ("stdio", "mcp") for revision in REVISIONS[:-1]),
+    ("mcp2", "stdio", None, REVISIONS[-1]),
+    *(("mcp1", "stdio", revision, revision) for revision in REVISIONS[:-1]),
+    *(("mcp1", "mcp", revision, revision) for revision in (REVISIONS[1], REVISIONS[-2])),
     *(("mcp1", "sse", revision, revision) for revision in (REVISIONS[0], REVISIONS[-2])),
     *(("ts1", way, None, REVISIONS[-2]) for way in ("mcp", "sse")),
-    *(("ts2", "mcp", revision, revision) for revision in REVISIONS),
+    *(("ts2", "mcp", revision, revision) for revision in REVISIONS[-2:]),
     ("ts2", "sse", REVISIONS[0], REVISIONS[0]),
 ]
 """A client, its way to the server, the revision it is told to speak, and the one that is spoken then."""

@@ -54,12 +54,17 @@ async def test_everything_lists_answers_and_reports_progress(way: Way) -> None:
 
 
 async def test_everything_asks_tells_and_is_told(way: Way) -> None:
-    logged: list[Any] = []
+    logged = asyncio.Event()
+
+    def hear(message: Any) -> None:
+        if "Received Unsubscribe Resource request" in str(message.data):
+            logged.set()
+
     options: dict[str, Any] = {
         "sampling": lambda params: "42",
         "elicitation": lambda params: None,
         "roots": ["/srv/a"],
-        "on_log": logged.append,
+        "on_log": hear,
         "log_level": "debug",
     }
     with serving(way.command, free_port()) as server:
@@ -71,7 +76,7 @@ async def test_everything_asks_tells_and_is_told(way: Way) -> None:
             assert '"text": "42"' in sampled.text
             assert "declined" in (await client.call_tool("trigger-elicitation-request")).text
             assert "file:///srv/a" in (await client.call_tool("get-roots-list")).text
-            assert any("Received Subscribe Resource request" in str(message.data) for message in logged)
+            await logged.wait()
 
 
 async def test_everything_is_told_when_nobody_waits_any_more(way: Way) -> None:

@@ -28,10 +28,11 @@ PEERS: list[tuple[Sdk | TypeScript, str, str | None, str]] = [
     *(("mcp2", way, None, "2026-07-28") for way in ("stdio", "mcp")),
     *(("mcp1", way, None, "2025-11-25") for way in ("stdio", "mcp", "sse")),
     *(("fastmcp", way, None, "2026-07-28") for way in ("stdio", "mcp")),
+    ("fastmcp", "sse", None, "2025-11-25"),
     ("mcp2", "sse", "2024-11-05", "2024-11-05"),
     *(("ts1", way, None, "2025-11-25") for way in ("mcp", "sse")),
-    *(("ts2", "mcp", revision, revision) for revision in REVISIONS),
     ("ts2", "mcp", None, "2026-07-28"),
+    ("ts2", "mcp", "2025-11-25", "2025-11-25"),
     ("ts2", "sse", "2024-11-05", "2024-11-05"),
 ]
 """A client, its way to the server, the revision it is told to speak, and the one that is spoken then."""

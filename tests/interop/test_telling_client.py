@@ -1,8 +1,9 @@
-"""accord's client hears what other people's servers tell of: log messages, changes, completions."""
+"""accord's client hears what other people's servers tell of: log messages, changes, completions; over stdio and HTTP."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,24 +11,31 @@ import pytest
 from accord import REVISIONS, Client
 from accord.client.subscription import ListChanged, ResourceUpdated
 
-from tests.interop.peers import PROGRAMS, npm_server, peer_python
+from tests.interop.peers import npm_server, peer_server
+from tests.interop.serving import serving
 
 SECONDS = 50
-TELLING = PROGRAMS / "mcp2_telling.py"
 
 
-def telling(revision: str, **options: Any) -> Client:
-    return Client([str(peer_python("mcp2")), str(TELLING)], revisions=[revision], **options)
+@pytest.fixture(scope="module", params=["stdio", "mcp"])
+def telling(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """The target of a server that tells."""
+    command = peer_server("mcp2", "telling")
+    if request.param == "stdio":
+        yield command
+        return
+    with serving([*command, request.param]) as server:
+        yield f"{server.url}/{request.param}"
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_the_official_sdk_completes_and_logs(revision: str) -> None:
+async def test_the_official_sdk_completes_and_logs(telling: Any, revision: str) -> None:
     logged: list[Any] = []
 
     def log(message: Any) -> None:
         logged.append((message.level, message.data))
 
-    async with asyncio.timeout(SECONDS), telling(revision, on_log=log) as client:
+    async with asyncio.timeout(SECONDS), Client(telling, revisions=[revision], on_log=log) as client:
         found = await client.complete(prompt="plan", argument="city", value="O")
         assert (found.values, found.total) == (["Oslo", "Osaka"], 2)
         await client.call_tool("change")
@@ -35,8 +43,8 @@ async def test_the_official_sdk_completes_and_logs(revision: str) -> None:
         assert logged == [("info", "changed")]
 
 
-async def test_the_official_sdk_tells_of_changes_in_2026() -> None:
-    async with asyncio.timeout(SECONDS), telling(REVISIONS[-1]) as client:
+async def test_the_official_sdk_tells_of_changes_in_2026(telling: Any) -> None:
+    async with asyncio.timeout(SECONDS), Client(telling, revisions=[REVISIONS[-1]]) as client:
         async with client.subscribe("notes://today", tools=True) as subscription:
             assert subscription.granted == subscription.wish
             await client.call_tool("change")

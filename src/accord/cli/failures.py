@@ -13,6 +13,7 @@ from accord.errors import (
     ConnectError,
     ConnectionLost,
     DeclarationError,
+    HTTPError,
     NotConnected,
     NotSupported,
     ProtocolError,
@@ -46,6 +47,7 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (TargetError, USAGE),
     (DeclarationError, USAGE),
     (ProtocolError, PROTOCOL),
+    (HTTPError, PROTOCOL),
     (RemoteProtocolError, PROTOCOL),
     (NotSupported, PROTOCOL),
     (SchemaError, PROTOCOL),
@@ -89,6 +91,8 @@ def details(error: BaseException) -> dict[str, Any]:
     found: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
     if isinstance(error, ProtocolError):
         found.update(message=error.message, code=error.code, data=error.data)
+    if isinstance(error, HTTPError):
+        found.update(status=error.status)
     if isinstance(error, ConnectionLost):
         found.update(exitCode=error.exit_code, stderr=error.stderr)
     return {key: value for key, value in found.items() if value is not None}

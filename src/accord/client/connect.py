@@ -89,9 +89,8 @@ class Connector:
     def _may_be_older(self) -> bool:
         """Whether the server may have ended because it does not know the probe."""
         older = newest_handshake(self._revisions) is not None
-        probes = choose(PER_REQUEST, self._revisions) is not None
         died_at_the_probe = self._answers == 0 and self._ends_at_probe is None
-        return isinstance(self._target, Command) and probes and older and died_at_the_probe
+        return isinstance(self._target, Command) and self._probes and older and died_at_the_probe
 
     async def _open_remote(self, remote: Remote) -> Connection:
         """By the way that is known to lead there, or else by each that there is."""
@@ -121,11 +120,16 @@ class Connector:
             remote.url, name=str(remote), settings=self._settings(remote), limits=self._limits
         )
         connection = await self._open(transport, handshake=way is not Way.PROBE)
-        if way is Way.PROBE and connection.session.rules.handshake:
+        if way is Way.PROBE and connection.session.rules.handshake and self._probes:
             way = Way.HANDSHAKE
         if way is not Way.PROBE:
             WAYS.remember(remote.url, way)
         return connection
+
+    @property
+    def _probes(self) -> bool:
+        """Whether we speak a revision without a handshake at all: else nothing is known of the server's."""
+        return choose(PER_REQUEST, self._revisions) is not None
 
     def _settings(self, remote: Remote) -> HTTPSettings:
         """The settings, with the headers of the configuration where there are none of ours."""
@@ -193,5 +197,5 @@ def _may_lead_elsewhere(error: ConnectError) -> bool:
 
 
 def _may_be_sse(error: ConnectError) -> bool:
-    """ "If it fails with [...] "400 Bad Request", "404 Not Found" or "405 Method Not Allowed": Issue a GET request"."""
+    """Whether to try that: "400 Bad Request", "404 Not Found" or "405 Method Not Allowed": Issue a GET request"."""
     return any(isinstance(each, HTTPError) and each.status in (400, 404, 405) for each in _causes(error))

@@ -120,7 +120,7 @@ class Context:
         beyond `Limits.logs_per_second` are dropped, and the client is told how many. Raises `ValueError` for a level
         that does not exist. Deprecated by 2026-07-28: what is not for the client, log to stderr or OpenTelemetry.
         """
-        self._call.peer.logs.tell(self._call.exchange, level, data, logger)
+        self._call.logs.tell(self._call.exchange, level, data, logger)
         return _DONE
 
     def debug(self, data: Any, logger: str | None = None) -> Done:

@@ -74,6 +74,8 @@ class Peer:
         self.line: Line = line
         self.principal: str = principal
         self.who: Principal | None = who
+        self.shared: bool = False
+        """Whether many come as this one, whom nobody tells apart: what one of them does is no reason to bound others."""
         self.roots: RootList | None = None
         """Its folders, where it tells when they change."""
         self.roots_changed: int = 0
@@ -93,10 +95,14 @@ class Peer:
     def logs(self) -> Logs:
         """What it is told of what handlers log."""
         if self._logs is None:
-            from accord.server.logs import Logs
-
-            self._logs = Logs(self, self.line.session.limits.logs_per_second)
+            self._logs = self.new_logs()
         return self._logs
+
+    def new_logs(self) -> Logs:
+        """The same, with a bound of its own."""
+        from accord.server.logs import Logs
+
+        return Logs(self, self.line.session.limits.logs_per_second)
 
     def hear(self, event: NotificationReceived) -> None:
         """The client tells something that belongs to no request."""

@@ -113,6 +113,12 @@ class Session:
         self.stats.received += 1
         return self.served.take_alone(incoming, meta)
 
+    def hear_alone(self, incoming: Incoming, rules: Rules) -> Event:
+        """The same for a notification, by the rules that came with it."""
+        self.stats.received += 1
+        self.heard = rules
+        return self.notifications.take(incoming.method, incoming.params)  # type: ignore[arg-type]  # it has a method
+
     def unreadable(self, reason: str, head: bytes = b"", tail: bytes = b"") -> Event:
         """What a message means that the transport could not even hand over (a line over the limit).
 

@@ -1,8 +1,8 @@
 """How a peer server is told to serve over HTTP: `SERVER.py WAY HOST:PORT`; without arguments it serves over stdio.
 
-    mcp          Streamable HTTP at /mcp, with sessions
-    stateless    the same without, and answers as JSON
-    sse          HTTP+SSE at /sse
+mcp          Streamable HTTP at /mcp, with sessions
+stateless    the same without, and answers as JSON
+sse          HTTP+SSE at /sse
 """
 
 from __future__ import annotations

@@ -55,7 +55,9 @@ class Client:
 
 
 @asynccontextmanager
-async def connect(target: asking_story.story.Target, revision: str | None, host: asking_story.Host) -> AsyncIterator[Client]:
+async def connect(
+    target: asking_story.story.Target, revision: str | None, host: asking_story.Host
+) -> AsyncIterator[Client]:
     notes: list[Callable[[str], None]] = []
 
     async def elicit(context: Any, params: Any) -> Any:

@@ -407,3 +407,20 @@ def test_the_proxy_of_the_environment_is_used_but_for_this_machine(
     assert proxy_for(URL(url), None).url == expected
     assert proxy_for(URL(url), "").url is None
     assert proxy_for(URL(url), "http://other:1").url == "http://other:1"
+
+
+async def test_a_request_given_up_before_it_was_sent_is_not_sent_and_not_told() -> None:
+    may_go_on = asyncio.Event()
+
+    async def play(visit: Visit) -> None:
+        if visit.verb == "notifications/initialized":
+            await may_go_on.wait()
+        await older(quiet)(visit)
+
+    async with site(play) as server, Client(server.url) as client:
+        with pytest.raises(RequestTimeout):
+            await client.call_tool("first", timeout=0.05)
+        may_go_on.set()
+        assert (await client.call_tool("second")).text == "done"
+        assert [visit.message["params"]["name"] for visit in server.of("tools/call")] == ["second"]
+        assert not server.of("notifications/cancelled")

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import compress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw
@@ -19,11 +19,14 @@ from accord.server.peer import Peer
 from accord.server.roots import RootList
 from accord.session.exchange import Exchange
 
+if TYPE_CHECKING:
+    from accord.server.logs import Logs
+
 
 class Call:
     """A call at work. "A resumed run belongs to the retry": then `exchange` and `peer` are those of the retry."""
 
-    __slots__ = ("_asking", "_limits", "_roots", "asker", "exchange", "filled", "peer")
+    __slots__ = ("_asking", "_limits", "_logs", "_roots", "asker", "exchange", "filled", "peer")
 
     def __init__(self, exchange: Exchange, peer: Peer) -> None:
         self.exchange: Exchange = exchange
@@ -35,6 +38,16 @@ class Call:
         """The time of its handlers (a tool, the resources that it reads); what is left of it while it stands still."""
         self._roots: RootList | None = None
         self._asking = 0
+        self._logs: Logs | None = None
+
+    @property
+    def logs(self) -> Logs:
+        """Where its log messages go: those of its client, or its own where many come as one."""
+        if not self.peer.shared:
+            return self.peer.logs
+        if self._logs is None:
+            self._logs = self.peer.new_logs()
+        return self._logs
 
     def rebind(self, retry: Call) -> None:
         """Go on on behalf of another request."""

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from accord.transport.asgi.request import NOTES
+
 if TYPE_CHECKING:
     from uvicorn._types import ASGIApplication, ASGIReceiveCallable, ASGISendCallable, ASGISendEvent, Scope
-
-NOTES = "accord.access"
-"""Where in the `state` of a scope the application leaves what it knows."""
 
 _KNOWN = ("revision", "mcp", "name", "principal", "session")
 _LONGEST = 200

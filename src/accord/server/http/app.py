@@ -115,7 +115,7 @@ class HTTPApp:
             return await self._preflight(request, send)
         if self.draining:
             raise Rejected(503, "the server is shutting down", _LATER)
-        who = await self._who(request)
+        who = None if self._server.auth is None else await self._who(request)
         endpoint = self._endpoints.get(asyncio.get_running_loop()) or await self._start()
         endpoint.working += 1
         try:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -65,6 +67,8 @@ class Endpoint:
         if not all(accepts(headers.get(b"accept"))):
             raise Rejected(406, "the answer is JSON or events: send Accept: application/json, text/event-stream")
         body = await request.body(receive, limits.http_body_bytes, limits.body_seconds)
+        if request.notes is not None:
+            request.notes.update(_noted(body, headers, who))
         if headers.get(PROTOCOL_VERSION) in ALONE:
             try:
                 incoming = envelope.read(body)
@@ -215,6 +219,22 @@ class Endpoint:
         await self.sessions.close("the server was closed")
         await self.sse.close("the server was closed")
         self.site.close()
+
+
+def _noted(body: bytes, headers: Mapping[bytes, bytes], who: Principal | None) -> dict[str, object]:
+    """What the access log tells of a POST."""
+    known: dict[str, object] = {
+        key: value.decode("latin-1")
+        for key, name in (("revision", PROTOCOL_VERSION), ("session", SESSION_ID))
+        if (value := headers.get(name)) is not None
+    }
+    known["principal"] = who.id if who is not None else None
+    with suppress(Malformed, ProtocolError):
+        incoming = envelope.read(body)
+        posted = peek.posted(incoming.params)
+        known["mcp"] = incoming.method or None
+        known["name"] = posted.name or posted.uri or None
+    return known
 
 
 def _named(incoming: Incoming) -> str | None:

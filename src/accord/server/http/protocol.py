@@ -40,10 +40,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._running: RequestResponseCycle | None = None
 
     def data_received(self, data: bytes) -> None:
-        timer = self.timeout_keep_alive_task
-        if timer is not None:
-            timer.cancel()
-            self.timeout_keep_alive_task = None
+        if self.timeout_keep_alive_task is not None:
+            self._unset_keepalive_if_required()
         if len(data) > self._head_bytes:
             self._feed_pieces(data)
             return
@@ -81,7 +79,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if framing:
             self.cycle.more_body = True
             self.cycle.message_event.clear()
-            self.parser = httptools.HttpRequestParser(_Body(self))
+            self.parser: httptools.HttpRequestParser = httptools.HttpRequestParser(_Body(self))
             self.parser.feed_data(b"POST / HTTP/1.1\r\n" + b"".join(framing) + b"\r\n" + rest)
 
     def _refuse(self, status: int, sentence: str) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from accord.errors import DeclarationError, InternalError, InvalidRequest, NotConnected, ProtocolError
 from accord.messages.envelope import Incoming
+from accord.messages.revision import RULES
 from accord.server.dispatch import read_call
 from accord.server.http.auth import Principal
 from accord.server.http.post import Outgoing, Post
@@ -113,9 +114,15 @@ class Caller:
     def __init__(self, site: Site, who: Principal | None) -> None:
         self.session: Session = site.session(anonymous=who is None)
         self.conversation: Conversation = Conversation(
-            self.session, Nowhere(), lambda exchange, _: site.dispatch.handle(exchange, self.peer), limits=site.limits
+            self.session,
+            Nowhere(),
+            lambda exchange, _: site.dispatch.handle(exchange, self.peer),
+            on_notification=lambda event: hearing.hear(event),
+            limits=site.limits,
         )
         self.peer: Peer = site.peer(self.conversation, who)
+        hearing = site.hearing(self.peer)
+        self.peer.shared = who is None
 
 
 class Stateless:
@@ -133,7 +140,7 @@ class Stateless:
         if not isinstance(incoming.method, str):
             raise InvalidRequest("a client posts requests and notifications in 2026-07-28, never answers")
         if not isinstance(incoming.id, int | str):
-            return await self._notified(incoming, request, send)
+            return await self._notified(incoming, request, send, who)
         caller = self._caller(who)
         try:
             posted = self._read(incoming, request)
@@ -196,9 +203,12 @@ class Stateless:
             if not caller.session.incoming:
                 del self._callers[id]
 
-    async def _notified(self, incoming: Incoming, request: Request, send: Send) -> None:
-        """ "the server MUST return HTTP status code 202 Accepted with no body" """
+    async def _notified(self, incoming: Incoming, request: Request, send: Send, who: Principal | None) -> None:
+        """Hear what extensions have clients tell: "the server MUST return HTTP status code 202 Accepted"."""
         check_version(request.headers, None, self._site.server.revisions)
+        caller = self._caller(who)
+        event = caller.session.hear_alone(incoming, RULES[ALONE[request.headers[PROTOCOL_VERSION]]])
+        caller.conversation.reactions[type(event)](event)
         await say(send, 202, "")
 
     # --- subscriptions -----------------------------------------------------------------------------------------

@@ -12,6 +12,10 @@ Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 
 
+NOTES = "accord.access"
+"""Where in the `state` of a scope an access log looks for what only the application knows."""
+
+
 class Rejected(Exception):
     """A request that is answered with an HTTP error: `status`, a sentence, and headers."""
 
@@ -29,13 +33,16 @@ class Disconnected(Exception):
 class Request:
     """Method, path below the place where the app is mounted, and headers; names of headers are lower-case."""
 
-    __slots__ = ("headers", "method", "path", "scope")
+    __slots__ = ("headers", "method", "notes", "path", "scope")
 
     def __init__(self, scope: Scope) -> None:
         self.scope: Scope = scope
         self.method: str = scope["method"]
         self.path: str = _below(scope)
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        state = scope.get("state")
+        self.notes: dict[str, Any] | None = state.get(NOTES) if state else None
+        """What the access log is to know, where there is one."""
 
     @property
     def root(self) -> str:

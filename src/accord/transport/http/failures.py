@@ -10,7 +10,7 @@ import http
 import os
 from collections.abc import Collection
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from accord.errors import AccordError, ConnectionLost, HTTPError, NotExecuted, RemoteProtocolError
 
@@ -71,7 +71,7 @@ def _unconnected(exc: Exception, host: str) -> str:
 
 def _system(exc: Exception) -> str:
     """The words of the operating system."""
-    error = getattr(exc, "os_error", exc)
+    error: Any = getattr(exc, "os_error", exc)
     words = str(getattr(error, "strerror", None) or error)
     return os.strerror(error.errno) if words.startswith("Connect call failed") else words
 

@@ -47,7 +47,7 @@ class Standing:
         return self.of_session()
 
     def _of_request(self, message: Outgoing, version: str) -> dict[str, str]:
-        """ "the client MUST include the request metadata headers on each POST request" (2026-07-28)."""
+        """Of a request that names its revision: "MUST include the request metadata headers on each POST"."""
         method = message.method or ""
         headers = {_VERSION: version, "Mcp-Method": method}
         name = message.name

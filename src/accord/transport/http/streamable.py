@@ -145,21 +145,28 @@ class StreamableTransport:
     def _cancel(self, out: Outgoing) -> bool:
         """Close the response to the request that is given up; whether the server has to be told as well."""
         id = out.params.cancelled if out.params is not None else None
-        post = self._posts.in_flight.get(id) if isinstance(id, int | str) else None
-        if post is None and self._held is not None:
-            self._held = [each for each in self._held if each.id != id]
-        if post is None:
+        if self._held is not None and any(post.id == id for post in self._held):  # it was not sent
+            self._held = [post for post in self._held if post.id != id]
+            return False
+        found = self._posts.in_flight.get(id) if isinstance(id, int | str) else None
+        if found is None:
             return True
-        self._posts.cancel(post)
-        return not post.names_revision
+        self._posts.cancel(found)
+        return not found.names_revision
 
     async def _run_lane(self) -> None:
-        while self._lane:
-            out, message = self._lane.popleft()
+        try:
+            while self._lane:
+                await self._tell_next(*self._lane.popleft())
+        finally:
+            self._lane_task = None
+
+    async def _tell_next(self, out: Outgoing, message: bytes) -> None:
+        try:
             await self._tell(out, message)
+        finally:
             if out.method == _INITIALIZED:
                 self._session_stands()
-        self._lane_task = None
 
     def _session_stands(self) -> None:
         """The server knows that we are ready: it may be asked, and listened to."""
@@ -238,7 +245,7 @@ class StreamableTransport:
                 task.cancel()
 
     async def _end_on_the_server(self) -> None:
-        """ "Clients that no longer need a particular session [...] SHOULD send an HTTP DELETE"."""
+        """End the session: "Clients that no longer need a particular session [...] SHOULD send an HTTP DELETE"."""
         if self._standing.session is None or self._ended is not None:
             return
         try:
