@@ -88,7 +88,7 @@ SEAMS = (
         "add_tool|_declare_template",
     ),
     Seam("asking: loaded by the first handler that asks", r"server/(server|offer)\.py", "rounds|declared_in|_keyring"),
-    Seam("logging: loaded by the first handler that logs", r"server/peer\.py", "logs"),
+    Seam("logging: loaded by the first handler that logs", r"server/peer\.py", "logs|new_logs"),
     Seam("commands: `accord version` does not load what `accord run` needs", r"cli/.*"),
     Seam("optional dependencies: absent until somebody installs the extra", modules="|".join(OPTIONAL)),
     Seam("heavy modules: loaded by those who come to need them", modules="|".join(HEAVY)),

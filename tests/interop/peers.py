@@ -78,9 +78,11 @@ def peer_python(environment: str) -> Path:
     return _present(environment, _scripts(environment) / "python")
 
 
-def peer_server(sdk: Sdk | TypeScript, program: Literal["server", "asking", "telling"] = "server") -> list[str]:
-    """The command of a peer server written with that SDK: the story's, one that asks its client, or one that tells it
-    of changes. Over HTTP it takes a way and an address as well (see servers/http_way.py).
+def peer_server(
+    sdk: Sdk | TypeScript, program: Literal["server", "asking", "telling", "waiting"] = "server"
+) -> list[str]:
+    """The command of a peer server written with that SDK: the story's, one that asks its client, one that tells it
+    of changes, or one whose calls last. Over HTTP it takes a way and an address as well (see servers/http_way.py).
     """
     if sdk in get_args(TypeScript):
         return node_program(f"{sdk}_{program}.mjs")

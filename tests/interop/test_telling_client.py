@@ -1,4 +1,4 @@
-"""accord's client hears what other people's servers tell of: log messages, changes, completions; over stdio and HTTP."""
+"""accord's client hears what other people's servers tell of, over stdio and HTTP: logs, changes, completions."""
 
 from __future__ import annotations
 

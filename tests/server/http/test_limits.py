@@ -31,8 +31,10 @@ def desk(**limits: Any) -> Server:
 class Form:
     """A call of one of the forms, as bytes."""
 
-    def __init__(self, path: str, headers: dict[str, str], message: Any) -> None:
+    def __init__(self, path: str, headers: dict[str, str], message: Any, stream: Answer | None = None) -> None:
         self.path, self.headers, self.message = path, headers, message
+        self.stream = stream
+        """Where answers go, of the oldest form."""
         self.body = encode(message)
 
     def of_size(self, size: int) -> bytes:
@@ -50,13 +52,16 @@ class Form:
         """It is served as it should be."""
         answer = await socket.send("POST", self.path, self.headers, self.body)
         assert answer.status in (200, 202), await answer.body()
+        if self.stream is not None:
+            await self.stream.leave()
 
 
 async def form_of(form: str, here: Here) -> Form:
     params = {"name": "size", "arguments": {"value": ""}}
     if form == "oldest":
         oldest = await (await Legacy.connect(here.raw)).open()
-        return Form(oldest.address, oldest.headers, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        return Form(oldest.address, oldest.headers, message, oldest.stream)
     client = Modern(here.raw) if form == "modern" else await Stateful(here.raw).open()
     message = client.calling("size", {"value": ""})
     return Form("/mcp", client.head(message) if isinstance(client, Modern) else client.headers, message)
@@ -128,6 +133,7 @@ async def test_a_body_that_comes_byte_by_byte_within_the_time_is_taken(form: str
         status = (await reader.readline()).split()[1]
         assert status in (b"200", b"202")
         writer.close()
+        await it.served(here.raw)
 
 
 @pytest.mark.parametrize(

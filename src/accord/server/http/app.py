@@ -88,7 +88,8 @@ class HTTPApp:
                 send = self._with_cors(send, headers.get(b"origin"))
             route = self._routes.get(request.path)
             if route is None:
-                raise Rejected(404, f"nothing is at {request.path[:100]!r}; MCP is at {request.root}{self.options.path}")
+                here = request.root + self.options.path
+                raise Rejected(404, f"nothing is at {request.path[:100]!r}; MCP is at {here}")
             await route(request, receive, send)
         except Rejected as exc:
             await self._reject(exc, send)
@@ -116,7 +117,7 @@ class HTTPApp:
         if self.draining:
             raise Rejected(503, "the server is shutting down", _LATER)
         who = None if self._server.auth is None else await self._who(request)
-        endpoint = self._endpoints.get(asyncio.get_running_loop()) or await self._start()
+        endpoint = self._endpoints.get(asyncio.get_running_loop()) or await self.start()
         endpoint.working += 1
         try:
             if method == "POST":
@@ -140,7 +141,7 @@ class HTTPApp:
         if not any(revision in HANDSHAKE for revision in self._server.revisions):
             raise Rejected(404, "this server speaks revisions without sessions only")
         who = await self._who(request)
-        await (await self._start()).stream(f"{self._public_root or request.root}/messages", receive, send, who)
+        await (await self.start()).stream(f"{self._public_root or request.root}/messages", receive, send, who)
 
     async def _messages(self, request: Request, receive: Receive, send: Send) -> None:
         if request.method != "POST":
@@ -148,7 +149,7 @@ class HTTPApp:
         who = await self._who(request)
         query = parse_qs(request.scope.get("query_string", b"").decode("latin-1"), max_num_fields=20)
         id = query.get("session_id", [""])[0]
-        await (await self._start()).message(id, request, receive, send, who)
+        await (await self.start()).message(id, request, receive, send, who)
 
     async def _health(self, request: Request, receive: Receive, send: Send) -> None:
         await say(send, 200, "ok\n")
@@ -182,8 +183,8 @@ class HTTPApp:
 
     # --- lifetime ----------------------------------------------------------------------------------------------
 
-    async def _start(self) -> Endpoint:
-        """The endpoint on this loop, made if need be."""
+    async def start(self) -> Endpoint:
+        """The endpoint on this loop, made if need be. Raises `StoreError` when what was kept cannot be read."""
         loop = asyncio.get_running_loop()
         endpoint = self._endpoints.get(loop)
         if endpoint is None:
@@ -206,9 +207,10 @@ class HTTPApp:
         await receive()
         self._ending.discard(asyncio.get_running_loop())
         try:
-            await self._start()
+            await self.start()
         except StoreError as exc:
-            return await send({"type": "lifespan.startup.failed", "message": str(exc)})
+            await send({"type": "lifespan.startup.failed", "message": str(exc)})
+            return
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self.drain(self._server.limits.grace_seconds)

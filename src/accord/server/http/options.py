@@ -31,7 +31,7 @@ class HTTPOptions(msgspec.Struct, frozen=True, kw_only=True):
     public_url: str | None = None
     """The address that clients use, where a proxy stands before the server: "https://tools.example.com/mcp". Its host
     is answered to, and pages of its origin are let in. What stands before `path` in it, as "/api" in
-    "https://example.com/api/mcp", is where the proxy has put the server; whether it takes that off is its own affair."""
+    "https://example.com/api/mcp", is where the proxy has put the server, whether or not it takes that off."""
     hosts: Sequence[str] = ()
     """Names that the server answers to besides its machine's own (`Host`): "example.com", "10.0.0.5:8000", "box:*";
     "*" answers to any name, and with it a page that points a name of its own at this machine gets in."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from accord.errors import StoreError
 from accord.limits import Limits
 from accord.server.http import announce
 from accord.server.http.access import AccessLog, LineWriter
@@ -46,14 +47,19 @@ class Served(Protocol):
 
 
 def run_http(server: Server, address: str, options: HTTPOptions | None = None) -> None:
-    """Serve until SIGTERM or Ctrl-C. Raises `DeclarationError`; `SystemExit` where the address cannot be had."""
+    """Serve until SIGTERM or Ctrl-C. Raises `DeclarationError`; `SystemExit` where the address cannot be had, or the
+    store cannot be read.
+    """
     where = parse_address(address)
     try:
         sockets = bind(where)
     except OSError as exc:
         raise SystemExit(f"accord: {exc.strerror}") from None
     raise_descriptor_limit()
-    run_to_end(_serve(server, where, sockets, options or HTTPOptions()), new_loop())
+    try:
+        run_to_end(_serve(server, where, sockets, options or HTTPOptions()), new_loop())
+    except StoreError as exc:
+        raise SystemExit(f"accord: {exc}") from None
 
 
 async def serve_http(server: Server, address: str, options: HTTPOptions | None = None) -> None:
@@ -73,7 +79,9 @@ async def _serve(server: Server, where: Address, sockets: Sequence[socket], opti
         if not local and server.auth is None:
             announce.say(announce.warning_line(where))
 
-    await serve_app(server.asgi(options), sockets, server.limits, started, access_log=options.access_log)
+    app = server.asgi(options)
+    await app.start()  # what is wrong with its store is said now, not to the first client
+    await serve_app(app, sockets, server.limits, started, access_log=options.access_log)
 
 
 async def serve_app(
