@@ -142,6 +142,7 @@ async def test_a_server_that_is_away_is_not_asked_in_every_way() -> None:
         pass
     with pytest.raises(ConnectError, match="TCP") as caught:
         await Client(server.url).connect()
+    assert str(caught.value).startswith("initialize to http://127.0.0.1:")
     assert str(caught.value).count("TCP") == 1
     assert WAYS.known(server.url) is None
 

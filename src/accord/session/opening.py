@@ -232,6 +232,8 @@ class ClientOpening:
             return Reply(self._probe(revision))
         if any(exchange.method.name == "server/discover" for exchange in self._session.outgoing.values()):
             return self._session.ignore("initialize refused", "", log=False)
+        if _is_final(error):
+            raise error
         return self._shake()
 
     def _opened(self, how: str, revision: str, peer: Profile | None, reply: bytes | None = None) -> Event:

@@ -121,16 +121,25 @@ class Conversation:
         `MissingClientCapability`.
         """
         message = self.session.notify(name, params, meta=meta, rules=rules)
-        way = self.way if of is None or of.way is None else of.way
-        if threading.get_ident() == self._thread:
-            way.send(message)
-        else:
-            self._loop.call_soon_threadsafe(way.send, message)
+        self._on_loop(self._send, of, message)
+
+    def _send(self, of: Exchange | None, message: bytes) -> None:
+        (self.way if of is None or of.way is None else of.way).send(message)
 
     def close_stream(self, of: Exchange, retry: int | None) -> None:
         """Let go of the stream of a request, where that can be taken up again. From any thread."""
+        self._on_loop(self._close_stream, of, retry)
+
+    def _close_stream(self, of: Exchange, retry: int | None) -> None:
         if isinstance(of.way, Resumable) and of.rules.primes_streams:
-            self._loop.call_soon_threadsafe(of.way.close_stream, retry)
+            of.way.close_stream(retry)
+
+    def _on_loop(self, do: Callable[..., None], of: Exchange | None, what: Any) -> None:
+        """Do it in the thread of the loop, where nobody answers the request meanwhile."""
+        if threading.get_ident() == self._thread:
+            do(of, what)
+        else:
+            self._loop.call_soon_threadsafe(do, of, what)
 
     def ask(
         self,

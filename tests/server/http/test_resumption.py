@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from accord import Context, Server
+from accord.server.http.auth import APIKeys, Auth
 from accord.server.http.options import HTTPOptions
 from accord.store.base import Events
 from accord.store.memory import MemoryEvents
@@ -25,8 +26,8 @@ STEPS = 5
 class Desk(Server):
     """A server with calls that take several steps, each of which a test may hold up."""
 
-    def __init__(self, **limits: Any) -> None:
-        super().__init__("desk", "1", limits=quick(**limits))
+    def __init__(self, auth: Auth | None = None, **limits: Any) -> None:
+        super().__init__("desk", "1", limits=quick(**limits), auth=auth)
         self.gates: dict[str, asyncio.Semaphore] = {}
         self.asking: set[asyncio.Task[None]] = set()
 
@@ -282,6 +283,36 @@ async def test_a_call_lets_its_client_go_and_come_back_at_each_step(way: str, ev
         told(found, "a")
 
 
+@pytest.mark.parametrize("kind", ["async", "sync"])
+async def test_a_call_that_lets_its_client_go_and_ends_at_once_is_answered_to_who_comes_back(kind: str) -> None:
+    server = Desk()
+
+    async def in_a_task(ctx: Context) -> str:
+        ctx.close_sse_stream()
+        return "done"
+
+    def in_a_thread(ctx: Context) -> str:
+        ctx.close_sse_stream()
+        return "done"
+
+    server.tool(name="lets_go")(in_a_task if kind == "async" else in_a_thread)
+    async with site(server, "socket", HTTPOptions(retry_seconds=2.5)) as here:
+        client = await Stateful(here.raw).open()
+        for id in range(20):
+            call = await client.call("lets_go", id=id)
+            if not call.streams:
+                assert kind == "sync"
+                assert text(await call.json()) == "done"
+                continue
+            events = await call.events()
+            assert events[-1].retry == 2500 or text(events[-1].data) == "done"
+            if events[-1].data is None:
+                events += await (await client.listen(events[0].id)).events()
+            assert text(events[-1].data) == "done"
+        (session,) = here.endpoint.sessions
+        await until(lambda: list(session._channels) == ["0"], lambda: session._channels)
+
+
 async def test_a_call_of_older_revisions_keeps_its_stream(events: Events) -> None:
     server = Desk()
     async with site(server, options=HTTPOptions(events=events)) as here:
@@ -336,6 +367,53 @@ async def test_a_session_and_its_streams_outlive_the_server(tmp_path: Path) -> N
         told(await (await client.listen(found[2].id)).events(), "a", 3)
 
     await after_restart(tmp_path / "e.db", before, after)
+
+
+async def test_after_a_restart_a_session_is_still_its_principals_and_as_old_as_it_was(tmp_path: Path) -> None:
+    keys = APIKeys({"k-ann": "ann", "k-bob": "bob"})
+    path = tmp_path / "e.db"
+    async with site(Desk(auth=keys), options=HTTPOptions(events=SQLiteEvents(path))) as here:
+        ann = await Stateful(here.raw, authorization="Bearer k-ann").open()
+        gone = await Stateful(here.raw, authorization="Bearer k-ann").open()
+        await gone.delete()
+        for session in here.endpoint.sessions:
+            session.born -= 86_300
+            await session._save()
+    async with site(Desk(auth=keys), options=HTTPOptions(events=SQLiteEvents(path))) as here:
+        bob = Stateful(here.raw, authorization="Bearer k-bob").join(ann.id)
+        refused = [await bob.ask("ping"), await bob.join("x" * 43).ask("ping")]
+        refused.append(await Stateful(here.raw, authorization="Bearer k-ann").join(gone.id).ask("ping"))
+        assert [answer.status for answer in refused] == [404] * 3
+        assert len({await answer.body() for answer in refused}) == 1
+        again = Stateful(here.raw, authorization="Bearer k-ann").join(ann.id)
+        assert (await again.ask("ping")).status == 200
+        for session in here.endpoint.sessions:
+            session.born -= 200
+        await here.endpoint.sessions.sweep()
+        assert (await again.ask("ping")).status == 404
+
+
+async def test_each_call_of_a_batch_that_was_cut_off_ends_with_an_error(tmp_path: Path) -> None:
+    class Mortal(SQLiteEvents):
+        """Hears of no end: as if the process had been killed before."""
+
+        async def append(self, session: str, stream: str, messages: Sequence[bytes], *, ends: bool = False) -> int:
+            return 0 if ends else await super().append(session, stream, messages)
+
+    path, server = tmp_path / "e.db", Desk()
+    async with site(server, options=HTTPOptions(events=Mortal(path))) as here:
+        client = await Stateful(here.raw, "2025-03-26").open()
+        server.gates["a"] = asyncio.Semaphore(1)
+        batch = [client.calling("steps", {"name": "a"}, id=id, progressToken=id) for id in ("one", "two")]
+        call = await client.post(batch)
+        first = await call.event()
+        await call.leave()
+        await here.app.drain(0.01)
+        await here.app.close()
+    async with site(Desk(), options=HTTPOptions(events=SQLiteEvents(path))) as here:
+        rest = await (await Stateful(here.raw, "2025-03-26").join(client.id).listen(first.id)).events()
+        assert {event.data["id"] for event in rest} == {"one", "two"}
+        assert all("restarted" in event.data["error"]["message"] for event in rest)
 
 
 async def test_the_general_stream_goes_on_after_a_restart_even_where_nothing_was_sent_on_it(tmp_path: Path) -> None:

@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from accord import Context, Server
+from accord.errors import StoreError
 from accord.messages.revision import HANDSHAKE
 from accord.server.http.auth import APIKeys
 from accord.server.http.options import HTTPOptions
+from accord.store.memory import MemoryEvents
 from accord.store.sqlite import SQLiteEvents
 
 from tests.server.http.raw import BASIC, JSON, Answer, Ended
@@ -131,6 +133,18 @@ async def test_an_initialize_that_fails_leaves_no_session(params: Any) -> None:
         answer = await Stateful(here.raw).post(request("initialize", params))
         assert answer.status == 400
         assert "error" in await answer.json()
+        assert len(here.endpoint.sessions) == 0
+
+
+async def test_an_initialize_that_cannot_be_kept_is_503_and_leaves_no_session() -> None:
+    class Full(MemoryEvents):
+        async def save(self, session: str, record: bytes) -> None:
+            raise StoreError("the disk is full")
+
+    async with site(Desk(), options=HTTPOptions(events=Full())) as here:
+        answer = await Stateful(here.raw).post(Stateful(here.raw).hello())
+        assert int(answer.headers["retry-after"]) > 0
+        await rejected(answer, 503)
         assert len(here.endpoint.sessions) == 0
 
 
@@ -658,6 +672,13 @@ async def test_a_session_ends_when_it_was_idle_for_too_long_but_not_while_somebo
         await stream.leave()
         server.release.set()
         await call.end()
+
+
+async def test_an_idle_session_ends_by_itself() -> None:
+    async with site(Desk(limits=quick(session_idle_seconds=0.02))) as here:
+        client = await Stateful(here.raw).open()
+        await until(lambda: not len(here.endpoint.sessions))
+        assert (await client.ask("ping")).status == 404
 
 
 async def test_a_session_ends_when_it_is_too_old_whoever_listens() -> None:

@@ -229,11 +229,11 @@ class HTTPApp:
             return True
         endpoint.site.audience.flush()  # what has changed is told before the end is
         endpoint.drain()
-        if endpoint.working:
-            endpoint.rest = asyncio.Event()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(endpoint.rest.wait(), seconds)
-        return not endpoint.working
+        try:
+            await asyncio.wait_for(endpoint.finish(), seconds)
+        except TimeoutError:
+            return False
+        return True
 
     async def close(self) -> None:
         """End everything that is left on this loop."""

@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -79,10 +78,13 @@ class Endpoint:
             session = await self._session_for(body, request, who)
         except (Malformed, ProtocolError) as bad:
             return await self._refuse(bad, BEFORE_OPENING, send)
-        await session.post(body, receive, send)
-        if not session.session.rules.revision:  # it was not opened after all
-            await self.sessions.end(session, "it was not opened")
-        return None
+        opened = False
+        try:
+            await session.post(body, receive, send)
+            opened = bool(session.session.rules.revision)
+        finally:
+            if not opened and SESSION_ID not in headers:
+                await self.sessions.end(session, "it was not opened")
 
     async def _session_for(self, body: bytes, request: Request, who: Principal | None) -> HTTPSession:
         """The session that a POST belongs to; a new one for `initialize`."""
@@ -211,6 +213,14 @@ class Endpoint:
             session.leave()
         for client in self.sse:
             client.session.draining = True
+
+    async def finish(self) -> None:
+        """Wait until what runs is answered; then nothing keeps the streams of the oldest clients open."""
+        if self.working:
+            self.rest = asyncio.Event()
+            await self.rest.wait()
+        for client in self.sse:
+            await client.finish()
 
     async def close(self) -> None:
         """End everything."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import time
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -56,17 +57,20 @@ class Record(msgspec.Struct):
     principal: str
     revision: str
     ready: bool
+    begun: float
+    """When it began, in seconds since 1970: a restart makes it no younger."""
     info: Implementation | None
     capabilities: ClientCapabilities
 
 
 class SessionPost(Post):
-    """The response to a POST of a session."""
+    """The response to a POST of a session: to one request, or to those of a batch."""
 
-    __slots__ = ("patience", "session")
+    __slots__ = ("patience", "requests", "session")
 
-    def __init__(self, exchange: Exchange, session: HTTPSession, receive: Receive, response: Send) -> None:
-        super().__init__(exchange, session.conversation, receive, response)
+    def __init__(self, requests: list[Exchange], session: HTTPSession, receive: Receive, response: Send) -> None:
+        super().__init__(requests[0], session.conversation, receive, response)
+        self.requests: list[Exchange] = requests
         self.session: HTTPSession = session
         self.headers: Headers = session.headers
         self.patience: asyncio.TimerHandle | None = None
@@ -86,7 +90,7 @@ class SessionPost(Post):
             self.patience.cancel()
 
     def begin(self) -> Outgoing:
-        channel = self.session.open_channel(self.exchange)
+        channel = self.session.open_channel(self.requests)
         stream = Stream(self.response, self.conversation.limits, self.headers)
         channel.carry(stream)
         self.writing = asyncio.get_running_loop().create_task(carried(channel, stream, self.receive))
@@ -130,7 +134,7 @@ class HTTPSession(Visitor):
         events = self.session.receive(body)
         with self:
             if len(events) == 1 and type(event := events[0]) is RequestReceived and event.exchange.batch is None:
-                post = SessionPost(event.exchange, self, receive, send)
+                post = SessionPost([event.exchange], self, receive, send)
                 await post.finish(await post.serve())
             else:
                 await self._take(events, receive, send)
@@ -160,7 +164,7 @@ class HTTPSession(Visitor):
     async def _batch(self, requests: list[Exchange], receive: Receive, send: Send) -> None:
         """The requests of a batch, side by side; their answers leave together."""
         batch: Batch = requests[0].batch  # type: ignore[assignment]
-        whole = SessionPost(requests[0], self, receive, send)
+        whole = SessionPost(requests, self, receive, send)
         await asyncio.gather(*(self._serve_one(exchange, whole) for exchange in requests))
         await whole.finish(batch.sealed())
 
@@ -176,11 +180,11 @@ class HTTPSession(Visitor):
 
     # --- streams -----------------------------------------------------------------------------------------------
 
-    def open_channel(self, exchange: Exchange) -> Channel:
-        """A stream for what belongs to a request."""
-        id, about = secrets.token_hex(6), codec.encode(exchange.id)
+    def open_channel(self, requests: list[Exchange]) -> Channel:
+        """A stream for what belongs to these requests."""
+        id, about = secrets.token_hex(6), codec.encode([each.id for each in requests])
         channel = self._channels[id] = self._channel(id, about=about)
-        if exchange.rules.primes_streams:
+        if requests[0].rules.primes_streams:
             channel.prime()
         return channel
 
@@ -237,7 +241,8 @@ class HTTPSession(Visitor):
         """A stream that only the store still has: it has ended, or was cut off with the process that had it."""
         channel = self._channels[id] = self._channel(id, known=True)
         if not replay.ended and replay.about:
-            channel.send(self._cut_off(msgspec.json.decode(replay.about)))
+            for request in msgspec.json.decode(replay.about):
+                channel.send(self._cut_off(request))
         channel.end(None)
         return channel
 
@@ -254,12 +259,14 @@ class HTTPSession(Visitor):
             return
         peer = session.peer
         ready = session.phase is Phase.OPEN
-        record = Record(self.principal, session.rules.revision, ready, peer.info, peer.capabilities)
+        begun = time.time() - (self.site.loop.time() - self.born)
+        record = Record(self.principal, session.rules.revision, ready, begun, peer.info, peer.capabilities)
         await self.site.events.save(self.id, codec.encode(record))
 
     def restore(self, record: Record) -> HTTPSession:
         """Be what another process has left."""
         session = self.session
+        self.born = min(self.born, self.site.loop.time() - (time.time() - record.begun))
         session.rules = RULES[record.revision]
         session.phase = Phase.OPEN if record.ready else Phase.SHAKING
         session.peer = Profile(record.info, record.capabilities)

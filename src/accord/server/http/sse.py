@@ -83,6 +83,12 @@ class SSESession(Visitor):
         if message is not None:
             self.conversation.way.send(message)
 
+    async def finish(self) -> None:
+        """Wait until its calls are answered, then end its stream."""
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self._stream.end()
+
     async def close(self, why: str) -> None:
         """End it, and its stream."""
         await super().close(why)

@@ -11,12 +11,13 @@ import asyncio
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from accord.errors import DeclarationError, InternalError, InvalidRequest, NotConnected, ProtocolError
+from accord.errors import DeclarationError, InternalError, InvalidRequest, ProtocolError
 from accord.messages.envelope import Incoming
 from accord.messages.revision import RULES
 from accord.server.dispatch import read_call
 from accord.server.http.auth import Principal
 from accord.server.http.post import Outgoing, Post
+from accord.server.http.visitor import end_all
 from accord.server.peer import Peer
 from accord.session import peek
 from accord.session.events import RequestReceived
@@ -42,6 +43,9 @@ from accord.wire.streamable import (
 
 if TYPE_CHECKING:
     from accord.server.http.site import Site
+
+_LOOKS = 2
+"""How many principals are looked at to make room for one: so there is room again after a while, at little cost."""
 
 
 class Nowhere:
@@ -189,18 +193,22 @@ class Stateless:
         id = "" if who is None else who.id
         caller = self._callers.get(id)
         if caller is None:
-            caller = self._callers[id] = Caller(self._site, who)
             self._forget()
+            caller = self._callers[id] = Caller(self._site, who)
         elif who is not None:
             self._callers.move_to_end(id)
             caller.peer.who = who
         return caller
 
     def _forget(self) -> None:
-        """Forget who was not heard of for the longest time, if it has nothing in flight."""
-        if len(self._callers) > self._site.limits.principals:
+        """Make room: forget who was not heard of for the longest time. Who has something in flight has another turn."""
+        for _ in range(_LOOKS):
+            if len(self._callers) < self._site.limits.principals:
+                return
             id, caller = next(iter(self._callers.items()))
-            if not caller.session.incoming:
+            if caller.session.incoming:
+                self._callers.move_to_end(id)
+            else:
                 del self._callers[id]
 
     async def _notified(self, incoming: Incoming, request: Request, send: Send, who: Principal | None) -> None:
@@ -256,10 +264,6 @@ class Stateless:
     async def close(self) -> None:
         """End what is left, and what waits for answers with nothing in flight."""
         for caller in self._callers.values():
-            caller.conversation.closing = True
-            caller.conversation.fail_all(NotConnected("the server was closed"))
-            for exchange in list(caller.session.incoming.values()):
-                if exchange.driver is not None:
-                    exchange.driver.cancel()
+            end_all(caller.conversation, "the server was closed")
             if self._site.server.asked is not None:
                 await self._site.server.asked.close(caller.peer, self._site.limits.close_seconds)

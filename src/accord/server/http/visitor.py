@@ -66,14 +66,7 @@ class Visitor:
 
     async def close(self, why: str) -> None:
         """End it: what runs is answered with an error and cancelled, what waits for the client fails."""
-        self.conversation.closing = True
-        self.conversation.fail_all(NotConnected(why))
-        for exchange in list(self.session.incoming.values()):
-            way, task = exchange.way or self.conversation.way, exchange.driver
-            if (message := self.session.fail(exchange, InternalError(why))) is not None:
-                way.send(message)
-            if task is not None:
-                task.cancel()
+        end_all(self.conversation, why)
         self._joined.close()
         seconds = self.site.limits.close_seconds
         await self.conversation.finish_telling(seconds / 2)
@@ -88,3 +81,15 @@ class Visitor:
 def new_id() -> str:
     """An id that nobody can guess, of visible ASCII."""
     return secrets.token_urlsafe(32)
+
+
+def end_all(conversation: Conversation, why: str) -> None:
+    """What runs is answered with an error and cancelled, what waits for the client fails."""
+    conversation.closing = True
+    conversation.fail_all(NotConnected(why))
+    for exchange in list(conversation.session.incoming.values()):
+        way, task = exchange.way or conversation.way, exchange.driver
+        if (message := conversation.session.fail(exchange, InternalError(why))) is not None:
+            way.send(message)
+        if task is not None:
+            task.cancel()

@@ -1,0 +1,149 @@
+"""The end: what runs is finished, streams are ended as they should be, and nothing new is taken."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from accord import Context, Server
+from accord.server.http.options import HTTPOptions
+from accord.store.sqlite import SQLiteEvents
+
+from tests.server.http.raw import BASIC, SECONDS, JSON
+from tests.server.http.speaking import META, Legacy, Modern, Stateful, both_ways, quick, request, site, text, until
+
+WANTED = {"notifications": {"toolsListChanged": True}}
+
+
+class Desk(Server):
+    """A server whose tools wait."""
+
+    def __init__(self) -> None:
+        super().__init__("desk", "1", limits=quick())
+        self.release = asyncio.Event()
+        self.ends: list[str] = []
+
+        @self.tool
+        async def waits(ctx: Context, report: bool = False) -> str:
+            if report:
+                ctx.report_progress(1)
+            try:
+                await self.release.wait()
+            except asyncio.CancelledError:
+                self.ends.append("cancelled")
+                raise
+            self.ends.append("done")
+            return "done"
+
+
+@both_ways
+@pytest.mark.parametrize("report", [False, True])
+async def test_what_runs_is_finished_and_nothing_new_is_taken(report: bool, way: str) -> None:
+    server = Desk()
+    async with site(server, way) as here:
+        new, old = Modern(here.raw), await Stateful(here.raw).open()
+        oldest = await (await Legacy.connect(here.raw)).open()
+        arguments = {"report": report}
+        modern = await new.begin(new.calling("waits", arguments, progressToken=1))
+        stateful = asyncio.create_task(old.call("waits", arguments, progressToken=1))
+        call = request("tools/call", {"name": "waits", "arguments": {}}, 9)
+        assert (await oldest.post(call)).status == 202
+        await until(lambda: sum(map(len, here.busy())) == 3)
+        draining = asyncio.create_task(here.app.drain(SECONDS))
+        await until(lambda: here.app.draining)
+
+        for refused in (await new.ask("tools/list"), await old.ask("ping"), await old.listen()):
+            assert refused.status == 503
+            assert int(refused.headers["retry-after"]) > 0
+        assert (await here.raw.send("GET", "/sse", BASIC)).status == 503
+        assert (await here.raw.send("GET", "/ready", BASIC)).status == 503
+        assert (await here.raw.send("GET", "/health", BASIC)).status == 200
+        assert not draining.done()
+
+        server.release.set()
+        assert text(await (await modern.start()).result()) == "done"
+        assert text(await (await stateful).result()) == "done"
+        assert text(await oldest.stream.message()) == "done"
+        assert await draining is True
+        assert server.ends == ["done"] * 3
+        await oldest.stream.leave()
+
+
+async def test_a_call_of_the_oldest_form_is_finished_though_no_request_is_open_for_it() -> None:
+    server = Desk()
+    async with site(server) as here:
+        client = await (await Legacy.connect(here.raw)).open()
+        await client.post(request("tools/call", {"name": "waits", "arguments": {}}, 9))
+        await until(here.busy)
+        draining = asyncio.create_task(here.app.drain(SECONDS))
+        await until(lambda: here.app.draining)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not draining.done()
+        server.release.set()
+        assert text(await client.stream.message()) == "done"
+        assert await draining is True
+        await client.stream.leave()
+
+
+@both_ways
+async def test_streams_are_ended_as_they_should_be(way: str) -> None:
+    server = Desk()
+    async with site(server, way) as here:
+        listen = await Modern(here.raw).ask("subscriptions/listen", WANTED, id="l")
+        await listen.message()
+        client = await Stateful(here.raw).open()
+        general = await client.listen()
+        server.tool(name="last")(lambda: "x")
+        assert await here.app.drain(SECONDS) is True
+        told: list[JSON] = [event.data for event in await listen.events()]
+        assert [each.get("method", each.get("id")) for each in told] == ["notifications/tools/list_changed", "l"]
+        assert told[-1]["result"]["_meta"][META + "subscriptionId"] == "l"
+        assert listen.whole
+        assert [event.data["method"] for event in await general.events()] == ["notifications/tools/list_changed"]
+        assert general.whole
+
+
+async def test_what_does_not_end_in_time_is_told_so_and_cancelled() -> None:
+    server = Desk()
+    async with site(server) as here:
+        new, old = Modern(here.raw), await Stateful(here.raw).open()
+        oldest = await (await Legacy.connect(here.raw)).open()
+        calls = [
+            await new.begin(new.calling("waits", {"report": True}, progressToken=1)),
+            await new.begin(new.calling("waits")),
+            await old.call("waits", {"report": True}, progressToken=1),
+        ]
+        await oldest.post(request("tools/call", {"name": "waits", "arguments": {}}, 9))
+        await until(lambda: sum(map(len, here.busy())) == 4)
+        assert await here.app.drain(0.01) is False
+        await here.app.close()
+        for call in calls:
+            said = await (await call.start()).result()
+            assert said["error"]["message"] == "the server was closed"
+        assert (await oldest.stream.message())["error"]["message"] == "the server was closed"
+        assert await oldest.stream.events() == []
+        assert server.ends == ["cancelled"] * 4
+
+
+async def test_a_call_that_was_ended_with_the_server_is_found_ended_by_who_comes_back(tmp_path: Path) -> None:
+    async with site(Desk(), options=HTTPOptions(events=SQLiteEvents(tmp_path / "e.db"))) as here:
+        client = await Stateful(here.raw).open()
+        call = await client.call("waits", {"report": True}, progressToken=1)
+        first = await call.event()
+        await call.leave()
+        await here.app.drain(0.01)
+        await here.app.close()
+    async with site(Desk(), options=HTTPOptions(events=SQLiteEvents(tmp_path / "e.db"))) as here:
+        again = Stateful(here.raw).join(client.id)
+        rest = await (await again.listen(first.id)).events()
+        assert rest[0].data["method"] == "notifications/progress"
+        assert [event.data["error"]["message"] for event in rest[1:]] == ["the server was closed"]
+
+
+async def test_an_application_that_nobody_asked_is_drained_and_closed_at_once() -> None:
+    app = Desk().asgi()
+    assert await app.drain(SECONDS) is True
+    await app.close()
