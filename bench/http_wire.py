@@ -38,7 +38,7 @@ class Site(Child):
                 made = socket.create_connection(("127.0.0.1", self.port))
             except ConnectionRefusedError:
                 if self.process.poll() is not None:
-                    raise RuntimeError(f"{self.process.args} has ended") from None
+                    raise RuntimeError(f"{self.process.args!r} has ended") from None
                 time.sleep(0.001)
             else:
                 made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -135,7 +135,7 @@ class HTTPError(AccordError):
 
     @property
     def final(self) -> bool:
-        """Whether another request is not likely to fare better: it is about who asks, where to, or how the server is."""
+        """Whether another request would fare no better: it is about who asks, where to, or how the server is."""
         return 300 <= self.status < 400 or self.status in (401, 403, 407, 421, 429) or self.status >= 500
 
 

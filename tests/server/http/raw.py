@@ -218,7 +218,7 @@ class _SocketAnswer(Answer):
         try:
             head = await self._reader.readuntil(b"\r\n\r\n")
             status, *lines = head.decode("latin-1").split("\r\n")[:-2]
-            headers = dict((name.lower(), value) for name, _, value in (line.partition(": ") for line in lines))
+            headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
             self._begin(int(status.split()[1]), headers)
             if headers.get("transfer-encoding") == "chunked":
                 while size := int((await self._reader.readuntil(b"\r\n")).strip(), 16):

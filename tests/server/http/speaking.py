@@ -92,7 +92,9 @@ class Modern:
 class Stateful:
     """A client that has a session: 2025-03-26 to 2025-11-25."""
 
-    def __init__(self, raw: Raw, revision: str = "2025-11-25", capabilities: JSON | None = None, **headers: str) -> None:
+    def __init__(
+        self, raw: Raw, revision: str = "2025-11-25", capabilities: JSON | None = None, **headers: str
+    ) -> None:
         self.raw = raw
         self.revision = revision
         self.capabilities = ALL if capabilities is None else capabilities
@@ -238,7 +240,7 @@ async def until(true: Any, why: Any = None, seconds: float = 5) -> None:
     """Return once this is so, which it must be soon."""
     try:
         async with asyncio.timeout(seconds):
-            while not true():  # noqa: ASYNC110 - nothing tells when sockets and tasks are gone
+            while not true():
                 await asyncio.sleep(0.001)
     except TimeoutError:
         raise AssertionError(f"still: {why() if why is not None else true}") from None

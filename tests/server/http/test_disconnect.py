@@ -109,7 +109,9 @@ async def test_other_requests_that_are_cut_at_any_byte_leave_nothing(form: str) 
         head = client.headers
         request = {
             "initialize": request_bytes("POST", "/mcp", BASIC, encode(client.hello())),
-            "notification": request_bytes("POST", "/mcp", head, b'{"jsonrpc":"2.0","method":"notifications/initialized"}'),
+            "notification": request_bytes(
+                "POST", "/mcp", head, b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+            ),
             "listen": request_bytes("GET", "/mcp", head, b""),
             "delete": request_bytes("DELETE", "/mcp", head, b""),
             "legacy": request_bytes("GET", "/sse", {"host": "localhost", "accept": "text/event-stream"}, b""),

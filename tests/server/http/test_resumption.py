@@ -13,11 +13,11 @@ import pytest
 from accord import Context, Server
 from accord.server.http.auth import APIKeys, Auth
 from accord.server.http.options import HTTPOptions
-from accord.store.base import Events
+from accord.store.base import Events, Replay
 from accord.store.memory import MemoryEvents
 from accord.store.sqlite import SQLiteEvents
 
-from tests.server.http.raw import JSON, Answer, Ended, Event
+from tests.server.http.raw import Answer, Ended, Event
 from tests.server.http.speaking import Stateful, both_ways, quick, site, text, until
 
 STEPS = 5
@@ -91,9 +91,7 @@ def what(event: Event) -> str:
 
 @both_ways
 @pytest.mark.parametrize("finished", [True, False])
-async def test_a_stream_that_is_cut_after_any_event_is_taken_up_there(
-    finished: bool, way: str, events: Events
-) -> None:
+async def test_a_stream_that_is_cut_after_any_event_is_taken_up_there(finished: bool, way: str, events: Events) -> None:
     server = Desk()
     async with site(server, way, HTTPOptions(events=events)) as here:
         client = await Stateful(here.raw).open()
@@ -181,6 +179,32 @@ async def test_who_takes_up_a_stream_that_another_carries_has_it_alone(events: E
         assert call.whole
         [gate.release() for _ in range(STEPS)]
         told(await again.events(), "a", 1)
+
+
+async def test_a_call_that_ends_while_its_stream_is_looked_for_was_not_cut_off() -> None:
+    class Late(MemoryEvents):
+        """Says what was so a while ago."""
+
+        async def read(self, session: str, stream: str, after: int) -> Replay | None:
+            replay = await super().read(session, stream, after)
+            asked.set()
+            await late.wait()
+            return replay
+
+    server, asked, late = Desk(), asyncio.Event(), asyncio.Event()
+    async with site(server, options=HTTPOptions(events=Late())) as here:
+        client = await Stateful(here.raw).open()
+        gate = server.gates["a"] = asyncio.Semaphore(0)
+        call = await client.call("steps", {"name": "a"}, progressToken=1)
+        first = await call.event()
+        await call.leave()
+        again = await client.begin("GET", last_event_id=first.id)
+        await asked.wait()
+        [gate.release() for _ in range(STEPS)]
+        (session,) = here.endpoint.sessions
+        await until(lambda: list(session._channels) == ["0"])
+        late.set()
+        told([first, *await (await again.start()).events()], "a")
 
 
 async def test_the_general_stream_is_taken_up_too(events: Events) -> None:
@@ -332,16 +356,18 @@ async def test_an_answer_that_is_larger_than_a_stream_may_owe_is_sent_all_the_sa
         assert len(text(await call.result())) == 1_000_000
 
 
-async def test_a_replay_that_is_larger_than_a_stream_may_owe_is_sent_all_the_same(events: Events) -> None:
-    async with site(Desk(stream_bytes=100_000), "socket", HTTPOptions(events=events)) as here:
+@both_ways
+async def test_many_events_are_more_than_a_stream_may_owe_and_none_is_lost(way: str, events: Events) -> None:
+    limits = {"stream_bytes": 50_000, "events_bytes": 1 << 22, "progress_per_second": 1e6}
+    async with site(Desk(**limits), way, HTTPOptions(events=events)) as here:
         client = await Stateful(here.raw).open()
-        for id in range(3):
-            await (await client.call("background", {"count": 1}, id=id)).end()
-        call = await client.call("large", {"size": 1_000_000}, id=9, progressToken=1)
-        first = await call.event()
-        await call.end()
-        again = await client.listen(first.id)
-        assert [len(text(event.data)) for event in (await again.events())[1:]] == [1_000_000]
+        name, count = "x" * 5_000, 100
+        call = await client.call("steps", {"name": name, "count": count}, progressToken=1)
+        found = await call.events()
+        assert call.whole
+        again = await (await client.listen(found[0].id)).events()
+        assert again == found[1:]
+        assert [what(event).rpartition(" ")[2] for event in again] == [*map(str, range(count)), "done"]
 
 
 # --- another process ---------------------------------------------------------------------------------------------
@@ -424,7 +450,9 @@ async def test_the_general_stream_goes_on_after_a_restart_even_where_nothing_was
         await (await client.call("background", {"count": 3})).end()
         general = await client.listen()
         found = await some(general, 3)
-        assert [(event.id, event.data["params"]["data"]) for event in found] == [(f"0-{n + 1}", str(n)) for n in range(3)]
+        assert [(event.id, event.data["params"]["data"]) for event in found] == [
+            (f"0-{n + 1}", str(n)) for n in range(3)
+        ]
         await general.leave()
         again = await client.listen(found[0].id)
         assert [event.data["params"]["data"] for event in await some(again, 2)] == ["1", "2"]
@@ -433,7 +461,8 @@ async def test_the_general_stream_goes_on_after_a_restart_even_where_nothing_was
     await after_restart(tmp_path / "e.db", before, after)
 
 
-async def test_numbers_of_the_general_stream_go_on_after_a_restart(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", ["the client listens", "the server tells"])
+async def test_numbers_of_the_general_stream_go_on_after_a_restart(first: str, tmp_path: Path) -> None:
     async def before(client: Stateful) -> Event:
         await (await client.call("background", {"count": 3})).end()
         general = await client.listen()
@@ -442,8 +471,9 @@ async def test_numbers_of_the_general_stream_go_on_after_a_restart(tmp_path: Pat
         return found[-1]
 
     async def after(client: Stateful, last: Event) -> None:
-        again = await client.listen(last.id)
+        again = await client.listen(last.id) if first == "the client listens" else None
         await (await client.call("background", {"count": 1})).end()
+        again = again or await client.listen(last.id)
         found = await some(again, 2)
         assert [(event.id, event.data["params"]["data"]) for event in found] == [("0-3", "2"), ("0-4", "0")]
         await again.leave()

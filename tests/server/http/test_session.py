@@ -286,7 +286,9 @@ async def test_delete_leaves_nothing_in_the_store(tmp_path: Path) -> None:
         client = await Stateful(here.raw).open()
         await (await client.call("steps", {"count": 3}, progressToken=1)).end()
         running = [
-            await client.begin("POST", json.dumps(client.calling("waits", {"report": id > 3}, id=id, progressToken=id)).encode())
+            await client.begin(
+                "POST", json.dumps(client.calling("waits", {"report": id > 3}, id=id, progressToken=id)).encode()
+            )
             for id in range(2, 6)
         ]
         await until(lambda: len(server.began) == 4)
@@ -469,7 +471,9 @@ async def test_an_empty_batch_is_an_invalid_request() -> None:
 async def test_initialize_in_a_batch_is_an_error_of_its_own() -> None:
     async with site(Desk()) as here:
         client = await Stateful(here.raw, "2025-03-26").open()
-        said = {each["id"]: each for each in await (await client.post([client.hello(id=1), request("ping", id=2)])).json()}
+        said = {
+            each["id"]: each for each in await (await client.post([client.hello(id=1), request("ping", id=2)])).json()
+        }
         assert said[1]["error"]["code"] == -32600
         assert said[2]["result"] == {}
 
@@ -518,6 +522,21 @@ async def test_one_of_a_batch_is_cancelled_and_the_others_are_answered(last: boo
         server.release.set()
         said = await (await answer.start()).result()
         assert {each["id"]: text(each) for each in said} == {2: "2 done"}
+
+
+async def test_a_call_that_is_cancelled_in_its_own_batch_does_not_begin() -> None:
+    server = Desk()
+    server.release.set()
+    async with site(server) as here:
+        client = await Stateful(here.raw, "2025-03-26").open()
+        cancel = notification("notifications/cancelled", {"requestId": 1})
+        answer = await client.post([client.calling("waits", id=1), cancel])
+        assert (answer.status, await answer.body()) == (202, b"")
+        answer = await client.post([client.calling("waits", id=1), cancel, request("ping", id=2)])
+        assert [each["id"] for each in await answer.json()] == [2]
+        two = [client.calling("waits", id=1), cancel, client.calling("waits", {"name": "other"}, id=2)]
+        assert [text(each) for each in await (await client.post(two)).json()] == ["other done"]
+        assert server.began == ["other"]
 
 
 async def test_a_batch_of_which_every_call_is_cancelled_ends_without_an_answer() -> None:

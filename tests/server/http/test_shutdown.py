@@ -11,7 +11,7 @@ from accord import Context, Server
 from accord.server.http.options import HTTPOptions
 from accord.store.sqlite import SQLiteEvents
 
-from tests.server.http.raw import BASIC, SECONDS, JSON
+from tests.server.http.raw import BASIC, JSON, SECONDS
 from tests.server.http.speaking import META, Legacy, Modern, Stateful, both_ways, quick, request, site, text, until
 
 WANTED = {"notifications": {"toolsListChanged": True}}

@@ -77,7 +77,11 @@ async def test_the_stream_begins_with_the_address_and_carries_every_answer(way: 
 async def test_a_question_is_asked_on_the_stream_and_answered_by_a_post() -> None:
     async with site(Desk(), "socket") as here:
         client = await Legacy.connect(here.raw)
-        hello = {"protocolVersion": "2024-11-05", "capabilities": {"roots": {}}, "clientInfo": {"name": "r", "version": "1"}}
+        hello = {
+            "protocolVersion": "2024-11-05",
+            "capabilities": {"roots": {}},
+            "clientInfo": {"name": "r", "version": "1"},
+        }
         await client.ask("initialize", hello)
         await client.post(notification("notifications/initialized"))
         question = await client.ask("tools/call", {"name": "roots", "arguments": {}}, id=2)

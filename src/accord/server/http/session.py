@@ -152,8 +152,8 @@ class HTTPSession(Visitor):
                 requests.append(event.exchange)
             else:
                 self.conversation.reactions[type(event)](event)
-        if requests:
-            return await self._batch(requests, receive, send)
+        if wanted := [exchange for exchange in requests if exchange.stage == "active"]:
+            return await self._batch(wanted, receive, send)
         if len(events) == 1 and type(events[0]) is Ignored and events[0].kind == "malformed message":
             raise Rejected(400, f"not a JSON-RPC message: {events[0].detail}")
         if any(type(event) is Ready for event in events):
@@ -270,7 +270,7 @@ class HTTPSession(Visitor):
         session.rules = RULES[record.revision]
         session.phase = Phase.OPEN if record.ready else Phase.SHAKING
         session.peer = Profile(record.info, record.capabilities)
-        session.calls.begin_at(secrets.randbits(_ID_BITS))  # no late answer to the process before is taken for one to us
+        session.calls.begin_at(secrets.randbits(_ID_BITS))  # or a late answer to the other would be taken for ours
         if record.ready:
             self.conversation.ready.set()
         return self

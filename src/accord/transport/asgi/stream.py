@@ -1,8 +1,9 @@
 """Server-sent events on their way to one client.
 
 `put` queues and never waits; `run` writes, in whichever task awaits it. A client that does not read is cut off: when it
-takes nothing for a while, or when there is more for it while what it has not taken is too much already. A comment now and then keeps proxies from taking
-a quiet stream for a dead one ("servers are encouraged to periodically emit an SSE comment line").
+takes nothing for a while, or when there is more for it while what it has not taken is too much already. A comment now
+and then keeps proxies from taking a quiet stream for a dead one ("servers are encouraged to periodically emit an SSE
+comment line").
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Stream:
     def put(self, event: bytes) -> None:
         """Queue an encoded event, of any size."""
         if self.over or self._ended:
-            return
+            return None
         if self.size > self._limits.stream_bytes:
             log.warning("accord: a client takes too little of its stream, which has %d bytes; it is cut", self.size)
             return self.cut()

@@ -31,6 +31,8 @@ log: logging.Logger = logging.getLogger("accord")
 
 _CANCELLED = "notifications/cancelled"
 _INITIALIZED = "notifications/initialized"
+_LEAD = 0.1
+"""Seconds that requests wait at most for the stream of what is told unasked, once, at the opening."""
 
 
 class StreamableTransport:
@@ -166,15 +168,19 @@ class StreamableTransport:
             await self._tell(out, message)
         finally:
             if out.method == _INITIALIZED:
-                self._session_stands()
+                await self._session_stands()
 
-    def _session_stands(self) -> None:
-        """The server knows that we are ready: it may be asked, and listened to."""
+    async def _session_stands(self) -> None:
+        """The server knows that we are ready: it may be listened to, and asked.
+
+        Some servers ask on that stream whatever they ask, and drop it while there is none: so it has a moment's lead.
+        """
+        if self._closing is None:
+            self._unasked.start()
+            await self._unasked.stands(_LEAD)
         held, self._held = self._held, None
         for post in held or ():
             self._ask(post)
-        if self._closing is None:
-            self._unasked.start()
 
     async def _tell(self, out: Outgoing, message: bytes) -> None:
         """Send what gets no answer. That it was not taken harms nobody but the one who waits for it: it is logged."""

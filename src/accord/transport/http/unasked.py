@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from accord.errors import AccordError, ConnectionLost, NotExecuted
@@ -47,10 +48,16 @@ class Unasked:
         self._on_session_ended = on_session_ended
         self._task: asyncio.Task[None] | None = None
         self._opened = False  # whether there ever was such a stream
+        self._known = asyncio.Event()  # whether there is one
 
     def start(self) -> None:
         """Listen from now on."""
         self._task = asyncio.get_running_loop().create_task(self._listen())
+
+    async def stands(self, seconds: float) -> None:
+        """Return when it is known whether there is such a stream, at most so many seconds later."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._known.wait(), seconds)
 
     async def end(self) -> None:
         """Do not listen any more."""
@@ -88,6 +95,8 @@ class Unasked:
         except AccordError as exc:
             log.info("accord: %s", exc)
             return False
+        finally:
+            self._known.set()
         return await self._read(stream, response)
 
     async def _read(self, stream: EventStream, response: ClientResponse) -> bool:
