@@ -82,8 +82,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     progress_per_second: float = 20
     """Progress notifications per request and second; beyond one second's worth they are coalesced, the last is kept."""
     tool_calls_per_second: float | None = 100
-    """Tool calls of one principal, where it is known who asks (HTTP with `auth`); one more is refused with an error that
-    says when to come back. Over stdio the client is the one that started the server, and is not bounded."""
+    """Tool calls of one principal, where it is known who asks (HTTP with `auth`); one more is refused with an error
+    that says when to come back. Over stdio the client is the one that started the server, and is not bounded."""
     completions: int = 100
     """Values of one completion; the protocol allows 100."""
     completions_per_second: float = 50

@@ -106,7 +106,15 @@ METHODS: tuple[Method, ...] = (
     _row("notifications/tools/list_changed", SERVER, EmptyNotificationParams, offers="tools.list_changed"),
     _row("resources/list", CLIENT, PaginatedParams, ListResourcesResult, needs="resources"),
     _row("resources/templates/list", CLIENT, PaginatedParams, ListResourceTemplatesResult, needs="resources"),
-    _row("resources/read", CLIENT, ReadResourceParams, ReadResourceResult, needs="resources", may_ask=True, named_by="uri"),
+    _row(
+        "resources/read",
+        CLIENT,
+        ReadResourceParams,
+        ReadResourceResult,
+        needs="resources",
+        may_ask=True,
+        named_by="uri",
+    ),
     _row(
         "resources/subscribe",
         CLIENT,

@@ -139,7 +139,7 @@ class Dispatch:
             return self._packer.text(said(error), exchange.rules, is_error=True)
 
     def _check_rate(self, rate: Rate) -> None:
-        """ "Servers MUST [...] Rate limit tool invocations" (Tools, Security Considerations). Raises `InternalError`."""
+        """ "Servers MUST [...] Rate limit tool invocations" (Tools, Security). Raises `InternalError`."""
         now = asyncio.get_running_loop().time()
         if not rate.take(now):
             most, wait = self._limits.tool_calls_per_second, rate.wait(now)

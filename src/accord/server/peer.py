@@ -75,7 +75,7 @@ class Peer:
         self.principal: str = principal
         self.who: Principal | None = who
         self.shared: bool = False
-        """Whether many come as this one, whom nobody tells apart: what one of them does is no reason to bound others."""
+        """Whether many come as this one, whom nobody tells apart: what one does is no reason to bound others."""
         self.roots: RootList | None = None
         """Its folders, where it tells when they change."""
         self.roots_changed: int = 0

@@ -1,7 +1,7 @@
 """Requests of our own: their ids and bytes, and which answer belongs to which.
 
-Our ids are whole numbers from 1 on, unless others were used before (`begin_at`). Whatever comes as an answer ends its request, if only with an error; an answer
-to nothing in flight is late, a duplicate or unknown, and dropped.
+Our ids are whole numbers from 1 on, unless others were used before (`begin_at`). Whatever comes as an answer ends its
+request, if only with an error; an answer to nothing in flight is late, a duplicate or unknown, and dropped.
 """
 
 from __future__ import annotations

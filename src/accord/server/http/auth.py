@@ -24,7 +24,7 @@ from accord.server.dispatch import cancelled
 from accord.server.redact import REDACTED, redact
 from accord.transport.patience import within
 
-log = logging.getLogger("accord")
+log: logging.Logger = logging.getLogger("accord")
 
 _BEARER = re.compile(rb"bearer +([!-~]+)", re.IGNORECASE)
 _KEY = re.compile(r"[!-~]+")

@@ -7,7 +7,8 @@ the handler waits for the first time (`suspended`).
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from collections.abc import Coroutine
+from typing import Any, Protocol
 
 from accord.session.exchange import Exchange
 from accord.transport.asgi.answer import Headers, respond
@@ -50,9 +51,15 @@ class Post:
     # --- the way of what belongs to the request ----------------------------------------------------------------
 
     def send(self, message: bytes) -> None:
+        self.stream().send(message)
+
+    def stream(self) -> Outgoing:
+        """The stream, begun if it was not."""
         if self.out is None:
-            self.out = self.begin()
-        self.out.send(message)
+            self.out, writes = self.begin()
+            self.writing = asyncio.get_running_loop().create_task(writes)
+            self.writing.add_done_callback(self.written)
+        return self.out
 
     def flush(self) -> None:
         """Nothing is held."""
@@ -87,20 +94,21 @@ class Post:
 
     async def finish(self, message: bytes | None, status: int = 200) -> None:
         """Send the answer, and end the response."""
-        if self.out is None:
-            if message is not None:
-                return await respond(self.response, status, message, self.headers)
-            self.out = self.begin()  # nothing to say: a stream without events
-        self.out.end(message)
+        if self.out is None and message is not None:
+            return await respond(self.response, status, message, self.headers)
+        self.stream().end(message)  # one without events, where there is nothing to say
         if self.writing is not None:
             await self.writing
         return None
 
     # --- what is different from era to era ---------------------------------------------------------------------
 
-    def begin(self) -> Outgoing:
-        """Begin the stream, and the task that writes it."""
+    def begin(self) -> tuple[Outgoing, Coroutine[Any, Any, None]]:
+        """A stream, and what writes it to its end."""
         raise NotImplementedError
+
+    def written(self, writing: asyncio.Task[None]) -> None:
+        """The stream was written to its end, or the client is gone."""
 
     def suspended(self) -> None:
         """The handler waits for the first time."""

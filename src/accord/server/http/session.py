@@ -11,7 +11,8 @@ import asyncio
 import logging
 import secrets
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -82,28 +83,26 @@ class SessionPost(Post):
             self.patience = asyncio.get_running_loop().call_later(seconds, self._begin_early)
 
     def _begin_early(self) -> None:
-        if self.out is None and self.exchange.stage == "active":
-            self.out = self.begin()
+        if self.exchange.stage == "active":
+            self.stream()
 
     def done(self) -> None:
         if self.patience is not None:
             self.patience.cancel()
 
-    def begin(self) -> Outgoing:
+    def begin(self) -> tuple[Outgoing, Coroutine[Any, Any, None]]:
         channel = self.session.open_channel(self.requests)
         stream = Stream(self.response, self.conversation.limits, self.headers)
         channel.carry(stream)
-        self.writing = asyncio.get_running_loop().create_task(carried(channel, stream, self.receive))
-        return channel
+        return channel, carried(channel, stream, self.receive)
 
     def close_stream(self, retry: int | None) -> None:
         """End the response now; the client comes back for the rest, after so many milliseconds."""
         if retry is None and (seconds := self.session.site.options.retry_seconds) is not None:
             retry = round(seconds * 1000)
-        if self.out is None:
-            self.out = self.begin()
-        if isinstance(self.out, Channel):
-            self.out.close_carrier(retry)
+        channel = self.stream()
+        if isinstance(channel, Channel):
+            channel.close_carrier(retry)
 
 
 async def carried(channel: Channel, stream: Stream, receive: Receive) -> None:
@@ -266,7 +265,7 @@ class HTTPSession(Visitor):
     def restore(self, record: Record) -> HTTPSession:
         """Be what another process has left."""
         session = self.session
-        self.born = min(self.born, self.site.loop.time() - (time.time() - record.begun))
+        self.born: float = min(self.born, self.site.loop.time() - (time.time() - record.begun))
         session.rules = RULES[record.revision]
         session.phase = Phase.OPEN if record.ready else Phase.SHAKING
         session.peer = Profile(record.info, record.capabilities)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
 
 from accord.errors import DeclarationError, InternalError, InvalidRequest, ProtocolError
 from accord.messages.envelope import Incoming
@@ -20,7 +21,7 @@ from accord.server.http.post import Outgoing, Post
 from accord.server.http.visitor import end_all
 from accord.server.peer import Peer
 from accord.session import peek
-from accord.session.events import RequestReceived
+from accord.session.events import NotificationReceived, RequestReceived
 from accord.session.exchange import Exchange
 from accord.session.peek import Posted
 from accord.session.served import error_bytes
@@ -100,14 +101,12 @@ class AlonePost(Post):
         if self.exchange.driver is not None:
             self.exchange.driver.cancel()
 
-    def begin(self) -> Outgoing:
+    def begin(self) -> tuple[Outgoing, Coroutine[Any, Any, None]]:
         stream = Stream(self.response, self.conversation.limits, self.headers)
-        self.writing = asyncio.get_running_loop().create_task(stream.run())
-        self.writing.add_done_callback(self._written)
-        return Events(stream)
+        return Events(stream), stream.run()
 
-    def _written(self, writing: asyncio.Task[None]) -> None:
-        """The stream is over. If the request is not, then its client does not read, and was cut off."""
+    def written(self, writing: asyncio.Task[None]) -> None:
+        """If the request is not over, then its client does not read, and was cut off."""
         if self.exchange.stage == "active":
             self._gone()
 
@@ -121,12 +120,15 @@ class Caller:
             self.session,
             Nowhere(),
             lambda exchange, _: site.dispatch.handle(exchange, self.peer),
-            on_notification=lambda event: hearing.hear(event),
+            on_notification=self._hear,
             limits=site.limits,
         )
         self.peer: Peer = site.peer(self.conversation, who)
-        hearing = site.hearing(self.peer)
+        self._hearing = site.hearing(self.peer)
         self.peer.shared = who is None
+
+    def _hear(self, event: NotificationReceived) -> None:
+        self._hearing.hear(event)
 
 
 class Stateless:
