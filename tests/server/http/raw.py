@@ -242,6 +242,8 @@ class Socket(Raw):
 
     def __init__(self, port: int) -> None:
         self.port = port
+        self._coming: set[_SocketAnswer] = set()
+        """Answers that come, also while nobody looks."""
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection("127.0.0.1", self.port)
@@ -253,7 +255,10 @@ class Socket(Raw):
         """The answer to these bytes, of which nothing is there yet."""
         reader, writer = await self.connect()
         writer.write(request)
-        return _SocketAnswer(reader, writer)
+        answer = _SocketAnswer(reader, writer)
+        self._coming.add(answer)
+        answer.reading.add_done_callback(lambda _: self._coming.discard(answer))
+        return answer
 
 
 def request_bytes(method: str, path: str, headers: Mapping[str, str], body: bytes) -> bytes:
