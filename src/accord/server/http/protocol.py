@@ -5,6 +5,7 @@ The bound costs a request nothing but two comparisons: bytes are counted only wh
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application
 
 
+_CONTINUE = b"HTTP/1.1 100 "
 _FRAMING = (b"content-length", b"transfer-encoding")
 
 
@@ -26,6 +28,34 @@ class _Body:
     def __init__(self, connection: HttpToolsProtocol) -> None:
         self.on_body: Callable[[bytes], None] = connection.on_body
         self.on_message_complete: Callable[[], None] = connection.on_message_complete
+
+
+class Whole:
+    """Where the response to a POST is written: its head waits for its body, and both leave in one system call."""
+
+    __slots__ = ("_head", "_transport", "_written")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._head: bytes | None = None
+        self._written = False
+
+    def write(self, data: bytes) -> None:
+        if self._written or data.startswith(_CONTINUE):
+            self._transport.write(data)
+        elif self._head is None:
+            self._head = data
+        else:
+            self._written = True
+            self._transport.writelines((self._head, data))
+
+    def close(self) -> None:
+        if self._head is not None and not self._written:
+            self._transport.write(self._head)
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -88,6 +118,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
+        if cycle.scope["method"] == "POST":  # which always has a body in its answer, or ends without keeping alive
+            cycle.transport = Whole(self.transport)  # type: ignore[assignment]  # it has what uvicorn uses
         task = self.loop.create_task(cycle.run_asgi(app))
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)

@@ -89,7 +89,7 @@ async def serve_app(
 ) -> None:
     """Serve an application on bound sockets, until it is asked to end; then end it, within the limits."""
     with ExitStack() as undo:
-        stopping = undo.enter_context(Stopping(limits.grace_seconds + limits.close_seconds + _MARGIN))
+        stopping = undo.enter_context(Stopping(limits.grace_seconds + 2 * limits.close_seconds + _MARGIN))
         listening = Listening(_logged(app, undo, limits) if access_log else app, limits)
         try:
             await listening.start(sockets)
@@ -98,8 +98,9 @@ async def serve_app(
             listening.refuse_new()
             await app.drain(limits.grace_seconds)
         finally:
+            listening.refuse_new()
+            await app.close()  # what has not ended is told so, and then written
             await listening.finish(limits.close_seconds)
-            await app.close()
 
 
 def _logged(app: Served, undo: ExitStack, limits: Limits) -> AccessLog:
