@@ -44,7 +44,7 @@ class Desk:
     def __init__(self, server: Server) -> None:
         profile = server.profile()
         self._session = Session("server", profile)
-        audience = Audience(server.profile, server.limits.subscriptions)
+        audience = Audience(server.profile, server.limits)
         self._dispatch = Dispatch(server, Packer(profile.raw_info), server.limits, audience)
         self._peer = Peer(Connection(self._session, memory.pair()[0], self._dispatch.handle))
         self._id = 0

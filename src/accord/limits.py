@@ -23,8 +23,15 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Requests of one peer being worked on at once; one more is refused with an error that says so."""
     subscriptions: int = 10_000
     """Server: subscriptions of one peer; one more is refused with an error that says so."""
+    subscribed_bytes: int = 8 << 20
+    """Server: memory for what one peer subscribes to, and all connections of one principal together; more is refused
+    with an error that says so."""
+    subscribed_total_bytes: int = 128 << 20
+    """Server: the same for all those together whom nobody vouches for."""
     uri_bytes: int = 8 << 10
     """Server: the URI of a resource that a peer subscribes to; a longer one is refused."""
+    hello_bytes: int = 64 << 10
+    """Server: the params of `initialize`, which are kept as long as the client is there; more is refused."""
     batch_items: int = 1_000
     """Messages in one batch (2025-03-26); a larger one is refused whole."""
     workers: int = 40
@@ -54,6 +61,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Server: the body of one HTTP request; a larger one is answered with 413."""
     http_requests: int = 4_096
     """Server: requests being worked on at once for all those whom nobody vouches for (HTTP, 2026-07-28)."""
+    http_parked: int = 4_096
+    """Server: `parked` for all those together."""
+    http_completions_per_second: float = 2_000
+    """Server: `completions_per_second` for all those together."""
     body_seconds: float = 30
     """Server: time for the body of a request to be there; then it is answered with 408."""
     write_seconds: float = 30
@@ -74,6 +85,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Server: sessions of one principal, where it is known who asks; one more is answered with 503."""
     session_idle_seconds: float = 1_800
     """Server: how long a session over HTTP may have nothing to do and no stream open before it ends."""
+    session_unused_seconds: float = 60
+    """Server: the same for a session that was not used at all after `initialize`. Where there is no room for another
+    session, the oldest of these makes room."""
     session_seconds: float = 86_400
     """Server: how long a session over HTTP may last."""
     principals: int = 10_000

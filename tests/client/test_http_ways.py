@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from accord import Client, Limits, Missed, Reconnect, ResourceUpdated
+from accord import Cache, Client, HTTPSettings, Limits, Missed, Reconnect, ResourceUpdated
 from accord.client import ways
-from accord.client.target import Remote, parse
+from accord.client.target import Remote, identity, parse
 from accord.client.ways import WAYS, Way, Ways
 from accord.errors import ConnectError, ConnectionLost, HTTPError, NotExecuted, OutcomeUnknown, TargetError
 
@@ -45,7 +45,7 @@ def test_a_url_is_shown_without_what_may_be_secret() -> None:
 
 def test_an_entry_of_a_configuration_may_have_headers_and_say_its_type() -> None:
     assert parse({"url": "https://x/sse", "type": "sse", "headers": {"X-Key": "1"}}) == Remote(
-        "https://x/sse", {"X-Key": "1"}, True
+        "https://x/sse", {"x-key": "1"}, True
     )
 
 
@@ -156,6 +156,91 @@ async def test_a_slow_server_is_knocked_at_twice_and_opened_by_whichever_answers
 
     async with site(play) as server, Client(server.url, limits=Limits(probe_seconds=0.1)) as client:
         assert client.revision == "2025-11-25"
+
+
+async def test_a_server_of_both_eras_that_was_slow_once_is_not_taken_for_an_older_one() -> None:
+    slow = asyncio.Event()
+
+    async def play(visit: Visit) -> None:
+        if visit.verb == "server/discover":
+            await slow.wait()
+            await modern(quiet)(visit)
+        else:
+            await (modern if "mcp-method" in visit.headers else older)(quiet)(visit)
+
+    async with site(play) as server:
+        async with Client(server.url, limits=Limits(probe_seconds=0.1)) as client:
+            assert client.revision == "2025-11-25"
+        slow.set()
+        async with Client(server.url) as client:
+            assert client.revision == "2026-07-28"
+
+
+async def test_a_way_on_which_the_connection_was_lost_is_forgotten() -> None:
+    async def play(visit: Visit) -> None:
+        if visit.method == "GET":
+            await visit.stream()
+            await visit.chunk(b"event: endpoint\ndata: /m\n\n")
+            await server.seen("initialize")
+            await visit.end()
+        elif visit.path == "/m":
+            await visit.respond(202)
+        else:
+            await modern(quiet)(visit)
+
+    async with site(play) as server:
+        WAYS.remember(server.url, Way.SSE)
+        with pytest.raises(ConnectionLost):
+            await Client(server.url).connect()
+        async with Client(server.url) as client:
+            assert client.revision == "2026-07-28"
+
+
+@pytest.mark.parametrize(("status", "text"), [(404, "no such site"), (500, "database is down")])
+async def test_how_the_probe_was_refused_is_told_where_there_is_no_other_way(status: int, text: str) -> None:
+    async def page(visit: Visit) -> None:
+        await visit.respond(status, text.encode())
+
+    async with site(page) as server:
+        with pytest.raises(ConnectError, match=f"HTTP {status} .*{text}"):
+            await Client(server.url, revisions=["2026-07-28"]).connect()
+
+
+async def test_a_json_rpc_error_to_the_probe_is_told_where_there_is_no_other_way() -> None:
+    async def play(visit: Visit) -> None:
+        await visit.error(-32603, "database is down")
+
+    async with site(play) as server:
+        with pytest.raises(ConnectError, match=r"refused server/discover: .*database is down.* only 2026-07-28"):
+            await Client(server.url, revisions=["2026-07-28"]).connect()
+
+
+async def test_what_a_server_says_to_one_who_asks_is_not_kept_for_another() -> None:
+    async def play(visit: Visit) -> None:
+        tool = {"name": f"of-{visit.headers['x-tenant']}", "inputSchema": {"type": "object"}}
+        await visit.result(tools=[tool], ttlMs=60_000, cacheScope="public")
+
+    kept = Cache()
+    async with site(modern(play)) as server:
+        for tenant in "aba":
+            target = {"url": server.url, "headers": {"X-Tenant": tenant}}
+            async with Client(target, cache=kept) as client:
+                assert [tool.name for tool in await client.list_tools()] == [f"of-{tenant}"]
+        assert len(server.of("tools/list")) == 2
+
+
+def test_who_asks_is_seen_from_all_that_is_sent_and_not_to_be_read() -> None:
+    def renewed() -> dict[str, str]:
+        return {}
+
+    remote = Remote("http://x/")
+    asks = [None, *(HTTPSettings(**each) for each in ({"auth": "one"}, {"auth": "two"}, {"headers": renewed}))]
+    asks.append(HTTPSettings(headers={"X-Key": "secret-1"}))
+    identities = [identity(remote, each) for each in asks]
+    assert len(set(identities)) == len(asks)
+    assert identities == [identity(Remote("http://x/"), each) for each in asks]
+    assert identity(Remote("http://x/", {"x-key": "secret-1"})) == identities[-1]
+    assert "secret" not in repr(identities)
 
 
 def test_what_is_known_is_bounded_and_grows_stale(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -232,6 +232,34 @@ async def test_messages_are_those_of_the_call_whatever_becomes_of_the_list(store
         assert await messages(events, "s", "a") == [b"one", b"two"]
 
 
+async def test_a_store_is_open_until_all_who_opened_it_have_closed_it(store: Open) -> None:
+    async with store() as events:
+        await events.open()
+        await events.close()
+        await events.save("s", b"record")
+        assert await events.load("s") == b"record"
+
+
+async def test_a_replay_has_no_more_events_than_were_asked_for(store: Open) -> None:
+    async with store() as events:
+        await events.begin("s", "a", b"about")
+        await events.append("s", "a", [b"one", b"two", b"three"], ends=True)
+        assert await events.read("s", "a", 0, 2) == Replay([(1, b"one"), (2, b"two")], ended=True, about=b"about")
+        assert await events.read("s", "a", 2, 1) == Replay([(3, b"three")], ended=True, about=b"about")
+        assert await events.read("s", "a", 2, 5) == Replay([(3, b"three")], ended=True, about=b"about")
+        assert await events.read("s", "a", 3, 2) == Replay([], ended=True, about=b"about")
+
+
+async def test_the_last_number_is_known_also_where_its_event_was_dropped(store: Open) -> None:
+    async with store(events_bytes=4 * EVENT_BYTES) as events:
+        assert await events.last("s", "a") is None
+        await events.begin("s", "a", b"")
+        assert await events.last("s", "a") == 0
+        await events.append("s", "a", [b""] * 9)
+        assert await events.last("s", "a") == 9
+        assert await events.last("t", "a") is None
+
+
 async def test_opening_and_closing_again_does_nothing(store: Open) -> None:
     async with store() as events:
         await asyncio.gather(events.open(), events.open())

@@ -141,7 +141,7 @@ class Client(Verbs):
         self._link = Link(
             connector, reconnect, prepare=self._prepare, lost=self._lost, prepare_seconds=limits.connect_seconds
         )
-        self._kept = Kept(cache if isinstance(cache, Cache) else Cache(limits, off=not cache), identity(where))
+        self._kept = Kept(cache if isinstance(cache, Cache) else Cache(limits, off=not cache), identity(where, http))
         requests = Requests(
             self._link,
             Reader(name, strict=strict, kinds=results_of(extensions)),

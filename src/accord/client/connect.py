@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-import msgspec
-
-from accord.client.target import Command, Remote, Serves
-from accord.client.ways import WAYS, Way
-from accord.errors import ConnectError, ConnectionLost, HTTPError, TargetError
+from accord.client.target import Command, Remote, Serves, identity
+from accord.client.ways import WAYS, Way, may_be_sse, may_lead_elsewhere
+from accord.errors import ConnectError, ConnectionLost, TargetError
 from accord.limits import Limits
 from accord.messages.methods import Method
 from accord.messages.revision import PER_REQUEST
 from accord.session.negotiate import choose, newest_handshake
+from accord.session.opening import ClientOpening
 from accord.session.profile import Profile
 from accord.session.session import Session
 from accord.transport import memory
@@ -24,7 +23,7 @@ from accord.transport.base import Transport
 from accord.transport.connection import Connection
 from accord.transport.conversation import Handler
 from accord.transport.http.legacy import SSETransport
-from accord.transport.http.settings import HTTPSettings
+from accord.transport.http.settings import HTTPSettings, above
 from accord.transport.http.streamable import StreamableTransport
 from accord.transport.subprocess import SubprocessTransport
 
@@ -58,6 +57,7 @@ class Connector:
         if http is not None and not isinstance(target, Remote):
             raise TargetError("http= is for a server at a URL")
         self._http = http or HTTPSettings()
+        self._server = identity(target, self._http)
         self._ends_at_probe: bool | None = None
         self._serving: asyncio.Task[None] | None = None
         self._answers = 0  # that came before the last opening failed
@@ -94,18 +94,20 @@ class Connector:
 
     async def _open_remote(self, remote: Remote) -> Connection:
         """By the way that is known to lead there, or else by each that there is."""
-        known = Way.SSE if remote.sse else WAYS.known(remote.url)
+        known = WAYS.known(self._server)
+        if remote.sse:
+            return await self._go(remote, Way.SSE)
         if known is not None:
             try:
                 return await self._go(remote, known)
-            except ConnectError as exc:
-                WAYS.forget(remote.url)
-                if remote.sse or not _may_lead_elsewhere(exc):
+            except (ConnectError, ConnectionLost) as exc:
+                WAYS.forget(self._server)
+                if not may_lead_elsewhere(exc):
                     raise
         try:
             return await self._go(remote, Way.PROBE)
         except ConnectError as first:
-            if not _may_be_sse(first) or newest_handshake(self._revisions) is None:
+            if not may_be_sse(first) or newest_handshake(self._revisions) is None:
                 raise
             return await self._open_sse(remote, first)
 
@@ -120,10 +122,11 @@ class Connector:
             remote.url, name=str(remote), settings=self._settings(remote), limits=self._limits
         )
         connection = await self._open(transport, handshake=way is not Way.PROBE)
-        if way is Way.PROBE and connection.session.rules.handshake and self._probes:
+        opening = connection.session.opening
+        if isinstance(opening, ClientOpening) and opening.is_older:
             way = Way.HANDSHAKE
         if way is not Way.PROBE:
-            WAYS.remember(remote.url, way)
+            WAYS.remember(self._server, way)
         return connection
 
     @property
@@ -132,10 +135,7 @@ class Connector:
         return choose(PER_REQUEST, self._revisions) is not None
 
     def _settings(self, remote: Remote) -> HTTPSettings:
-        """The settings, with the headers of the configuration where there are none of ours."""
-        if remote.headers is None or callable(self._http.headers):
-            return self._http
-        return msgspec.structs.replace(self._http, headers={**remote.headers, **(self._http.headers or {})})
+        return self._http if remote.headers is None else above(remote.headers, self._http)
 
     async def _open(self, transport: Transport, *, handshake: bool) -> Connection:
         transport = transport if self._record is None else self._record(transport)
@@ -180,22 +180,3 @@ class Connector:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([self._serving], timeout=self._limits.close_seconds)
                 self._serving.cancel()
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__
-
-
-def _may_lead_elsewhere(error: ConnectError) -> bool:
-    """Whether a server was there, so that another way may lead to it."""
-    return not any(
-        isinstance(each, ConnectionLost | TimeoutError) or (isinstance(each, HTTPError) and each.final)
-        for each in _causes(error)
-    )
-
-
-def _may_be_sse(error: ConnectError) -> bool:
-    """Whether to try that: "400 Bad Request", "404 Not Found" or "405 Method Not Allowed": Issue a GET request"."""
-    return any(isinstance(each, HTTPError) and each.status in (400, 404, 405) for each in _causes(error))

@@ -12,6 +12,7 @@ a `Transport`                     anything that moves messages
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shlex
@@ -25,7 +26,8 @@ import msgspec
 
 from accord.errors import TargetError
 from accord.transport.base import Transport
-from accord.transport.http.settings import checked
+from accord.transport.http.secrecy import plain, plain_if_wrong
+from accord.transport.http.settings import HTTPSettings, checked
 from accord.transport.subprocess import called
 
 
@@ -38,15 +40,26 @@ class Serves(Protocol):
         """Serve one connection until it ends."""
 
 
-def identity(target: Command | Remote | Serves | Transport) -> Hashable:
-    """What tells whether two clients have the same server: the command with all it is started with, the URL, or the
-    object.
+def identity(target: Command | Remote | Serves | Transport, http: HTTPSettings | None = None) -> Hashable:
+    """What tells whether two clients have the same server: the command with all it is started with, the URL and the
+    headers, or the object.
     """
     if isinstance(target, Remote):
-        return target.url
+        return _identity_of_remote(target, http or HTTPSettings())
     if isinstance(target, Command):
         return (target.argv, tuple(sorted((target.env or {}).items())), target.cwd)
     return target if isinstance(target, Hashable) else object()
+
+
+def _identity_of_remote(remote: Remote, http: HTTPSettings) -> Hashable:
+    """The headers may decide which server it is, and whom it takes us for; they are not kept, but a digest of them."""
+    fixed, source = checked(remote.headers or {}), http.headers
+    if isinstance(source, Mapping):
+        fixed, source = fixed | checked(source), None
+    if not fixed and http.auth is None and source is None:
+        return remote.url
+    digest = hashlib.sha256(repr((sorted(fixed.items()), http.auth)).encode()).digest()
+    return remote.url, digest, source if isinstance(source, Hashable) else object()
 
 
 _URL = re.compile("https?://", re.IGNORECASE)
@@ -77,8 +90,10 @@ class Remote(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """The URL as errors and logs have it: without a password, and what may stand for one."""
-        split = urlsplit(self.url)
-        return f"{split.scheme}://{split.netloc.rpartition('@')[2]}{split.path}"
+        return plain(self.url)
+
+    def __repr__(self) -> str:
+        return f"Remote({plain(self.url)!r}, ...)"
 
 
 Target: TypeAlias = str | Sequence[str] | Mapping[str, Any] | Command | Remote | Serves | Transport | os.PathLike[str]
@@ -132,7 +147,7 @@ def _from_url(text: str, headers: Mapping[str, str] | None = None, sse: bool = F
     except ValueError:
         usable = False
     if not usable or not _URL.match(text) or not text.isprintable() or " " in text:
-        raise TargetError(f"{text!r:.500} is no URL of a server; write it as https://example.com/mcp")
+        raise TargetError(f"{plain_if_wrong(text)!r:.500} is no URL of a server; write it as https://example.com/mcp")
     return Remote(text, headers, sse)
 
 

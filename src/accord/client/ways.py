@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from collections.abc import Hashable, Iterator
 from enum import Enum
+
+from accord.errors import AccordError, ConnectionLost, HTTPError
 
 _REMEMBERED = 1_000
 _SECONDS = 3_600.0
@@ -23,30 +26,49 @@ class Way(Enum):
 
 
 class Ways:
-    """What is known of URLs; the one that was not used for the longest time goes first."""
+    """What is known of servers; the one that was not used for the longest time goes first."""
 
     def __init__(self) -> None:
-        self._ways: OrderedDict[str, tuple[Way, float]] = OrderedDict()
+        self._ways: OrderedDict[Hashable, tuple[Way, float]] = OrderedDict()
 
-    def known(self, url: str) -> Way | None:
+    def known(self, server: Hashable) -> Way | None:
         """The way that led there."""
-        way, ends_at = self._ways.get(url, (None, 0.0))
+        way, ends_at = self._ways.get(server, (None, 0.0))
         if way is not None and time.monotonic() >= ends_at:
-            self.forget(url)
+            self.forget(server)
             return None
         return way
 
-    def remember(self, url: str, way: Way) -> None:
+    def remember(self, server: Hashable, way: Way) -> None:
         """This way led there."""
-        self._ways[url] = (way, time.monotonic() + _SECONDS)
-        self._ways.move_to_end(url)
+        self._ways[server] = (way, time.monotonic() + _SECONDS)
+        self._ways.move_to_end(server)
         if len(self._ways) > _REMEMBERED:
             self._ways.popitem(last=False)
 
-    def forget(self, url: str) -> None:
+    def forget(self, server: Hashable) -> None:
         """The way that was known leads there no more."""
-        self._ways.pop(url, None)
+        self._ways.pop(server, None)
 
 
 WAYS = Ways()
-"""What this process knows, by the whole URL: two paths of one host may be two servers."""
+"""What this process knows, by `target.identity`: two paths of one host may be two servers."""
+
+
+def may_lead_elsewhere(error: AccordError) -> bool:
+    """Whether a server was there, so that another way may lead to it."""
+    return not any(
+        isinstance(each, ConnectionLost | TimeoutError) or (isinstance(each, HTTPError) and each.final)
+        for each in _causes(error)
+    )
+
+
+def may_be_sse(error: AccordError) -> bool:
+    """Whether to try that: "400 Bad Request", "404 Not Found" or "405 Method Not Allowed": Issue a GET request"."""
+    return any(isinstance(each, HTTPError) and each.status in (400, 404, 405) for each in _causes(error))
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__

@@ -10,7 +10,9 @@ What changes in one turn of the loop is told at its end, each change once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -21,7 +23,6 @@ from accord.messages.resources import ResourceUpdatedParams
 from accord.server.listener import NOTHING, Client, Listen, Listener, Outlet
 
 if TYPE_CHECKING:
-    from accord.server.hub import Hub
     from accord.server.peer import Peer
     from accord.session.exchange import Exchange
     from accord.session.profile import Profile
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 LIST_CHANGES: dict[str, str] = {
     what: f"notifications/{what}/list_changed" for what in ("tools", "prompts", "resources")
 }
+
+_KEPT = 512
+"""Bytes for one who is told of one resource, beside the URI."""
 
 
 class Audience:
@@ -41,24 +45,24 @@ class Audience:
         self._clients: dict[Peer, Client] = {}
         self._by_list: dict[str, dict[Listener, None]] = {method: {} for method in LIST_CHANGES.values()}
         self._by_uri: dict[str, dict[Listener, None]] = {}
+        self._bytes: Counter[str] = Counter()  # by principal: memory for what is subscribed to
         self._noted: dict[tuple[str, str], None] = {}
 
     # --- who is there ------------------------------------------------------------------------------------------
 
     @contextmanager
-    def with_peer(self, peer: Peer, hub: Hub) -> Iterator[None]:
-        """As long as a client is connected."""
-        client = self._clients[peer] = Client(Outlet(peer.line))
+    def with_peer(self, peer: Peer, held: int = 0) -> Iterator[None]:
+        """As long as a client is connected, which takes so many bytes meanwhile beside what it subscribes to."""
+        client = self._clients[peer] = Client(Outlet(peer.line, peer.principal))
         self._add(client, LIST_CHANGES.values(), ())
-        hub.audiences[self.loop] = self
+        self._charge(client.outlet, held)
         try:
             yield
         finally:
             self._remove(client)
+            self._charge(client.outlet, -held)
             client.close()
             del self._clients[peer]
-            if not self._clients and hub.audiences.get(self.loop) is self:
-                del hub.audiences[self.loop]
 
     @contextmanager
     def with_listen(
@@ -72,11 +76,17 @@ class Audience:
         finally:
             self._remove(listen)
 
-    def check_room(self, peer: Peer, count: int) -> None:
-        """Raise `InternalError` if a client may not have that many more resources."""
-        limit = self._limits.subscriptions
-        if self._clients[peer].outlet.uris + count > limit:
-            raise InternalError(f"too many subscriptions: the limit is {limit} resources")
+    def check_room(self, peer: Peer, uris: Collection[str]) -> None:
+        """Raise `InternalError` if a client may not have these resources as well."""
+        limits, outlet = self._limits, self._clients[peer].outlet
+        if outlet.uris + len(uris) > limits.subscriptions:
+            raise InternalError(f"too many subscriptions: the limit is {limits.subscriptions} resources")
+        more, held = sum(map(_cost, uris)), self._bytes[outlet.principal]
+        whose = "yours" if outlet.principal else "of this connection"
+        if (held if outlet.principal else outlet.bytes) + more > limits.subscribed_bytes:
+            raise InternalError(f"too many subscriptions: the limit is {limits.subscribed_bytes:,} bytes, {whose}")
+        if not outlet.principal and held + more > limits.subscribed_total_bytes:
+            raise InternalError("too many subscriptions of all clients together: come back later")
 
     def check_length(self, uri: str) -> None:
         """Raise `InvalidParams` for a URI that is too long to be kept."""
@@ -88,16 +98,21 @@ class Audience:
         """Tell a client, after a handshake, of a resource. Raises `InternalError` beyond the limit."""
         client = self._clients[peer]
         if uri not in client.uris:
-            self.check_room(peer, 1)
+            self.check_room(peer, (uri,))
             self._add(client, (), (uri,))
 
     def unsubscribe(self, peer: Peer, uri: str) -> None:
         """Tell it no more; if it was told at all."""
         self._forget(self._clients[peer], uri)
 
+    def uris(self, peer: Peer) -> list[str]:
+        """What a client has subscribed to, after a handshake."""
+        return list(self._clients[peer].uris)
+
     def _add(self, listener: Listener, methods: Iterable[str], uris: Iterable[str]) -> None:
         new = set(uris) - listener.uris
         listener.outlet.uris += len(new)
+        self._charge(listener.outlet, sum(map(_cost, new)))
         listener.uris |= new
         for method in methods:
             self._by_list[method][listener] = None
@@ -116,10 +131,17 @@ class Audience:
             return
         listener.uris.discard(uri)
         listener.outlet.uris -= 1
+        self._charge(listener.outlet, -_cost(uri))
         listeners = self._by_uri[uri]
         del listeners[listener]
         if not listeners:
             del self._by_uri[uri]
+
+    def _charge(self, outlet: Outlet, size: int) -> None:
+        outlet.bytes += size
+        self._bytes[outlet.principal] += size
+        if not self._bytes[outlet.principal]:
+            del self._bytes[outlet.principal]
 
     # --- what is told ------------------------------------------------------------------------------------------
 
@@ -152,6 +174,11 @@ class Audience:
         for subscribed in and_above(uri, self._limits.uri_bytes):
             found.update(self._by_uri.get(subscribed, {}))
         return found
+
+
+def _cost(uri: str) -> int:
+    """Bytes of memory for a subscription to a resource, about."""
+    return _KEPT + sys.getsizeof(uri)
 
 
 def and_above(uri: str, longest: int) -> Iterator[str]:

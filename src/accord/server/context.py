@@ -81,7 +81,7 @@ class Context:
     @property
     def principal(self) -> Principal | None:
         """Who asks, as `Server(auth=...)` found out. None where nobody was asked: over stdio, and without `auth`."""
-        return self._call.peer.who
+        return self._call.exchange.who  # type: ignore[no-any-return]
 
     @property
     def client(self) -> Implementation | None:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 log: logging.Logger = logging.getLogger("accord.server")
 
-FAILURES = (InvalidArguments, ToolError, NotSupported, AnswerError, RequestTimeout)
+FAILURES = (InvalidArguments, ToolError, OutOfTime, NotSupported, AnswerError, RequestTimeout)
 """What a call may end with that is no defect of its handler: the text says all, and no traceback is logged."""
 
 Verb = Callable[[Exchange, Peer], Coroutine[Any, Any, Any]]
@@ -120,13 +120,17 @@ class Dispatch:
 
     # --- tools -------------------------------------------------------------------------------------------------
 
-    async def _call_tool(self, exchange: Exchange, peer: Peer) -> Any:
+    def _call_tool(self, exchange: Exchange, peer: Peer) -> Coroutine[Any, Any, Any]:
         sent = read_call(exchange.params)
         if peer.calls is not None:
             self._check_rate(peer.calls)
         offer = self._registry.tool(sent.name)
-        if not offer.asks:
-            return await self._tool(sent, offer, exchange, peer, None)
+        if offer.asks:
+            return self._asking_tool(sent, offer, exchange, peer)
+        return self._tool(sent, offer, exchange, peer, None)
+
+    async def _asking_tool(self, sent: Sent, offer: Offer, exchange: Exchange, peer: Peer) -> Any:
+        """A tool that may ask the client. Raises `ProtocolError`."""
         try:
             return await self._server.rounds.answer(
                 Turn(offer, sent.name, sent.arguments, sent.request_state, sent.input_responses),
@@ -257,24 +261,25 @@ class Dispatch:
         return await self._start(offer, args, {**kwargs, **await filled}, call)
 
     def _start(self, offer: Offer, args: Any, kwargs: Any, call: Call | None) -> Awaitable[Any]:
-        timeout = offer.timeout or self._limits.tool_seconds
-        if timeout is not None:
-            return self._run_timed(offer, args, kwargs, timeout, call)
-        return self._begin(offer, args, kwargs)
+        seconds = offer.timeout or self._limits.tool_seconds
+        if seconds is None:
+            return self._begin(offer, args, kwargs)
+        if call is None:
+            return within(seconds, self._begin(offer, args, kwargs))
+        return self._run_timed(offer, args, kwargs, seconds, call)
 
     def _begin(self, offer: Offer, args: Any, kwargs: Any) -> Awaitable[Any]:
         return offer.function(*args, **kwargs) if offer.is_async else self._workers.run(offer.function, *args, **kwargs)
 
-    async def _run_timed(self, offer: Offer, args: Any, kwargs: Any, timeout: float, call: Call | None) -> Any:
+    async def _run_timed(self, offer: Offer, args: Any, kwargs: Any, seconds: float, call: Call) -> Any:
+        """Within `seconds`, of which those that a question takes do not count. Raises `OutOfTime`."""
         try:
-            if call is None:
-                return await within(timeout, self._begin(offer, args, kwargs))
-            async with asyncio.timeout(timeout) as limit:
+            async with asyncio.timeout(seconds) as limit:
                 with call.within(limit):
                     return await self._begin(offer, args, kwargs)
-        except TimeoutError as exc:
-            if isinstance(exc, OutOfTime) or (call is not None and limit.expired()):
-                raise ToolError(f"took longer than {timeout:g} s and was stopped") from None
+        except TimeoutError:
+            if limit.expired():
+                raise OutOfTime(seconds) from None
             raise
 
 

@@ -1,16 +1,19 @@
 """What changes on a server, told to everyone who is connected to it, from any thread.
 
 The clients of one event loop are an `Audience` (see `audience`), which looks at them on that loop alone; a server has
-as many of these as loops that serve it, and before it is served none. So there is nothing to lock.
+as many of these as loops that serve it, however many ways it is reached on one of them, and before it is served none.
+So there is nothing to lock.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
+    from collections.abc import Callable
 
     from accord.server.audience import Audience
 
@@ -20,6 +23,24 @@ class Hub:
 
     def __init__(self) -> None:
         self.audiences: dict[AbstractEventLoop, Audience] = {}
+        self._joined: Counter[AbstractEventLoop] = Counter()
+
+    def join(self, make: Callable[[], Audience]) -> Audience:
+        """The audience of the loop that runs, for one who serves there; the first makes it. `leave` it at the end."""
+        loop = _running()
+        assert loop is not None
+        audience = self.audiences.get(loop)
+        if audience is None:
+            audience = self.audiences[loop] = make()
+        self._joined[loop] += 1
+        return audience
+
+    def leave(self, audience: Audience) -> None:
+        """One serves no more; with the last, the audience goes. On its loop, or when that is closed."""
+        self._joined[audience.loop] -= 1
+        if not self._joined[audience.loop]:
+            del self._joined[audience.loop]
+            self.audiences.pop(audience.loop, None)
 
     def changed(self, what: str) -> None:
         """Its "tools", "prompts" or "resources" are no longer what they were. From any thread."""

@@ -38,10 +38,14 @@ Notice = tuple["Listener", str, bytes]
 class Outlet:
     """The way to one client, shared by its listeners."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Line, principal: str) -> None:
         self.line: Line = line
+        self.principal: str = principal
+        """Who the client is, or an empty string."""
         self.uris: int = 0
         """Resources that its listeners want to be told of, in all."""
+        self.bytes: int = 0
+        """Memory for that, about."""
         self._limits = line.session.limits
         self._sent = 0  # bytes, about, since it was last known to read
         self._held: OrderedDict[Notice, None] = OrderedDict()

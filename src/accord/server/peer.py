@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from accord.messages.base import LoggingLevel
     from accord.messages.identity import Implementation
     from accord.messages.revision import Rules
-    from accord.server.http.auth import Principal
     from accord.server.logs import Logs
     from accord.server.roots import RootList
     from accord.session.events import NotificationReceived
@@ -65,15 +64,13 @@ class Line(Protocol):
 
 
 class Peer:
-    """A client. `principal` is who it is, for what belongs to a person rather than to a connection.
-
-    `who` is the same in full, where somebody vouched for it; None where nobody was asked (stdio, HTTP without `auth`).
+    """A client. `principal` is the id of who it is, for what belongs to a person rather than to a connection; empty
+    where nobody was asked (stdio, HTTP without `auth`).
     """
 
-    def __init__(self, line: Line, principal: str = "", who: Principal | None = None) -> None:
+    def __init__(self, line: Line, principal: str = "") -> None:
         self.line: Line = line
         self.principal: str = principal
-        self.who: Principal | None = who
         self.shared: bool = False
         """Whether many come as this one, whom nobody tells apart: what one does is no reason to bound others."""
         self.roots: RootList | None = None

@@ -38,10 +38,15 @@ _LEAVING = 1.0
 
 async def serve(server: Server, transport: Transport, stop: asyncio.Event | None = None) -> None:
     """Serve one connection until it ends, or until `stop` is set."""
+    audience = server.hub.join(lambda: Audience(server.profile, server.limits))
+    try:
+        await _serve(server, transport, audience, stop)
+    finally:
+        server.hub.leave(audience)
+
+
+async def _serve(server: Server, transport: Transport, audience: Audience, stop: asyncio.Event | None) -> None:
     profile = server.profile()
-    audience = server.hub.audiences.get(asyncio.get_running_loop())
-    if audience is None:
-        audience = Audience(server.profile, server.limits)
     session = Session("server", profile, revisions=server.revisions, limits=server.limits, methods=server.extended.rows)
     dispatch = Dispatch(server, Packer(profile.raw_info), server.limits, audience)
     hearing = Hearing(lambda event: dispatch.hear(event, peer), server.extended.offers, server.limits)
@@ -55,7 +60,7 @@ async def serve(server: Server, transport: Transport, stop: asyncio.Event | None
     peer = Peer(connection)
     await connection.start()
     try:
-        with audience.with_peer(peer, server.hub):
+        with audience.with_peer(peer):
             await _until_over(connection, stop)
             audience.flush()  # what has changed is told before the end is
             await connection.finish(server.limits.grace_seconds)

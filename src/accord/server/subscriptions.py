@@ -62,7 +62,7 @@ class Subscriptions:
         profile = peer.line.session.profile
         lists = {f"{what}_list_changed" for what in LIST_CHANGES if profile.declares(f"{what}.list_changed")}
         uris: Collection[str] = dict.fromkeys(wanted.resource_subscriptions or ())
-        self._audience.check_room(peer, len(uris))
+        self._audience.check_room(peer, uris)
         for uri in uris:
             self._audience.check_length(uri)
         known = [uri for uri in uris if self._is_known(uri)]

@@ -27,15 +27,13 @@ class Batch:
         self.answers: list[bytes] = []
 
     def take(self, answer: bytes | None) -> bytes | None:
-        """Add one answer (None for a request that gets none); the whole array when it was the last."""
+        """Add one answer (None for a request that gets none); the whole array when it was the last, if it says
+        something.
+        """
         self.waiting -= 1
         if answer is not None:
             self.answers.append(answer)
             self.size += len(answer)
-        return self.sealed()
-
-    def sealed(self) -> bytes | None:
-        """The array, when nothing is outstanding and there is something to say."""
         if self.waiting or not self.answers:
             return None
         return b"[" + b",".join(self.answers) + b"]"
@@ -44,7 +42,7 @@ class Batch:
 class Exchange(msgspec.Struct, eq=False):
     """A request in flight, in either direction.
 
-    `driver` and `way` belong to whoever drives the session; the session never looks at them.
+    `driver`, `way` and `who` belong to whoever drives the session; the session never looks at them.
     """
 
     id: RequestId
@@ -70,6 +68,8 @@ class Exchange(msgspec.Struct, eq=False):
     """What waits for it: a task, a future."""
     way: Any = None
     """Where what belongs to it goes, if not where everything goes."""
+    who: Any = None
+    """Who asks, where somebody found out (HTTP): two requests of one peer may differ in what they may do."""
 
     def end(self, how: str) -> bool:
         """End it by `answer`, `cancel` or `lose`; False when it had ended before."""

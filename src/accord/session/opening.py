@@ -16,6 +16,7 @@ from accord.errors import (
     ConnectError,
     ConnectionLost,
     HTTPError,
+    InvalidParams,
     InvalidRequest,
     ProtocolError,
     RemoteProtocolError,
@@ -68,7 +69,7 @@ class ServerOpening:
 
     def _initialized(self, exchange: Exchange) -> Event:
         session, profile = self._session, self._session.profile
-        params = codec.decode_params(InitializeParams, exchange.params)
+        params = self._hello(exchange)
         revision = answer_initialize(params.protocol_version, session.spoken)
         if revision is None:
             raise UnsupportedVersion(
@@ -87,6 +88,13 @@ class ServerOpening:
             instructions=profile.instructions,
         )
         return Opened(revision, session.respond(exchange, result))
+
+    def _hello(self, exchange: Exchange) -> InitializeParams:
+        """What the client says of itself; it is kept, and so it is bounded. Raises `InvalidParams`."""
+        most = self._session.limits.hello_bytes
+        if isinstance(exchange.params, Raw) and len(exchange.params) > most:
+            raise InvalidParams(f"the params of initialize have more than {most:,} bytes: declare less")
+        return codec.decode_params(InitializeParams, exchange.params)
 
     def confirmed(self, params: Raw | UnsetType) -> Event:
         """`notifications/initialized` came: our own requests may go out."""
@@ -110,6 +118,8 @@ class ClientOpening:
         """How the server refused the probe."""
         self._retried: bool = False
         """Whether the probe was sent again, at a revision that the server named."""
+        self.is_older: bool = False
+        """Whether the answer to the probe was that of an older server."""
 
     def begin(self, *, handshake: bool = False) -> bytes:
         """The first message. `handshake` skips the probe: the server is known to be an older one."""
@@ -156,6 +166,12 @@ class ClientOpening:
         if self._refusal is not None:
             before = f"; server/discover before: {self._probe_refusal}" if self._probe_refusal is not None else ""
             raise ConnectError(f"the server refused initialize: {self._refusal}{before}") from self._refusal
+        if newest_handshake(self._session.spoken) is None and self._probe_refusal is not None:
+            raise ConnectError(
+                f"the server refused server/discover: {self._probe_refusal}; an older one wants initialize, "
+                f"and only {', '.join(self._session.spoken)} is allowed"
+            ) from self._probe_refusal
+        self.is_older = True
         if self._session.phase is Phase.SHAKING:
             return self._session.ignore("probe refused", "", log=False)
         return Reply(self._initialize())

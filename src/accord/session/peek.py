@@ -16,12 +16,20 @@ class _Request(msgspec.Struct):
 
 
 class Posted(msgspec.Struct):
-    """What HTTP headers repeat of the params of a request, each as it is there."""
+    """What HTTP headers repeat of the params of a request. What its method does not ask for may be anything."""
 
     meta: RequestMeta | None = field(default=None, name="_meta")
-    name: str | UnsetType = UNSET
-    uri: str | UnsetType = UNSET
-    task_id: str | UnsetType = field(default=UNSET, name="taskId")
+    name: Raw | UnsetType = UNSET
+    uri: Raw | UnsetType = UNSET
+    task_id: Raw | UnsetType = field(default=UNSET, name="taskId")
+
+    def subject(self, by: str) -> str | None:
+        """The text in one of these fields; None when there is none, which whoever reads the params will say."""
+        raw = getattr(self, by)
+        try:
+            return None if raw is UNSET else _text(raw)
+        except msgspec.DecodeError:
+            return None
 
 
 class _OlderMeta(msgspec.Struct):
@@ -37,6 +45,7 @@ class _Notification(msgspec.Struct):
     meta: NotificationMeta | None = field(default=None, name="_meta")
 
 
+_text = msgspec.json.Decoder(str).decode
 _posted = msgspec.json.Decoder(Posted).decode
 _request = msgspec.json.Decoder(_Request).decode
 _older_request = msgspec.json.Decoder(_OlderRequest).decode
@@ -60,7 +69,7 @@ def posted(params: Raw | UnsetType) -> Posted:
     try:
         return _posted(params)
     except (msgspec.DecodeError, RecursionError):
-        return Posted(request_meta(params))  # what names the subject is not of its type: whoever reads it will say so
+        return Posted(request_meta(params))
 
 
 def _older_meta(params: Raw, why: Exception) -> RequestMeta | None:

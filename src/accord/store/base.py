@@ -44,10 +44,10 @@ class Events(Protocol):
     """
 
     async def open(self) -> None:
-        """Start; opening again does nothing. Raises `StoreError` when what was kept cannot be read."""
+        """Start, unless another has. Raises `StoreError` when what was kept cannot be read."""
 
     async def close(self) -> None:
-        """Finish what was asked so far, and stop. Closing again does nothing."""
+        """Finish what was asked so far, and stop once all who opened it have closed it. More closing does nothing."""
 
     async def save(self, session: str, record: bytes) -> None:
         """Keep what makes up a session, in the place of what was kept; this renews it."""
@@ -72,12 +72,16 @@ class Events(Protocol):
     async def end(self, session: str, stream: str) -> None:
         """End a stream, if it is there and has not ended."""
 
-    async def read(self, session: str, stream: str, after: int) -> Replay | None:
-        """Every event after number `after`, which is 0 for all.
+    async def read(self, session: str, stream: str, after: int, most: int | None = None) -> Replay | None:
+        """Every event after number `after`, which is 0 for all, or the first `most` of them.
 
         None when this session has no such stream (any more), or the stream never came as far as `after`. Raises
         `EventsGone` when events after `after` were dropped.
         """
+        ...
+
+    async def last(self, session: str, stream: str) -> int | None:
+        """The number of the last event, which may have been dropped since; None when there is no such stream."""
         ...
 
 

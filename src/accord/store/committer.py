@@ -40,26 +40,35 @@ class Committer:
         self._jobs: SimpleQueue[Job] | None = None
         self._opening: list[asyncio.Future[None]] = []
         """Whom to tell once it is connected, or cannot be."""
+        self._users = 0
+        """How often it was started and not stopped yet."""
         self._lock = threading.Lock()
-        """For the two above, and held only for a moment: what is put into the queue comes before its end."""
+        """For the three above, and held only for a moment: what is put into the queue comes before its end."""
 
     async def start(self) -> None:
-        """Connect; starting again does nothing. Raises what `connect` raises, `StoreError` for an error of SQLite."""
+        """Connect, unless it is. Raises what `connect` raises, `StoreError` for an error of SQLite."""
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._lock:
+            self._users += 1
             if self._jobs is not None:
                 return
             self._opening.append(ready)
             if len(self._opening) == 1:
                 # A daemon: a disk that does not answer must not keep the process alive.
                 threading.Thread(target=self._run, name="accord events", daemon=True).start()
-        await ready
+        try:
+            await ready
+        except BaseException:
+            with self._lock:
+                self._users -= 1
+            raise
 
     async def stop(self) -> None:
-        """Finish what was asked so far, then disconnect. Stopping again does nothing."""
+        """Finish what was asked so far, and disconnect, once everyone has stopped it who started it."""
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._lock:
-            if self._jobs is None:
+            self._users = max(0, self._users - 1)
+            if self._jobs is None or self._users:
                 return
             self._jobs.put((None, over))
             self._jobs = None

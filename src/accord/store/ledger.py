@@ -21,6 +21,7 @@ _RENEW = """
 INSERT INTO sessions (name, renewed, bytes) VALUES (?, ?, 0) ON CONFLICT (name) DO UPDATE SET renewed = excluded.renewed
 """
 _KEEP = "INSERT INTO events (session, stream, number, cost, message) VALUES (?, ?, ?, ?, ?)"
+_READ = "SELECT number, message FROM events WHERE stream = ? AND number > ? ORDER BY number LIMIT ?"
 _COUNT = "UPDATE sessions SET bytes = bytes + ? WHERE id = ?"
 _COUNT_AND_RENEW = "UPDATE sessions SET bytes = bytes + ?, renewed = ? WHERE id = ?"
 _TOO_OLD = (
@@ -92,7 +93,9 @@ class Ledger:
         if found is not None and not found.ended:
             self._keep(db, found, session, stream, (), True)
 
-    def read(self, db: sqlite3.Connection, session: str, stream: str, after: int) -> Replay | None:
+    def read(
+        self, db: sqlite3.Connection, session: str, stream: str, after: int, most: int | None = None
+    ) -> Replay | None:
         """See `Events.read`."""
         self._expire(db)
         found = self._find(db, session, stream)
@@ -100,15 +103,21 @@ class Ledger:
             return None
         if after < found.dropped:
             raise dropped(stream, after, found.dropped)
-        rows = db.execute(
-            "SELECT number, message FROM events WHERE stream = ? AND number > ? ORDER BY number", (found.id, after)
-        ).fetchall()
+        rows = db.execute(_READ, (found.id, after, -1 if most is None else most)).fetchall()
+        end = found.last + found.ended  # the number of its last row
+        last = end if most is None else min(end, after + most)
         kept = [(number, message) for number, message in rows if message is not None]
-        is_whole = [number for number, _ in kept] == list(range(after + 1, found.last + 1))
-        if not is_whole or len(rows) != len(kept) + found.ended:
+        is_whole = [number for number, _ in rows] == list(range(after + 1, last + 1))
+        if not is_whole or len(kept) != min(last, found.last) - after:
             raise damaged(self._path, f"events of stream {stream!r} are missing")
         events = [(number, unsealed(self._path, message, "event", session, stream, number)) for number, message in kept]
         return Replay(events, bool(found.ended), found.about)
+
+    def last(self, db: sqlite3.Connection, session: str, stream: str) -> int | None:
+        """See `Events.last`."""
+        self._expire(db)
+        found = self._find(db, session, stream)
+        return None if found is None else found.last
 
     # --- rows --------------------------------------------------------------------------------------------------
 

@@ -99,7 +99,7 @@ class MemoryEvents:
             self._end(session, kept, stream, open_stream)
             self._shrink(session, kept)
 
-    async def read(self, session: str, stream: str, after: int) -> Replay | None:
+    async def read(self, session: str, stream: str, after: int, most: int | None = None) -> Replay | None:
         """See `Events.read`."""
         self._expire()
         kept = self._sessions.get(session)
@@ -108,8 +108,16 @@ class MemoryEvents:
             return None
         if after < found.dropped:
             raise dropped(stream, after, found.dropped)
-        events = [(number, kept.items[stream, number]) for number in range(after + 1, found.last + 1)]
+        last = found.last if most is None else min(found.last, after + most)
+        events = [(number, kept.items[stream, number]) for number in range(after + 1, last + 1)]
         return Replay(events, found.ended, found.about)
+
+    async def last(self, session: str, stream: str) -> int | None:
+        """See `Events.last`."""
+        self._expire()
+        kept = self._sessions.get(session)
+        found = kept.streams.get(stream) if kept is not None else None
+        return None if found is None else found.last
 
     # --- what comes in -----------------------------------------------------------------------------------------
 

@@ -64,6 +64,10 @@ class SQLiteEvents:
         """See `Events.end`."""
         await self._committer.do(lambda db: self._ledger.end(db, session, stream))
 
-    async def read(self, session: str, stream: str, after: int) -> Replay | None:
+    async def read(self, session: str, stream: str, after: int, most: int | None = None) -> Replay | None:
         """See `Events.read`."""
-        return await self._committer.do(lambda db: self._ledger.read(db, session, stream, after))
+        return await self._committer.do(lambda db: self._ledger.read(db, session, stream, after, most))
+
+    async def last(self, session: str, stream: str) -> int | None:
+        """See `Events.last`."""
+        return await self._committer.do(lambda db: self._ledger.last(db, session, stream))

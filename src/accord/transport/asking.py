@@ -55,7 +55,7 @@ class Asking:
         self._way = way
         self._limits = limits
         self._loop = asyncio.get_running_loop()
-        self._sent = 0  # bytes of requests since the peer was last known to take them
+        self._sent = 0  # bytes of requests on `way` since the peer was last known to take them
         self._turn = asyncio.Lock()
         self.ready: asyncio.Event = asyncio.Event()
         """Whether we may ask; on a server that is once the client has said so, and after the end."""
@@ -81,17 +81,19 @@ class Asking:
             # "The server SHOULD NOT send requests other than pings and logging before [...] `initialized`" (Lifecycle)
             waits, why = self.ready.wait(), "for want of notifications/initialized"
             total_timeout = await self._within(timeout, total_timeout, waits, why)
-        if self._sent >= self._limits.pending_bytes:
-            total_timeout = await self._within(timeout, total_timeout, self._until_taken(), "as the peer does not read")
+        if (room := self._room(of)) is not None:
+            why = "as what was sent before is not taken yet"
+            total_timeout = await self._within(timeout, total_timeout, room, why)
         if self.lost is not None:
             raise again(self.lost)
         exchange, message = session.request(name, params, meta=meta, progress=on_progress is not None, needs=needs)
         progress = None if on_progress is None else Callback(on_progress, self._limits.notices)
         told = None if on_notification is None else Callback(on_notification, self._limits.notices)
         waiting = exchange.driver = Waiting(self._loop.create_future(), progress, told)
-        way = exchange.way = self._way if of is None or of.way is None else of.way
+        way = exchange.way = self._way_for(of)  # again: the request may have been answered meanwhile
         way.send(message)
-        self._sent += len(message)
+        if way is self._way:
+            self._sent += len(message)
         if len(session.outgoing) == 1:  # nothing else is likely to share the write
             way.flush()
         if timeout is not None or total_timeout is not None:
@@ -107,6 +109,11 @@ class Asking:
             for callback in waiting.callbacks():
                 await callback.finish(self._limits.callback_seconds)
 
+    def _way_for(self, of: Exchange | None) -> Way:
+        """Where a request goes that belongs to one of the peer's, as long as that is not answered."""
+        way: Way | None = None if of is None else of.way
+        return self._way if way is None else way
+
     async def _within(
         self, idle: float | None, total: float | None, waits: Coroutine[Any, Any, Any], why: str
     ) -> float | None:
@@ -119,8 +126,15 @@ class Asking:
             raise RequestTimeout(f"{self._way.name}: a request was not sent, {why}") from None
         return None if total is None else total - (self._loop.time() - begun)
 
+    def _room(self, of: Exchange | None) -> Coroutine[Any, Any, None] | None:
+        """Back-pressure: what a request waits for, if anything. On a stream of its own that is nobody else's."""
+        way = self._way_for(of)
+        if way is not self._way:
+            return way.drain()
+        return self._until_taken() if self._sent >= self._limits.pending_bytes else None
+
     async def _until_taken(self) -> None:
-        """Back-pressure: one after the other, when the peer has taken what was sent before."""
+        """One after the other, when the peer has taken what was sent before."""
         async with self._turn:
             if self._sent >= self._limits.pending_bytes:
                 await self._way.drain()

@@ -1,4 +1,4 @@
-"""Where messages wait for the one who receives: handed over in one list, bounded by size."""
+"""Where messages wait for the one who receives: handed over in one list, bounded by size and number."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from accord.transport.base import Message
+
+_EACH = 100
+"""Bytes that a message counts for beside its own: work, and memory."""
 
 
 class Inbox:
@@ -42,7 +45,7 @@ class Inbox:
         """Add messages of `size` bytes together; what comes after the end is dropped."""
         if not self._ended:
             self._messages += messages
-            self._size += size
+            self._size += size + _EACH * len(messages)
             self._wake()
 
     def end(self) -> None:

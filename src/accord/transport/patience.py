@@ -11,11 +11,16 @@ from collections.abc import Awaitable, Coroutine, Generator
 from types import CoroutineType, coroutine
 from typing import Any, TypeVar
 
+from accord.errors import AccordError
+
 T = TypeVar("T")
 
 
-class OutOfTime(TimeoutError):
+class OutOfTime(AccordError, TimeoutError):
     """The deadline of `within`, and of nothing inside it."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"took longer than {seconds:g} s and was stopped")
 
 
 async def within(seconds: float | None, work: Awaitable[T]) -> T:
@@ -26,12 +31,14 @@ async def within(seconds: float | None, work: Awaitable[T]) -> T:
     except StopIteration as stop:
         result: T = stop.value
         return result
+    if seconds is None:
+        return await rest(begun, waits_for)
     try:
         async with asyncio.timeout(seconds) as limit:
-            return await _rest(begun, waits_for)
+            return await rest(begun, waits_for)
     except TimeoutError:
         if limit.expired():
-            raise OutOfTime from None
+            raise OutOfTime(seconds) from None
         raise
 
 
@@ -40,7 +47,7 @@ async def _awaited(work: Awaitable[T]) -> T:
 
 
 @coroutine
-def _rest(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
+def rest(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
     """Await what is left of something that waits already."""
     while True:
         step: Any = work.send

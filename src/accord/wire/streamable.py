@@ -39,6 +39,8 @@ NAMED: dict[str, str] = {row.name: row.named_by for row in METHODS if row.named_
 """The field of the params that `Mcp-Name` repeats, by method."""
 
 _SENTINEL = b"=?"
+_ACCEPT_BYTES = 1 << 10
+"""An `Accept` that is longer takes time to read, and is none that anybody needs."""
 _SHOWN = 100
 
 _STATUS = {HEADER_MISMATCH: 400, MISSING_CLIENT_CAPABILITY: 400, UNSUPPORTED_VERSION: 400, METHOD_NOT_FOUND: 404}
@@ -60,6 +62,8 @@ def accepts(header: bytes | None) -> tuple[bool, bool]:
     """Whether `Accept` takes JSON, and whether it takes events. Without one anything is taken."""
     if header is None:
         return True, True
+    if len(header) > _ACCEPT_BYTES:
+        return False, False
     taken = {_type(part) for part in header.lower().split(b",") if not _refuses(part)}
     whole = b"*/*" in taken
     return (

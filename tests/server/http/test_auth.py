@@ -7,7 +7,6 @@ import logging
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import pytest
@@ -16,10 +15,9 @@ from hypothesis import given, strategies as st
 from accord import APIKeys, Context, Principal, Server, Unauthorized
 from accord.errors import DeclarationError
 from accord.messages.revision import REVISIONS
-from accord.server import run
 from accord.server.http.auth import Auth, AuthFailed, Forbidden, Refused, Request, identify
-from accord.server.peer import Peer
 
+from tests.server.http.speaking import Legacy, Modern, Stateful, encode, quick, site, text
 from tests.server.raw import raw_peer
 
 KEY = "key-of-ann-5f2c9e"
@@ -285,23 +283,118 @@ def test_a_challenge_is_one_line_of_ascii(challenge: str) -> None:
 # --- what a handler learns ----------------------------------------------------------------------------------------
 
 
-def who_asks() -> Server:
-    server = Server("test", "1")
+BOTH = APIKeys({"key-admin": Principal("ann", frozenset({"admin"})), "key-read": Principal("ann", frozenset({"read"}))})
+FORMS = ["2024-11-05", "2025-03-26", "2025-11-25", "2026-07-28"]
 
-    @server.tool
-    async def who(ctx: Context) -> str:
-        return ctx.principal.id if ctx.principal is not None else "nobody was asked"
 
-    return server
+class Who(Server):
+    """A server whose tool says who asks, before it has waited and after."""
+
+    def __init__(self, auth: Auth | None = BOTH) -> None:
+        super().__init__("test", "1", limits=quick(), auth=auth)
+        self.waiting: asyncio.Queue[asyncio.Event] = asyncio.Queue()
+
+        @self.tool
+        async def who(ctx: Context, wait: bool = False) -> str:
+            seen = said(ctx.principal)
+            if wait:
+                go_on = asyncio.Event()
+                self.waiting.put_nowait(go_on)
+                await go_on.wait()
+            return f"{seen}, {said(ctx.principal)}"
+
+        @self.tool
+        async def who_answers(ctx: Context) -> str:
+            seen = said(ctx.principal)
+            await ctx.elicit("go on?")
+            return f"{seen}, {said(ctx.principal)}"
+
+
+def said(who: Principal | None) -> str:
+    return "nobody was asked" if who is None else f"{who.id} may {', '.join(who.scopes)}"
+
+
+async def asked_who(client: Any) -> str:
+    """What the tool says, whichever client calls it."""
+    if isinstance(client, Legacy):
+        answer = await client.ask("tools/call", {"name": "who", "arguments": {}})
+    else:
+        answer = await (await client.call("who")).result()
+    return text(answer)
+
+
+async def client_of(raw: Any, revision: str, key: str) -> Any:
+    """A client of this revision, with its handshake behind it."""
+    bearer = f"Bearer {key}"
+    if revision == "2026-07-28":
+        return Modern(raw, {"elicitation": {}}, authorization=bearer)
+    if revision == "2024-11-05":
+        return await (await Legacy.connect(raw, authorization=bearer)).open()
+    return await Stateful(raw, revision, authorization=bearer).open()
+
+
+async def leave(client: Any) -> None:
+    if isinstance(client, Legacy):
+        await client.stream.leave()
+
+
+@pytest.mark.parametrize("revision", FORMS)
+async def test_a_handler_learns_who_asks(revision: str) -> None:
+    async with site(Who()) as here:
+        client = await client_of(here.raw, revision, "key-read")
+        assert await asked_who(client) == "ann may read, ann may read"
+        await leave(client)
+
+
+@pytest.mark.parametrize("revision", FORMS)
+async def test_each_request_has_what_its_own_key_may_though_the_session_began_with_another(revision: str) -> None:
+    async with site(Who()) as here:
+        client = await client_of(here.raw, revision, "key-admin")
+        client.headers["authorization"] = "Bearer key-read"
+        assert await asked_who(client) == "ann may read, ann may read"
+        client.headers["authorization"] = "Bearer key-admin"
+        assert await asked_who(client) == "ann may admin, ann may admin"
+        await leave(client)
+
+
+async def test_each_request_of_a_batch_has_what_its_key_may() -> None:
+    async with site(Who()) as here:
+        client = await client_of(here.raw, "2025-03-26", "key-admin")
+        client.headers["authorization"] = "Bearer key-read"
+        answers = await (await client.post([client.calling("who", id=id) for id in (1, 2)])).json()
+        assert [text(each) for each in answers] == ["ann may read, ann may read"] * 2
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_what_one_request_may_is_not_seen_by_another_that_runs(revision: str) -> None:
+    server = Who()
+    async with site(server) as here:
+        client = await client_of(here.raw, revision, "key-read")
+        first = await client.begin(*begun(client, client.calling("who", {"wait": True})))
+        go_on = await server.waiting.get()
+        client.headers["authorization"] = "Bearer key-admin"
+        answer = await (await client.call("who", id=2)).result()
+        assert text(answer) == "ann may admin, ann may admin"
+        go_on.set()
+        assert text(await (await first.start()).result()) == "ann may read, ann may read"
+
+
+def begun(client: Any, message: Any) -> tuple[Any, ...]:
+    return (message,) if isinstance(client, Modern) else ("POST", encode(message))
+
+
+async def test_a_handler_that_has_waited_for_an_answer_has_what_the_key_of_the_answer_may() -> None:
+    async with site(Who()) as here:
+        client = await client_of(here.raw, "2026-07-28", "key-admin")
+        asked = (await (await client.call("who_answers")).json())["result"]
+        answers = {key: {"action": "accept", "content": {}} for key in asked["inputRequests"]}
+        params = {"requestState": asked["requestState"], "inputResponses": answers}
+        client.headers["authorization"] = "Bearer key-read"
+        again = await client.ask("tools/call", {"name": "who_answers", "arguments": {}, **params}, id=2)
+        assert text(await again.json()) == "ann may admin, ann may read"
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_a_handler_learns_who_asks(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "Peer", partial(Peer, who=Principal("ann")))
-    async with raw_peer(who_asks(), revision) as peer:
-        assert (await peer.call("who"))["content"][0]["text"] == "ann"
-
-
-async def test_where_nobody_was_asked_a_handler_learns_that() -> None:
-    async with raw_peer(who_asks()) as peer:
-        assert (await peer.call("who"))["content"][0]["text"] == "nobody was asked"
+async def test_where_nobody_was_asked_a_handler_learns_that(revision: str) -> None:
+    async with raw_peer(Who(None), revision) as peer:
+        assert text({"result": await peer.call("who")}) == "nobody was asked, nobody was asked"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
-from accord import Server
+from accord import Context, Server
 from accord.server.http.auth import APIKeys
 
 from tests.server.http.raw import Answer, Direct, Socket, request_bytes
@@ -218,6 +218,40 @@ async def test_too_many_calls_in_flight_are_refused(known: bool) -> None:
         assert [text(await (await call.start()).result()) for call in calls] == ["done"] * len(calls)
 
 
+@pytest.mark.parametrize("known", [True, False])
+async def test_those_whom_nobody_tells_apart_have_bounds_of_their_own_for_what_waits(known: bool) -> None:
+    limits = quick(parked=2, http_parked=4)
+    server = Server("desk", "1", limits=limits, auth=APIKeys({"k-ann": "ann"}) if known else None)
+
+    @server.tool
+    async def asks(ctx: Context) -> str:
+        return (await ctx.elicit("go on?")).action
+
+    async with site(server) as here:
+        client = Modern(here.raw, {"elicitation": {}}, **({"authorization": "Bearer k-ann"} if known else {}))
+        said = [(await (await client.call("asks", id=id)).json())["result"] for id in range(5)]
+        assert ["inputRequests" in each for each in said] == [True] * (2 if known else 4) + [False] * (
+            3 if known else 1
+        )
+        assert "wait for answers already" in said[-1]["content"][0]["text"]
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_and_for_completions(known: bool) -> None:
+    limits = quick(completions_per_second=2, http_completions_per_second=4)
+    server = Server("desk", "1", limits=limits, auth=APIKeys({"k-ann": "ann"}) if known else None)
+
+    @server.prompt
+    async def greet(name: Literal["ann", "bob"]) -> str:
+        return name
+
+    async with site(server) as here:
+        client = Modern(here.raw, **({"authorization": "Bearer k-ann"} if known else {}))
+        of = {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "name", "value": "a"}}
+        said = [await (await client.ask("completion/complete", of, id=id)).json() for id in range(5)]
+        assert ["result" in each for each in said] == [True] * (2 if known else 4) + [False] * (3 if known else 1)
+
+
 async def test_many_principals_are_forgotten_but_none_with_something_in_flight() -> None:
     names = [f"p{number}" for number in range(20)]
     server = Server("desk", "1", limits=quick(principals=3), auth=APIKeys({f"key-of-{name}": name for name in names}))
@@ -240,3 +274,22 @@ async def test_many_principals_are_forgotten_but_none_with_something_in_flight()
         assert len(callers) <= 3
         release.set()
         assert text(await (await call.start()).result()) == "done"
+
+
+async def test_nor_any_with_a_handler_that_waits_for_answers_which_ends_with_the_server() -> None:
+    server = Server("desk", "1", limits=quick(principals=1), auth=APIKeys({"k-ann": "ann", "k-bob": "bob"}))
+    ended = asyncio.Event()
+
+    @server.tool
+    async def asks(ctx: Context) -> str:
+        try:
+            return (await ctx.elicit("go on?")).action
+        finally:
+            ended.set()
+
+    async with site(server) as here:
+        ann = Modern(here.raw, {"elicitation": {}}, authorization="Bearer k-ann")
+        assert "inputRequests" in (await (await ann.call("asks")).json())["result"]
+        for id in range(3):
+            assert (await Modern(here.raw, authorization="Bearer k-bob").ask("tools/list", id=id)).status == 200
+    assert ended.is_set()

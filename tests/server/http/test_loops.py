@@ -1,4 +1,6 @@
-"""One application on several event loops: one after the other, at once, and with a lifespan or without."""
+"""One application on several event loops: one after the other, at once, and with a lifespan or without; and several
+applications of one server on one loop.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from accord import Context
 from accord.server.http.app import HTTPApp
 from accord.server.http.options import HTTPOptions
 from accord.server.server import Server
@@ -130,6 +133,51 @@ def test_two_loops_at_once_are_served_and_both_hear_of_a_change() -> None:
         server.tool(name="more")(lambda: "more")
 
     in_threads(client("one"), client("other"), change())
+
+
+def test_a_call_that_waits_on_one_loop_is_refused_on_another_and_goes_on_where_it_is() -> None:
+    server = made()
+
+    @server.tool
+    async def ask(ctx: Context) -> str:
+        return (await ctx.elicit("which?", str)).action
+
+    async def retry(result: Any) -> str:
+        (key,) = result["inputRequests"]
+        answers = {"requestState": result["requestState"], "inputResponses": {key: {"action": "decline"}}}
+        client = Modern(Direct(server.app), {"elicitation": {}})
+        answer = await client.ask("tools/call", {"name": "ask", "arguments": {}, **answers}, id=2)
+        return text(await answer.json())
+
+    async def story() -> None:
+        asked = await (await Modern(Direct(server.app), {"elicitation": {}}).call("ask")).json()
+        elsewhere = await asyncio.to_thread(asyncio.run, retry(asked["result"]))
+        assert "another event loop" in elsewhere
+        assert await retry(asked["result"]) == "decline"
+        await server.app.close()
+
+    asyncio.run(asyncio.wait_for(story(), SECONDS))
+
+
+async def test_the_clients_of_two_applications_on_one_loop_hear_of_a_change_until_one_of_them_ends() -> None:
+    server = made()
+    apps = [server.asgi(HTTPOptions()), server.asgi(HTTPOptions())]
+    for app in apps:
+        await app.start()
+    wanted = {"notifications": {"toolsListChanged": True}}
+    streams = [await Modern(Direct(app)).ask("subscriptions/listen", wanted) for app in apps]
+    for stream in streams:
+        assert "acknowledged" in (await stream.message())["method"]
+    server.tool(name="more")(lambda: "more")
+    for stream in streams:
+        assert (await stream.message())["method"] == "notifications/tools/list_changed"
+    await streams[0].leave()
+    await apps[0].close()
+    server.tool(name="most")(lambda: "most")
+    assert (await streams[1].message())["method"] == "notifications/tools/list_changed"
+    await streams[1].leave()
+    await apps[1].close()
+    assert not server.hub.audiences
 
 
 def test_one_loop_ends_while_another_goes_on(tmp_path: Path) -> None:

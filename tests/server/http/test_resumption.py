@@ -185,8 +185,8 @@ async def test_a_call_that_ends_while_its_stream_is_looked_for_was_not_cut_off()
     class Late(MemoryEvents):
         """Says what was so a while ago."""
 
-        async def read(self, session: str, stream: str, after: int) -> Replay | None:
-            replay = await super().read(session, stream, after)
+        async def read(self, session: str, stream: str, after: int, most: int | None = None) -> Replay | None:
+            replay = await super().read(session, stream, after, most)
             asked.set()
             await late.wait()
             return replay

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from accord import Context, Server
-from accord.errors import StoreError
+from accord.errors import AccordError, StoreError
 from accord.messages.revision import HANDSHAKE
 from accord.server.http.auth import APIKeys
 from accord.server.http.options import HTTPOptions
@@ -551,6 +551,20 @@ async def test_a_batch_of_which_every_call_is_cancelled_ends_without_an_answer()
         assert await (await answer.start()).events() == []
 
 
+@pytest.mark.parametrize("how", ["cancel", "delete"])
+async def test_when_the_last_of_a_batch_is_ended_the_answers_of_the_others_come_once(how: str) -> None:
+    server = Desk()
+    async with site(server) as here:
+        client = await Stateful(here.raw, "2025-03-26").open()
+        batch = [client.calling("echo", {"text": "first"}, id=1), client.calling("waits", id=2)]
+        answer = await client.begin("POST", json.dumps(batch).encode())
+        await until(lambda: server.began)
+        await (client.tell("notifications/cancelled", {"requestId": 2}) if how == "cancel" else client.delete())
+        (said,) = [event.data for event in await (await answer.start()).events()]
+        assert [each["id"] for each in said] == ([1] if how == "cancel" else [1, 2])
+        assert text(said[0]) == "first"
+
+
 # --- each message on one stream ----------------------------------------------------------------------------------
 
 
@@ -567,6 +581,46 @@ async def test_what_a_handler_asks_goes_out_on_the_stream_of_its_call(revision: 
         assert text(await call.message()) == "accept v"
         await (await client.delete()).end()
         assert await general.events() == []
+
+
+async def test_a_handler_asks_on_the_stream_of_its_call_though_nobody_takes_the_general_one() -> None:
+    server = Desk(limits=quick(pending_bytes=2_000, answer_seconds=3))
+    server.resource("test://{name}")(lambda name: name)
+    async with site(server) as here:
+        client = await Stateful(here.raw).open()
+        await client.ask("resources/subscribe", {"uri": "test://one"})
+        for _ in range(40):
+            server.resource_updated("test://one")
+            await asyncio.sleep(0)
+        for id in range(20):
+            call = await client.call("ask", id=id)
+            await client.answer((await call.message())["id"], {"action": "decline"})
+            assert text(await call.result()) == "decline None"
+
+
+async def test_what_cannot_be_asked_for_want_of_a_stream_is_told_so() -> None:
+    server = Desk(limits=quick(pending_bytes=1, answer_seconds=0.05))
+
+    @server.tool
+    async def background(ctx: Context) -> str:
+        async def ask() -> None:
+            await server.release.wait()
+            for _ in range(2):
+                try:
+                    await ctx.list_roots()
+                except AccordError as exc:
+                    server.ended.append(str(exc))
+
+        server.asking = asyncio.create_task(ask())
+        return "later"
+
+    async with site(server) as here:
+        client = await Stateful(here.raw).open()
+        await client.call("background")
+        server.release.set()
+        await server.asking
+        assert "no answer" in server.ended[0]
+        assert "what was sent before is not taken yet" in server.ended[1]
 
 
 async def test_what_is_told_after_the_answer_goes_out_on_the_general_stream() -> None:
@@ -719,6 +773,35 @@ async def test_too_many_sessions_are_503_with_a_time_to_come_back_and_room_is_fo
         await rejected(answer, 503)
         await clients[0].delete()
         await Stateful(here.raw).open()
+
+
+async def test_sessions_that_nobody_uses_make_room_for_others_the_oldest_first() -> None:
+    async with site(Desk(limits=quick(sessions=3))) as here:
+        used = await Stateful(here.raw).open()
+        flood = [Stateful(here.raw) for _ in range(4)]
+        for each in flood:
+            await each.initialize()
+        assert [(await each.ask("ping")).status for each in (used, *flood)] == [200, 404, 404, 200, 200]
+        assert (await Stateful(here.raw).post(used.hello())).status == 503
+        assert [(await each.ask("ping")).status for each in (used, *flood[2:])] == [200, 200, 200]
+
+
+async def test_a_principal_makes_room_with_its_own_unused_sessions_only() -> None:
+    server = Desk(limits=quick(sessions_per_principal=1), auth=APIKeys(KEYS))
+    async with site(server) as here:
+        ann, again, bob = (Stateful(here.raw, authorization=f"Bearer k-{name}") for name in ("ann", "ann", "bob"))
+        for each in (ann, bob, again):
+            await each.initialize()
+        assert [(await each.ask("ping")).status for each in (ann, again, bob)] == [404, 200, 200]
+
+
+async def test_a_session_that_is_not_used_after_initialize_ends_early() -> None:
+    async with site(Desk(limits=quick(session_unused_seconds=0.02, session_idle_seconds=0.2))) as here:
+        used, unused = await Stateful(here.raw).open(), Stateful(here.raw)
+        await unused.initialize()
+        await until(lambda: len(here.endpoint.sessions) == 1)
+        assert (await used.ask("ping")).status == 200
+        assert (await unused.ask("ping")).status == 404
 
 
 async def test_too_many_sessions_of_one_principal_leave_room_for_others() -> None:

@@ -37,6 +37,10 @@ class Desk(Server):
             self.ends.append("done")
             return "done"
 
+        @self.tool
+        async def ask(ctx: Context) -> str:
+            return (await ctx.elicit("which?", str)).action
+
 
 @both_ways
 @pytest.mark.parametrize("report", [False, True])
@@ -71,6 +75,25 @@ async def test_what_runs_is_finished_and_nothing_new_is_taken(report: bool, way:
         await oldest.stream.leave()
 
 
+async def test_whoever_drains_hears_of_the_end_though_others_drain_too() -> None:
+    server = Desk()
+    async with site(server) as here:
+        client = Modern(here.raw)
+        call = await client.begin(client.calling("waits"))
+        await until(here.busy)
+        draining = [asyncio.create_task(here.app.drain(SECONDS)) for _ in range(2)]
+        await until(lambda: here.endpoint.rest is not None)
+        draining.append(asyncio.create_task(here.app.drain(SECONDS)))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not any(each.done() for each in draining)
+        server.release.set()
+        async with asyncio.timeout(SECONDS / 2):
+            assert await asyncio.gather(*draining) == [True] * 3
+        assert text(await (await call.start()).result()) == "done"
+        assert await here.app.drain(SECONDS) is True
+
+
 async def test_a_call_of_the_oldest_form_is_finished_though_no_request_is_open_for_it() -> None:
     server = Desk()
     async with site(server) as here:
@@ -86,6 +109,41 @@ async def test_a_call_of_the_oldest_form_is_finished_though_no_request_is_open_f
         assert text(await client.stream.message()) == "done"
         assert await draining is True
         await client.stream.leave()
+
+
+@both_ways
+async def test_what_runs_hears_of_answers_and_cancels_while_the_server_ends(way: str) -> None:
+    server = Desk()
+    async with site(server, way) as here:
+        client, other = await Stateful(here.raw).open(), await Stateful(here.raw).open()
+        asking, waiting = await client.call("ask"), asyncio.create_task(other.call("waits"))
+        question = await asking.message()
+        await until(lambda: len(here.busy()) == 2)
+        draining = asyncio.create_task(here.app.drain(SECONDS))
+        await until(lambda: here.app.draining)
+        assert await client.answer(question["id"], {"action": "decline"}) == 202
+        assert text(await asking.result()) == "decline"
+        assert await other.tell("notifications/cancelled", {"requestId": 1}) == 202
+        assert [event.data for event in await (await waiting).events()] == [None]
+        assert await draining is True
+        assert server.ends == ["cancelled"]
+
+
+async def test_a_stream_that_was_cut_is_taken_up_again_while_the_server_ends() -> None:
+    server = Desk()
+    async with site(server) as here:
+        client = await Stateful(here.raw).open()
+        call = await client.call("waits", {"report": True}, progressToken=1)
+        first = await call.event()
+        await call.leave()
+        draining = asyncio.create_task(here.app.drain(SECONDS))
+        await until(lambda: here.app.draining)
+        general = await client.listen("0-0")
+        assert general.status == 503
+        rest = await client.listen(first.id)
+        server.release.set()
+        assert text((await rest.events())[-1].data) == "done"
+        assert await draining is True
 
 
 @both_ways

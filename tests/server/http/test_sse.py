@@ -151,6 +151,12 @@ async def test_other_methods_are_405(method: str, path: str, allowed: str) -> No
         assert (answer.status, answer.headers["allow"]) == (405, allowed)
 
 
+@pytest.mark.parametrize("query", ["", "?", "?session_id", "?session_id=", "?" + "a=1&" * 21, "?session_id=%ff%00"])
+async def test_an_address_that_names_no_session_is_404(query: str) -> None:
+    async with site(Desk()) as here:
+        assert (await here.raw.send("POST", "/messages" + query, BASIC, b"{}")).status == 404
+
+
 async def test_a_body_of_another_type_is_415() -> None:
     async with site(Desk()) as here:
         client = await (await Legacy.connect(here.raw)).open()
@@ -201,3 +207,35 @@ async def test_a_quiet_stream_says_now_and_then_that_it_lives() -> None:
         client = await (await Legacy.connect(here.raw)).open()
         await until(lambda: b":\n\n" in client.stream._buffer)
         await client.stream.leave()
+
+
+async def test_a_message_whose_session_ends_while_it_is_read_is_404_and_runs_nothing() -> None:
+    server, ran = Server("desk", "1", limits=quick()), []
+
+    @server.tool
+    async def acts() -> str:
+        ran.append(True)
+        return ""
+
+    async with site(server) as here:
+        client = await (await Legacy.connect(here.raw)).open()
+        body, status = asyncio.Event(), []
+
+        async def receive() -> dict[str, Any]:
+            await body.wait()
+            return {"type": "http.request", "body": encode(request("tools/call", {"name": "acts", "arguments": {}}))}
+
+        async def send(message: Any) -> None:
+            status.append(message.get("status"))
+
+        path, _, query = client.address.partition("?")
+        headers = [(name.encode(), value.encode()) for name, value in client.headers.items()]
+        scope = {"type": "http", "method": "POST", "path": path, "query_string": query.encode(), "headers": headers}
+        posting = asyncio.create_task(here.app(scope, receive, send))
+        await asyncio.sleep(0)
+        await client.stream.leave()
+        await until(lambda: not len(here.endpoint.sse))
+        body.set()
+        await posting
+        assert status[0] == 404
+        assert not ran

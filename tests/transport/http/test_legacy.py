@@ -8,7 +8,8 @@ import json
 import pytest
 
 from accord import Client, Limits
-from accord.errors import ConnectError, ConnectionLost, HTTPError
+from accord.errors import ConnectError, ConnectionLost, HTTPError, NotConnected, RequestTimeout
+from accord.transport.http.settings import HTTPSettings
 
 from .site import INFO, OFFERS, Play, Site, Visit, site
 
@@ -154,3 +155,71 @@ async def test_an_event_over_the_limit_fails_the_request_that_it_answers() -> No
         with pytest.raises(Exception, match="more than 50,000 bytes"):
             await client.call_tool("large")
         assert (await client.call_tool("good", {})).text == "{}"
+
+
+@pytest.mark.parametrize("reply", [b"SSH-2.0-OpenSSH_9\r\n\r\n", b"HTTP/1.1 200 OK\r\nno header\r\n\r\n"])
+async def test_a_server_that_does_not_speak_http_is_told_as_such(reply: bytes) -> None:
+    async def play(visit: Visit) -> None:
+        await (visit.raw(reply) if visit.method == "GET" else visit.respond(405))
+        visit.close()
+
+    async with site(play, path="/sse") as server:
+        for target in (config(server), server.url):
+            with pytest.raises(ConnectError, match="does not answer in HTTP"):
+                await Client(target).connect()
+
+
+async def test_what_a_request_waits_for_needs_no_turn_of_its_own() -> None:
+    answered = asyncio.Event()
+    old = Old()
+
+    async def play(visit: Visit) -> None:
+        if visit.method == "GET":
+            await old(visit)
+        elif visit.verb == "tools/call":  # taken when it is done, and not before
+            await old.say({"jsonrpc": "2.0", "id": 77, "method": "roots/list"})
+            await answered.wait()
+            await old.posted(visit)
+        else:
+            if "result" in visit.message:
+                answered.set()
+            await old(visit)
+
+    async with site(play, path="/sse") as server:
+        async with Client(config(server), roots=["/tmp"], http=HTTPSettings(connections=1)) as client:
+            assert (await asyncio.wait_for(client.call_tool("echo", {"n": 1}), 5)).text == str({"n": 1})
+
+
+async def test_a_call_that_is_given_up_before_it_was_sent_is_not_sent() -> None:
+    old = Old()
+    goes_on = asyncio.Event()
+
+    async def play(visit: Visit) -> None:
+        if visit.verb == "notifications/initialized":
+            await goes_on.wait()
+        await old(visit)
+
+    async with site(play, path="/sse") as server, Client(config(server)) as client:
+        with pytest.raises(RequestTimeout):
+            await client.call_tool("pay", timeout=0.1)
+        goes_on.set()
+        await client.call_tool("echo")
+        assert [visit.message["params"]["name"] for visit in server.of("tools/call")] == ["echo"]
+        assert not server.of("notifications/cancelled")
+
+
+async def test_a_call_that_waits_when_the_client_is_closed_is_not_sent() -> None:
+    old = Old()
+
+    async def play(visit: Visit) -> None:
+        if visit.verb == "notifications/initialized":
+            await asyncio.sleep(0.2)
+        await old(visit)
+
+    async with site(play, path="/sse") as server:
+        async with Client(config(server)) as client:
+            call = asyncio.create_task(client.call_tool("pay"))
+            await server.seen("notifications/initialized")
+        with pytest.raises(NotConnected):
+            await call
+        assert not server.of("tools/call")

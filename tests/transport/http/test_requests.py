@@ -21,7 +21,7 @@ from accord.errors import (
     RequestTimeout,
     TargetError,
 )
-from accord.transport.http.messages import agreed, answers, error_in, look
+from accord.transport.http.messages import agreed, incoming, look
 from accord.transport.http.proxy import proxy_for
 from accord.transport.http.settings import HTTPSettings
 from accord.transport.http.standing import Standing
@@ -365,8 +365,9 @@ async def test_cookies_keep_a_client_with_its_server() -> None:
     st.binary(max_size=200) | st.from_regex(rb'\{"(id|method|result|error)":.{0,40}\}', fullmatch=True), st.integers()
 )
 def test_whatever_a_server_sends_is_an_answer_an_error_or_neither(data: bytes, id: int) -> None:
-    assert answers(data, id) in (True, False) or isinstance(answers(data, id), AccordError)
-    assert error_in(data) is None or isinstance(error_in(data), AccordError)
+    found = incoming(data)
+    assert found.answers(id) in (True, False)
+    assert found.error is None or isinstance(found.error, AccordError)
     assert isinstance(agreed(data), str)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from accord import Client, Limits
-from accord.errors import ConnectionLost, NotConnected, RemoteProtocolError
+from accord.errors import ConnectionLost, NotConnected, NotExecuted, RemoteProtocolError
 
 from .site import Visit, modern, older, quiet, site
 
@@ -251,6 +251,133 @@ async def test_a_stream_cut_at_any_byte_is_resumed_without_loss_and_without_doub
             assert (cut, result.text, told) == (cut, "done", [1, 2])
 
 
+async def test_a_call_given_up_after_its_stream_was_resumed_leaves_no_connection_open() -> None:
+    resumed: list[Visit] = []
+
+    async def play(visit: Visit) -> None:
+        if visit.verb == "tools/call":
+            await visit.stream()
+            await visit.event(None, id="1", retry=1)
+            await visit.end()
+        elif "last-event-id" in visit.headers:
+            resumed.append(visit)
+            await visit.stream()
+            await visit.gone.wait()
+        else:
+            await quiet(visit)
+
+    async with site(older(play)) as server, Client(server.url) as client:
+        with pytest.raises(TimeoutError):
+            await client.call_tool("slow", timeout=0.5)
+        await asyncio.wait_for(resumed[0].gone.wait(), 3)
+
+
+def resumed_at_last(misses: list[Visit], most: int, how: Any) -> Any:
+    """A server whose stream breaks, and is taken up again after `most` attempts that end as `how` has it."""
+    calls: list[Visit] = []
+
+    async def play(visit: Visit) -> None:
+        if visit.verb == "tools/call":
+            calls.append(visit)
+            await visit.stream()
+            await visit.event(None, id="1", retry=1)
+            visit.close()
+        elif "last-event-id" not in visit.headers:
+            await quiet(visit)
+        elif len(misses) < most:
+            misses.append(visit)
+            await how(visit)
+        else:
+            await visit.stream()
+            await visit.event(calls[0].done_message())
+            await visit.end()
+
+    return play
+
+
+async def broken(visit: Visit) -> None:
+    visit.reset()
+
+
+async def ill(visit: Visit) -> None:
+    await visit.respond(503)
+
+
+async def empty(visit: Visit) -> None:
+    await visit.stream()
+    await visit.end()
+
+
+@pytest.mark.parametrize("how", [broken, ill, empty])
+async def test_a_stream_is_taken_up_again_though_that_fails_a_few_times(
+    how: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accord.transport.http.stream._PAUSE", 0.01)
+    misses: list[Visit] = []
+    async with site(older(resumed_at_last(misses, 4, how))) as server, Client(server.url) as client:
+        assert (await client.call_tool("slow")).text == "done"
+    assert len(misses) == 4
+
+
+@pytest.mark.parametrize("how", [broken, ill, empty])
+async def test_a_stream_that_brings_nothing_is_given_up_in_the_end(how: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("accord.transport.http.stream._PAUSE", 0.01)
+    misses: list[Visit] = []
+    async with (
+        site(older(resumed_at_last(misses, 10**6, how))) as server,
+        Client(server.url, reconnect=None) as client,
+    ):
+        with pytest.raises(ConnectionLost, match="stream") as caught:
+            async with asyncio.timeout(8):
+                await client.call_tool("slow")
+        assert not isinstance(caught.value, NotExecuted)
+    assert 5 <= len(misses) <= 10  # aiohttp itself asks twice where a connection was used before
+
+
+@pytest.mark.parametrize("primed", [True, False])
+async def test_events_of_one_response_may_all_have_the_same_id(primed: bool) -> None:
+    async def play(visit: Visit) -> None:
+        if visit.verb == "tools/call":
+            await visit.stream()
+            await visit.event(None if primed else progress(visit, 1), id="7")
+            await visit.event(visit.done_message(), id="7")
+            await visit.end()
+        else:
+            await quiet(visit)
+
+    async with site(older(play)) as server, Client(server.url) as client:
+        async with asyncio.timeout(5):
+            assert (await client.call_tool("slow")).text == "done"
+
+
+@pytest.mark.parametrize("status", [404, 410])
+async def test_a_stream_that_is_gone_ends_its_own_call_and_not_the_session(status: int) -> None:
+    async def play(visit: Visit) -> None:
+        if visit.verb == "tools/call" and visit.message["params"]["name"] == "gone":
+            await visit.stream()
+            await visit.event(None, id="1", retry=1)
+            await visit.end()
+        elif visit.verb == "tools/call":
+            await visit.stream()
+            await finished.wait()
+            await visit.event(visit.done_message())
+            await visit.end()
+        elif "last-event-id" in visit.headers:
+            await visit.respond(status, b"events after 1 are gone")
+        else:
+            await quiet(visit)
+
+    finished = asyncio.Event()
+    async with site(older(play)) as server, Client(server.url) as client:
+        other = asyncio.create_task(client.call_tool("other"))
+        await server.seen("tools/call")
+        with pytest.raises(ConnectionLost, match=f"HTTP {status}"):
+            await client.call_tool("gone")
+        finished.set()
+        assert (await other).text == "done"
+        assert len(server.of("initialize")) == 1
+
+
 # --- what comes unasked ----------------------------------------------------------------------------------------
 
 
@@ -284,6 +411,28 @@ async def test_what_a_server_says_unasked_comes_by_its_own_stream_which_is_taken
         await asyncio.wait_for(both.wait(), 5)
         assert heard == ["one", "two"]
         assert server.of("GET")[1].headers["last-event-id"] == "1"
+
+
+@pytest.mark.parametrize("status", [404, 410])
+async def test_what_is_told_unasked_begins_anew_where_its_events_are_gone(status: int) -> None:
+    async def play(visit: Visit) -> None:
+        if visit.verb != "GET":
+            await quiet(visit)
+        elif "last-event-id" in visit.headers:
+            await visit.respond(status)
+        else:
+            await visit.stream()
+            await visit.event(tells("again"), id="1", retry=1)
+            if len(server.of("GET")) > 1:
+                await visit.gone.wait()
+            visit.close()
+
+    heard: asyncio.Queue[Any] = asyncio.Queue()
+    async with site(older(play)) as server, Client(server.url, on_log=heard.put_nowait) as client:
+        async with asyncio.timeout(5):
+            await server.seen("GET", 3)
+            assert (await client.call_tool("echo")).text == "done"
+        assert len(server.of("initialize")) == 1
 
 
 @pytest.mark.parametrize("status", [200, 400, 404, 405, 501])

@@ -43,11 +43,23 @@ class Rounds:
     """The calls of one server that may ask."""
 
     def __init__(self, audience: str, keyring: Keyring, limits: Limits) -> None:
-        self.runs: Runs = Runs(limits)
+        self._limits = limits
+        self._runs: dict[asyncio.AbstractEventLoop, Runs] = {}
         self.visits: Visits = Visits()
         self._audience = audience.encode()
         self._states = States(keyring, limits)
         self._seconds = limits.answer_seconds
+
+    @property
+    def runs(self) -> Runs:
+        """Those of this loop, with a home of their own: a handler waits on its loop, and goes on nowhere else."""
+        loop = asyncio.get_running_loop()
+        runs = self._runs.get(loop)
+        if runs is None:
+            for closed in [each for each in list(self._runs) if each.is_closed()]:
+                self._runs.pop(closed, None)
+            runs = self._runs[loop] = Runs(self._limits)
+        return runs
 
     async def close(self, peer: Peer, seconds: float) -> None:
         """A client is gone: end what it has running, and wait for that, at most `seconds`."""

@@ -1,4 +1,6 @@
-"""The runs of one server: which nonces were used, which handlers wait, which outcomes are kept for a repeated retry."""
+"""The runs of one server on one event loop: which nonces were used, which handlers wait, which outcomes are kept for a
+repeated retry.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,8 @@ class Runs:
     def find(self, state: State) -> Run | None:
         """The run that this state belongs to; None when none was begun. Raises `Expired` when it is gone."""
         if state.home != self.home:
-            raise Expired("the server that was running this call is gone; whether it took effect is not known")
+            where = "is gone, or does so in another process or on another event loop"
+            raise Expired(f"the server that was running this call {where}; whether it took effect is not known")
         if time.monotonic() >= state.deadline:
             raise Expired("the answer came too late; whether the call took effect is not known")
         run = self._runs.get(state.nonce)
@@ -72,7 +75,7 @@ class Runs:
     def park(self, run: Run) -> None:
         """A handler is about to wait with nothing in flight. Raises `ToolError` when too many do already."""
         waiting = self.waiting[run.principal]
-        if waiting >= self._limits.parked:
+        if waiting >= run.peer.line.session.limits.parked:
             raise ToolError(f"{waiting} calls wait for answers already, and that is the limit; answer one of them")
         if run.nonce not in self._runs:
             self.claim(run.nonce, run)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -60,29 +61,35 @@ class Expired(ToolError):
 
 
 class Shelf:
-    """States that are too large to travel: kept as long as they are good, the oldest dropped for lack of room."""
+    """States that are too large to travel: kept as long as they are good, the oldest dropped for lack of room.
+
+    All loops that serve share it.
+    """
 
     def __init__(self, bytes_: int, seconds: float) -> None:
         self._room = bytes_
         self._seconds = seconds
         self._kept: OrderedDict[bytes, tuple[float, bytes]] = OrderedDict()
         self._held = 0
+        self._lock = threading.Lock()
 
     def put(self, value: bytes) -> bytes:
         """Keep it; the token to get it back by. Raises `ToolError` when it is larger than the shelf."""
         if len(value) > self._room:
             raise ToolError(f"what was answered so far is over {self._room:,} bytes")
         token = os.urandom(16)
-        self._kept[token] = time.monotonic() + self._seconds, value
-        self._held += len(value)
+        with self._lock:
+            self._kept[token] = time.monotonic() + self._seconds, value
+            self._held += len(value)
         self.forget()
         return token
 
     def forget(self) -> None:
         """Drop what is over, and the oldest beyond the room."""
         now = time.monotonic()
-        while self._kept and (self._held > self._room or next(iter(self._kept.values()))[0] <= now):
-            self._held -= len(self._kept.popitem(last=False)[1][1])
+        with self._lock:
+            while self._kept and (self._held > self._room or next(iter(self._kept.values()))[0] <= now):
+                self._held -= len(self._kept.popitem(last=False)[1][1])
 
     def get(self, token: bytes) -> bytes:
         """What was kept. Raises `Expired`."""

@@ -41,5 +41,5 @@ class Visits:
 
     def forget(self, peer: Peer) -> None:
         """A client is gone."""
-        for id in [id for id, other in self._peers.items() if other is peer]:
-            del self._peers[id]
+        for id in [id for id, other in list(self._peers.items()) if other is peer]:  # other loops may add theirs
+            self._peers.pop(id, None)

@@ -12,15 +12,24 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from accord.errors import ProtocolError
+from accord.messages import envelope
+from accord.messages.envelope import Malformed
+from accord.session import peek
 from accord.transport.asgi.request import NOTES
+from accord.wire.headers import PROTOCOL_VERSION, SESSION_ID
+from accord.wire.streamable import NAMED
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIApplication, ASGIReceiveCallable, ASGISendCallable, ASGISendEvent, Scope
+
+    from accord.server.http.auth import Principal
 
 _KNOWN = ("revision", "mcp", "name", "principal", "session")
 _LONGEST = 200
@@ -58,6 +67,22 @@ class AccessLog:
         finally:
             elapsed = round((time.perf_counter() - begun) * 1000, 3)
             self._observe({**_asked(scope), "status": status, "ms": elapsed, "bytes": sent, **_known(notes)})
+
+
+def noted(body: bytes, headers: Mapping[bytes, bytes], who: Principal | None) -> Record:
+    """What the access log tells of a POST."""
+    known: Record = {
+        key: value.decode("latin-1")
+        for key, name in (("revision", PROTOCOL_VERSION), ("session", SESSION_ID))
+        if (value := headers.get(name)) is not None
+    }
+    known["principal"] = who.id if who is not None else None
+    with suppress(Malformed, ProtocolError):
+        incoming = envelope.read(body)
+        posted = peek.posted(incoming.params)
+        known["mcp"] = incoming.method or None
+        known["name"] = posted.subject(NAMED.get(str(incoming.method), "name"))
+    return known
 
 
 def _asked(scope: Mapping[str, Any]) -> Record:

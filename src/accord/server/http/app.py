@@ -19,7 +19,7 @@ from urllib.parse import parse_qs
 from accord.errors import InvalidRequest, StoreError
 from accord.messages.revision import HANDSHAKE, LATEST, RULES
 from accord.server.http.auth import Refused, identify
-from accord.server.http.endpoint import Endpoint
+from accord.server.http.endpoint import ENDING, LATER, Endpoint
 from accord.server.http.site import Site
 from accord.session.served import error_bytes
 from accord.store.memory import MemoryEvents
@@ -35,8 +35,6 @@ log: logging.Logger = logging.getLogger("accord")
 
 _GONE = 499
 """The client has closed its request: no status of HTTP, but the one that logs of proxies know."""
-
-_LATER = ((b"retry-after", b"5"), (b"connection", b"close"))
 
 Route = Callable[[Request, Receive, Send], Awaitable[None]]
 
@@ -90,7 +88,7 @@ class HTTPApp:
             if route is None:
                 here = request.root + self.options.path
                 raise Rejected(404, f"nothing is at {request.path[:100]!r}; MCP is at {here}")
-            await route(request, receive, send)
+            await (self._preflight(request, send) if request.method == "OPTIONS" else route(request, receive, send))
         except Rejected as exc:
             await self._reject(exc, send)
         except Refused as exc:
@@ -98,7 +96,7 @@ class HTTPApp:
             await self._reject(Rejected(exc.status, str(exc), challenge), send)
         except StoreError as exc:
             log.error("accord: %s", exc)
-            await self._reject(Rejected(503, "the server cannot keep what it has to at the moment", _LATER), send)
+            await self._reject(Rejected(503, "the server cannot keep what it has to at the moment", LATER), send)
         except Disconnected:
             with suppress(OSError):  # nobody reads it; a middleware in front may wait for an answer, and log it
                 await say(send, _GONE, "")
@@ -112,10 +110,8 @@ class HTTPApp:
 
     async def _mcp(self, request: Request, receive: Receive, send: Send) -> None:
         method = request.method
-        if method == "OPTIONS":
-            return await self._preflight(request, send)
-        if self.draining:
-            raise Rejected(503, "the server is shutting down", _LATER)
+        if self.draining and not self._continues(request):
+            raise Rejected(503, *ENDING)
         who = None if self._server.auth is None else await self._who(request)
         endpoint = self._endpoints.get(asyncio.get_running_loop()) or await self.start()
         endpoint.working += 1
@@ -133,11 +129,16 @@ class HTTPApp:
             if endpoint.rest is not None and not endpoint.working:
                 endpoint.rest.set()
 
+    def _continues(self, request: Request) -> bool:
+        """Whether it belongs to what runs, while nothing new is taken."""
+        endpoint = self._endpoints.get(asyncio.get_running_loop())
+        return endpoint is not None and endpoint.continues(request)
+
     async def _sse(self, request: Request, receive: Receive, send: Send) -> None:
         if request.method != "GET":
             raise Rejected(405, "the stream is opened with GET", ((b"allow", b"GET"),))
         if self.draining:
-            raise Rejected(503, "the server is shutting down", _LATER)
+            raise Rejected(503, *ENDING)
         if not any(revision in HANDSHAKE for revision in self._server.revisions):
             raise Rejected(404, "this server speaks revisions without sessions only")
         who = await self._who(request)
@@ -147,15 +148,13 @@ class HTTPApp:
         if request.method != "POST":
             raise Rejected(405, "messages are posted", ((b"allow", b"POST"),))
         who = await self._who(request)
-        query = parse_qs(request.scope.get("query_string", b"").decode("latin-1"), max_num_fields=20)
-        id = query.get("session_id", [""])[0]
-        await (await self.start()).message(id, request, receive, send, who)
+        await (await self.start()).message(_session_id(request), request, receive, send, who)
 
     async def _health(self, request: Request, receive: Receive, send: Send) -> None:
         await say(send, 200, "ok\n")
 
     async def _ready(self, request: Request, receive: Receive, send: Send) -> None:
-        await say(send, 503, "shutting down\n", _LATER) if self.draining else await say(send, 200, "ready\n")
+        await say(send, 503, "shutting down\n", LATER) if self.draining else await say(send, 200, "ready\n")
 
     async def _who(self, request: Request) -> Principal | None:
         """Who asks; None where nobody is asked. Raises `Refused`."""
@@ -187,13 +186,15 @@ class HTTPApp:
         """The endpoint on this loop, made if need be. Raises `StoreError` when what was kept cannot be read."""
         loop = asyncio.get_running_loop()
         endpoint = self._endpoints.get(loop)
-        if endpoint is None:
-            events = self.options.events or MemoryEvents(self._server.limits)
-            await events.open()
-            endpoint = self._endpoints.get(loop)  # another request may have been quicker
-        if endpoint is None:
-            self._forget_closed_loops()
-            endpoint = self._endpoints[loop] = Endpoint(Site(self._server, self.options, events))
+        if endpoint is not None:
+            return endpoint
+        events = self.options.events or MemoryEvents(self._server.limits)
+        await events.open()
+        if (endpoint := self._endpoints.get(loop)) is not None:  # another request was quicker
+            await events.close()
+            return endpoint
+        self._forget_closed_loops()
+        endpoint = self._endpoints[loop] = Endpoint(Site(self._server, self.options, events))
         return endpoint
 
     def _forget_closed_loops(self) -> None:
@@ -241,6 +242,13 @@ class HTTPApp:
         if endpoint is None:
             return
         await endpoint.close()
-        events = endpoint.site.events
-        if not any(other.site.events is events for other in list(self._endpoints.values())):
-            await events.close()
+        await endpoint.site.events.close()  # others may have opened it as well
+
+
+def _session_id(request: Request) -> str:
+    """The session that a message is posted to; no session has the id of one that names none, or too many things."""
+    query: str = request.scope.get("query_string", b"").decode("latin-1")
+    try:
+        return parse_qs(query, max_num_fields=20).get("session_id", [""])[0]
+    except ValueError:
+        return ""

@@ -1,65 +1,52 @@
 """One stream of a session (2025-03-26 to 2025-11-25): its messages in order, whichever response carries them.
 
-What is sent is kept in the event store first, and then written to the response that carries the stream at the moment,
-if there is one. A client that comes back names the last event it has, and another response carries the rest: "event
-IDs should be assigned by servers on a per-stream basis, to act as a cursor within that particular stream".
+What is sent is kept first (see `kept`), and then written to the response that carries the stream at the moment, if
+there is one. A client that comes back names the last event it has, and another response carries the rest: "event IDs
+should be assigned by servers on a per-stream basis, to act as a cursor within that particular stream".
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from accord.errors import EventsGone, StoreError
 from accord.limits import Limits
-from accord.store.base import Events
+from accord.server.http.kept import Kept
 from accord.transport.asgi.stream import Stream
 from accord.wire import sse
 
 log: logging.Logger = logging.getLogger("accord")
 
+_AGAIN_SECONDS = 0.5
+"""After which the store is asked again to keep what it could not, where nobody is there to be given it."""
+
+_TRIES = 6
+
 
 class Channel:
-    """A way with a memory. `session` and `id` name it in the store, `about` is kept there with it.
-
-    `known` is one that the store may have already; `ended(channel)` is called once it is over.
-    """
+    """A way with a memory, `kept`. `ended(channel)` is called once it is over."""
 
     name = "HTTP"
 
-    def __init__(
-        self,
-        events: Events,
-        session: str,
-        id: str,
-        limits: Limits,
-        *,
-        about: bytes = b"",
-        known: bool = False,
-        ended: Callable[[Channel], None] | None = None,
-    ) -> None:
-        self.id: str = id
-        self._about: bytes | None = about
-        self._known = known
-        self._unsure = known  # how many events the store has
-        self._events = events
-        self._session = session
+    def __init__(self, kept: Kept, limits: Limits, ended: Callable[[Channel], None] | None = None) -> None:
+        self.id: str = kept.id
+        self.kept: Kept = kept
         self._limits = limits
         self._on_end = ended
         self._queue: list[bytes] = []
         self._ending = False
         self._ended = False
-        self.broken: bool = False
-        """Whether something was said that the store does not have: then it cannot be taken up again."""
-        self._last = 0  # number of the last event in the store
-        self._carried = 0  # number of the last event that was handed to a response
+        self._carried = kept.last  # number of the last event handed to a response; None: begin with what is new
         self._owed = 0  # bytes that no response has taken yet
         self._carrier: Stream | None = None
         self._leaving: tuple[Stream, int | None] | None = None  # a carrier that is to end, and its `retry`
         self._pumping: asyncio.Task[None] | None = None
         self._room: asyncio.Event | None = None
         self._strict = False  # a carrier began after a number: no event may be missing then
+        self._again: asyncio.TimerHandle | None = None  # until the store is asked again
+        self._failures = 0
 
     # --- in ----------------------------------------------------------------------------------------------------
 
@@ -90,32 +77,43 @@ class Channel:
             self._room.clear()
             await self._room.wait()
 
+    def forget(self) -> None:
+        """Its session is over: nothing more is kept, and nobody comes back."""
+        self.kept.forgotten = True
+        self._pump_on()
+
     async def settled(self) -> None:
-        """Return when all that was sent is kept, as far as the store answers."""
+        """Return when all that was sent is kept, as far as the store answers, or is given up."""
+        if self._again is not None:
+            self._failures = _TRIES
+            self._ask_again()
         if self._pumping is not None:
             await asyncio.wait([self._pumping], timeout=self._limits.close_seconds)
 
     # --- who carries it ----------------------------------------------------------------------------------------
 
-    def carry(self, stream: Stream, after: int | None = None) -> None:
+    def carry(self, stream: Stream, after: int | None = None, page: Iterable[tuple[int, bytes]] = ()) -> None:
         """Another response carries it from now on, from the event after that number; by default, from what none had.
 
-        The one that did so before ends: "the server MUST send each of its JSON-RPC messages on only one".
+        `page` are the first of these events. The response that did so before ends: "the server MUST send each of its
+        JSON-RPC messages on only one".
         """
         if self._carrier is not None:
             self._carrier.end()
         self._carrier = stream
+        self._stop_waiting()
         stream.on_room = self._on_room
         self._strict = after is not None
         if after is not None:
             self._carried = after
+            self._hand_over_kept(page)
         self._pump_on()
 
     def let_go(self, stream: Stream) -> None:
         """That response is over; what comes waits for the next."""
         if self._carrier is stream:
             self._carrier = None
-            if self._ended:
+            if self._ending:
                 self._pump_on()
 
     def close_carrier(self, retry: int | None) -> None:
@@ -137,27 +135,38 @@ class Channel:
     def _pumped(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (exc := task.exception()) is not None:
             log.error("accord: a stream could not go on", exc_info=exc)
+            self.kept.lose()
+            self._ending = self._ended = True
+            self._finish()
 
     async def _pump(self) -> None:
         """Keep, and hand on, until there is nothing to do."""
         try:
-            while self._queue or self._is_behind() or self._leaving or self._ending != self._ended:
-                if self._queue:
-                    await self._keep()
-                elif self._is_behind():
-                    await self._catch_up()
-                elif self._leaving:
-                    self._part(*self._leaving)
-                else:
-                    await self._end_kept()
+            while (step := self._next()) is not None:
+                await step()
             if self._ended and not self._owes():
                 self._finish()
         finally:
             self._pumping = None
 
+    def _next(self) -> Callable[[], Awaitable[None]] | None:
+        if self._queue and self.kept.goes_on and self._again is None:
+            return self._keep
+        if self._is_behind():
+            return self._catch_up
+        if self._queue and not self._waits():
+            return self._hand_over_unkept
+        if self._leaving is not None:
+            return self._part
+        if self._ending and not self._ended and not self._queue:
+            return self._end_kept
+        return None
+
     def _owes(self) -> bool:
         """Whether the carrier has not all that the store has."""
-        return self._carrier is not None and (self._unsure or self._carried < self._last)
+        if self._carrier is None or self._carried is None:
+            return False
+        return self.kept.last is None or self._carried < self.kept.last
 
     def _is_behind(self) -> bool:
         """Whether it does, and can take more."""
@@ -167,73 +176,79 @@ class Channel:
         if self._owes():
             self._pump_on()
 
+    def _waits(self) -> bool:
+        """Whether what could not be kept waits: for its turn, or for the store while nobody is there to be given it."""
+        if self._carrier is not None:
+            return self._owes()
+        full = sum(map(len, self._queue)) >= self._limits.pending_bytes
+        return self.kept.goes_on and self._failures < _TRIES and not full
+
+    # --- what is kept ------------------------------------------------------------------------------------------
+
     async def _keep(self) -> None:
         """Put what was sent into the store, and at once on the carrier if that has all before it."""
         batch, self._queue = self._queue, []
-        if self.broken:
-            return self._hand_over_unkept(batch)
         try:
-            if self._about is not None:
-                await self._begin(self._about)
-            # The end with the answer: a kill between the two would have an answered call cut off as well.
+            last = await self.kept.look()
+            if self._carried is None:
+                self._carried = last
             ends = self._ending and not self._queue
-            first = await self._events.append(self._session, self.id, batch, ends=ends)
+            first = await self.kept.append(batch, ends=ends)
         except StoreError as exc:
-            level = logging.DEBUG if isinstance(exc, EventsGone) else logging.ERROR  # the session may have ended
-            log.log(level, "accord: %s; what a stream says is sent, but cannot be sent again", exc)
-            self.broken = True
-            return self._hand_over_unkept(batch)
-        self._ended, self._last = ends, first + len(batch) - 1
+            self._queue[:0] = batch
+            return self._put_off(exc)
+        self._ended, self._failures = ends, 0
         if self._carried == first - 1:
             self._hand_over_kept(enumerate(batch, first))
         return None
 
-    async def _begin(self, about: bytes) -> None:
-        """Have the store begin the stream, unless it has it from a process that is gone."""
+    def _put_off(self, exc: StoreError) -> None:
+        gone = isinstance(exc, EventsGone)  # the session may have ended
+        if not self._failures:
+            log.log(logging.DEBUG if gone else logging.ERROR, "accord: what a stream says is not kept: %s", exc)
+        self._failures = _TRIES if gone else self._failures + 1
+        self._again = asyncio.get_running_loop().call_later(_AGAIN_SECONDS, self._ask_again)
+
+    def _ask_again(self) -> None:
+        self._stop_waiting()
+        self._pump_on()
+
+    def _stop_waiting(self) -> None:
+        if self._again is not None:
+            self._again.cancel()
+            self._again = None
+
+    async def _end_kept(self) -> None:
+        """All is said; what is kept is so for a client that comes back."""
         try:
-            there = self._known and await self._events.read(self._session, self.id, 0) is not None
-        except EventsGone:
-            there = True
-        if not there:
-            await self._events.begin(self._session, self.id, about)
-        self._about = None
+            await self.kept.end()
+        except StoreError as exc:
+            log.error("accord: %s", exc)
+        self._ended = True
+
+    # --- what is handed over -----------------------------------------------------------------------------------
 
     async def _catch_up(self) -> None:
-        """Hand over what the store has and the carrier has not."""
-        carrier = self._carrier
+        """Hand over the next of what the store has and the carrier has not."""
+        carrier, after = self._carrier, self._carried
         try:
-            replay = await self._events.read(self._session, self.id, self._carried)
+            events = (await self.kept.page(after or 0)).events
         except StoreError as exc:
             return self._missed(str(exc))
-        if carrier is not self._carrier:
+        if carrier is not self._carrier or after != self._carried:
             return None
-        if replay is not None and replay.events:
-            self._about, self._unsure = None, False
-            self._last = max(self._carried + len(replay.events), self._last)
-            return self._hand_over_kept(replay.events)
-        if replay is None and not self._unsure:
-            return self._missed(f"stream {self.id!r} is no longer kept")
-        self._unsure, self._carried = False, max(self._carried, self._last)
-        return None
-
-    def _part(self, carrier: Stream, retry: int | None) -> None:
-        """Let the carrier go that was to end, and has all that was said."""
-        self._leaving = None
-        if carrier is self._carrier:
-            if retry is not None:
-                carrier.put(b"retry: %d\n\n" % retry)
-            carrier.end()
-            self._carrier = None
+        if not events and self._owes():
+            return self._missed(f"the store has lost events of stream {self.id!r}")
+        return self._hand_over_kept(events)
 
     def _missed(self, why: str) -> None:
         """Some of what the carrier should have is gone. Who named an event comes back with it, and is told so."""
         log.error("accord: a client cannot be sent what it missed: %s", why)
-        self._unsure = False
         if self._strict and self._carrier is not None:
             self._carrier.end()
             self._carrier = None
         else:
-            self._carried = self._last
+            self._carried = self.kept.last
 
     def _hand_over_kept(self, events: Iterable[tuple[int, bytes]]) -> None:
         """As many as the carrier can take now; for the others the store is read again."""
@@ -245,7 +260,13 @@ class Channel:
             self._carried = number
             self._took(len(message))
 
-    def _hand_over_unkept(self, batch: list[bytes]) -> None:
+    async def _hand_over_unkept(self) -> None:
+        """What the store did not take goes to who is there; from here on there is a hole."""
+        batch, self._queue = self._queue, []
+        self._stop_waiting()
+        self.kept.lose()
+        if self._carrier is None and not self.kept.forgotten:
+            log.error("accord: %d messages are lost: nobody was there, and they could not be kept", len(batch))
         for message in batch:
             if self._carrier is not None:
                 self._carrier.put(sse.encode(message))
@@ -256,16 +277,22 @@ class Channel:
         if self._room is not None and self._owed < self._limits.pending_bytes:
             self._room.set()
 
-    async def _end_kept(self) -> None:
-        """All is said; what is kept is so for a client that comes back."""
-        try:
-            await self._events.end(self._session, self.id)
-        except StoreError as exc:
-            log.error("accord: %s", exc)
-        self._ended = True
+    # --- the end -----------------------------------------------------------------------------------------------
+
+    async def _part(self) -> None:
+        """Let the carrier go that was to end, and has all that was said."""
+        if self._leaving is None:
+            return
+        (carrier, retry), self._leaving = self._leaving, None
+        if carrier is self._carrier:
+            if retry is not None:
+                carrier.put(b"retry: %d\n\n" % retry)
+            carrier.end()
+            self._carrier = None
 
     def _finish(self) -> None:
         """It is over: so is what carries it."""
+        self._stop_waiting()
         if self._carrier is not None:
             self._carrier.end()
         if self._on_end is not None:

@@ -7,25 +7,24 @@ session, or opens one; GET and DELETE are about sessions only.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import msgspec
+from msgspec import UNSET
 
-from accord.errors import InvalidRequest, ProtocolError, StoreError
+from accord.errors import InvalidRequest, ProtocolError
 from accord.messages import envelope
 from accord.messages.envelope import Incoming, Malformed
 from accord.messages.revision import BEFORE_OPENING, HANDSHAKE, LATEST, RULES, Rules
-from accord.server.http.session import HTTPSession, Record
-from accord.server.http.sessions import Sessions
+from accord.server.http.access import noted
+from accord.server.http.session import HTTPSession
+from accord.server.http.sessions import LastingSessions, Sessions
 from accord.server.http.sse import SSESession
 from accord.server.http.stateless import Stateless
 from accord.server.http.visitor import new_id
 from accord.session import peek
 from accord.session.served import error_bytes
-from accord.transport.asgi.answer import respond, say
+from accord.transport.asgi.answer import Headers, respond, say
 from accord.transport.asgi.request import Receive, Rejected, Request, Send
 from accord.wire.headers import LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID
 from accord.wire.streamable import ALONE, accepts, check_version, is_json, status_of_refusal
@@ -34,11 +33,12 @@ if TYPE_CHECKING:
     from accord.server.http.auth import Principal
     from accord.server.http.site import Site
 
-log: logging.Logger = logging.getLogger("accord")
-
 _SWEEP_SECONDS = 5.0
+LATER: Headers = ((b"retry-after", b"5"), (b"connection", b"close"))
+ENDING: tuple[str, Headers] = "the server is shutting down", LATER
+"""What is said to who asks for something new while it ends."""
+
 _ALLOW_POST = ((b"allow", b"POST"),)
-_record = msgspec.json.Decoder(Record)
 
 
 class Endpoint:
@@ -46,10 +46,12 @@ class Endpoint:
 
     def __init__(self, site: Site) -> None:
         self.site: Site = site
-        self.sessions: Sessions[HTTPSession] = Sessions(site)
+        self.sessions: LastingSessions = LastingSessions(site)
         self.sse: Sessions[SSESession] = Sessions(site)
         self.working: int = 0
         """Requests that are being answered."""
+        self.draining: bool = False
+        """Whether nothing new is taken."""
         self.rest: asyncio.Event | None = None
         """Set when there is none any more."""
         self._stateless = Stateless(site)
@@ -67,7 +69,9 @@ class Endpoint:
             raise Rejected(406, "the answer is JSON or events: send Accept: application/json, text/event-stream")
         body = await request.body(receive, limits.http_body_bytes, limits.body_seconds)
         if request.notes is not None:
-            request.notes.update(_noted(body, headers, who))
+            request.notes.update(noted(body, headers, who))
+        if self.draining and _asks(body):
+            raise Rejected(503, *ENDING)
         if headers.get(PROTOCOL_VERSION) in ALONE:
             try:
                 incoming = envelope.read(body)
@@ -80,7 +84,7 @@ class Endpoint:
             return await self._refuse(bad, BEFORE_OPENING, send)
         opened = False
         try:
-            await session.post(body, receive, send)
+            await session.post(body, receive, send, who)
             opened = bool(session.session.rules.revision)
         finally:
             if not opened and SESSION_ID not in headers:
@@ -93,7 +97,7 @@ class Endpoint:
         if version is not None and version not in self._older:
             self._check_version(envelope.read(body), headers)
         if id is not None:
-            return await self._find(id, who)
+            return await self.sessions.reach(id.decode("latin-1"), who)
         incoming = envelope.read(body)
         self._check_version(incoming, headers)
         if incoming.method != "initialize":
@@ -101,7 +105,7 @@ class Endpoint:
                 InvalidRequest("Mcp-Session-Id is missing: send initialize, then the id that comes with its answer"),
                 incoming.id,
             )
-        self.sessions.check_room(who)
+        await self.sessions.make_room(who)
         session = HTTPSession(self.site, who, new_id())
         self.sessions.add(session)
         return session
@@ -125,14 +129,14 @@ class Endpoint:
         self._check_older(headers, "there is no GET in this revision; subscribe with subscriptions/listen")
         if not accepts(headers.get(b"accept"))[1]:
             raise Rejected(406, "what comes is a stream of events: send Accept: text/event-stream")
-        session = await self._find(self._id(headers), who)
+        session = await self.sessions.reach(self._id(headers), who)
         await session.listen(headers.get(LAST_EVENT_ID), receive, send)
 
     async def delete(self, request: Request, send: Send, who: Principal | None) -> None:
         """DELETE: the end of a session. Raises `Rejected`."""
         headers = request.headers
         self._check_older(headers, "there are no sessions in this revision")
-        session = await self._find(self._id(headers), who)
+        session = await self.sessions.reach(self._id(headers), who)
         await self.sessions.end(session, "the client has ended its session")
         await say(send, 200, "")
 
@@ -144,43 +148,17 @@ class Endpoint:
         if version is not None and version not in self._older:
             raise Rejected(400, f"revision {version.decode('latin-1')!r:.100} is not supported here")
 
-    def _id(self, headers: dict[bytes, bytes]) -> bytes:
+    def _id(self, headers: dict[bytes, bytes]) -> str:
         id = headers.get(SESSION_ID)
         if id is None:
             raise Rejected(400, "Mcp-Session-Id is missing: it comes with the answer to initialize")
-        return id
-
-    async def _find(self, id: bytes, who: Principal | None) -> HTTPSession:
-        """A session, from the store if need be. Raises `Rejected`: "the server MUST respond [...] 404"."""
-        text = id.decode("latin-1")
-        session = self.sessions.find(text, who)
-        if session is None and self.site.lasting:
-            session = await self._load(text, who)
-        if session is None:
-            raise Rejected(404, "there is no such session (any more): send initialize without Mcp-Session-Id")
-        return session
-
-    async def _load(self, id: str, who: Principal | None) -> HTTPSession | None:
-        """A session of a process that is gone."""
-        try:
-            kept = await self.site.events.load(id)
-        except StoreError as exc:
-            log.error("accord: a session could not be read: %s", exc)
-            raise Rejected(503, "the server cannot read its sessions at the moment") from exc
-        if kept is None or (record := _record.decode(kept)).principal != ("" if who is None else who.id):
-            return None
-        if (found := self.sessions.find(id, who)) is not None:  # another request was quicker
-            return found
-        self.sessions.check_room(who)
-        session = HTTPSession(self.site, who, id, known=True).restore(record)
-        self.sessions.add(session)
-        return session
+        return id.decode("latin-1")
 
     # --- HTTP+SSE ----------------------------------------------------------------------------------------------
 
     async def stream(self, messages: str, receive: Receive, send: Send, who: Principal | None) -> None:
         """The one stream of a client of 2024-11-05, which posts to `messages`. Raises `Rejected`."""
-        self.sse.check_room(who)
+        await self.sse.make_room(who)
         session = SSESession(self.site, who, new_id(), send)
         self.sse.add(session)
         try:
@@ -192,11 +170,15 @@ class Endpoint:
         """What such a client posts. Raises `Rejected`."""
         if not is_json(request.headers.get(b"content-type")):
             raise Rejected(415, "the body of a POST is JSON: send Content-Type: application/json")
+        self._legacy(id, who)
+        body = await request.body(receive, self.site.limits.http_body_bytes, self.site.limits.body_seconds)
+        await self._legacy(id, who).post(body, send, who)  # it may have ended while the body came
+
+    def _legacy(self, id: str, who: Principal | None) -> SSESession:
         session = self.sse.find(id, who)
         if session is None:
             raise Rejected(404, "there is no such session (any more): open the stream again")
-        body = await request.body(receive, self.site.limits.http_body_bytes, self.site.limits.body_seconds)
-        await session.post(body, send)
+        return session
 
     # --- the end -----------------------------------------------------------------------------------------------
 
@@ -206,8 +188,18 @@ class Endpoint:
             await self.sessions.sweep()
             await self.sse.sweep()
 
+    def continues(self, request: Request) -> bool:
+        """Whether it may belong to what runs: an answer or a cancel, or a stream that is taken up again."""
+        headers = request.headers
+        id, last = headers.get(SESSION_ID), headers.get(LAST_EVENT_ID)
+        session = None if id is None else self.sessions.get(id.decode("latin-1"))
+        if session is None or headers.get(PROTOCOL_VERSION) in ALONE:
+            return False
+        return request.method == "POST" or (request.method == "GET" and last is not None and session.resumes(last))
+
     def drain(self) -> None:
-        """End the streams that nothing else ends, so that what runs can finish."""
+        """Take nothing new, and end the streams that nothing else ends, so that what runs can finish."""
+        self.draining = True
         self._stateless.drain()
         for session in self.sessions:
             session.leave()
@@ -216,8 +208,9 @@ class Endpoint:
 
     async def finish(self) -> None:
         """Wait until what runs is answered; then nothing keeps the streams of the oldest clients open."""
-        if self.working:
-            self.rest = asyncio.Event()
+        while self.working:
+            self.rest = self.rest or asyncio.Event()
+            self.rest.clear()
             await self.rest.wait()
         for client in self.sse:
             await client.finish()
@@ -231,20 +224,13 @@ class Endpoint:
         self.site.close()
 
 
-def _noted(body: bytes, headers: Mapping[bytes, bytes], who: Principal | None) -> dict[str, object]:
-    """What the access log tells of a POST."""
-    known: dict[str, object] = {
-        key: value.decode("latin-1")
-        for key, name in (("revision", PROTOCOL_VERSION), ("session", SESSION_ID))
-        if (value := headers.get(name)) is not None
-    }
-    known["principal"] = who.id if who is not None else None
-    with suppress(Malformed, ProtocolError):
+def _asks(body: bytes) -> bool:
+    """Whether a body is a request, rather than an answer, a notification, or none of them."""
+    try:
         incoming = envelope.read(body)
-        posted = peek.posted(incoming.params)
-        known["mcp"] = incoming.method or None
-        known["name"] = posted.name or posted.uri or None
-    return known
+    except (Malformed, ProtocolError):
+        return False
+    return bool(incoming.method) and incoming.id is not UNSET
 
 
 def _named(incoming: Incoming) -> str | None:

@@ -14,7 +14,7 @@ from accord.session.exchange import Exchange
 from accord.transport.asgi.answer import Headers, respond
 from accord.transport.asgi.request import Receive, Send
 from accord.transport.conversation import Conversation
-from accord.transport.lead import lead
+from accord.transport.patience import rest
 
 
 class Outgoing(Protocol):
@@ -30,15 +30,14 @@ class Outgoing(Protocol):
         """Return when little is left to write."""
 
 
-class Post:
-    """One POST that brought a request."""
+class Response:
+    """The response to one POST, whatever that brought."""
 
-    __slots__ = ("conversation", "exchange", "headers", "out", "receive", "response", "writing")
+    __slots__ = ("conversation", "headers", "out", "receive", "response", "writing")
 
     name = "HTTP"
 
-    def __init__(self, exchange: Exchange, conversation: Conversation, receive: Receive, response: Send) -> None:
-        self.exchange: Exchange = exchange
+    def __init__(self, conversation: Conversation, receive: Receive, response: Send) -> None:
         self.conversation: Conversation = conversation
         self.receive: Receive = receive
         self.response: Send = response
@@ -48,7 +47,7 @@ class Post:
         self.writing: asyncio.Task[None] | None = None
         """What writes the stream, if there is one."""
 
-    # --- the way of what belongs to the request ----------------------------------------------------------------
+    # --- the way of what belongs to the POST -------------------------------------------------------------------
 
     def send(self, message: bytes) -> None:
         self.stream().send(message)
@@ -68,30 +67,6 @@ class Post:
         if self.out is not None:
             await self.out.drain()
 
-    # --- from the request to its answer ------------------------------------------------------------------------
-
-    async def serve(self) -> bytes | None:
-        """Have the request handled in this task; its answer, or None when it was cancelled."""
-        exchange = self.exchange
-        exchange.way = self
-        try:
-            return await lead(self.conversation.answer(exchange), self._suspended)
-        except asyncio.CancelledError:
-            if exchange.stage == "active" or exchange.driver is None:  # not we, but who runs this task, wants its end
-                raise
-            exchange.driver.uncancel()
-            return None
-        finally:
-            if exchange.driver is not None:
-                self.done()
-                exchange.driver = None
-            exchange.way = None
-
-    def _suspended(self) -> None:
-        """The handler waits for the first time; before that nobody could have cancelled it."""
-        self.exchange.driver = asyncio.current_task()
-        self.suspended()
-
     async def finish(self, message: bytes | None, status: int = 200) -> None:
         """Send the answer, and end the response."""
         if self.out is None and message is not None:
@@ -109,6 +84,46 @@ class Post:
 
     def written(self, writing: asyncio.Task[None]) -> None:
         """The stream was written to its end, or the client is gone."""
+
+
+class Post(Response):
+    """The response to a POST that brought one request."""
+
+    __slots__ = ("exchange",)
+
+    def __init__(self, exchange: Exchange, conversation: Conversation, receive: Receive, response: Send) -> None:
+        super().__init__(conversation, receive, response)
+        self.exchange: Exchange = exchange
+
+    async def serve(self) -> bytes | None:
+        """Have the request handled in this task; its answer, or None when it was cancelled."""
+        self.exchange.way = self
+        answer = self.conversation.answer(self.exchange)
+        try:
+            waits_for = answer.send(None)
+        except StopIteration as done:  # most handlers never wait, and so never need what is for those that do
+            message: bytes | None = done.value
+            return message
+        else:
+            return await self._wait(answer, waits_for)
+        finally:
+            self.exchange.way = None
+
+    async def _wait(self, answer: Coroutine[Any, Any, bytes | None], waits_for: Any) -> bytes | None:
+        """From the first wait of the handler on, until which nobody could have cancelled it."""
+        exchange = self.exchange
+        task = exchange.driver = asyncio.current_task()
+        self.suspended()
+        try:
+            return await rest(answer, waits_for)
+        except asyncio.CancelledError:
+            if exchange.stage == "active":  # not we, but who runs this task, wants its end
+                raise
+            task.uncancel()  # type: ignore[union-attr]
+            return None
+        finally:
+            exchange.driver = None
+            self.done()
 
     def suspended(self) -> None:
         """The handler waits for the first time."""

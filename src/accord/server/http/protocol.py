@@ -5,7 +5,6 @@ The bound costs a request nothing but two comparisons: bytes are counted only wh
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +14,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from accord.server.http.refusals import refusal
 
 if TYPE_CHECKING:
+    import asyncio
+
     from uvicorn._types import ASGI3Application
 
 
-_CONTINUE = b"HTTP/1.1 100 "
+_STATUS, _CONTINUE = b"HTTP/1.1 ", b"HTTP/1.1 100 "
 _FRAMING = (b"content-length", b"transfer-encoding")
 
 
@@ -31,26 +32,28 @@ class _Body:
 
 
 class Whole:
-    """Where the response to a POST is written: its head waits for its body, and both leave in one system call."""
+    """Where the responses of a connection are written, the head of each with what follows it, in one system call.
 
-    __slots__ = ("_head", "_transport", "_written")
+    Only for a POST, whose head is always followed: by its answer, or by the first event of a stream.
+    """
+
+    __slots__ = ("_head", "_transport")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._head: bytes | None = None
-        self._written = False
 
     def write(self, data: bytes) -> None:
-        if self._written or data.startswith(_CONTINUE):
-            self._transport.write(data)
-        elif self._head is None:
+        if self._head is not None:
+            head, self._head = self._head, None
+            self._transport.writelines((head, data))
+        elif data.startswith(_STATUS) and not data.startswith(_CONTINUE):
             self._head = data
         else:
-            self._written = True
-            self._transport.writelines((self._head, data))
+            self._transport.write(data)
 
     def close(self) -> None:
-        if self._head is not None and not self._written:
+        if self._head is not None:
             self._transport.write(self._head)
         self._transport.close()
 
@@ -61,13 +64,14 @@ class Whole:
 class BoundedProtocol(HttpToolsProtocol):
     """One connection. `head_bytes` bounds the line and the headers of a request; one more is answered 431."""
 
-    __slots__ = ("_head", "_head_bytes", "_running")  # uvicorn's attributes nearly fill what CPython keeps inline
+    __slots__ = ("_head", "_head_bytes", "_running", "_whole")  # uvicorn's attributes nearly fill what CPython keeps inline
 
     def __init__(self, *, head_bytes: int, **options: Any) -> None:
         super().__init__(**options)
         self._head_bytes = head_bytes
         self._head = 0
         self._running: RequestResponseCycle | None = None
+        self._whole: Whole | None = None
 
     def data_received(self, data: bytes) -> None:
         if self.timeout_keep_alive_task is not None:
@@ -118,8 +122,10 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
-        if cycle.scope["method"] == "POST":  # which always has a body in its answer, or ends without keeping alive
-            cycle.transport = Whole(self.transport)  # type: ignore[assignment]  # it has what uvicorn uses
+        if cycle.scope["method"] == "POST":
+            if self._whole is None:
+                self._whole = Whole(self.transport)
+            cycle.transport = self._whole  # type: ignore[assignment]  # it has what uvicorn uses
         task = self.loop.create_task(cycle.run_asgi(app))
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)

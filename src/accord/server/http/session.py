@@ -11,29 +11,32 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from collections.abc import Container
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from accord.errors import EventsGone, InternalError, StoreError
 from accord.messages import codec
+from accord.messages.base import LoggingLevel
 from accord.messages.capabilities import ClientCapabilities
 from accord.messages.envelope import RequestId
 from accord.messages.identity import Implementation
 from accord.messages.revision import RULES
 from accord.server.http.channel import Channel, place_of
-from accord.server.http.post import Outgoing, Post
+from accord.server.http.kept import Kept
+from accord.server.http.replies import BatchPost, SessionPost, carried
 from accord.server.http.visitor import Visitor
 from accord.session.events import Event, Ignored, Opened, Ready, Reply, RequestReceived
-from accord.session.exchange import Batch, Exchange
+from accord.session.exchange import Exchange
 from accord.session.profile import Profile
 from accord.session.served import error_bytes
 from accord.session.states import Phase
 from accord.store.base import Replay
 from accord.transport.asgi.answer import Headers, respond, say
 from accord.transport.asgi.request import Receive, Rejected, Send
-from accord.transport.asgi.stream import Stream, watch
+from accord.transport.asgi.stream import Stream
 from accord.wire.headers import SESSION_ID
 from accord.wire.streamable import status_of_refusal
 
@@ -43,8 +46,13 @@ if TYPE_CHECKING:
 
 log: logging.Logger = logging.getLogger("accord")
 
+NO_SESSION = "there is no such session (any more): send initialize without Mcp-Session-Id"
+
 GENERAL = "0"
 """The stream of what belongs to no request."""
+
+_CHANGES = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+"""Requests that change what is kept of a session."""
 
 _LATER = ((b"retry-after", b"5"),)
 
@@ -62,79 +70,48 @@ class Record(msgspec.Struct):
     """When it began, in seconds since 1970: a restart makes it no younger."""
     info: Implementation | None
     capabilities: ClientCapabilities
+    log_level: LoggingLevel = "debug"
+    subscriptions: list[str] = []
 
 
-class SessionPost(Post):
-    """The response to a POST of a session: to one request, or to those of a batch."""
-
-    __slots__ = ("patience", "requests", "session")
-
-    def __init__(self, requests: list[Exchange], session: HTTPSession, receive: Receive, response: Send) -> None:
-        super().__init__(requests[0], session.conversation, receive, response)
-        self.requests: list[Exchange] = requests
-        self.session: HTTPSession = session
-        self.headers: Headers = session.headers
-        self.patience: asyncio.TimerHandle | None = None
-
-    def suspended(self) -> None:
-        """A call that takes long is given an event id to come back with."""
-        if self.exchange.rules.primes_streams:
-            seconds = self.conversation.limits.patience_seconds
-            self.patience = asyncio.get_running_loop().call_later(seconds, self._begin_early)
-
-    def _begin_early(self) -> None:
-        if self.exchange.stage == "active":
-            self.stream()
-
-    def done(self) -> None:
-        if self.patience is not None:
-            self.patience.cancel()
-
-    def begin(self) -> tuple[Outgoing, Coroutine[Any, Any, None]]:
-        channel = self.session.open_channel(self.requests)
-        stream = Stream(self.response, self.conversation.limits, self.headers)
-        channel.carry(stream)
-        return channel, carried(channel, stream, self.receive)
-
-    def close_stream(self, retry: int | None) -> None:
-        """End the response now; the client comes back for the rest, after so many milliseconds."""
-        if retry is None and (seconds := self.session.site.options.retry_seconds) is not None:
-            retry = round(seconds * 1000)
-        channel = self.stream()
-        if isinstance(channel, Channel):
-            channel.close_carrier(retry)
+_record = msgspec.json.Decoder(Record)
 
 
-async def carried(channel: Channel, stream: Stream, receive: Receive) -> None:
-    """Write a stream until it ends or the client has gone away."""
-    watching = asyncio.get_running_loop().create_task(watch(receive, stream.cut))
+def read_record(kept: bytes, revisions: Container[str]) -> Record | None:
+    """A session that was kept; None for one that is not understood, or of a revision that is not spoken any more."""
     try:
-        await stream.run()
-    finally:
-        watching.cancel()
-        channel.let_go(stream)
+        record = _record.decode(kept)
+    except msgspec.DecodeError as exc:
+        log.error("accord: a session that was kept cannot be read, and is taken for gone: %s", exc)
+        return None
+    return record if record.revision in revisions and record.revision in RULES else None
 
 
 class HTTPSession(Visitor):
     """A client between `initialize` and the end of its session."""
 
     def __init__(self, site: Site, who: Principal | None, id: str, *, known: bool = False) -> None:
-        self.general: Channel = Channel(site.events, id, GENERAL, site.limits, known=known)
+        self.general: Channel = Channel(Kept(site.events, id, GENERAL, known=known), site.limits)
         super().__init__(site, who, self.general, id)
+        self.over: bool = False
+        """Whether it has ended for good, rather than with the process."""
         self.headers: Headers = ((SESSION_ID, id.encode()),)
         """What every answer says."""
         self._channels: dict[str, Channel] = {GENERAL: self.general}
         self._broken: set[str] = set()
+        self._resuming = asyncio.Lock()
 
     # --- POST --------------------------------------------------------------------------------------------------
 
-    async def post(self, body: bytes, receive: Receive, send: Send) -> None:
-        """Take what one POST brought, and answer it. Raises `Rejected`."""
-        events = self.session.receive(body)
+    async def post(self, body: bytes, receive: Receive, send: Send, who: Principal | None) -> None:
+        """Take what one POST of `who` brought, and answer it. Raises `Rejected`."""
+        events = self.receive(body, who)
         with self:
             if len(events) == 1 and type(event := events[0]) is RequestReceived and event.exchange.batch is None:
-                post = SessionPost([event.exchange], self, receive, send)
-                await post.finish(await post.serve())
+                post = SessionPost(event.exchange, self, receive, send)
+                message = await post.serve()
+                await self._remember([event.exchange])
+                await post.finish(message)
             else:
                 await self._take(events, receive, send)
 
@@ -152,7 +129,10 @@ class HTTPSession(Visitor):
             else:
                 self.conversation.reactions[type(event)](event)
         if wanted := [exchange for exchange in requests if exchange.stage == "active"]:
-            return await self._batch(wanted, receive, send)
+            batch = BatchPost(wanted, self, receive, send)
+            message = await batch.serve()
+            await self._remember(wanted)
+            return await batch.finish(message)
         if len(events) == 1 and type(events[0]) is Ignored and events[0].kind == "malformed message":
             raise Rejected(400, f"not a JSON-RPC message: {events[0].detail}")
         if any(type(event) is Ready for event in events):
@@ -160,41 +140,24 @@ class HTTPSession(Visitor):
         await say(send, 202, "", self.headers)
         return None
 
-    async def _batch(self, requests: list[Exchange], receive: Receive, send: Send) -> None:
-        """The requests of a batch, side by side; their answers leave together."""
-        batch: Batch = requests[0].batch  # type: ignore[assignment]
-        whole = SessionPost(requests, self, receive, send)
-        await asyncio.gather(*(self._serve_one(exchange, whole) for exchange in requests))
-        await whole.finish(batch.sealed())
-
-    async def _serve_one(self, exchange: Exchange, whole: SessionPost) -> None:
-        exchange.way = whole
-        exchange.driver = task = asyncio.current_task()
-        try:
-            await self.conversation.answer(exchange)
-        except asyncio.CancelledError:
-            if exchange.stage == "active":
-                raise
-            task.uncancel()  # type: ignore[union-attr]
-
     # --- streams -----------------------------------------------------------------------------------------------
 
     def open_channel(self, requests: list[Exchange]) -> Channel:
         """A stream for what belongs to these requests."""
         id, about = secrets.token_hex(6), codec.encode([each.id for each in requests])
-        channel = self._channels[id] = self._channel(id, about=about)
+        channel = self._add_channel(Kept(self.site.events, self.id, id, about))
         if requests[0].rules.primes_streams:
             channel.prime()
         return channel
 
-    def _channel(self, id: str, *, about: bytes = b"", known: bool = False) -> Channel:
-        return Channel(
-            self.site.events, self.id, id, self.site.limits, about=about, known=known, ended=self._channel_ended
-        )
+    def _add_channel(self, kept: Kept) -> Channel:
+        kept.forgotten = self.over
+        channel = self._channels[kept.id] = Channel(kept, self.site.limits, self._channel_ended)
+        return channel
 
     def _channel_ended(self, channel: Channel) -> None:
         self._channels.pop(channel.id, None)
-        if channel.broken:
+        if not channel.kept.whole:
             self._broken.add(channel.id)
 
     async def listen(self, last: bytes | None, receive: Receive, send: Send) -> None:
@@ -205,13 +168,16 @@ class HTTPSession(Visitor):
         if self.open >= self.site.limits.streams:
             raise Rejected(429, f"too many streams are open: the limit is {self.site.limits.streams}", _LATER)
         with self:
-            channel, after = (self.general, None) if last is None else await self._resume(last)
             stream = Stream(send, self.site.limits, self.headers)
-            channel.carry(stream, after)
+            if last is None:
+                channel = self.general
+                channel.carry(stream)
+            else:
+                channel = await self._resume(last, stream)
             await carried(channel, stream, receive)
 
-    async def _resume(self, last: bytes) -> tuple[Channel, int]:
-        """The stream that an event belongs to, and the event's number.
+    async def _resume(self, last: bytes, stream: Stream) -> Channel:
+        """The channel that an event belongs to, carried from there on.
 
         Where events are missing the client is told to begin anew (404), rather than left with a hole.
         """
@@ -220,27 +186,32 @@ class HTTPSession(Visitor):
             raise Rejected(400, "Last-Event-ID is none of this server's")
         id, number = place
         live = self._channels.get(id)  # looked for first: it may end while the store is read
-        replay = await self._kept(id, number)
-        return live or self._channels.get(id) or self._revived(id, replay), number
+        kept = Kept(self.site.events, self.id, id, known=True) if live is None else live.kept
+        async with self._resuming:
+            page = await self._page(kept, number)
+        if self.conversation.closing:
+            raise Rejected(404, NO_SESSION) if self.over else Rejected(503, "the server is shutting down", _LATER)
+        channel = live or self._channels.get(id) or self._revived(kept, page)
+        channel.carry(stream, number, page.events)
+        return channel
 
-    async def _kept(self, id: str, number: int) -> Replay:
+    async def _page(self, kept: Kept, number: int) -> Replay:
         """What the store has of a stream after an event. Raises `Rejected`."""
+        if kept.id in self._broken:
+            raise Rejected(404, "this stream is not kept whole")
         try:
-            replay = await self.site.events.read(self.id, id, number)
+            return await kept.page(number)
         except EventsGone as exc:
             raise Rejected(404, str(exc)) from exc
         except StoreError as exc:
             log.error("accord: a stream could not be read: %s", exc)
-            raise Rejected(503, "the server cannot read its streams at the moment") from exc
-        if replay is None or id in self._broken:
-            raise Rejected(404, "there is no such stream in this session, or it is not kept whole")
-        return replay
+            raise Rejected(503, "the server cannot read its streams at the moment", _LATER) from exc
 
-    def _revived(self, id: str, replay: Replay) -> Channel:
+    def _revived(self, kept: Kept, page: Replay) -> Channel:
         """A stream that only the store still has: it has ended, or was cut off with the process that had it."""
-        channel = self._channels[id] = self._channel(id, known=True)
-        if not replay.ended and replay.about:
-            for request in msgspec.json.decode(replay.about):
+        channel = self._add_channel(kept)
+        if not page.ended and page.about:
+            for request in msgspec.json.decode(page.about):
                 channel.send(self._cut_off(request))
         channel.end(None)
         return channel
@@ -249,18 +220,41 @@ class HTTPSession(Visitor):
         error = InternalError("the server was restarted while it ran; whether the call took effect is not known")
         return error_bytes(id, error, self.session.rules)
 
+    def resumes(self, last: bytes) -> bool:
+        """Whether this event is of the stream of a call that goes on."""
+        place = place_of(last)
+        return place is not None and place[0] != GENERAL and place[0] in self._channels
+
     # --- surviving ---------------------------------------------------------------------------------------------
 
     async def _save(self) -> None:
         """Keep what the next process must know."""
         session = self.session
-        if not self.site.lasting or session.peer is None:
+        if not self.site.lasting or session.peer is None or self.over:
             return
         peer = session.peer
         ready = session.phase is Phase.OPEN
         begun = time.time() - (self.site.loop.time() - self.born)
-        record = Record(self.principal, session.rules.revision, ready, begun, peer.info, peer.capabilities)
+        uris = self.site.audience.uris(self.peer)
+        record = Record(
+            self.principal,
+            session.rules.revision,
+            ready,
+            begun,
+            peer.info,
+            peer.capabilities,
+            self.peer.log_level,
+            uris,
+        )
         await self.site.events.save(self.id, codec.encode(record))
+
+    async def _remember(self, served: list[Exchange]) -> None:
+        """Keep what these requests have changed. They are answered all the same where it cannot be kept."""
+        if any(exchange.method.name in _CHANGES for exchange in served):
+            try:
+                await self._save()
+            except StoreError as exc:
+                log.error("accord: what a client wants to be told is not kept: %s", exc)
 
     def restore(self, record: Record) -> HTTPSession:
         """Be what another process has left."""
@@ -270,6 +264,10 @@ class HTTPSession(Visitor):
         session.phase = Phase.OPEN if record.ready else Phase.SHAKING
         session.peer = Profile(record.info, record.capabilities)
         session.calls.begin_at(secrets.randbits(_ID_BITS))  # or a late answer to the other would be taken for ours
+        self.peer.log_level = record.log_level
+        with suppress(InternalError):  # the limit may be lower than it was
+            for uri in record.subscriptions:
+                self.site.audience.subscribe(self.peer, uri)
         if record.ready:
             self.conversation.ready.set()
         return self
@@ -289,7 +287,10 @@ class HTTPSession(Visitor):
         await asyncio.gather(*(channel.settled() for channel in list(self._channels.values())))
 
     async def forget(self) -> None:
-        """Keep nothing of it."""
+        """Keep nothing of it, nor of what it may still say."""
+        self.over = True
+        for channel in list(self._channels.values()):
+            channel.forget()
         try:
             await self.site.events.forget(self.id)
         except StoreError as exc:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections import Counter
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Coroutine, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from accord.errors import StoreError
+from accord.server.http.session import NO_SESSION, HTTPSession, Record, read_record
 from accord.server.http.visitor import Visitor
 from accord.transport.asgi.request import Rejected
 
 if TYPE_CHECKING:
     from accord.server.http.auth import Principal
     from accord.server.http.site import Site
+
+log: logging.Logger = logging.getLogger("accord")
 
 V = TypeVar("V", bound=Visitor)
 
@@ -24,7 +30,9 @@ class Sessions(Generic[V]):
     def __init__(self, site: Site) -> None:
         self._site = site
         self._by_id: dict[str, V] = {}
+        self._unused: dict[V, None] = {}  # and some that were used since, the oldest first
         self._of: Counter[str] = Counter()
+        self._ending: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -32,19 +40,48 @@ class Sessions(Generic[V]):
     def __iter__(self) -> Iterator[V]:
         return iter(list(self._by_id.values()))
 
-    def check_room(self, who: Principal | None) -> None:
-        """Raises `Rejected` (503) when there are too many already, of this principal or of all."""
+    async def make_room(self, who: Principal | None) -> None:
+        """Return when one more can be added, at once. Sessions that nobody uses keep no one out: the oldest goes.
+
+        Raises `Rejected` (503) when there are too many already, of this principal or of all.
+        """
+        while (full := self._full(who)) is not None:
+            spare = self._oldest_unused(full)
+            if spare is None:
+                limits, whose = self._site.limits, f" of {full!r}" if full else ""
+                most = limits.sessions_per_principal if full else limits.sessions
+                raise Rejected(503, f"too many sessions{whose}: the limit is {most:,}", _LATER)
+            await self.end(spare, "the session was not used, and others need its room")
+
+    def _full(self, who: Principal | None) -> str | None:
+        """The principal of whom there are too many, or an empty string for all; None where there is room."""
         limits = self._site.limits
-        if len(self._by_id) >= limits.sessions:
-            raise Rejected(503, f"too many sessions: the limit is {limits.sessions:,}", _LATER)
         if who is not None and self._of[who.id] >= limits.sessions_per_principal:
-            most = limits.sessions_per_principal
-            raise Rejected(503, f"too many sessions of {who.id!r}: the limit is {most:,}", _LATER)
+            return who.id
+        return "" if len(self._by_id) >= limits.sessions else None
+
+    def _oldest_unused(self, principal: str) -> V | None:
+        """Of this principal, or of all."""
+        used, found = [], None
+        for visitor in self._unused:
+            if not visitor.unused:
+                used.append(visitor)
+            elif principal in ("", visitor.principal):
+                found = visitor
+                break
+        for visitor in used:
+            del self._unused[visitor]
+        return found
 
     def add(self, visitor: V) -> None:
         """From now on it is found."""
         self._by_id[visitor.id] = visitor
+        self._unused[visitor] = None
         self._of[visitor.principal] += 1
+
+    def get(self, id: str) -> V | None:
+        """A session, whosever it is."""
+        return self._by_id.get(id)
 
     def find(self, id: str, who: Principal | None) -> V | None:
         """A session, for the one whose it is; for anyone else there is none."""
@@ -54,24 +91,87 @@ class Sessions(Generic[V]):
     async def end(self, visitor: V, why: str) -> None:
         """End it: it is not found any more, and what it does stops."""
         if self._by_id.pop(visitor.id, None) is not None:
+            self._unused.pop(visitor, None)
             self._of[visitor.principal] -= 1
             if not self._of[visitor.principal]:
                 del self._of[visitor.principal]
-            await visitor.close(why)
-            await visitor.forget()
+            self._ending.add(visitor.id)
+            try:
+                # First, or another process takes it up meanwhile; but a store that hangs must not keep it running.
+                await asyncio.gather(visitor.forget(), visitor.close(why))
+            finally:
+                self._ending.discard(visitor.id)
 
     async def sweep(self) -> None:
         """End those that have had nothing to do for too long, or are too old."""
         now, limits = self._site.loop.time(), self._site.limits
-        for visitor in list(self._by_id.values()):
+        over: list[Coroutine[Any, Any, None]] = []
+        for visitor in self:
             if now - visitor.born > limits.session_seconds:
-                await self.end(visitor, "the session has lasted as long as it may")
-            elif not visitor.busy and now - visitor.seen > limits.session_idle_seconds:
-                await self.end(visitor, "the session was idle")
+                over.append(self.end(visitor, "the session has lasted as long as it may"))
+            elif not visitor.busy and now - visitor.seen > self._patience(visitor):
+                over.append(self.end(visitor, "the session was idle"))
+        await _all(over, 2 * limits.close_seconds)
+
+    def _patience(self, visitor: V) -> float:
+        """Seconds that it may have nothing to do."""
+        limits = self._site.limits
+        idle = limits.session_idle_seconds
+        return min(idle, limits.session_unused_seconds) if visitor.unused else idle
 
     async def close(self, why: str) -> None:
         """The process ends: close all of them, which another process may take up again."""
         visitors, self._by_id = list(self._by_id.values()), {}
+        self._unused.clear()
         self._of.clear()
-        for visitor in visitors:
-            await visitor.close(why)
+        await _all([visitor.close(why) for visitor in visitors], 2 * self._site.limits.close_seconds)
+
+
+class LastingSessions(Sessions[HTTPSession]):
+    """Those of Streamable HTTP, which may have begun in a process that is gone."""
+
+    async def reach(self, id: str, who: Principal | None) -> HTTPSession:
+        """A session, from the store if need be. Raises `Rejected`: "the server MUST respond [...] 404"."""
+        session = self.find(id, who)
+        if session is None and self._site.lasting:
+            session = await self._revive(id, who)
+        if session is None:
+            raise Rejected(404, NO_SESSION)
+        return session
+
+    async def _revive(self, id: str, who: Principal | None) -> HTTPSession | None:
+        record = await self._record(id)
+        if record is None or record.principal != ("" if who is None else who.id):
+            return None
+        await self.make_room(who)
+        # What was so before the store was asked may be so no longer.
+        if id in self._ending or (found := self.find(id, who)) is not None:
+            return None if id in self._ending else found
+        session = HTTPSession(self._site, who, id, known=True).restore(record)
+        self.add(session)
+        return session
+
+    async def _record(self, id: str) -> Record | None:
+        """What the store has of a session. One that this server cannot carry on is none. Raises `Rejected`."""
+        if id in self._ending:
+            return None
+        try:
+            kept = await self._site.events.load(id)
+        except StoreError as exc:
+            log.error("accord: a session could not be read: %s", exc)
+            raise Rejected(503, "the server cannot read its sessions at the moment", _LATER) from exc
+        return None if kept is None else read_record(kept, self._site.server.revisions)
+
+
+async def _all(ends: list[Coroutine[Any, Any, None]], seconds: float) -> None:
+    """Have all of them happen, side by side: one that fails or hangs holds up no other."""
+    if not ends:
+        return
+    tasks = [asyncio.ensure_future(end) for end in ends]
+    done, hanging = await asyncio.wait(tasks, timeout=seconds)
+    for task in hanging:
+        task.cancel()
+        log.error("accord: the end of a session took longer than %g seconds, and was given up", seconds)
+    for task in done:
+        if not task.cancelled() and (exc := task.exception()) is not None:
+            log.error("accord: a session could not be ended", exc_info=exc)

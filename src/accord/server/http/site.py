@@ -16,6 +16,7 @@ from accord.server.results import Packer
 from accord.session.rate import Rate
 from accord.session.session import Session
 from accord.store.base import Events
+from accord.store.careful import Careful
 
 if TYPE_CHECKING:
     from accord.server.http.auth import Principal
@@ -29,22 +30,21 @@ class Site:
     def __init__(self, server: Server, options: HTTPOptions, events: Events) -> None:
         self.server: Server = server
         self.options: HTTPOptions = options
-        self.events: Events = events
+        self.events: Events = Careful(events)
         self.lasting: bool = options.events is not None
         """Whether sessions are kept for the next process."""
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self.limits: Limits = over_http(server.limits)
         self._rates: dict[str, tuple[Rate, Rate]] = {}
         profile = server.profile()
-        audience = server.hub.audiences.get(self.loop)
-        self.audience: Audience = audience or Audience(server.profile, server.limits)
+        self.audience: Audience = server.hub.join(lambda: Audience(server.profile, server.limits))
         self.dispatch: Dispatch = Dispatch(server, Packer(profile.raw_info), self.limits, self.audience)
 
     def session(self, *, anonymous: bool = False) -> Session:
         """A session of its own. `anonymous` is one for all those whom nobody vouches for."""
         limits = self.limits
         if anonymous:
-            limits = msgspec.structs.replace(limits, requests_in_flight=limits.http_requests)
+            limits = for_all(limits)
         server = self.server
         return Session(
             "server", server.profile(), revisions=server.revisions, limits=limits, methods=server.extended.rows
@@ -54,7 +54,7 @@ class Site:
         """A client at the end of a line. What it may do how often is bounded for its principal, not for each line."""
         if who is None:
             return Peer(line)
-        peer = Peer(line, who.id, who)
+        peer = Peer(line, who.id)
         peer.calls, peer.completions = self._rates_of(who.id)
         return peer
 
@@ -68,15 +68,31 @@ class Site:
             del self._rates[next(iter(self._rates))]
         return rates
 
+    def waiting(self, principal: str) -> bool:
+        """Whether a handler waits for answers of this principal, with no request in flight."""
+        asked = self.server.asked
+        return asked is not None and principal in asked.runs.waiting
+
     def hearing(self, peer: Peer) -> Hearing:
         """What a client tells."""
         return Hearing(lambda event: self.dispatch.hear(event, peer), self.server.extended.offers, self.limits)
 
     def close(self) -> None:
         """Let the worker threads go."""
+        self.server.hub.leave(self.audience)
         self.dispatch.close()
 
 
 def over_http(limits: Limits) -> Limits:
     """Limits as they hold here."""
     return msgspec.structs.replace(limits, tool_seconds=limits.tool_seconds or limits.http_tool_seconds)
+
+
+def for_all(limits: Limits) -> Limits:
+    """Limits of one peer, as they hold for all those together whom nobody tells apart."""
+    return msgspec.structs.replace(
+        limits,
+        requests_in_flight=limits.http_requests,
+        parked=limits.http_parked,
+        completions_per_second=limits.http_completions_per_second,
+    )

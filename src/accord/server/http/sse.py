@@ -61,9 +61,9 @@ class SSESession(Visitor):
         finally:
             watching.cancel()
 
-    async def post(self, body: bytes, send: Send) -> None:
-        """Take what one POST brought; what it is answered goes out on the stream."""
-        for event in self.session.receive(body):
+    async def post(self, body: bytes, send: Send, who: Principal | None) -> None:
+        """Take what one POST of `who` brought; what it is answered goes out on the stream."""
+        for event in self.receive(body, who):
             if type(event) is RequestReceived:
                 task = asyncio.get_running_loop().create_task(self._serve(event.exchange))
                 event.exchange.driver = task

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 from accord.errors import InternalError, NotConnected
 from accord.server.peer import Peer
+from accord.session.events import Event, NotificationReceived, RequestReceived
 from accord.session.session import Session
+from accord.session.states import Phase
 from accord.transport.base import Way
 from accord.transport.conversation import Conversation
 
 if TYPE_CHECKING:
     from accord.server.http.auth import Principal
     from accord.server.http.site import Site
-    from accord.session.events import NotificationReceived
 
 
 class Visitor:
@@ -32,6 +33,7 @@ class Visitor:
         """When it was last heard of."""
         self.open: int = 0
         """Requests of its client that are being answered, and streams that are open."""
+        self._visits = 0
         self.site: Site = site
         self.session: Session = site.session()
         self.session.names_revisions = False  # a header does
@@ -45,18 +47,32 @@ class Visitor:
         self.peer: Peer = site.peer(self.conversation, who)
         self._hearing = site.hearing(self.peer)
         self._joined = ExitStack()
-        self._joined.enter_context(site.audience.with_peer(self.peer, site.server.hub))
+        self._joined.enter_context(site.audience.with_peer(self.peer))
 
     def _hear(self, event: NotificationReceived) -> None:
         self._hearing.hear(event)
+
+    def receive(self, body: bytes, who: Principal | None) -> list[Event]:
+        """What one POST brought. Its requests may do what whoever posted it may, not what the session began with."""
+        events = self.session.receive(body)
+        for event in events:
+            if type(event) is RequestReceived:
+                event.exchange.who = who
+        return events
 
     @property
     def busy(self) -> bool:
         """Whether it has something to do, or somebody listens: then it is not idle."""
         return bool(self.open or self.session.incoming)
 
+    @property
+    def unused(self) -> bool:
+        """Whether nothing has come of it since `initialize`."""
+        return self._visits < 2 and self.session.phase is not Phase.OPEN and not self.busy
+
     def __enter__(self) -> Visitor:
         """As long as a request of its client is being answered."""
+        self._visits += 1
         self.open += 1
         return self
 

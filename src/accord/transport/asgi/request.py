@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 
 from accord.transport.patience import within
@@ -19,11 +19,11 @@ NOTES = "accord.access"
 class Rejected(Exception):
     """A request that is answered with an HTTP error: `status`, a sentence, and headers."""
 
-    def __init__(self, status: int, message: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
+    def __init__(self, status: int, message: str, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
         super().__init__(message)
         self.status: int = status
         self.message: str = message
-        self.headers: tuple[tuple[bytes, bytes], ...] = headers
+        self.headers: Sequence[tuple[bytes, bytes]] = headers
 
 
 class Disconnected(Exception):
@@ -33,13 +33,18 @@ class Disconnected(Exception):
 class Request:
     """Method, path below the place where the app is mounted, and headers; names of headers are lower-case."""
 
-    __slots__ = ("headers", "method", "notes", "path", "scope")
+    __slots__ = ("headers", "method", "notes", "path", "scope", "size")
 
     def __init__(self, scope: Scope) -> None:
         self.scope: Scope = scope
         self.method: str = scope["method"]
         self.path: str = _below(scope)
-        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        given = scope["headers"]
+        self.headers: dict[bytes, bytes] = dict(given)
+        if len(self.headers) != len(given):
+            self.headers = _joined(given)
+        self.size: int = 0
+        """Bytes of the body, once it is there."""
         state = scope.get("state")
         self.notes: dict[str, Any] | None = state.get(NOTES) if state else None
         """What the access log is to know, where there is one."""
@@ -50,13 +55,13 @@ class Request:
         return _root(self.scope)
 
     def repeated(self) -> bytes | None:
-        """A header that is there twice with different values, or None. Whoever reads the first is told something else
-        than who reads the last; lists of values are apart.
+        """A header of one value that is there twice with different ones, or None: whoever reads the first is told
+        something else than who reads the last.
         """
         given = self.scope["headers"]
         if len(self.headers) == len(given):
             return None
-        return next((name for name, value in given if self.headers[name] != value and name not in _LISTS), None)
+        return next((name for name, value in given if _is_single(name) and self.headers[name] != value), None)
 
     async def body(self, receive: Receive, most: int, seconds: float) -> bytes:
         """The body. Raises `Rejected` for more than `most` bytes (413), or when it is not there in `seconds` (408), and
@@ -66,13 +71,27 @@ class Request:
         if length.isdigit() and int(length) > most:
             raise _too_large(most)
         try:
-            return await within(seconds, _read(receive, most))
+            body = await within(seconds, _read(receive, most))
         except TimeoutError:
             raise Rejected(408, f"the body was not there after {seconds:g} s", _CLOSE) from None
+        self.size = len(body)
+        return body
 
 
 _CLOSE = ((b"connection", b"close"),)
-_LISTS = frozenset((b"accept", b"cookie", b"forwarded", b"via", b"x-forwarded-for", b"accept-encoding"))
+_SINGLE = frozenset((b"host", b"origin", b"authorization", b"last-event-id"))
+
+
+def _is_single(name: bytes) -> bool:
+    return name in _SINGLE or name.startswith((b"content-", b"mcp-"))
+
+
+def _joined(given: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """ "A recipient MAY combine multiple field lines [...] separated by a comma" (RFC 9110, 5.3)."""
+    lines: dict[bytes, list[bytes]] = {}
+    for name, value in given:
+        lines.setdefault(name, []).append(value)
+    return {name: values[-1] if _is_single(name) else b", ".join(values) for name, values in lines.items()}
 
 
 def _below(scope: Scope) -> str:

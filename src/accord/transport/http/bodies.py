@@ -6,25 +6,25 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from accord.errors import RemoteProtocolError
-from accord.transport.http.failures import failure, http_errors
+from accord.transport.http.failures import failure, http_errors, media_type
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
 _AT_ONCE = 256 << 10
 _EXCERPT_BYTES = 2_000
-_EXCERPT_SECONDS = 1
-_REST_SECONDS = 1
+_SAID_SECONDS = 2
 
 
 def is_stream(response: ClientResponse) -> bool:
     """Whether it is a stream of events."""
-    return response.status == 200 and response.content_type == "text/event-stream"
+    return response.status == 200 and media_type(response) == "text/event-stream"
 
 
 def is_json(response: ClientResponse) -> bool:
     """Whether it says that it is JSON."""
-    return response.content_type == "application/json" or response.content_type.endswith("+json")
+    kind = media_type(response)
+    return kind == "application/json" or kind.endswith("+json")
 
 
 async def whole(response: ClientResponse, most: int, what: str) -> bytes:
@@ -43,25 +43,18 @@ async def whole(response: ClientResponse, most: int, what: str) -> bytes:
     return bytes(body)
 
 
-async def beginning(response: ClientResponse) -> bytes:
+async def beginning(response: ClientResponse, most: int = _EXCERPT_BYTES) -> bytes:
     """How a body begins, as far as it comes soon: it is no answer, and may break off."""
     body = bytearray()
     try:
-        async with asyncio.timeout(_EXCERPT_SECONDS):
-            while len(body) < _EXCERPT_BYTES and (piece := await response.content.read(_EXCERPT_BYTES)):
+        async with asyncio.timeout(_SAID_SECONDS):
+            while len(body) < most and (piece := await response.content.read(_EXCERPT_BYTES)):
                 body += piece
     except http_errors():  # a timeout is one of them
         return bytes(body)
     return bytes(body)
 
 
-async def finish(response: ClientResponse) -> None:
-    """Wait a moment for the end of a response whose purpose is served, so that its connection can be used again."""
-    if response.content.at_eof():
-        return
-    try:
-        async with asyncio.timeout(_REST_SECONDS):
-            while not response.content.at_eof():
-                await response.content.readany()
-    except http_errors():
-        response.close()
+async def said(response: ClientResponse, most: int) -> bytes:
+    """What a response says that is no answer: up to `most` bytes where that is JSON, else how it begins."""
+    return await (beginning(response, most) if is_json(response) else beginning(response))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import http
 import os
-from collections.abc import Collection
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from accord.errors import AccordError, ConnectionLost, HTTPError, NotExecuted, RemoteProtocolError
+from accord.transport.http.secrecy import Secrets
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -76,13 +76,18 @@ def _system(exc: Exception) -> str:
     return os.strerror(error.errno) if words.startswith("Connect call failed") else words
 
 
-def refused(response: ClientResponse, body: bytes, what: str, secrets: Collection[str]) -> HTTPError:
+def media_type(response: ClientResponse) -> str:
+    """What a response says that its body is; nothing where it does not."""
+    return response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+
+def refused(response: ClientResponse, body: bytes, what: str, secrets: Secrets) -> HTTPError:
     """The error for a response that is no answer: its status, its body, and what to do where that is known."""
     status, shown = response.status, excerpt(body, secrets)
-    challenge = visible(response.headers.get("WWW-Authenticate", ""))[:_EXCERPT]
+    challenge = visible(secrets.hidden(response.headers.get("WWW-Authenticate", "")))[:_EXCERPT]
     parts = [f"{what}: HTTP {status} {_phrase(status)}".rstrip()]
     if status < 300:
-        parts = [f"{what}: {visible(response.content_type)} (HTTP {status}) in the place of an answer"]
+        parts = [f"{what}: {visible(media_type(response)) or 'nothing said'} (HTTP {status}) in the place of an answer"]
     if challenge:
         parts.append(f"it asks for {challenge}")
     if shown:
@@ -112,12 +117,9 @@ def _phrase(status: int) -> str:
         return ""
 
 
-def excerpt(body: bytes, secrets: Collection[str]) -> str:
+def excerpt(body: bytes, secrets: Secrets) -> str:
     """How a body begins, on one line, without what we have sent as a secret."""
-    text = " ".join(body[: 4 * _EXCERPT].decode(errors="replace").split())
-    for secret in secrets:
-        text = text.replace(secret, "[redacted]")
-    shown = visible(text)
+    shown = visible(secrets.hidden(" ".join(body[: 4 * _EXCERPT].decode(errors="replace").split())))
     return shown if len(shown) <= _EXCERPT else f"{shown[: _EXCERPT - 1]}…"
 
 

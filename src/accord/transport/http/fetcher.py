@@ -5,21 +5,23 @@ aiohttp is imported when the first connection is opened.
 
 from __future__ import annotations
 
-import inspect
 import io
+import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from accord.errors import HTTPError, NotExecuted
+from accord.errors import HTTPError, NotExecuted, TargetError
 from accord.limits import Limits
 from accord.transport.http.failures import failure, http_errors, refused, visible
 from accord.transport.http.proxy import NO_PROXY, basic, proxy_for
-from accord.transport.http.settings import Headers, HTTPSettings, checked
+from accord.transport.http.secrecy import Secrets, plain
+from accord.transport.http.settings import HTTPSettings, checked, current
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
     from yarl import URL
 
+SESSION = "Mcp-Session-Id"
 ACCEPT = "application/json, text/event-stream"
 STREAM_ONLY = {"Accept": "text/event-stream"}
 
@@ -28,8 +30,8 @@ _KEPT_SECONDS = 4
 """Idle time of a connection: servers close theirs after 5 s, and a request must not meet that."""
 _COOKIES = 50
 _LARGE = 1 << 20
-_SHORT = 8
-"""A value of a header shorter than this is no secret: it would be found in any text."""
+_SILENT_SECONDS = 60
+"""A connection on which nothing comes is asked after so long whether it still stands, and often then."""
 
 
 class Fetcher:
@@ -43,129 +45,168 @@ class Fetcher:
         self._url: URL | None = None
         self._proxy = NO_PROXY
         self._source = settings.headers if callable(settings.headers) else None
-        self.secrets: set[str] = set()
-        """Values of our own headers: what a server says of them is not repeated."""
+        self.secrets: Secrets = Secrets()
+        """Values of our own headers, and of the query of the URL."""
 
     async def open(self) -> None:
-        """Load what is needed; nothing is connected yet."""
+        """Load what is needed; nothing is connected yet. Raises `TargetError` for a URL that is none."""
         import aiohttp
-        from yarl import URL
 
-        url = URL(self._given).with_fragment(None)
+        url = self._parsed()
         self._url, self._proxy = url.with_user(None), proxy_for(url, self._settings.proxy)
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_SECONDS, ssl=self._settings.ssl or True)
+        self.secrets.keep([url.password or "", *url.query.values(), *(pair.partition("=")[2] for pair in _pairs(url))])
+        connector = aiohttp.TCPConnector(
+            limit=0, keepalive_timeout=_KEPT_SECONDS, ssl=self._settings.ssl or True, socket_factory=_socket
+        )
         self._session = aiohttp.ClientSession(
             connector=connector,
             headers=self._static(url),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect_seconds),
         )
 
+    def _parsed(self) -> URL:
+        try:
+            url = _url(self._given).with_fragment(None)
+            if url.host and url.scheme in ("http", "https"):
+                return url
+        except ValueError:  # a name that no name can be, say
+            pass
+        raise TargetError(f"{visible(plain(self._given))[:500]!r} is no URL of a server")
+
     def _static(self, url: URL) -> dict[str, str]:
         """The headers that every request has."""
         headers: dict[str, str] = {}
         if url.user is not None:
-            headers["Authorization"] = basic(url.user, url.password or "")
-        if self._settings.auth is not None:
-            headers["Authorization"] = f"Bearer {self._settings.auth}"
+            headers["authorization"] = basic(url.user, url.password or "")
         if isinstance(self._settings.headers, Mapping):
             headers |= checked(self._settings.headers)
+        if self._settings.auth is not None:
+            headers["authorization"] = f"Bearer {self._settings.auth}"
         if self._proxy.headers is not None and url.scheme == "http":
             headers |= self._proxy.headers
-        self._hide(headers)
+        self.secrets.keep(headers.values())
         ours = {
             "Accept": ACCEPT,
             "Accept-Encoding": "identity",  # what is packed arrives late in a stream
             "Content-Type": "application/json",
         }
-        return {"User-Agent": "accord", **headers, **ours}
-
-    def _hide(self, headers: Headers) -> None:
-        for value in headers.values():
-            self.secrets |= {part for part in (value, value.rpartition(" ")[2]) if len(part) >= _SHORT}
+        return {"user-agent": "accord", **headers, **ours}
 
     @property
     def url(self) -> URL:
-        """Where requests go now."""
+        """Where requests go."""
         assert self._url is not None, "it was opened"
         return self._url
 
     def aim(self, reference: str) -> bool:
         """Send requests elsewhere from now on: to a URL, relative or not, of the same origin. Whether it is one."""
-        from yarl import URL
-
-        try:
-            target = self.url.join(URL(reference)).with_fragment(None)
-            usable = target.origin() == self.url.origin()
-        except ValueError:
-            return False
-        if usable:
-            self._url = target
-        return usable
+        target = _on_the_origin(self.url, reference)
+        self._url = target or self._url
+        return target is not None
 
     async def fetch(
         self, method: str, headers: dict[str, str], body: bytes | None = None, *, what: str
     ) -> ClientResponse:
-        """Send one request; the response, of which only the headers are read. `what` says in errors what it was for.
+        """Send one request, also to where it is redirected; the response, of which only the headers are read.
 
-        Raises `NotExecuted` where no connection stood, `ConnectionLost` where it broke, `HTTPError` for a redirect that
-        is not followed.
+        `what` says in errors what it was for. Raises `NotExecuted` where no connection stood, `ConnectionLost` where it
+        broke, `HTTPError` for a redirect that is not followed.
         """
         if self._source is not None:
             headers = {**await self._current(what), **headers}
-        session = self._session
-        assert session is not None, "it was opened"
+        if SESSION in headers:
+            self.secrets.note([headers[SESSION]])
+        url = self.url
         for _ in range(1 + _REDIRECTS):
-            data: bytes | io.BytesIO | None = body
-            if body is not None and len(body) > _LARGE:  # aiohttp warns of more bytes at once
-                data = io.BytesIO(body)
-            try:
-                response = await session.request(
-                    method,
-                    self.url,
-                    headers=headers,
-                    data=data,
-                    allow_redirects=False,
-                    proxy=self._proxy.url,
-                    proxy_headers=self._proxy.headers,
-                )
-            except http_errors() as exc:
-                raise failure(exc, what, self.url.authority) from exc
-            if "Set-Cookie" in response.headers and len(session.cookie_jar) > _COOKIES:
-                session.cookie_jar.clear()
+            response = await self._send(method, url, headers, body, what)
             if response.status not in (301, 302, 303, 307, 308):
                 return response
-            self._follow(response, method, what)
+            target = self._target(response, url, method, what)
+            if response.status in (301, 308) and url == self.url:  # for good, and not on the way to elsewhere
+                self._url = target
+            url = target
         raise HTTPError(f"{what}: redirected more than {_REDIRECTS} times", status=response.status)
 
-    async def _current(self, what: str) -> Headers:
+    async def _send(
+        self, method: str, url: URL, headers: dict[str, str], body: bytes | None, what: str
+    ) -> ClientResponse:
+        session = self._session
+        assert session is not None, "it was opened"
+        data: bytes | io.BytesIO | None = body
+        if body is not None and len(body) > _LARGE:  # aiohttp warns of more bytes at once
+            data = io.BytesIO(body)
+        try:
+            response = await session.request(
+                method,
+                url,
+                headers=headers,
+                data=data,
+                allow_redirects=False,
+                proxy=self._proxy.url,
+                proxy_headers=self._proxy.headers,
+            )
+        except http_errors() as exc:
+            raise failure(exc, what, url.authority) from exc
+        if "Set-Cookie" in response.headers and len(session.cookie_jar) > _COOKIES:
+            session.cookie_jar.clear()
+        return response
+
+    async def _current(self, what: str) -> dict[str, str]:
         """The headers that the function gives just now."""
         assert self._source is not None
         try:
-            made = self._source()
-            given: Any = await made if inspect.isawaitable(made) else made
-            found = checked(given)
+            found = await current(self._source)
         except Exception as exc:
             raise NotExecuted(f"{what}: the function for headers failed: {exc!r}") from exc
-        if len(self.secrets) > _COOKIES:
-            self.secrets.clear()
-        self._hide(found)
+        self.secrets.note(found.values())
         return found
 
-    def _follow(self, response: ClientResponse, method: str, what: str) -> None:
-        """Go where a response leads to: on the same origin, and only with the method and the body kept."""
+    def _target(self, response: ClientResponse, url: URL, method: str, what: str) -> URL:
+        """Where a response to `url` leads to: on the same origin, and only with the method and the body kept."""
         location = response.headers.get("Location", "")
         response.close()
         if not location:
             raise refused(response, b"", f"{what}: a redirect to nowhere", self.secrets)
         keeps = response.status in (307, 308) or method == "GET"
-        if not keeps or not self.aim(location):
-            why = "another origin" if keeps else f"HTTP {response.status}, which a {method} does not follow"
-            raise HTTPError(
-                f"{what}: redirected to {visible(location)[:500]} ({why}); give that URL if you trust it",
-                status=response.status,
-            )
+        target = _on_the_origin(url, location)
+        if keeps and target is not None:
+            return target
+        why = "another origin" if keeps else f"HTTP {response.status}, which a {method} does not follow"
+        shown = visible(self.secrets.hidden(plain(location)))[:500]
+        raise HTTPError(
+            f"{what}: redirected to {shown} ({why}); give that URL if you trust it", status=response.status
+        )
 
     async def close(self) -> None:
         """Close every connection."""
         if self._session is not None:
             await self._session.close()
+
+
+def _url(text: str) -> URL:
+    """A URL as it was written, where it can be sent so: a signature may count on that."""
+    from yarl import URL
+
+    return URL(text, encoded=text.isascii() and text.isprintable() and " " not in text)
+
+
+def _on_the_origin(base: URL, reference: str) -> URL | None:
+    """What a reference leads to from `base`; None when it is on another origin, or nowhere."""
+    try:
+        target = base.join(_url(reference)).with_fragment(None)
+        return target.with_user(None) if target.origin() == base.origin() else None
+    except ValueError:
+        return None
+
+
+def _pairs(url: URL) -> list[str]:
+    return url.raw_query_string.split("&")
+
+
+def _socket(address: tuple[Any, ...]) -> socket.socket:
+    """A socket that learns when the other side has gone without a word."""
+    made = socket.socket(*address[:3])
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _SILENT_SECONDS)
+    return made

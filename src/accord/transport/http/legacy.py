@@ -7,15 +7,17 @@ import logging
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from accord.errors import AccordError, ConnectError, ConnectionLost, HTTPError
+from accord.errors import AccordError, ConnectError, ConnectionLost
 from accord.limits import DEFAULT_LIMITS, Limits
+from accord.messages.envelope import RequestId
 from accord.transport.base import Message, Unanswered
 from accord.transport.http.backlog import Backlog
-from accord.transport.http.bodies import beginning, is_json, is_stream, whole
+from accord.transport.http.bodies import beginning, is_stream, said
 from accord.transport.http.failures import refused, visible
 from accord.transport.http.fetcher import STREAM_ONLY, Fetcher
 from accord.transport.http.intake import Intake
-from accord.transport.http.messages import Outgoing, answers, look
+from accord.transport.http.messages import CANCELLED, Outgoing, incoming, look
+from accord.transport.http.secrecy import plain
 from accord.transport.http.settings import HTTPSettings
 from accord.transport.http.stream import EventStream
 from accord.wire.lines import Unreadable
@@ -43,6 +45,7 @@ class SSETransport:
         self._endpoint: asyncio.Future[None] | None = None
         self._reading: asyncio.Task[None] | None = None
         self._posting: set[asyncio.Task[None]] = set()
+        self._unsent: dict[RequestId, asyncio.Task[None]] = {}  # requests that wait
         self._told: asyncio.Task[None] | None = None  # the last notification
         self._backlog = Backlog()
         self._lost = ConnectionLost(f"{self._name}: the stream has ended")
@@ -65,7 +68,9 @@ class SSETransport:
         except TimeoutError:
             seconds = self._limits.connect_seconds
             raise ConnectError(f"{self._name} (HTTP+SSE) did not say where to post in {seconds:g} s") from None
-        except (ConnectionLost, HTTPError) as exc:
+        except ConnectError:
+            raise
+        except AccordError as exc:
             raise ConnectError(str(exc)) from exc
 
     async def _stream(self) -> ClientResponse:
@@ -104,11 +109,11 @@ class SSETransport:
 
     def _learn(self, event: Event | Unreadable, endpoint: asyncio.Future[None]) -> None:
         """Where to post: on the same origin, or nowhere."""
-        said = event.data.decode(errors="replace") if isinstance(event, Event) and event.event == "endpoint" else ""
-        if said and self._fetcher.aim(said):
+        place = event.data.decode(errors="replace") if isinstance(event, Event) and event.event == "endpoint" else ""
+        if place and self._fetcher.aim(place):
             return endpoint.set_result(None)
-        why = f"wants messages posted to {visible(said)[:500]}, which is not on its own origin"
-        if not said:
+        why = f"wants messages posted to {visible(plain(place))[:500]}, which is not on its own origin"
+        if not place:
             why = "does not begin its stream with an event `endpoint`"
         endpoint.set_exception(ConnectError(f"{self._name} (HTTP+SSE) {why}"))
         return None
@@ -130,44 +135,75 @@ class SSETransport:
     def send(self, message: bytes) -> None:
         if self._closing is not None:
             return
-        self._backlog.add(len(message))
         out = look(message)
-        # A client may notify between two runs of its loop.
-        task = self._loop.create_task(self._post(out, message, self._told))
-        if out.method is not None and out.id is None:
-            self._told = task
-        self._posting.add(task)
-        task.add_done_callback(self._posting.discard)
+        if out.method is None:
+            self._start(self._post(out, message), message)
+        elif out.method == CANCELLED:
+            if not self._unsend(out):
+                self._start(self._post(out, message), message)
+        elif out.id is None:
+            self._told = self._start(self._after(self._told, out, message), message)
+        else:
+            self._unsent[out.id] = self._start(self._ask(self._told, out.id, out, message), message)
 
-    async def _post(self, out: Outgoing, message: bytes, told: asyncio.Task[None] | None) -> None:
-        """Send one message, once the notification before it is told: some count on that."""
+    def _start(self, work: Coroutine[Any, Any, None], message: bytes) -> asyncio.Task[None]:
+        def posted(task: asyncio.Task[None]) -> None:
+            self._posting.discard(task)
+            self._backlog.remove(len(message))
+
+        self._backlog.add(len(message))
+        task = self._loop.create_task(work)  # a client may notify between two runs of its loop
+        self._posting.add(task)
+        task.add_done_callback(posted)
+        return task
+
+    def _unsend(self, cancelled: Outgoing) -> bool:
+        """Do not send a request that is given up; whether that was in time."""
+        id = cancelled.params.cancelled if cancelled.params is not None else None
+        task = self._unsent.pop(id, None) if isinstance(id, int | str) else None
+        if task is not None:
+            task.cancel()
+        return task is not None
+
+    async def _ask(
+        self, told: asyncio.Task[None] | None, id: RequestId, out: Outgoing, message: bytes
+    ) -> None:
+        """Send a request when it is its turn. Whatever else is sent waits for no turn: a request may wait for that."""
+        await _end_of(told)
+        async with self._turns:
+            self._unsent.pop(id, None)
+            await self._post(out, message)
+
+    async def _after(self, told: asyncio.Task[None] | None, out: Outgoing, message: bytes) -> None:
+        """Send a notification, once the one before it is told: some count on that."""
+        await _end_of(told)
+        await self._post(out, message)
+
+    async def _post(self, out: Outgoing, message: bytes) -> None:
         what = f"{out.method or 'an answer'} to {self._name}"
-        if told is not None and not told.done():
-            await asyncio.wait([told])
         try:
-            async with self._turns, asyncio.timeout(self._limits.connect_seconds):
+            async with asyncio.timeout(self._limits.connect_seconds):
                 await self._deliver(out, message, what)
         except TimeoutError:
             seconds = self._limits.connect_seconds
             self._failed(out, ConnectionLost(f"{what}: its POST was not answered in {seconds:g} s"))
         except AccordError as exc:
             self._failed(out, exc)
-        finally:
-            self._backlog.remove(len(message))
 
     async def _deliver(self, out: Outgoing, message: bytes, what: str) -> None:
         response = await self._fetcher.fetch("POST", {}, message, what=what)
         try:
             if response.status < 300:
                 return
-            data = await (whole(response, self._limits.line_bytes, what) if is_json(response) else beginning(response))
+            data = await said(response, self._limits.line_bytes)
         finally:
             response.release()
-        found = answers(data, out.id) if out.method is not None and out.id is not None else False
-        if found is True:
+        data = self._fetcher.secrets.hidden_in_error(data)
+        found = incoming(data)
+        if out.method is not None and out.id is not None and found.answers(out.id):
             self._intake.put(data)
         else:
-            raise found or refused(response, data, what, self._fetcher.secrets)
+            raise found.error or refused(response, data, what, self._fetcher.secrets)
 
     def _failed(self, out: Outgoing, error: AccordError) -> None:
         """A request fails alone; what gets no answer is logged."""
@@ -184,6 +220,8 @@ class SSETransport:
 
     async def _close(self) -> None:
         self._intake.end()
+        for task in self._unsent.values():  # whoever asked has been told that it is not sent
+            task.cancel()
         try:
             if self._posting:
                 await asyncio.wait(self._posting, timeout=self._limits.close_seconds / 2)
@@ -194,3 +232,8 @@ class SSETransport:
                 await asyncio.wait(tasks, timeout=self._limits.close_seconds / 2)
         finally:
             await self._fetcher.close()
+
+
+async def _end_of(task: asyncio.Task[None] | None) -> None:
+    if task is not None and not task.done():
+        await asyncio.wait([task])

@@ -15,6 +15,8 @@ from accord.messages.methods import METHODS
 NAMED_BY = {row.name: row.named_by for row in METHODS if row.named_by is not None}
 """Methods whose subject stands in `Mcp-Name`, and which field of the params that is."""
 
+CANCELLED = "notifications/cancelled"
+
 STAYS = frozenset(row.name for row in METHODS if row.stays)
 """Requests that stay open."""
 
@@ -69,61 +71,61 @@ def look(message: bytes) -> Outgoing:
         return Outgoing(plain.id, plain.method)
 
 
-class _Incoming(msgspec.Struct):
+class Incoming(msgspec.Struct):
+    """One message that came; without any field, what is none."""
+
     id: Any = UNSET
     method: Any = UNSET
     result: Raw | UnsetType = UNSET
-    error: Raw | UnsetType = UNSET
+    _error: Raw | UnsetType = field(default=UNSET, name="error")
+
+    def answers(self, id: RequestId) -> bool:
+        """Whether it is the answer to request `id`."""
+        return self.method is UNSET and type(self.id) is type(id) and bool(self.id == id)
+
+    @property
+    def names_none(self) -> bool:
+        """Whether it has no id."""
+        return self.id is UNSET or self.id is None
+
+    @property
+    def is_request(self) -> bool:
+        """Whether the server asks."""
+        return self.method is not UNSET and not self.names_none
+
+    @property
+    def error(self) -> AccordError | None:
+        """What it says has gone wrong, whichever request it answers; None if it is no error."""
+        if self.method is not UNSET or isinstance(self._error, UnsetType):
+            return None
+        try:
+            error = _error(self._error)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+            return RemoteProtocolError(f"the answer has an error that is none: {exc}")
+        return from_wire(error.code, error.message, None if error.data is UNSET else error.data)
 
 
 class _Initialized(msgspec.Struct):
     version: str = field(default="", name="protocolVersion")
 
 
-_incoming = msgspec.json.Decoder(_Incoming).decode
+_incoming = msgspec.json.Decoder(Incoming).decode
 _error = msgspec.json.Decoder(ErrorObject).decode
 _initialized = msgspec.json.Decoder(_Initialized).decode
 
 
-def answers(data: bytes, id: RequestId) -> AccordError | bool:
-    """Whether a message is the answer to request `id`.
-
-    An error that names no request, or one that is not ours, is told as what it says: whoever refuses a request before
-    it is read does not know its id, and many put one of their own there.
-    """
-    found = _read(data)
-    if found is None or found.method is not UNSET:
-        return False
-    if type(found.id) is type(id) and found.id == id:
-        return True
-    return False if isinstance(found.error, UnsetType) else _error_of(found.error)
-
-
-def error_in(data: bytes) -> AccordError | None:
-    """The error that a message tells, whatever it answers; None if it is none."""
-    found = _read(data)
-    return None if found is None or isinstance(found.error, UnsetType) else _error_of(found.error)
-
-
-def _read(data: bytes) -> _Incoming | None:
+def incoming(data: bytes) -> Incoming:
+    """What one message is that came."""
     try:
         return _incoming(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-
-
-def _error_of(raw: Raw) -> AccordError:
-    try:
-        error = _error(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-        return RemoteProtocolError(f"the answer has an error that is none: {exc}")
-    return from_wire(error.code, error.message, None if error.data is UNSET else error.data)
+        return Incoming()
 
 
 def agreed(data: bytes) -> str:
     """The revision that an answer to `initialize` names; nothing if it names none."""
-    found = _read(data)
+    found = incoming(data)
     try:
-        return "" if found is None or isinstance(found.result, UnsetType) else _initialized(found.result).version
+        return "" if isinstance(found.result, UnsetType) else _initialized(found.result).version
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from accord.transport.http.settings import checked_proxy
+
 if TYPE_CHECKING:
     from yarl import URL
 
@@ -23,7 +25,10 @@ NO_PROXY = Proxy()
 
 
 def proxy_for(url: URL, given: str | None) -> Proxy:
-    """The proxy for `url`; none for this machine itself, unless one was given, and none at all for ""."""
+    """The proxy for `url`; none for this machine itself, unless one was given, and none at all for "".
+
+    Raises `TargetError` for one of the environment that is no HTTP proxy.
+    """
     from aiohttp.helpers import get_env_proxy_for_url
     from yarl import URL
 
@@ -35,6 +40,7 @@ def proxy_for(url: URL, given: str | None) -> Proxy:
         found, auth = get_env_proxy_for_url(url)
     except LookupError:
         return NO_PROXY
+    checked_proxy(str(found))
     return _told(found if auth is None else found.with_user(auth.login).with_password(auth.password))
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import urlsplit
 
 import msgspec
 
 from accord.errors import TargetError
+from accord.transport.http.secrecy import plain_if_wrong
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -45,6 +48,8 @@ class HTTPSettings(msgspec.Struct, frozen=True, kw_only=True):
             checked(self.headers)
         if self.auth is not None and not (self.auth and self.auth.isascii() and self.auth.isprintable()):
             raise TargetError("auth= is no bearer token: it must be visible ASCII characters")
+        if self.proxy:
+            checked_proxy(self.proxy)
         if self.connections < 1:
             raise TargetError(f"connections is at least 1, not {self.connections}")
 
@@ -52,13 +57,45 @@ class HTTPSettings(msgspec.Struct, frozen=True, kw_only=True):
         return f"HTTPSettings(connections={self.connections}, ...)"  # the rest may be secret
 
 
+def checked_proxy(url: str) -> None:
+    """Raises `TargetError` for the URL of a proxy that is none, or is spoken to in another way than HTTP."""
+    try:
+        split = urlsplit(url)
+        usable = split.scheme in ("http", "https") and bool(split.hostname) and split.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise TargetError(f"{plain_if_wrong(url)!r:.500} is no HTTP proxy; write it as http://proxy.example.com:3128")
+
+
 def checked(headers: Headers) -> dict[str, str]:
-    """Headers without those that the protocol sets itself. Raises `TargetError` for one that cannot be sent; its value
-    is not told.
+    """Headers by their names in lower case, without those that the protocol sets itself.
+
+    Raises `TargetError` for one that cannot be sent; its value is not told.
     """
     for name, value in headers.items():
         if not isinstance(name, str) or not _NAME(name):
             raise TargetError(f"{name!r:.100} is no name of a header")
         if not isinstance(value, str) or not _VALUE(value):
             raise TargetError(f"the value of header {name} is no text, or has control characters")
-    return {name: value for name, value in headers.items() if not _OURS(name)}
+    return {name.lower(): value for name, value in headers.items() if not _OURS(name)}
+
+
+async def current(source: Callable[[], Headers | Awaitable[Headers]]) -> dict[str, str]:
+    """The headers that a function gives just now. Raises what it raises, and what `checked` does."""
+    given = source()
+    return checked(await given if inspect.isawaitable(given) else given)
+
+
+def above(headers: Headers, settings: HTTPSettings) -> HTTPSettings:
+    """The settings, with these headers, of a configuration, where they say nothing themselves."""
+    beneath, source = checked(headers), settings.headers
+    if settings.auth is not None:
+        beneath.pop("authorization", None)
+    if not callable(source):
+        return msgspec.structs.replace(settings, headers={**beneath, **checked(source or {})})
+
+    async def both() -> Headers:
+        return {**beneath, **await current(source)}
+
+    return msgspec.structs.replace(settings, headers=both)

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from accord.errors import LocalProtocolError
+from accord.transport.http.fetcher import SESSION
 from accord.transport.http.messages import Outgoing, agreed
 from accord.wire.headers import encode_value, parameters
 
@@ -17,7 +18,6 @@ INITIALIZE = "initialize"
 
 _encoded = lru_cache(maxsize=1_000)(encode_value)
 
-_SESSION = "Mcp-Session-Id"
 _VERSION = "MCP-Protocol-Version"
 
 Mirrors = Callable[[str], Mapping[str, tuple[str, ...]]]
@@ -64,14 +64,14 @@ class Standing:
 
     def of_session(self) -> dict[str, str]:
         """The headers of whatever belongs to the session."""
-        headers = {} if self.session is None else {_SESSION: self.session}
+        headers = {} if self.session is None else {SESSION: self.session}
         if self._agreed is not None:
             headers[_VERSION] = self._agreed
         return headers
 
     def began(self, response: ClientResponse) -> None:
         """`initialize` is being answered: with a session or without."""
-        id = response.headers.get(_SESSION)
+        id = response.headers.get(SESSION)
         # "The session ID MUST only contain visible ASCII characters"
         self.session = id if id and id.isascii() and id.isprintable() and " " not in id else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -12,6 +13,8 @@ from accord.wire.sse import Event, Parser
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
+
+log: logging.Logger = logging.getLogger("accord")
 
 _REMEMBERED = 1_000
 """Ids of events that are known again when they are replayed."""
@@ -30,25 +33,26 @@ class EventStream:
     def __init__(self, max_bytes: int, room: Callable[[], Awaitable[None]]) -> None:
         self._max_bytes = max_bytes
         self._room = room
-        self._seen: OrderedDict[str, None] = OrderedDict()
-        self._failed = 0
+        self._seen: OrderedDict[str, int] = OrderedDict()  # and in which response
+        self._response = 0
+        self._repeats = False
         self._retry: float | None = None
         self.last_id: str | None = None
         """The event that the rest comes after; None when nothing can be resumed."""
-        self.brought: bool = False
-        """Whether the last response had anything in it."""
+        self.failures: int = 0
+        """How often in a row it could not be taken up again."""
 
     async def read(self, response: ClientResponse, take: Take, what: str) -> bool:
         """Take what a response brings, until it ends or has served its purpose: which of the two.
 
-        Raises `ConnectionLost` when it breaks.
+        One that brings nothing has failed. Raises `ConnectionLost` when it breaks.
         """
         parser = Parser(self._max_bytes)
-        self._failed = 0
-        self.brought = False
+        self._response += 1
+        self.failures += 1  # until something comes
         try:
             async for chunk in response.content.iter_any():
-                self.brought = True
+                self.failures = 0
                 events = parser.feed(chunk)
                 self._note(parser)
                 if self._take(events, take):
@@ -75,18 +79,24 @@ class EventStream:
         for event in events:
             if isinstance(event, Event):
                 if event.id and self._is_known(event.id):
+                    self._note_repeat(event.id)
                     continue
                 if not event.data:  # it primes us to come back, and is no message
                     continue
             yield event
 
     def _is_known(self, id: str) -> bool:
-        if id in self._seen:
+        """Whether an earlier response had it. Within one, some servers give every event the same."""
+        if self._seen.setdefault(id, self._response) != self._response:
             return True
-        self._seen[id] = None
         if len(self._seen) > _REMEMBERED:
             self._seen.popitem(last=False)
         return False
+
+    def _note_repeat(self, id: str) -> None:
+        if not self._repeats:
+            self._repeats = True
+            log.info("accord: event %.100r came again, and others may: dropped", id)
 
     # --- coming back -------------------------------------------------------------------------------------------
 
@@ -96,10 +106,9 @@ class EventStream:
 
         "The client MUST respect the `retry` field, waiting the given number of milliseconds".
         """
-        own = min(_MOST_PAUSE, _PAUSE * 2.0 ** (self._failed - 1)) if self._failed else 0
+        own = min(_MOST_PAUSE, _PAUSE * 2.0 ** (self.failures - 1)) if self.failures else 0
         return max(own, _LEAST_PAUSE, _PAUSE if self._retry is None else self._retry)
 
-    def failed(self) -> int:
-        """It could not be taken up again: how often in a row that has been so."""
-        self._failed += 1
-        return self._failed
+    def failed(self) -> None:
+        """It could not be taken up again."""
+        self.failures += 1

@@ -9,28 +9,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from accord.errors import AccordError, ConnectionLost, SessionEnded
 from accord.limits import DEFAULT_LIMITS, Limits
-from accord.transport.base import Message, Unanswered
+from accord.transport.base import Message
 from accord.transport.http.backlog import Backlog
-from accord.transport.http.bodies import beginning
-from accord.transport.http.failures import refused
+from accord.transport.http.exchange import Exchanges
 from accord.transport.http.fetcher import Fetcher
 from accord.transport.http.intake import Intake
+from accord.transport.http.lane import Lane
 from accord.transport.http.messages import Outgoing, look
-from accord.transport.http.posts import Post, Posts
+from accord.transport.http.posts import Post, Posts, State
 from accord.transport.http.settings import HTTPSettings
 from accord.transport.http.standing import Mirrors, Standing
+from accord.transport.http.telling import Telling
 from accord.transport.http.unasked import Unasked
 
 log: logging.Logger = logging.getLogger("accord")
 
 _CANCELLED = "notifications/cancelled"
-_INITIALIZED = "notifications/initialized"
 _LEAD = 0.1
 """Seconds that requests wait at most for the stream of what is told unasked, once, at the opening."""
 
@@ -48,21 +47,14 @@ class StreamableTransport:
         self._fetcher = Fetcher(url, settings, limits)
         self._standing = Standing()
         self._backlog = Backlog()
-        self._posts = Posts(
-            self._fetcher,
-            self._standing,
-            self._intake,
-            self._backlog,
-            limits,
-            settings.connections,
-            self._on_session_ended,
+        self._posts = Posts(self._intake, self._backlog, self._standing, limits, settings.connections)
+        shared = self._fetcher, self._standing
+        self._exchanges = Exchanges(*shared, self._intake, self._posts, limits, self._on_session_ended)
+        self._unasked = Unasked(
+            *shared, self._intake, limits, self._name, self._posts.take_unasked, self._on_session_ended
         )
-        self._unasked = Unasked(self._fetcher, self._standing, self._intake, limits, self._name, self._on_session_ended)
-        self._loop: asyncio.AbstractEventLoop
-        self._lane: deque[tuple[Outgoing, bytes]] = deque()
-        self._lane_task: asyncio.Task[None] | None = None
-        self._held: list[Post] | None = None  # requests that wait until `initialized` is taken
-        self._telling: set[asyncio.Task[None]] = set()
+        telling = Telling(*shared, self._backlog, self._posts, limits, self._name, self._on_session_ended)
+        self._lane = Lane(telling.tell, self._listen, self._start)
         self._ended: SessionEnded | None = None
         self._ending: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -91,7 +83,7 @@ class StreamableTransport:
 
     async def open(self) -> None:
         """Get ready; nothing is connected before the first message."""
-        self._loop = asyncio.get_running_loop()
+        self._lane.open()
         await self._fetcher.open()
 
     def receive(self) -> Coroutine[Any, Any, list[Message]]:
@@ -112,99 +104,33 @@ class StreamableTransport:
         out = look(message)
         if self._closing is not None:
             return
-        if out.method is None:
-            self._tell_at_once(out, message)
-        elif out.id is None:
-            self._notify(out, message)
-        else:
-            self._ask(Post(out, message, self._name))
+        if out.method is not None and out.id is not None:
+            self._lane.ask(Post(out, message, self._name))
+        elif out.method != _CANCELLED or self._cancel(out):
+            self._lane.say(out, message)
 
-    def _ask(self, post: Post) -> None:
-        if self._ended is not None:
-            self._intake.put(Unanswered(post.id, self._ended))
-        elif self._held is not None:
-            self._held.append(post)
-        else:
-            self._posts.start(post)
-
-    def _tell_at_once(self, out: Outgoing, message: bytes) -> None:
-        """An answer of ours: what it answers may hold up everything else."""
-        task = asyncio.get_running_loop().create_task(self._tell(out, message))
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
-
-    def _notify(self, out: Outgoing, message: bytes) -> None:
-        """Notifications go one after the other: some count on their order."""
-        if out.method == _CANCELLED and not self._cancel(out):
-            return
-        if out.method == _INITIALIZED:
-            self._held = []
-        self._lane.append((out, message))
-        if self._lane_task is None:
-            # A client may notify between two runs of its loop.
-            self._lane_task = self._loop.create_task(self._run_lane())
+    def _start(self, post: Post) -> None:
+        self._posts.start(post, self._exchanges.run)
 
     def _cancel(self, out: Outgoing) -> bool:
         """Close the response to the request that is given up; whether the server has to be told as well."""
         id = out.params.cancelled if out.params is not None else None
-        if self._held is not None and any(post.id == id for post in self._held):  # it was not sent
-            self._held = [post for post in self._held if post.id != id]
+        if self._lane.drop(id):  # it was not sent
             return False
-        found = self._posts.in_flight.get(id) if isinstance(id, int | str) else None
+        found = self._posts.get(id)
         if found is None:
             return True
+        was_sent = found.state is not State.QUEUED
         self._posts.cancel(found)
-        return not found.names_revision
+        return was_sent and not found.names_revision
 
-    async def _run_lane(self) -> None:
-        try:
-            while self._lane:
-                await self._tell_next(*self._lane.popleft())
-        finally:
-            self._lane_task = None
-
-    async def _tell_next(self, out: Outgoing, message: bytes) -> None:
-        try:
-            await self._tell(out, message)
-        finally:
-            if out.method == _INITIALIZED:
-                await self._session_stands()
-
-    async def _session_stands(self) -> None:
-        """The server knows that we are ready: it may be listened to, and asked.
+    async def _listen(self) -> None:
+        """The server knows that we are ready: it may be listened to.
 
         Some servers ask on that stream whatever they ask, and drop it while there is none: so it has a moment's lead.
         """
-        if self._closing is None:
-            self._unasked.start()
-            await self._unasked.stands(_LEAD)
-        held, self._held = self._held, None
-        for post in held or ():
-            self._ask(post)
-
-    async def _tell(self, out: Outgoing, message: bytes) -> None:
-        """Send what gets no answer. That it was not taken harms nobody but the one who waits for it: it is logged."""
-        what = f"{out.method or 'an answer'} to {self._name}"
-        self._backlog.add(len(message))
-        try:
-            async with asyncio.timeout(self._limits.connect_seconds):
-                await self._deliver(out, message, what)
-        except (AccordError, TimeoutError) as exc:
-            log.warning("accord: %s", str(exc) or f"{what}: not taken in {self._limits.connect_seconds:g} s")
-        finally:
-            self._backlog.remove(len(message))
-
-    async def _deliver(self, out: Outgoing, message: bytes, what: str) -> None:
-        session = self._standing.session
-        response = await self._fetcher.fetch("POST", self._standing.headers(out), message, what=what)
-        if response.status < 300:
-            response.release()
-            return
-        error = refused(response, await beginning(response), what, self._fetcher.secrets)
-        response.close()
-        if response.status == 404 and session is not None:
-            self._on_session_ended()
-        raise error
+        self._unasked.start()
+        await self._unasked.stands(_LEAD)
 
     # --- the end -----------------------------------------------------------------------------------------------
 
@@ -212,13 +138,11 @@ class StreamableTransport:
         """The server does not know our session any more: this connection is over."""
         if self._ended is None and self._closing is None:
             self._ended = SessionEnded(f"{self._name}: the server has ended the session")
-            self._ending = asyncio.get_running_loop().create_task(self._end_session())
+            self._ending = asyncio.get_running_loop().create_task(self._end_session(self._ended))
 
-    async def _end_session(self) -> None:
+    async def _end_session(self, ended: SessionEnded) -> None:
         """What was sent and not responded to is about to be refused too; what is being answered is lost."""
-        refused = [post.task for post in self._posts.in_flight.values() if post.task and not post.responded]
-        if refused:
-            await asyncio.wait(refused, timeout=self._limits.close_seconds)
+        await self._posts.refuse(ended)
         await self._unasked.end()
         await self._posts.end(ConnectionLost(f"{self._name}: the session ended before the answer"))
         self._intake.end()
@@ -227,6 +151,7 @@ class StreamableTransport:
     async def close(self) -> None:
         """Close what is open, send what was said, and end the session; in bounded time."""
         if self._closing is None:
+            self._lane.stop()
             self._closing = asyncio.get_running_loop().create_task(self._close())
         await asyncio.shield(self._closing)
 
@@ -238,17 +163,10 @@ class StreamableTransport:
                 self._ending.cancel()
             await self._unasked.end()
             await self._posts.end()
-            await self._say_the_rest()
+            await self._lane.end(self._limits.close_seconds / 2)
             await self._end_on_the_server()
         finally:
             await self._fetcher.close()
-
-    async def _say_the_rest(self) -> None:
-        tasks = [*self._telling, *([self._lane_task] if self._lane_task is not None else [])]
-        if tasks:
-            _, late = await asyncio.wait(tasks, timeout=self._limits.close_seconds / 2)
-            for task in late:
-                task.cancel()
 
     async def _end_on_the_server(self) -> None:
         """End the session: "Clients that no longer need a particular session [...] SHOULD send an HTTP DELETE"."""

@@ -29,7 +29,7 @@ log: logging.Logger = logging.getLogger("accord")
 
 
 class Unasked:
-    """The stream of one session."""
+    """The stream of one session. `take` is given each message that comes."""
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class Unasked:
         intake: Intake,
         limits: Limits,
         name: str,
+        take: Callable[[bytes], None],
         on_session_ended: Callable[[], None],
     ) -> None:
         self._fetcher = fetcher
@@ -45,6 +46,7 @@ class Unasked:
         self._intake = intake
         self._limits = limits
         self._what = f"the stream of {name}"
+        self._take_message = take
         self._on_session_ended = on_session_ended
         self._task: asyncio.Task[None] | None = None
         self._opened = False  # whether there ever was such a stream
@@ -105,8 +107,6 @@ class Unasked:
                 return self._has_none(stream, response)
             self._opened = True
             await stream.read(response, self._take, self._what)
-            if not stream.brought:  # it closes whatever is opened: no need to ask every second
-                stream.failed()
         except ConnectionLost as exc:
             log.debug("accord: %s", exc)
         finally:
@@ -116,6 +116,10 @@ class Unasked:
     def _has_none(self, stream: EventStream, response: ClientResponse) -> bool:
         """No stream: there is none ("405 Method Not Allowed"), not now, or not any more."""
         if response.status >= 500:
+            stream.failed()
+            return True
+        if response.status in (404, 410) and stream.last_id is not None:  # events are gone: begin anew
+            stream.last_id = None
             stream.failed()
             return True
         if response.status == 404 and self._opened and self._standing.session is not None:
@@ -128,5 +132,5 @@ class Unasked:
         if isinstance(event, Unreadable):
             self._intake.put(event)
         elif event.event == "message":
-            self._intake.put(event.data)
+            self._take_message(event.data)
         return False
