@@ -154,7 +154,7 @@ class Client(Verbs):
         )
         super().__init__(requests, name, limits, strict=strict, trusted=trusted)
         self._notices = Notices(limits)
-        self._subscriptions = Subscriptions(self._link.ready, self._notices, requests.timeout)
+        self._subscriptions = Subscriptions(self._link.ready, self._notices, requests.timeout, self._forget)
         self._notices.on(_PAGE_COMPLETE, lambda notice: self._asked.completed(notice.params))
         if on_log is not None:
             self._notices.on("notifications/message", lambda notice: on_log(notice.params))
@@ -181,8 +181,7 @@ class Client(Verbs):
     async def _prepare(self, connection: Connection, again: bool) -> None:
         """Make a new connection what the last one was: nothing that was known of the server holds for sure."""
         if again:
-            self._kept.clear()
-            self._tools.forget()
+            self._forget()
         self._mirrored.use(connection)
         await self._requests.use(connection)
         await self._subscriptions.use(connection)

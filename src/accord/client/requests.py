@@ -153,6 +153,10 @@ class Requests:
 
     # --- what may be kept --------------------------------------------------------------------------------------
 
+    def forget(self) -> None:
+        """Keep nothing."""
+        self._kept.clear()
+
     async def kept(self, request: Request, type_: type[C], params: Any, *, fresh: bool = False, **options: Any) -> C:
         """As `read`, or from the cache; `fresh` asks the server in any case."""
         found = self._from_cache(request, type_, fresh, options)

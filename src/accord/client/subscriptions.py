@@ -13,6 +13,7 @@ from accord.client.notices import Notice, Notices
 from accord.client.subscription import Missed, Subscription
 from accord.errors import AccordError, ConnectionLost
 from accord.messages.methods import table
+from accord.transport.base import has_gaps
 from accord.transport.connection import Connection
 
 Ready = Callable[[float | None], Awaitable[Connection]]
@@ -20,12 +21,16 @@ Ready = Callable[[float | None], Awaitable[Connection]]
 
 
 class Subscriptions:
-    """The subscriptions of one client. `seconds` is the time for each answer, `None` for any."""
+    """The subscriptions of one client. `seconds` is the time for each answer, `None` for any.
 
-    def __init__(self, ready: Ready, notices: Notices, seconds: float | None) -> None:
+    `forget` is called where something may have been missed, though the connection goes on.
+    """
+
+    def __init__(self, ready: Ready, notices: Notices, seconds: float | None, forget: Callable[[], None]) -> None:
         self._ready = ready
         self._notices = notices
         self._seconds = seconds
+        self._forget = forget
         self._way: Untagged | Listening | None = None
         self._open: dict[Subscription, Untagged | Listening] = {}
 
@@ -33,6 +38,8 @@ class Subscriptions:
         """Subscribe anew on this connection. Raises `ConnectionLost` when it dies meanwhile."""
         listens = "subscriptions/listen" in table(connection.revision, "client")
         self._way = (Listening if listens else Untagged)(connection, self._notices, self._seconds)
+        if has_gaps(connection.transport):
+            connection.transport.on_missed = self._missed
         self._open = {each: way for each, way in self._open.items() if not each.ended}
         for subscription in list(self._open):
             if subscription not in self._open:  # its reader has left while another was made anew
@@ -77,6 +84,11 @@ class Subscriptions:
         """Pass on what the server tells on the connection; a subscription that has an id hears by itself."""
         if isinstance(self._way, Untagged):
             self._way.heard(notice)
+
+    def _missed(self, why: str) -> None:
+        self._forget()
+        for subscription in self._open:
+            subscription.tell(Missed(why))
 
     def end(self, error: ConnectionLost | None = None) -> None:
         """There is no connection any more; the readers are told, by an error if there is one."""

@@ -40,6 +40,11 @@ class Verbs:
         self._mirrored = MirroredTools(name, self._list_tools)
         self._tools = Tools(name, self._list_tools, limits, strict=strict, trusted=trusted)
 
+    def _forget(self) -> None:
+        """Nothing that was known of the server holds for sure."""
+        self._requests.forget()
+        self._tools.forget()
+
     # --- lists -------------------------------------------------------------------------------------------------
 
     async def list_tools(self, *, fresh: bool = False) -> list[Tool]:

@@ -104,9 +104,21 @@ class AnswerTransport(Transport, Protocol):
     """Takes the answer to a request of ours, unless something that came before it has not been received."""
 
 
+class GappyTransport(Transport, Protocol):
+    """A transport that may lose what the peer tells unasked, though the connection goes on."""
+
+    on_missed: Callable[[str], None] | None
+    """Is told so, and why, when it has happened and the peer can be heard again, or never will be."""
+
+
 def hands_over_answers(transport: Transport) -> TypeGuard[AnswerTransport]:
     """Whether this one does."""
     return hasattr(transport, "on_answer")
+
+
+def has_gaps(transport: Transport) -> TypeGuard[GappyTransport]:
+    """Whether this one may."""
+    return hasattr(transport, "on_missed")
 
 
 def has_headers(transport: Transport) -> TypeGuard[HeaderTransport]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from accord.transport.base import Message
 
-_EACH = 100
+_EACH = 256
 """Bytes that a message counts for beside its own: work, and memory."""
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from accord.errors import ConnectionLost
-from accord.transport.base import Message, Transport, Unanswered, Unreadable, has_headers
+from accord.transport.base import Message, Transport, Unanswered, Unreadable, has_gaps, has_headers
 from accord.wire.headers import Mirrored
 from accord.wire.transcript import RECEIVED, SENT, Direction, Entry, Transcript
 
@@ -33,6 +33,18 @@ class RecordedTransport:
     def mirrors(self, mirrors: Callable[[str], Mirrored] | None) -> None:
         if has_headers(self._inner):
             self._inner.mirrors = mirrors
+
+    @property
+    def on_missed(self) -> Callable[[str], None] | None:
+        """Likewise."""
+        if not has_gaps(self._inner):
+            raise AttributeError(f"{self.name} has no gaps")
+        return self._inner.on_missed
+
+    @on_missed.setter
+    def on_missed(self, on_missed: Callable[[str], None] | None) -> None:
+        if has_gaps(self._inner):
+            self._inner.on_missed = on_missed
 
     async def open(self) -> None:
         await self._inner.open()

@@ -12,7 +12,7 @@ from accord import Context, Server
 from accord.server.http.auth import APIKeys
 
 from tests.server.http.raw import BASIC, Ended
-from tests.server.http.speaking import Legacy, both_ways, notification, quick, request, site, text, until
+from tests.server.http.speaking import Legacy, both_ways, encode, notification, quick, request, site, text, until
 
 KEYS = {"k-ann": "ann", "k-bob": "bob"}
 

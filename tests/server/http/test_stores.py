@@ -152,7 +152,8 @@ async def test_sessions_are_closed_side_by_side_where_the_store_hangs() -> None:
         await until(lambda: sum(len(session._channels) for session in here.endpoint.sessions) == 20)
         async with asyncio.timeout(1):
             await here.app.close()
-        [await call.leave() for call in calls]
+        for call in calls:
+            await call.leave()
         events.gates["append"].set()
 
 
@@ -260,7 +261,7 @@ def library() -> Server:
     server = Desk()
 
     @server.resource("a://{x}")
-    async def read(x: str) -> str:
+    async def thing(x: str) -> str:
         return x
 
     @server.tool
@@ -315,7 +316,7 @@ async def test_after_a_restart_who_names_no_event_is_told_what_is_new_and_nothin
 async def test_an_application_that_is_closed_leaves_its_store_to_another(tmp_path: Path) -> None:
     events = SQLiteEvents(tmp_path / "e.db")
     async with site(Desk(), options=HTTPOptions(events=events)) as one:
+        await Stateful(one.raw).open()
         async with site(Desk(), options=HTTPOptions(events=events)) as two:
-            await Stateful(one.raw).open()
             await Stateful(two.raw).open()
         assert (await Stateful(one.raw).initialize()).status == 200

@@ -298,11 +298,3 @@ class Channel:
         if self._on_end is not None:
             on_end, self._on_end = self._on_end, None
             on_end(self)
-
-
-def place_of(event_id: bytes) -> tuple[str, int] | None:
-    """The stream, and the number, that a `Last-Event-ID` names; None for one that is not ours."""
-    stream, _, number = event_id.decode("latin-1").rpartition("-")
-    if not stream or not number.isascii() or not number.isdigit() or len(number) > 18:
-        return None
-    return stream, int(number)

@@ -11,7 +11,6 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Container
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -19,13 +18,11 @@ import msgspec
 
 from accord.errors import EventsGone, InternalError, StoreError
 from accord.messages import codec
-from accord.messages.base import LoggingLevel
-from accord.messages.capabilities import ClientCapabilities
 from accord.messages.envelope import RequestId
-from accord.messages.identity import Implementation
 from accord.messages.revision import RULES
-from accord.server.http.channel import Channel, place_of
-from accord.server.http.kept import Kept
+from accord.server.http.channel import Channel
+from accord.server.http.kept import Kept, place_of
+from accord.server.http.record import Record
 from accord.server.http.replies import BatchPost, SessionPost, carried
 from accord.server.http.visitor import Visitor
 from accord.session.events import Event, Ignored, Opened, Ready, Reply, RequestReceived
@@ -58,33 +55,6 @@ _LATER = ((b"retry-after", b"5"),)
 
 _ID_BITS = 48
 """Ids of our requests stay below 2**53, whole numbers to every client."""
-
-
-class Record(msgspec.Struct):
-    """A session, as the store keeps it for the next process."""
-
-    principal: str
-    revision: str
-    ready: bool
-    begun: float
-    """When it began, in seconds since 1970: a restart makes it no younger."""
-    info: Implementation | None
-    capabilities: ClientCapabilities
-    log_level: LoggingLevel = "debug"
-    subscriptions: list[str] = []
-
-
-_record = msgspec.json.Decoder(Record)
-
-
-def read_record(kept: bytes, revisions: Container[str]) -> Record | None:
-    """A session that was kept; None for one that is not understood, or of a revision that is not spoken any more."""
-    try:
-        record = _record.decode(kept)
-    except msgspec.DecodeError as exc:
-        log.error("accord: a session that was kept cannot be read, and is taken for gone: %s", exc)
-        return None
-    return record if record.revision in revisions and record.revision in RULES else None
 
 
 class HTTPSession(Visitor):

@@ -9,7 +9,8 @@ from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from accord.errors import StoreError
-from accord.server.http.session import NO_SESSION, HTTPSession, Record, read_record
+from accord.server.http.record import Record, read_record
+from accord.server.http.session import NO_SESSION, HTTPSession
 from accord.server.http.visitor import Visitor
 from accord.transport.asgi.request import Rejected
 

@@ -71,7 +71,11 @@ class Request:
         if length.isdigit() and int(length) > most:
             raise _too_large(most)
         try:
-            body = await within(seconds, _read(receive, most))
+            message = await within(seconds, receive())
+            if message["type"] == "http.request" and not message.get("more_body"):
+                body = _bounded(message.get("body", b""), most)
+            else:
+                body = await within(seconds, _read_on(receive, most, message))
         except TimeoutError:
             raise Rejected(408, f"the body was not there after {seconds:g} s", _CLOSE) from None
         self.size = len(body)
@@ -97,6 +101,8 @@ def _joined(given: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
 def _below(scope: Scope) -> str:
     """The path without that of the mount: "the root path this application is mounted at" (ASGI, HTTP scope)."""
     path: str = scope["path"]
+    if not scope.get("root_path"):
+        return path
     root = _root(scope)
     if root and path.startswith(root) and path[len(root) :][:1] in ("", "/"):
         return path[len(root) :]
@@ -108,14 +114,10 @@ def _root(scope: Scope) -> str:
     return root.rstrip("/")
 
 
-async def _read(receive: Receive, most: int) -> bytes:
-    message = await receive()
-    if message["type"] == "http.request" and not message.get("more_body"):
-        body: bytes = message.get("body", b"")
-        if len(body) > most:
-            raise _too_large(most)
-        return body
-    return await _read_on(receive, most, message)
+def _bounded(body: bytes, most: int) -> bytes:
+    if len(body) > most:
+        raise _too_large(most)
+    return body
 
 
 async def _read_on(receive: Receive, most: int, message: Any) -> bytes:

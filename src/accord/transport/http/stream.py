@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -22,6 +23,9 @@ _PAUSE = 1.0
 """Seconds before a stream is taken up again where the server does not say."""
 _LEAST_PAUSE = 0.1
 _MOST_PAUSE = 30.0
+
+_PIECE = 16 << 10
+"""Bytes that are taken at once: in small events, they are much work."""
 
 Take = Callable[[Event | Unreadable], bool]
 """Takes one event; whether the stream has served its purpose with it."""
@@ -53,11 +57,14 @@ class EventStream:
         try:
             async for chunk in response.content.iter_any():
                 self.failures = 0
-                events = parser.feed(chunk)
-                self._note(parser)
-                if self._take(events, take):
-                    return True
-                await self._room()
+                for start in range(0, len(chunk), _PIECE):
+                    if start:
+                        await asyncio.sleep(0)
+                    events = parser.feed(chunk[start : start + _PIECE])
+                    self._note(parser)
+                    if self._take(events, take):
+                        return True
+                    await self._room()
         except http_errors() as exc:
             raise failure(exc, what, response.url.authority) from exc
         return False

@@ -81,6 +81,15 @@ class StreamableTransport:
     def on_answer(self, on_answer: Callable[[bytes], None] | None) -> None:
         self._intake.on_answer = on_answer
 
+    @property
+    def on_missed(self) -> Callable[[str], None] | None:
+        """Is told of gaps in what the server says unasked; set by the client."""
+        return self._unasked.on_missed
+
+    @on_missed.setter
+    def on_missed(self, on_missed: Callable[[str], None] | None) -> None:
+        self._unasked.on_missed = on_missed
+
     async def open(self) -> None:
         """Get ready; nothing is connected before the first message."""
         self._lane.open()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from accord.errors import AccordError, ConnectionLost, NotExecuted
+from accord.errors import AccordError, ConnectionLost
 from accord.limits import Limits
 from accord.transport.http.bodies import is_stream
 from accord.transport.http.fetcher import STREAM_ONLY, Fetcher
@@ -51,6 +51,8 @@ class Unasked:
         self._task: asyncio.Task[None] | None = None
         self._opened = False  # whether there ever was such a stream
         self._known = asyncio.Event()  # whether there is one
+        self.on_missed: Callable[[str], None] | None = None
+        """Is told when something may have been missed."""
 
     def start(self) -> None:
         """Listen from now on."""
@@ -78,8 +80,7 @@ class Unasked:
 
     async def _wait(self, pause: float) -> bool:
         if pause > self._limits.retry_seconds:
-            log.warning("accord: %s: the server asks to come back in %g s; that is never", self._what, pause)
-            return False
+            return self._give_up(f"the server asks to come back in {pause:g} s; that is never")
         await asyncio.sleep(pause)
         return True
 
@@ -90,13 +91,12 @@ class Unasked:
             response = await self._fetcher.fetch(
                 "GET", {**STREAM_ONLY, **self._standing.of_session(), **resumes}, what=self._what
             )
-        except (NotExecuted, ConnectionLost) as exc:
-            log.debug("accord: %s", exc)
-            stream.failed()
-            return True
         except AccordError as exc:
-            log.info("accord: %s", exc)
-            return False
+            if not self._opened and not isinstance(exc, ConnectionLost):
+                return self._give_up(str(exc))
+            log.debug("accord: %s", exc)
+            stream.failures += 1
+            return True
         finally:
             self._known.set()
         return await self._read(stream, response)
@@ -104,7 +104,9 @@ class Unasked:
     async def _read(self, stream: EventStream, response: ClientResponse) -> bool:
         try:
             if not is_stream(response):
-                return self._has_none(stream, response)
+                return self._has_none(stream, response.status)
+            if self._opened and stream.last_id is None:
+                self._tell_missed("the stream had ended, and could not be resumed where it was")
             self._opened = True
             await stream.read(response, self._take, self._what)
         except ConnectionLost as exc:
@@ -113,20 +115,28 @@ class Unasked:
             response.close()
         return True
 
-    def _has_none(self, stream: EventStream, response: ClientResponse) -> bool:
-        """No stream: there is none ("405 Method Not Allowed"), not now, or not any more."""
-        if response.status >= 500:
-            stream.failed()
-            return True
-        if response.status in (404, 410) and stream.last_id is not None:  # events are gone: begin anew
+    def _has_none(self, stream: EventStream, status: int) -> bool:
+        """No stream: there is none ("405 Method Not Allowed"), not now, or not any more. Whether to come back."""
+        if status in (404, 410) and stream.last_id is not None:  # events are gone: begin anew
             stream.last_id = None
-            stream.failed()
-            return True
-        if response.status == 404 and self._opened and self._standing.session is not None:
+        elif status == 404 and self._opened and self._standing.session is not None:
             self._on_session_ended()
-        elif response.status != 405:
-            log.info("accord: %s: HTTP %d; the server tells nothing unasked", self._what, response.status)
+            return False
+        elif status == 405 or (status < 500 and not self._opened):
+            return self._give_up(f"HTTP {status}; the server tells nothing unasked")
+        stream.failures += 1
+        return True
+
+    def _give_up(self, why: str) -> bool:
+        """Do not come back."""
+        log.info("accord: %s: %s", self._what, why)
+        if self._opened:
+            self._tell_missed(why)
         return False
+
+    def _tell_missed(self, why: str) -> None:
+        if self.on_missed is not None:
+            self.on_missed(f"{self._what}: {why}")
 
     def _take(self, event: Event | Unreadable) -> bool:
         if isinstance(event, Unreadable):
