@@ -67,28 +67,13 @@ class HTTPApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection scope of ASGI."""
-        if scope["type"] == "http":
-            await self._http(Request(scope), receive, send)
-        elif scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
-        else:
-            await send({"type": "websocket.close", "code": 1008, "reason": "there is no WebSocket here"})
-
-    async def _http(self, request: Request, receive: Receive, send: Send) -> None:
-        headers = request.headers
+        if scope["type"] != "http":
+            return await self._no_request(scope, receive, send)
+        request = Request(scope)
+        if self._cors is not None:
+            send = self._with_cors(send, request.headers.get(b"origin"))
         try:
-            refusal = self._gate.refusal(headers.get(b"host"), headers.get(b"origin"))
-            if refusal is not None:
-                raise Rejected(403, refusal)
-            if (twice := request.repeated()) is not None:
-                raise Rejected(400, f"the header {twice.decode('latin-1')} is there twice, and differs")
-            if self._cors is not None:
-                send = self._with_cors(send, headers.get(b"origin"))
-            route = self._routes.get(request.path)
-            if route is None:
-                here = request.root + self.options.path
-                raise Rejected(404, f"nothing is at {request.path[:100]!r}; MCP is at {here}")
-            await (self._preflight(request, send) if request.method == "OPTIONS" else route(request, receive, send))
+            await self._route(request)(request, receive, send)
         except Rejected as exc:
             await self._reject(exc, send)
         except Refused as exc:
@@ -101,6 +86,28 @@ class HTTPApp:
             with suppress(OSError):  # nobody reads it; a middleware in front may wait for an answer, and log it
                 await say(send, _GONE, "")
 
+        return None
+
+    async def _no_request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008, "reason": "there is no WebSocket here"})
+
+    def _route(self, request: Request) -> Route:
+        """What answers a request that is let in. Raises `Rejected`."""
+        headers = request.headers
+        refusal = self._gate.refusal(headers.get(b"host"), headers.get(b"origin"))
+        if refusal is not None:
+            raise Rejected(403, refusal)
+        if (twice := request.repeated()) is not None:
+            raise Rejected(400, f"the header {twice.decode('latin-1')} is there twice, and differs")
+        route = self._routes.get(request.path)
+        if route is None:
+            here = request.root + self.options.path
+            raise Rejected(404, f"nothing is at {request.path[:100]!r}; MCP is at {here}")
+        return self._preflight if request.method == "OPTIONS" else route
+
     async def _reject(self, exc: Rejected, send: Send) -> None:
         """ "The HTTP response body MAY comprise a JSON-RPC error response that has no id" """
         body = error_bytes(None, InvalidRequest(exc.message), RULES[LATEST])
@@ -110,7 +117,7 @@ class HTTPApp:
 
     async def _mcp(self, request: Request, receive: Receive, send: Send) -> None:
         method = request.method
-        if self.draining and not self._continues(request):
+        if self._ending and self.draining and not self._continues(request):
             raise Rejected(503, *ENDING)
         who = None if self._server.auth is None else await self._who(request)
         endpoint = self._endpoints.get(asyncio.get_running_loop()) or await self.start()
@@ -163,7 +170,7 @@ class HTTPApp:
 
     # --- CORS --------------------------------------------------------------------------------------------------
 
-    async def _preflight(self, request: Request, send: Send) -> None:
+    async def _preflight(self, request: Request, receive: Receive, send: Send) -> None:
         headers = None if self._cors is None else self._cors.preflight(request.headers)
         if headers is None:
             raise Rejected(405, "there is no OPTIONS here", ((b"allow", b"POST, GET, DELETE"),))

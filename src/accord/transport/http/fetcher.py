@@ -173,9 +173,7 @@ class Fetcher:
             return target
         why = "another origin" if keeps else f"HTTP {response.status}, which a {method} does not follow"
         shown = visible(self.secrets.hidden(plain(location)))[:500]
-        raise HTTPError(
-            f"{what}: redirected to {shown} ({why}); give that URL if you trust it", status=response.status
-        )
+        raise HTTPError(f"{what}: redirected to {shown} ({why}); give that URL if you trust it", status=response.status)
 
     async def close(self) -> None:
         """Close every connection."""

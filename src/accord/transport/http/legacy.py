@@ -165,9 +165,7 @@ class SSETransport:
             task.cancel()
         return task is not None
 
-    async def _ask(
-        self, told: asyncio.Task[None] | None, id: RequestId, out: Outgoing, message: bytes
-    ) -> None:
+    async def _ask(self, told: asyncio.Task[None] | None, id: RequestId, out: Outgoing, message: bytes) -> None:
         """Send a request when it is its turn. Whatever else is sent waits for no turn: a request may wait for that."""
         await _end_of(told)
         async with self._turns:
