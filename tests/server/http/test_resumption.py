@@ -231,7 +231,7 @@ async def test_an_id_that_was_never_given_is_refused(id: str, events: Events) ->
     async with site(Desk(), options=HTTPOptions(events=events)) as here:
         client = await Stateful(here.raw).open()
         answer = await client.listen(id)
-        assert answer.status in (400, 404), id
+        assert answer.status in (400, 410), id
         assert "error" in await answer.json()
         assert (await client.ask("ping")).status == 200
 
@@ -245,7 +245,7 @@ async def test_an_event_of_another_session_leads_nowhere(events: Events) -> None
         over = await (await one.call("steps", {"name": "over"}, id=2, progressToken=1)).events()
         for id in ((await live.event()).id, over[0].id):
             answer = await other.listen(id)
-            assert answer.status == 404
+            assert answer.status == 410
             assert "error" in await answer.json()
         [server.gates["live"].release() for _ in range(STEPS)]
         told(await live.events(), "live", 1)
@@ -268,7 +268,7 @@ async def test_a_number_that_was_not_reached_yet_is_refused_rather_than_waited_f
             id = "0-0"
         assert id is not None
         answer = await client.listen(f"{id.rpartition('-')[0]}-7000")
-        assert answer.status == 404, await answer.event()
+        assert answer.status == 410, await answer.event()
         [server.gates["live"].release() for _ in range(STEPS)]
         await call.end()
 
@@ -280,7 +280,7 @@ async def test_events_that_were_dropped_are_told_and_not_passed_over(tmp_path: P
         found = await (await client.call("steps", {"name": "a", "count": 50}, progressToken=1)).events()
         assert len(found) == 52
         answer = await client.listen(found[3].id)
-        assert answer.status == 404
+        assert answer.status == 410
         assert "dropped" in (await answer.json())["error"]["message"]
 
 

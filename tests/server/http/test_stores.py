@@ -181,10 +181,10 @@ async def test_what_was_said_without_being_kept_is_told_to_who_comes_back_rather
         server.let_on()
         await call.event()
         events.failing = set()
-        assert (await client.listen(seen[-1].id)).status == 404
+        assert (await client.listen(seen[-1].id)).status == 410
         server.let_on(2)
         assert await said(call) == ["2", "done"]
-        assert (await client.listen(seen[-1].id)).status == 404
+        assert (await client.listen(seen[-1].id)).status == 410
 
 
 async def test_what_is_said_to_nobody_waits_for_a_store_that_is_well_again() -> None:
@@ -217,7 +217,7 @@ async def test_the_general_stream_remembers_again_when_its_store_is_well() -> No
         server.change("and again")
         await general.event()
         await general.leave()
-        assert (await client.listen(before)).status == 404
+        assert (await client.listen(before)).status == 410
         again = await client.listen(after)
         assert (await again.event()).data["method"] == "notifications/tools/list_changed"
         await again.leave()

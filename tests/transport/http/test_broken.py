@@ -13,7 +13,10 @@ import pytest
 
 from accord import Client, Limits
 from accord.errors import ConnectError, ConnectionLost, HTTPError, NotExecuted, RemoteProtocolError
+from accord.transport.http.failures import reading
+from accord.transport.http.fetcher import Fetcher
 from accord.transport.http.settings import HTTPSettings
+from accord.transport.http.stream import EventStream
 
 from .site import Visit, modern, site
 
@@ -321,3 +324,36 @@ async def test_a_response_that_is_cut_at_any_byte_ends_its_call_and_no_other(str
                 async with asyncio.timeout(5):
                     await client.call_tool("cut")
         assert (await client.call_tool("whole")).text == "done"
+
+
+@pytest.mark.parametrize("error", [ValueError, RuntimeError, OSError])
+async def test_what_goes_wrong_here_while_a_stream_is_read_is_not_taken_for_the_connection(
+    error: type[Exception],
+) -> None:
+    async def play(visit: Visit) -> None:
+        await visit.stream()
+        await visit.event({"a": 1})
+        await visit.gone.wait()
+
+    def take(event: object) -> bool:
+        raise error("a defect")
+
+    async def room() -> None:
+        return None
+
+    async with site(play) as server:
+        fetcher = Fetcher(server.url, HTTPSettings(), Limits())
+        await fetcher.open()
+        response = await fetcher.fetch("GET", {}, what="it")
+        with pytest.raises(error, match="a defect") as caught:
+            await EventStream(1_000, room).read(response, take, "it")
+        assert type(caught.value) is error
+        response.close()
+        await fetcher.close()
+
+
+def test_what_breaks_while_a_response_is_read_may_have_been_executed() -> None:
+    for error in (ValueError("x"), RuntimeError("x"), OSError("x")):
+        with pytest.raises(ConnectionLost) as caught, reading("it"):
+            raise error
+        assert not isinstance(caught.value, NotExecuted)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 
 from accord import Client, Missed, ResourceUpdated
+from accord.client.subscription import Subscription
 
-from .site import INFO, Play, Visit, older, quiet, site
+from .site import INFO, Play, Site, Visit, older, quiet, site
 
 UPDATED = {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "a://b"}}
 
 
 def watched(listen: Callable[[Visit, int], Awaitable[None]]) -> Play:
-    """A server whose resources may be watched; `listen` plays each GET, by its number."""
+    """A server whose resources may be watched; once they are, `listen` plays each GET, by its number."""
     gets = 0
+    subscribed = asyncio.Event()
 
     async def play(visit: Visit) -> None:
         nonlocal gets
@@ -26,7 +29,11 @@ def watched(listen: Callable[[Visit, int], Awaitable[None]]) -> Play:
             await visit.result({"Mcp_Session_Id": "1"}, **said)
         elif visit.verb == "GET":
             gets += 1
+            await subscribed.wait()
             await listen(visit, gets)
+        elif visit.verb == "resources/subscribe":
+            await visit.result()
+            subscribed.set()
         elif visit.verb == "tools/call":
             await visit.result(content=[], structuredContent={})
         else:
@@ -35,42 +42,45 @@ def watched(listen: Callable[[Visit, int], Awaitable[None]]) -> Play:
     return play
 
 
-async def once_and_again(visit: Visit, number: int) -> None:
+@asynccontextmanager
+async def watching(
+    listen: Callable[[Visit, int], Awaitable[None]],
+) -> AsyncIterator[tuple[Site, Client, Subscription]]:
+    """A client that watches a resource of such a server, for five seconds."""
+    async with site(watched(listen)) as server, Client(server.url) as client, client.subscribe("a://b") as changes:
+        async with asyncio.timeout(5):
+            yield server, client, changes
+
+
+async def update(visit: Visit, number: int) -> None:
     await visit.stream()
     await visit.chunk(b"retry: 1\n\n")
     await visit.event(UPDATED)
-    if number == 1:
-        await asyncio.sleep(0.1)
-        await visit.end()
-    else:
-        await visit.gone.wait()
+    await visit.gone.wait()
 
 
 async def test_a_gap_in_what_a_server_says_unasked_is_told() -> None:
-    async with site(watched(once_and_again)) as server, Client(server.url) as client:
-        async with client.subscribe("a://b") as changes, asyncio.timeout(5):
-            await client.call_tool("echo")
-            await client.call_tool("echo")
-            assert len(server.of("tools/list")) == 1
-            while not isinstance(await anext(changes), Missed):
-                pass
-            await client.call_tool("echo")
-            assert len(server.of("tools/list")) == 2  # it may have changed meanwhile
+    async with watching(update) as (server, client, changes):
+        await client.call_tool("echo")
+        await client.call_tool("echo")
+        assert len(server.of("tools/list")) == 1
+        assert await anext(changes) == ResourceUpdated("a://b")
+        server.of("GET")[0].close()
+        assert isinstance(await anext(changes), Missed)
+        await client.call_tool("echo")
+        assert len(server.of("tools/list")) == 2  # it may have changed meanwhile
 
 
 async def test_a_stream_that_is_taken_up_where_it_was_has_no_gap() -> None:
     async def listen(visit: Visit, number: int) -> None:
         await visit.stream()
         await visit.event(UPDATED, id=str(number), retry=1)
-        if number < 3:
-            await asyncio.sleep(0.1)
-            await visit.end()
-        else:
+        if number == 3:
             await visit.gone.wait()
+        visit.close()
 
-    async with site(watched(listen)) as server, Client(server.url) as client:
-        async with client.subscribe("a://b") as changes, asyncio.timeout(5):
-            assert [await anext(changes) for _ in range(2)] == [ResourceUpdated("a://b")] * 2
+    async with watching(listen) as (_, _client, changes):
+        assert [await anext(changes) for _ in range(3)] == [ResourceUpdated("a://b")] * 3
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 410, 429, 503])
@@ -79,21 +89,23 @@ async def test_a_stream_that_is_refused_later_is_opened_again_all_the_same(statu
         if number == 2:
             await visit.respond(status)
         else:
-            await once_and_again(visit, number)
+            await update(visit, number)
 
-    async with site(watched(listen)) as server, Client(server.url) as client:
-        async with client.subscribe("a://b") as changes, asyncio.timeout(5):
-            while not isinstance(await anext(changes), Missed):
-                pass
-            assert await anext(changes) == ResourceUpdated("a://b")
+    async with watching(listen) as (server, _, changes):
+        assert await anext(changes) == ResourceUpdated("a://b")
+        server.of("GET")[0].close()
+        assert isinstance(await anext(changes), Missed)
+        assert await anext(changes) == ResourceUpdated("a://b")
+        assert len(server.of("GET")) == 3
 
 
 async def test_it_is_told_when_a_stream_is_given_up_for_good() -> None:
     async def listen(visit: Visit, number: int) -> None:
-        await (once_and_again(visit, number) if number == 1 else visit.respond(405))
+        await (update(visit, number) if number == 1 else visit.respond(405))
 
-    async with site(watched(listen)) as server, Client(server.url) as client:
-        async with client.subscribe("a://b") as changes, asyncio.timeout(5):
-            while not isinstance(missed := await anext(changes), Missed):
-                pass
-            assert "HTTP 405" in missed.why
+    async with watching(listen) as (server, _, changes):
+        assert await anext(changes) == ResourceUpdated("a://b")
+        server.of("GET")[0].close()
+        missed = await anext(changes)
+        assert isinstance(missed, Missed)
+        assert "HTTP 405" in missed.why

@@ -149,7 +149,7 @@ class HTTPSession(Visitor):
     async def _resume(self, last: bytes, stream: Stream) -> Channel:
         """The channel that an event belongs to, carried from there on.
 
-        Where events are missing the client is told to begin anew (404), rather than left with a hole.
+        Where events are missing the client is told so (410), rather than left with a hole. A 404 would end its session.
         """
         place = place_of(last)
         if place is None:
@@ -168,11 +168,11 @@ class HTTPSession(Visitor):
     async def _page(self, kept: Kept, number: int) -> Replay:
         """What the store has of a stream after an event. Raises `Rejected`."""
         if kept.id in self._broken:
-            raise Rejected(404, "this stream is not kept whole")
+            raise Rejected(410, "this stream is not kept whole")
         try:
             return await kept.page(number)
         except EventsGone as exc:
-            raise Rejected(404, str(exc)) from exc
+            raise Rejected(410, str(exc)) from exc
         except StoreError as exc:
             log.error("accord: a stream could not be read: %s", exc)
             raise Rejected(503, "the server cannot read its streams at the moment", _LATER) from exc

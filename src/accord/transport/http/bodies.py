@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from accord.errors import RemoteProtocolError
-from accord.transport.http.failures import failure, http_errors, media_type
+from accord.transport.http.failures import http_errors, media_type, reading
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -30,17 +30,21 @@ def is_json(response: ClientResponse) -> bool:
 async def whole(response: ClientResponse, most: int, what: str) -> bytes:
     """A body of at most `most` bytes. Raises `RemoteProtocolError` for a larger one, `ConnectionLost` if it breaks."""
     length = response.content_length
-    try:
-        if length is not None and length <= min(most, _AT_ONCE) and "Content-Encoding" not in response.headers:
+    if length is not None and length <= min(most, _AT_ONCE) and "Content-Encoding" not in response.headers:
+        with reading(what):
             return await response.read()
-        body = bytearray()
-        async for piece in response.content.iter_any():
-            body += piece
-            if len(body) > most:
-                raise RemoteProtocolError(f"{what}: the answer is larger than {most:,} bytes (Limits.line_bytes)")
-    except http_errors() as exc:
-        raise failure(exc, what, response.url.authority) from exc
+    body = bytearray()
+    while piece := await some(response, what):
+        body += piece
+        if len(body) > most:
+            raise RemoteProtocolError(f"{what}: the answer is larger than {most:,} bytes (Limits.line_bytes)")
     return bytes(body)
+
+
+async def some(response: ClientResponse, what: str) -> bytes:
+    """What has come of a body; nothing at its end. Raises `ConnectionLost` if it breaks."""
+    with reading(what):
+        return await response.content.readany()
 
 
 async def beginning(response: ClientResponse, most: int = _EXCERPT_BYTES) -> bytes:

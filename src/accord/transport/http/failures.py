@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import http
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -23,14 +25,14 @@ _EXCERPT = 500
 
 @cache
 def http_errors() -> tuple[type[Exception], ...]:
-    """What a request over HTTP, or the reading of its response, may raise."""
+    """What aiohttp raises for a request, or where its response is read."""
     import aiohttp
 
     return (aiohttp.ClientError, OSError, ValueError, RuntimeError)
 
 
 def failure(exc: Exception, what: str, host: str) -> AccordError:
-    """The error for what aiohttp raised during `what` ("tools/call to http://..."), a request to `host`."""
+    """The error for what aiohttp raised when `what` ("tools/call to http://...") was sent to `host`."""
     import aiohttp
 
     if isinstance(exc, aiohttp.ConnectionTimeoutError):
@@ -41,11 +43,19 @@ def failure(exc: Exception, what: str, host: str) -> AccordError:
         return NotExecuted(f"{what}: it cannot be sent: {exc}")
     if isinstance(exc, aiohttp.ServerDisconnectedError):
         return ConnectionLost(f"{what}: the connection was closed before an answer came")
-    if isinstance(exc, aiohttp.ClientPayloadError):
-        return ConnectionLost(f"{what}: the connection broke in the middle of the answer")
     if isinstance(exc, aiohttp.ClientResponseError):
         return RemoteProtocolError(f"{what}: {host} does not answer in HTTP: {visible(exc.message)[:_EXCERPT]}")
     return ConnectionLost(f"{what}: the connection broke: {exc or type(exc).__name__}")
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Around the reading of a response, and nothing else: the server has begun to act, whatever breaks then."""
+    try:
+        yield
+    except http_errors() as exc:
+        why = f": {exc}" if isinstance(exc, OSError) else " in the middle of the answer"
+        raise ConnectionLost(f"{what}: the connection broke{why}") from exc
 
 
 def _unconnected(exc: Exception, host: str) -> str:

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from accord.transport.http.failures import failure, http_errors
+from accord.transport.http.bodies import some
 from accord.wire.lines import Unreadable
 from accord.wire.sse import Event, Parser
 
@@ -54,19 +54,16 @@ class EventStream:
         parser = Parser(self._max_bytes)
         self._response += 1
         self.failures += 1  # until something comes
-        try:
-            async for chunk in response.content.iter_any():
-                self.failures = 0
-                for start in range(0, len(chunk), _PIECE):
-                    if start:
-                        await asyncio.sleep(0)
-                    events = parser.feed(chunk[start : start + _PIECE])
-                    self._note(parser)
-                    if self._take(events, take):
-                        return True
-                    await self._room()
-        except http_errors() as exc:
-            raise failure(exc, what, response.url.authority) from exc
+        while chunk := await some(response, what):
+            self.failures = 0
+            for start in range(0, len(chunk), _PIECE):
+                if start:
+                    await asyncio.sleep(0)
+                events = parser.feed(chunk[start : start + _PIECE])
+                self._note(parser)
+                if self._take(events, take):
+                    return True
+                await self._room()
         return False
 
     def _note(self, parser: Parser) -> None:
