@@ -163,6 +163,7 @@ async def test_a_store_that_is_not_open_says_so(path: Path) -> None:
 
 
 async def test_closing_finishes_what_was_asked_and_ends_the_thread(path: Path) -> None:
+    others = set(threading.enumerate())
     events = SQLiteEvents(path)
     await events.open()
     await events.begin("s", "a", b"")
@@ -170,7 +171,7 @@ async def test_closing_finishes_what_was_asked_and_ends_the_thread(path: Path) -
     await asyncio.sleep(0)
     await events.close()
     assert await asyncio.gather(*asked) == list(range(1, 1_001))
-    for thread in threading.enumerate():
+    for thread in set(threading.enumerate()) - others:
         if thread.name == "accord events":
             await asyncio.to_thread(thread.join, 10)
             assert not thread.is_alive()

@@ -64,7 +64,8 @@ class Whole:
 class BoundedProtocol(HttpToolsProtocol):
     """One connection. `head_bytes` bounds the line and the headers of a request; one more is answered 431."""
 
-    __slots__ = ("_head", "_head_bytes", "_running", "_whole")  # uvicorn's attributes nearly fill what CPython keeps inline
+    # Slots: uvicorn's own attributes nearly fill what CPython keeps inline.
+    __slots__ = ("_head", "_head_bytes", "_running", "_whole")
 
     def __init__(self, *, head_bytes: int, **options: Any) -> None:
         super().__init__(**options)

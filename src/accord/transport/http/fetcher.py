@@ -25,6 +25,7 @@ SESSION = "Mcp-Session-Id"
 ACCEPT = "application/json, text/event-stream"
 STREAM_ONLY = {"Accept": "text/event-stream"}
 
+_MOVED = (301, 302, 303, 307, 308)
 _REDIRECTS = 5
 _KEPT_SECONDS = 4
 """Idle time of a connection: servers close theirs after 5 s, and a request must not meet that."""
@@ -116,16 +117,16 @@ class Fetcher:
             headers = {**await self._current(what), **headers}
         if SESSION in headers:
             self.secrets.note([headers[SESSION]])
-        url = self.url
-        for _ in range(1 + _REDIRECTS):
-            response = await self._send(method, url, headers, body, what)
-            if response.status not in (301, 302, 303, 307, 308):
-                return response
+        url, redirects = self.url, 0
+        while (response := await self._send(method, url, headers, body, what)).status in _MOVED:
             target = self._target(response, url, method, what)
+            redirects += 1
+            if redirects > _REDIRECTS:
+                raise HTTPError(f"{what}: redirected more than {_REDIRECTS} times", status=response.status)
             if response.status in (301, 308) and url == self.url:  # for good, and not on the way to elsewhere
                 self._url = target
             url = target
-        raise HTTPError(f"{what}: redirected more than {_REDIRECTS} times", status=response.status)
+        return response
 
     async def _send(
         self, method: str, url: URL, headers: dict[str, str], body: bytes | None, what: str
