@@ -10,10 +10,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeAlias
 
-from accord.transport.http.messages import Outgoing
+from accord.transport.http.messages import CANCELLED, Outgoing
 from accord.transport.http.posts import Post
 
-_CANCELLED = "notifications/cancelled"
 _INITIALIZED = "notifications/initialized"
 
 Tell: TypeAlias = Callable[[Outgoing, bytes], Coroutine[Any, Any, None]]
@@ -66,7 +65,7 @@ class Lane:
         An answer of ours does not wait, for what it answers may hold up everything else; nor does it that a request
         is given up.
         """
-        if out.method is None or out.method == _CANCELLED:
+        if out.method is None or out.method == CANCELLED:
             self._run(self._tell(out, message))
             return
         if out.method == _INITIALIZED:

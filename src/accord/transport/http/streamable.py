@@ -20,7 +20,7 @@ from accord.transport.http.exchange import Exchanges
 from accord.transport.http.fetcher import Fetcher
 from accord.transport.http.intake import Intake
 from accord.transport.http.lane import Lane
-from accord.transport.http.messages import Outgoing, look
+from accord.transport.http.messages import CANCELLED, Outgoing, look
 from accord.transport.http.posts import Post, Posts, State
 from accord.transport.http.settings import HTTPSettings
 from accord.transport.http.standing import Mirrors, Standing
@@ -29,7 +29,6 @@ from accord.transport.http.unasked import Unasked
 
 log: logging.Logger = logging.getLogger("accord")
 
-_CANCELLED = "notifications/cancelled"
 _LEAD = 0.1
 """Seconds that requests wait at most for the stream of what is told unasked, once, at the opening."""
 
@@ -115,7 +114,7 @@ class StreamableTransport:
             return
         if out.method is not None and out.id is not None:
             self._lane.ask(Post(out, message, self._name))
-        elif out.method != _CANCELLED or self._cancel(out):
+        elif out.method != CANCELLED or self._cancel(out):
             self._lane.say(out, message)
 
     def _start(self, post: Post) -> None:
