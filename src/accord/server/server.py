@@ -309,7 +309,7 @@ class Server:
         if http is None:
             run_stdio(self)
         else:
-            from accord.server.http.serve import run_http
+            from accord.server.http.serving.serve import run_http
 
             run_http(self, http, options)
 
@@ -323,7 +323,7 @@ class Server:
         if http is None:
             await serve_stdio(self)
         else:
-            from accord.server.http.serve import serve_http
+            from accord.server.http.serving.serve import serve_http
 
             await serve_http(self, http, options)
 

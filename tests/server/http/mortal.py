@@ -11,9 +11,9 @@ import os
 import sys
 
 from accord import Context, Limits, Server
-from accord.server.http.address import bind, parse_address
 from accord.server.http.options import HTTPOptions
-from accord.server.http.serve import serve_app
+from accord.server.http.serving.address import bind, parse_address
+from accord.server.http.serving.serve import serve_app
 from accord.store.sqlite import SQLiteEvents
 
 from tests.store.killed import deadly, tell

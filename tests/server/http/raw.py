@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, Protocol
 
 from accord.limits import DEFAULT_LIMITS, Limits
-from accord.server.http.address import bind, parse_address
 from accord.server.http.app import HTTPApp
-from accord.server.http.listening import Listening
+from accord.server.http.serving.address import bind, parse_address
+from accord.server.http.serving.listening import Listening
 
 JSON = dict[str, Any]
 SECONDS = 10.0

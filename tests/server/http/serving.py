@@ -20,8 +20,8 @@ if "FILES" in os.environ:
 
 from accord.limits import Limits
 from accord.server.http.access import NOTES
-from accord.server.http.address import bind, bound_address, parse_address
-from accord.server.http.serve import new_loop, serve_app
+from accord.server.http.serving.address import bind, bound_address, parse_address
+from accord.server.http.serving.serve import new_loop, serve_app
 from accord.server.run import run_to_end
 
 HEAD = {"type": "http.response.start", "status": 200}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from accord.errors import DeclarationError
-from accord.server.http.address import Address, bind, bound_address, is_loopback, is_unspecified, parse_address
+from accord.server.http.serving.address import Address, bind, bound_address, is_loopback, is_unspecified, parse_address
 
 READ = {
     "127.0.0.1:8000": Address("127.0.0.1", 8000),

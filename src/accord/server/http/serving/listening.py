@@ -17,12 +17,12 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from accord.limits import Limits
-from accord.server.http.descriptors import connection_cap
-from accord.server.http.patrol import Patrol, unsent_bytes
-from accord.server.http.refusals import Busy
+from accord.server.http.serving.descriptors import connection_cap
+from accord.server.http.serving.patrol import Patrol, unsent_bytes
+from accord.server.http.serving.refusals import Busy
 
 try:
-    from accord.server.http.protocol import BoundedProtocol
+    from accord.server.http.serving.protocol import BoundedProtocol
 except ModuleNotFoundError:  # no httptools: h11 is slower, and bounds the head of a request by itself
     BoundedProtocol = None  # type: ignore[assignment, misc]
 

@@ -16,13 +16,13 @@ import msgspec
 
 from accord.errors import StoreError
 from accord.limits import Limits
-from accord.server.http import announce
 from accord.server.http.access import AccessLog, LineWriter
-from accord.server.http.address import Address, bind, bound_address, is_loopback, is_unspecified, parse_address
-from accord.server.http.descriptors import raise_descriptor_limit
-from accord.server.http.listening import Listening
 from accord.server.http.options import HTTPOptions
-from accord.server.http.stopping import Stopping
+from accord.server.http.serving import announce
+from accord.server.http.serving.address import Address, bind, bound_address, is_loopback, is_unspecified, parse_address
+from accord.server.http.serving.descriptors import raise_descriptor_limit
+from accord.server.http.serving.listening import Listening
+from accord.server.http.serving.stopping import Stopping
 from accord.server.run import run_to_end
 
 if TYPE_CHECKING:

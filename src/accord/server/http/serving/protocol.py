@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from accord.server.http.refusals import refusal
+from accord.server.http.serving.refusals import refusal
 
 if TYPE_CHECKING:
     import asyncio

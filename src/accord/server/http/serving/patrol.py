@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
 from accord.limits import Limits
-from accord.server.http.refusals import refusal
+from accord.server.http.serving.refusals import refusal
 
 _LONGEST = 2.0
 """Seconds between two looks, at most."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from accord.server.http.address import Address
 from accord.server.http.options import HTTPOptions
+from accord.server.http.serving.address import Address
 
 
 def start_line(name: str, revisions: Sequence[str], where: Address, options: HTTPOptions) -> str:
