@@ -31,7 +31,8 @@ class MirroredTools:
     def __init__(self, name: str, list_tools: Callable[..., Awaitable[Any]]) -> None:
         self._name = name
         self._list = list_tools
-        self._is_used = False
+        self.is_used: bool = False
+        """Whether arguments travel in headers: over HTTP, in 2026-07-28."""
         self._tools: dict[str, Mirrored] = {}
         self._refused: dict[str, str] = {}
         self._lists = 0  # that were learnt
@@ -41,9 +42,9 @@ class MirroredTools:
         """Begin anew with another connection."""
         self._tools, self._refused = {}, {}
         transport = connection.transport
-        self._is_used = has_headers(transport) and connection.session.rules.mirrors_arguments
+        self.is_used = has_headers(transport) and connection.session.rules.mirrors_arguments
         if has_headers(transport):
-            transport.mirrors = self.of if self._is_used else None
+            transport.mirrors = self.of if self.is_used else None
 
     def of(self, name: str) -> Mirrored:
         """What a tool mirrors, as far as that is known."""
@@ -54,7 +55,7 @@ class MirroredTools:
 
         "Clients SHOULD log a warning when rejecting a tool definition, including the tool name and the reason".
         """
-        if not self._is_used:
+        if not self.is_used:
             return tools
         before = self._refused
         self._tools, self._refused = {}, {}
@@ -85,7 +86,7 @@ class MirroredTools:
         try:
             return await send(total)
         except HeaderMismatch as refused:
-            if not self._is_used:
+            if not self.is_used:
                 raise
             await self._list_again(lists, refused, clock)
         return await send(clock.left)
