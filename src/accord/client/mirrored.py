@@ -76,18 +76,19 @@ class MirroredTools:
             self._tools[tool.name] = found
         return True
 
-    async def call(self, total: float | None, send: Callable[[float | None], Awaitable[T]]) -> T:
+    def call(self, total: float | None, send: Callable[[float | None], Awaitable[T]]) -> Awaitable[T]:
         """The result of a call that has `total` seconds; `send` sends it, in the time that it is given.
 
         "If the server rejects a request with a HeaderMismatch error [...] the client SHOULD call tools/list to check
         for changes to the tool's inputSchema, then retry the original request". Raises what `send` raises.
         """
+        return self._call(total, send) if self.is_used else send(total)
+
+    async def _call(self, total: float | None, send: Callable[[float | None], Awaitable[T]]) -> T:
         lists, clock = self._lists, Clock(total)
         try:
             return await send(total)
         except HeaderMismatch as refused:
-            if not self.is_used:
-                raise
             await self._list_again(lists, refused, clock)
         return await send(clock.left)
 

@@ -114,7 +114,7 @@ class Verbs:
             )
 
         total = self._requests.total_timeout if total_timeout is None else total_timeout
-        result = await (self._mirrored.call(total, send) if self._mirrored.is_used else send(total))
+        result = await self._mirrored.call(total, send)
         return await self._tools.checked(name, result, timeout=timeout, total_timeout=total_timeout)
 
     async def read_resource(

@@ -13,6 +13,8 @@ from contextvars import copy_context
 from types import coroutine
 from typing import Any, TypeVar
 
+from accord.transport.patience import rest
+
 T = TypeVar("T")
 
 
@@ -20,20 +22,10 @@ T = TypeVar("T")
 def lead(handler: Coroutine[Any, Any, T], suspended: Callable[[], None]) -> Generator[Any, Any, T]:
     """Await `handler`; call `suspended` when it waits for the first time. Raises what it raises."""
     run = copy_context().run
-    step: Callable[[Any], Any] = handler.send
-    value: Any = None
-    first = True
-    while True:
-        try:
-            awaited = run(step, value)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-        if first:
-            first = False
-            suspended()
-        try:
-            value = yield awaited
-            step = handler.send
-        except BaseException as exc:
-            step, value = handler.throw, exc
+    try:
+        waits_for = run(handler.send, None)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    suspended()
+    return (yield from rest(handler, waits_for, run))

@@ -7,7 +7,7 @@ clock is started at the first suspension, in the same task.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from types import CoroutineType, coroutine
 from typing import Any, TypeVar
 
@@ -46,17 +46,23 @@ async def _awaited(work: Awaitable[T]) -> T:
     return await work
 
 
+def _plainly(step: Callable[[Any], Any], value: Any) -> Any:
+    return step(value)
+
+
 @coroutine
-def rest(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
-    """Await what is left of something that waits already."""
+def rest(
+    work: Coroutine[Any, Any, T], waits_for: Any, run: Callable[[Callable[[Any], Any], Any], Any] = _plainly
+) -> Generator[Any, Any, T]:
+    """Await what is left of something that waits already; `run` makes each step of it, in a context for instance."""
     while True:
-        step: Any = work.send
+        step: Callable[[Any], Any] = work.send
         try:
             value = yield waits_for
         except BaseException as exc:
             step, value = work.throw, exc
         try:
-            waits_for = step(value)
+            waits_for = run(step, value)
         except StopIteration as stop:
             result: T = stop.value
             return result

@@ -51,6 +51,11 @@ class Principal(msgspec.Struct, frozen=True):
             raise DeclarationError(f"scopes are a frozenset: Principal({self.id!r}, frozenset({{'read'}}))")
 
 
+def id_of(who: Principal | None) -> str:
+    """What belongs to whom: the id of a principal, or an empty one for all whom nobody vouches for."""
+    return "" if who is None else who.id
+
+
 class Request(Protocol):
     """What an `Auth` may look at."""
 

@@ -7,7 +7,7 @@ the handler waits for the first time (`suspended`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from typing import Any, Protocol
 
 from accord.session.exchange import Exchange
@@ -111,18 +111,12 @@ class Post(Response):
 
     async def _wait(self, answer: Coroutine[Any, Any, bytes | None], waits_for: Any) -> bytes | None:
         """From the first wait of the handler on, until which nobody could have cancelled it."""
-        exchange = self.exchange
-        task = exchange.driver = asyncio.current_task()
+        self.exchange.driver = asyncio.current_task()
         self.suspended()
         try:
-            return await rest(answer, waits_for)
-        except asyncio.CancelledError:
-            if exchange.stage == "active":  # not we, but who runs this task, wants its end
-                raise
-            task.uncancel()  # type: ignore[union-attr]
-            return None
+            return await unless_cancelled(self.exchange, rest(answer, waits_for))
         finally:
-            exchange.driver = None
+            self.exchange.driver = None
             self.done()
 
     def suspended(self) -> None:
@@ -130,3 +124,14 @@ class Post(Response):
 
     def done(self) -> None:
         """A handler that has waited has ended."""
+
+
+async def unless_cancelled(exchange: Exchange, answer: Awaitable[bytes | None]) -> bytes | None:
+    """The answer to a request that this task, its `driver`, serves; None where the request was cancelled meanwhile."""
+    try:
+        return await answer
+    except asyncio.CancelledError:
+        if exchange.stage == "active":  # not we, but who runs this task, wants its end
+            raise
+        exchange.driver.uncancel()
+        return None

@@ -10,11 +10,11 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from accord.server.http.channel import Channel
-from accord.server.http.post import Outgoing, Post, Response
+from accord.server.http.post import Outgoing, Post, Response, unless_cancelled
 from accord.session.exchange import Exchange
 from accord.transport.asgi.answer import Headers
 from accord.transport.asgi.request import Receive, Send
-from accord.transport.asgi.stream import Stream, watch
+from accord.transport.asgi.stream import Stream, watched
 
 if TYPE_CHECKING:
     from accord.server.http.session import HTTPSession
@@ -78,14 +78,8 @@ class BatchPost(Response):
 
     async def _serve_one(self, exchange: Exchange) -> bytes | None:
         exchange.way = self
-        exchange.driver = task = asyncio.current_task()
-        try:
-            return await self.conversation.answer(exchange)
-        except asyncio.CancelledError:
-            if exchange.stage == "active":
-                raise
-            task.uncancel()  # type: ignore[union-attr]
-            return None
+        exchange.driver = asyncio.current_task()
+        return await unless_cancelled(exchange, self.conversation.answer(exchange))
 
     def begin(self) -> tuple[Outgoing, Coroutine[Any, Any, None]]:
         return _begun(self, self.requests, self.session)
@@ -103,9 +97,7 @@ def _begun(
 
 async def carried(channel: Channel, stream: Stream, receive: Receive) -> None:
     """Write a stream until it ends or the client has gone away."""
-    watching = asyncio.get_running_loop().create_task(watch(receive, stream.cut))
     try:
-        await stream.run()
+        await watched(stream, receive)
     finally:
-        watching.cancel()
         channel.let_go(stream)

@@ -9,6 +9,7 @@ from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from accord.errors import StoreError
+from accord.server.http.auth import id_of
 from accord.server.http.record import Record, read_record
 from accord.server.http.session import NO_SESSION, HTTPSession
 from accord.server.http.visitor import Visitor
@@ -87,7 +88,7 @@ class Sessions(Generic[V]):
     def find(self, id: str, who: Principal | None) -> V | None:
         """A session, for the one whose it is; for anyone else there is none."""
         visitor = self._by_id.get(id)
-        return visitor if visitor is not None and visitor.principal == ("" if who is None else who.id) else None
+        return visitor if visitor is not None and visitor.principal == id_of(who) else None
 
     async def end(self, visitor: V, why: str) -> None:
         """End it: it is not found any more, and what it does stops."""
@@ -142,7 +143,7 @@ class LastingSessions(Sessions[HTTPSession]):
 
     async def _revive(self, id: str, who: Principal | None) -> HTTPSession | None:
         record = await self._record(id)
-        if record is None or record.principal != ("" if who is None else who.id):
+        if record is None or record.principal != id_of(who):
             return None
         await self.make_room(who)
         # What was so before the store was asked may be so no longer.

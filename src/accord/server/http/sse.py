@@ -16,7 +16,7 @@ from accord.session.events import Opened, Reply, RequestReceived
 from accord.session.exchange import Exchange
 from accord.transport.asgi.answer import say
 from accord.transport.asgi.request import Receive, Send
-from accord.transport.asgi.stream import Stream, watch
+from accord.transport.asgi.stream import Stream, watched
 from accord.wire import sse
 
 if TYPE_CHECKING:
@@ -54,12 +54,8 @@ class SSESession(Visitor):
         """Write the stream until the client goes away or the session is closed."""
         address = f"{quote(endpoint)}?session_id={self.id}"
         self._stream.put(sse.encode(address.encode(), event="endpoint"))
-        watching = asyncio.get_running_loop().create_task(watch(receive, self._stream.cut))
-        try:
-            with self:
-                await self._stream.run()
-        finally:
-            watching.cancel()
+        with self:
+            await watched(self._stream, receive)
 
     async def post(self, body: bytes, send: Send, who: Principal | None) -> None:
         """Take what one POST of `who` brought; what it is answered goes out on the stream."""

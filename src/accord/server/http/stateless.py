@@ -10,7 +10,7 @@ from accord.messages.envelope import Incoming
 from accord.messages.revision import RULES
 from accord.server.dispatch import read_call
 from accord.server.http.alone import AlonePost, ListenPost
-from accord.server.http.auth import Principal
+from accord.server.http.auth import Principal, id_of
 from accord.server.http.visitor import end_all
 from accord.server.peer import Peer
 from accord.session import peek
@@ -131,7 +131,7 @@ class Stateless:
             raise InternalError(str(exc)) from exc
 
     def _caller(self, who: Principal | None) -> Caller:
-        id = "" if who is None else who.id
+        id = id_of(who)
         caller = self._callers.get(id)
         if caller is None:
             self._forget()

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from accord.errors import InternalError, NotConnected
+from accord.server.http.auth import id_of
 from accord.server.peer import Peer
 from accord.session.events import Event, NotificationReceived, RequestReceived
 from accord.session.session import Session
@@ -27,7 +28,7 @@ class Visitor:
 
     def __init__(self, site: Site, who: Principal | None, way: Way, id: str) -> None:
         self.id: str = id
-        self.principal: str = "" if who is None else who.id
+        self.principal: str = id_of(who)
         self.born: float = site.loop.time()
         self.seen: float = self.born
         """When it was last heard of."""

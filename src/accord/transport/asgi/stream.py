@@ -139,3 +139,12 @@ async def watch(receive: Receive, gone: Callable[[], None]) -> None:
             return
         await asyncio.sleep(0)  # or one that gives pieces without end would let nobody else have a turn
     gone()
+
+
+async def watched(stream: Stream, receive: Receive) -> None:
+    """Write a stream until it ends or the client has gone away."""
+    watching = asyncio.get_running_loop().create_task(watch(receive, stream.cut))
+    try:
+        await stream.run()
+    finally:
+        watching.cancel()
