@@ -24,6 +24,8 @@ AIMS = {1: 60 / 31, 64: 25 / 4.8}
 SERVER = python(str(HERE / "floor.py"), "calls", str(LOADING))
 
 Echo = Callable[[str], Awaitable[str]]
+Rows = list[list[float]]
+"""What each round gave, by the number of tasks."""
 
 
 class LeastClient:
@@ -130,13 +132,18 @@ def run() -> list[Figure]:
     floors, accords = take_turns(
         ROUNDS, *(lambda which=which: in_a_process("bench.client", which) for which in ("floor", "accord"))
     )
+    return by_tasks("client", floors, accords, AIMS)
+
+
+def by_tasks(what: str, floors: Rows, accords: Rows, aims: dict[int, float]) -> list[Figure]:
+    """A figure for each number of tasks; each row has them all."""
     return [
         compare(
-            f"client, {tasks} {'task' if tasks == 1 else 'tasks'}",
+            f"{what}, {tasks} {'task' if tasks == 1 else 'tasks'}",
             "µs CPU",
             [row[at] for row in floors],
             [row[at] for row in accords],
-            AIMS[tasks],
+            aims[tasks],
         )
         for at, tasks in enumerate(TASKS)
     ]

@@ -13,9 +13,9 @@ import sys
 import msgspec
 import uvloop
 
-from bench.client import TASKS, in_a_process, windows
+from bench.client import by_tasks, in_a_process, windows
 from bench.http_wire import Site, answer_in, is_whole
-from bench.measure import LOADING, SERVING, Figure, compare, take_turns
+from bench.measure import LOADING, SERVING, Figure, take_turns
 from bench.wire import META
 
 ROUNDS = 5
@@ -93,16 +93,7 @@ def run() -> list[Figure]:
         floors, accords = take_turns(
             ROUNDS, *(lambda which=which: in_a_process("bench.http_client", which, str(site.port)) for which in SIDES)
         )
-    return [
-        compare(
-            f"client over HTTP, {tasks} {'task' if tasks == 1 else 'tasks'}",
-            "µs CPU",
-            [row[at] for row in floors],
-            [row[at] for row in accords],
-            AIMS[tasks],
-        )
-        for at, tasks in enumerate(TASKS)
-    ]
+    return by_tasks("client over HTTP", floors, accords, AIMS)
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ class Response:
 
     def begin(self) -> tuple[Outgoing, Coroutine[Any, Any, None]]:
         """A stream, and what writes it to its end."""
-        raise NotImplementedError
+        raise NotImplementedError  # each era has a stream of its own
 
     def written(self, writing: asyncio.Task[None]) -> None:
         """The stream was written to its end, or the client is gone."""

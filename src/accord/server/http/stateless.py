@@ -14,7 +14,7 @@ from accord.server.http.auth import Principal, id_of
 from accord.server.http.visitor import end_all
 from accord.server.peer import Peer
 from accord.session import peek
-from accord.session.events import NotificationReceived, RequestReceived
+from accord.session.events import NotificationReceived, Reply, RequestReceived
 from accord.session.exchange import Exchange
 from accord.session.peek import Posted
 from accord.session.served import error_bytes
@@ -97,8 +97,9 @@ class Stateless:
             refused = error_bytes(incoming.id, error, caller.session.agreed)
             return await respond(send, status_of_refusal(error.code), refused)
         event = caller.session.receive_alone(incoming, posted.meta)
-        if type(event) is not RequestReceived:
-            return await respond(send, status_of_refusal(event.code), event.message)  # type: ignore[union-attr,arg-type]
+        if isinstance(event, Reply):
+            return await respond(send, status_of_refusal(event.code), event.message)
+        assert isinstance(event, RequestReceived)  # a request is answered at once, or is for a handler
         exchange = event.exchange
         exchange.who = who
         if exchange.method.stays:
@@ -107,7 +108,7 @@ class Stateless:
 
     def _read(self, incoming: Incoming, request: Request) -> Posted:
         """`_meta`, once the headers say the same as the body. Raises `InvalidParams`, `HeaderMismatch`."""
-        method: str = incoming.method  # type: ignore[assignment]
+        method: str = incoming.method  # type: ignore[assignment]  # `post` has looked
         posted = peek.posted(incoming.params)
         named = posted.meta.protocol_version if posted.meta is not None else None
         if named != ALONE[request.headers[PROTOCOL_VERSION]]:
