@@ -78,15 +78,18 @@ class Clock:
     """What is left of the time of one request."""
 
     def __init__(self, total: float | None) -> None:
-        self._time = asyncio.get_running_loop().time
-        self._end = None if total is None else self._time() + total
+        self._end = None if total is None else _now() + total  # most requests have all the time they need
 
     @property
     def left(self) -> float | None:
         """Seconds; never none at all, so that whoever waits for them says that time is over."""
-        return None if self._end is None else max(0.001, self._end - self._time())
+        return None if self._end is None else max(0.001, self._end - _now())
 
     def least(self, other: float | None) -> float | None:
         """What is left, or `other` if that is less."""
         times = [each for each in (self.left, other) if each is not None]
         return min(times, default=None)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
