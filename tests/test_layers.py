@@ -25,8 +25,8 @@ import pytest
 SOURCES = Path(__file__).parent.parent / "src" / "accord"
 
 LINE = """
-errors limits → messages → schema | session | wire | store → transport | auth → server → client → host
-→ gateway → dev | check → testing → inspector → install | migrate → cli
+errors limits → messages → schema | session | wire | store → transport | auth → telemetry → server → client
+→ sync → host → gateway → dev | check → testing → inspector → install | compat → migrate → cli
 """
 
 NEVER = {("client", "server"): "the client reaches an in-memory Server through a Protocol"}
@@ -85,10 +85,12 @@ SEAMS = (
     Seam(
         "what few servers declare: schemas by hand bring JSON Schema, templates their grammar",
         r"server/(server|declaring)\.py",
-        "add_tool|_declare_template",
+        "add_tool|_declare_template|add_module|add_object|add_directory",
     ),
     Seam("asking: loaded by the first handler that asks", r"server/(server|offer)\.py", "rounds|declared_in|_keyring"),
     Seam("logging: loaded by the first handler that logs", r"server/peer\.py", "logs|new_logs"),
+    Seam("telemetry: loaded by who wants one", r"(server/server|client/client|telemetry/otel)\.py", "_watched|_parts"),
+    Seam("a plugin of pytest: a run that uses none of it pays nothing", r"testing/plugin\.py"),
     Seam("commands: `accord version` does not load what `accord run` needs", r"cli/.*"),
     Seam("optional dependencies: absent until somebody installs the extra", modules="|".join(OPTIONAL)),
     Seam("heavy modules: loaded by those who come to need them", modules="|".join(HEAVY)),

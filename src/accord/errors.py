@@ -18,6 +18,7 @@
     ├── AnswerError                   what a handler asked was answered with an error
     ├── SchemaError                   a JSON Schema that cannot or may not be used
     ├── Mismatch                      a value that does not fit a JSON Schema (also ValueError)
+    ├── LifespanError                 what a server needs as long as it runs could not be had
     ├── StoreError                    a store of sessions and events cannot do its work: a broken file, a full disk
     │   └── EventsGone                what was to be continued is no longer kept
     ├── ToolError                     raise it in a tool: the text goes to the model, without a traceback
@@ -162,6 +163,10 @@ class Mismatch(AccordError, ValueError):
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
+
+
+class LifespanError(AccordError):
+    """What a server needs as long as it runs could not be had: its lifespan failed, or it does not run."""
 
 
 class StoreError(AccordError):

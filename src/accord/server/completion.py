@@ -13,7 +13,9 @@ import msgspec
 from accord.errors import InternalError, InvalidParams, ProtocolError, describe
 from accord.limits import Limits
 from accord.messages import codec
-from accord.messages.completion import CompleteParams, CompleteResult, Completion
+from accord.messages.completion import CompleteParams, CompleteResult, Completion, PromptReference, Reference
+from accord.server.compose.access import may_see
+from accord.server.finding import Finding
 from accord.server.offer import Offer
 from accord.server.peer import Peer
 from accord.server.proposals import Completer
@@ -29,8 +31,9 @@ Call = Callable[[Offer, str, Any, Exchange, Peer], Awaitable[Any]]
 class Completions:
     """The verb, for one running server."""
 
-    def __init__(self, registry: Registry, limits: Limits, call: Call) -> None:
+    def __init__(self, registry: Registry, finding: Finding, limits: Limits, call: Call) -> None:
         self._registry = registry
+        self._finding = finding
         self._limits = limits
         self._call = call
 
@@ -42,7 +45,10 @@ class Completions:
         """
         params = codec.decode_params(CompleteParams, exchange.params)
         self._check_rate(peer)
+        if self._registry.shown.provided and (found := await self._provided(params)) is not None:
+            return CompleteResult(completion=bounded(found, self._limits.completions))
         offer, name = self._registry.completed(params.ref), params.argument.name
+        self._check_seen(params.ref, offer, exchange, peer)
         if offer.proposals is None or not offer.proposals.has(name):
             raise InvalidParams(f"there is no argument {name!r} to complete")
         completer = offer.proposals.completers.get(name)
@@ -50,6 +56,15 @@ class Completions:
             return CompleteResult(completion=await self._ask(completer, params, exchange, peer))
         choices = offer.proposals.choices(name, params.argument.value)
         return CompleteResult(completion=bounded(choices, self._limits.completions))
+
+    async def _provided(self, params: CompleteParams) -> Any:
+        """What a provider proposes; None where nobody does."""
+        return await self._finding.provisions.complete(params.ref, params.argument.name, params.argument.value)
+
+    def _check_seen(self, ref: Reference, offer: Offer, exchange: Exchange, peer: Peer) -> None:
+        name = ref.name if isinstance(ref, PromptReference) else ref.uri
+        if not may_see(offer, name, exchange, peer):
+            raise InvalidParams(f"there is nothing named {name!r} to complete")
 
     def _check_rate(self, peer: Peer) -> None:
         """ "Servers SHOULD rate limit completion requests" """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import msgspec
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from accord.server.asking.call import Call
     from accord.server.asking.question import Question
     from accord.server.asking.questions import Accepted, Cancelled, Declined, Messages, Sampled
-    from accord.server.dispatch import Dispatch
+    from accord.server.calling import Calling
     from accord.server.http.auth import Principal
     from accord.server.roots import RootList
     from accord.server.server import Server
@@ -54,11 +54,12 @@ class Context:
     It is good for one call; it is never part of the tool's schema.
     """
 
-    __slots__ = ("_call", "_dispatch", "server")
+    __slots__ = ("_call", "_calling", "server")
 
-    def __init__(self, server: Server, dispatch: Dispatch, call: Call) -> None:
+    def __init__(self, server: Server, calling: Calling, call: Call) -> None:
         self.server: Server = server
-        self._dispatch = dispatch
+        """The server that the handler was declared on."""
+        self._calling = calling
         self._call = call
 
     # --- who asks ----------------------------------------------------------------------------------------------
@@ -100,6 +101,30 @@ class Context:
         return {
             key: value for key in ("traceparent", "tracestate", "baggage") if isinstance(value := meta.get(key), str)
         }
+
+    # --- what the server has -----------------------------------------------------------------------------------
+
+    @property
+    def lifespan(self) -> Any:
+        """What the lifespan of the server yielded: `Server(lifespan=...)`; None where there is none."""
+        return self.server.lifetimes.here().value
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Whatever middleware, dependencies and handler of this one call have to tell each other."""
+        return self._call.state
+
+    def enable(self, *names: str, tags: Iterable[str] = (), only: bool = False) -> None:
+        """Show tools, prompts, resources (by URI) and templates (by text) to this session again; see `disable`."""
+        self._call.show(True, names, tags, only)
+
+    def disable(self, *names: str, tags: Iterable[str] = ()) -> None:
+        """Hide tools, prompts, resources (by URI) and templates (by text) from this session, which is told.
+
+        Through 2025-11-25. Raises `NotSupported` in 2026-07-28, which knows no session: "the list of tools [...] MUST
+        NOT vary per-connection"; there, hide by authorization: `@server.tool(scopes={...})`.
+        """
+        self._call.show(False, names, tags, False)
 
     # --- telling -----------------------------------------------------------------------------------------------
 
@@ -166,7 +191,7 @@ class Context:
 
     async def read_resource(self, uri: str) -> list[ResourceContents]:
         """Read a resource of this server. Raises `ResourceNotFound`, and what its function raises."""
-        return await self._dispatch.read(uri, self._call)
+        return await self._calling.read(self.server, uri, self._call)
 
     # --- asking ------------------------------------------------------------------------------------------------
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from accord.errors import DeclarationError, LocalProtocolError
 from accord.messages.base import Meta
@@ -17,37 +17,53 @@ from accord.schema.values import to_json
 from accord.server.asking.question import is_question
 from accord.server.cache import DO_NOT_KEEP, CacheHint
 from accord.server.completable import Completable, plain
+from accord.server.compose.visibility import words
 from accord.server.context import Context
-from accord.server.offer import Offer, prompt_offer, resource_offer, tool_offer
+from accord.server.depends.mark import is_dependency
+from accord.server.middleware.chain import around
+from accord.server.offer import Marks, Offer, prompt_offer, resource_offer, tool_offer
 from accord.server.proposals import Proposals
 from accord.server.registry import Registry
 from accord.server.results import UNSTRUCTURED
 from accord.server.signature import Signature, signature
 
+if TYPE_CHECKING:
+    from accord.server.middleware.request import Middleware
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def declare_tool(
-    registry: Registry,
+def declare_tool(registry: Registry, function: Callable[..., Any], **options: Any) -> None:
+    """Offer a function as a tool; `options` as for `make_tool`. Raises `DeclarationError`."""
+    registry.add("tool", *make_tool(function, **options))
+
+
+def make_tool(
     function: Callable[..., Any],
     *,
     name: str | None = None,
     description: str | None = None,
     timeout: float | None = None,
     strict: bool = False,
+    tags: Iterable[str] = (),
+    scopes: Iterable[str] = (),
+    version: str | None = None,
+    middleware: Sequence[Middleware] = (),
     **about: Any,
-) -> None:
-    """Offer a function as a tool; `about` are further fields of `Tool`. Raises `DeclarationError`."""
+) -> tuple[str, Offer]:
+    """A function as a tool, and its name; `about` are further fields of `Tool`. Raises `DeclarationError`."""
     function = plain(function)
-    read = signature(function, context=Context, injected=is_question, unstructured=UNSTRUCTURED, strict=strict)
+    read = signature(function, context=Context, injected=is_filled, unstructured=UNSTRUCTURED, strict=strict)
     tool = Tool(
         name=name or read.name,
         description=description or read.description or None,
         input_schema={},
         **listed(about),
     )
-    registry.add("tool", tool.name, tool_offer(function, read, tool, timeout))
+    offer = tool_offer(function, read, tool, timeout)
+    mark(offer, tags, scopes, middleware, version)
+    return tool.name, offer
 
 
 def declare_prompt(
@@ -56,13 +72,18 @@ def declare_prompt(
     *,
     name: str | None = None,
     description: str | None = None,
+    tags: Iterable[str] = (),
+    scopes: Iterable[str] = (),
+    version: str | None = None,
+    middleware: Sequence[Middleware] = (),
     **about: Any,
 ) -> Completable[P, R]:
     """Offer a function as a prompt; `about` are further fields of `Prompt`. Raises `DeclarationError`."""
-    read = signature(plain(function), context=Context, injected=is_question)
+    read = signature(plain(function), context=Context, injected=is_filled)
     prompt = Prompt(name=name or read.name, description=description or read.description or None, **listed(about))
     offer = prompt_offer(plain(function), read, prompt)
     offer.proposals = Proposals(f"prompt {prompt.name!r}", read)
+    mark(offer, tags, scopes, middleware, version)
     registry.add("prompt", prompt.name, offer)
     return _completable(function, offer)
 
@@ -76,23 +97,33 @@ def declare_resource(
     description: str | None = None,
     size: int | None = None,
     cache: CacheHint = DO_NOT_KEEP,
+    tags: Iterable[str] = (),
+    scopes: Iterable[str] = (),
+    middleware: Sequence[Middleware] = (),
     **about: Any,
 ) -> Completable[P, R]:
     """Offer a function as a resource, or with `{variables}` in the URI as a template of resources; `about` are
     further fields of `Resource` or `ResourceTemplate`, as `listed` gives them. Raises `DeclarationError`.
     """
-    read = signature(plain(function), context=Context, injected=is_question)
+    read = signature(plain(function), context=Context, injected=is_filled)
+    marked = partial(mark, tags=tags, scopes=scopes, middleware=middleware)
     fields = {"name": name or read.name, "description": description or read.description or None, **about}
     if "{" in uri:
-        return _declare_template(registry, function, read, ResourceTemplate(uri_template=uri, **fields), cache)
+        return _declare_template(registry, function, read, ResourceTemplate(uri_template=uri, **fields), cache, marked)
     offer = resource_offer(plain(function), read, Resource(uri=uri, size=size, **fields))
     offer.proposals, offer.cache = Proposals(f"resource {uri!r}", read, ()), cache
+    marked(offer)
     registry.add("resource", uri, offer)
     return _completable(function, offer)
 
 
 def _declare_template(
-    registry: Registry, function: Callable[P, R], read: Signature, about: ResourceTemplate, cache: CacheHint
+    registry: Registry,
+    function: Callable[P, R],
+    read: Signature,
+    about: ResourceTemplate,
+    cache: CacheHint,
+    marked: Callable[[Offer], None],
 ) -> Completable[P, R]:
     from accord.server.templates import Template
 
@@ -104,6 +135,7 @@ def _declare_template(
         )
     offer = resource_offer(plain(function), read, about)
     offer.proposals, offer.cache = Proposals(f"template {template.text!r}", read, template.variables), cache
+    marked(offer)
     registry.add("resource template", template.text, (template, offer))
     return _completable(function, offer)
 
@@ -124,6 +156,25 @@ def complete_by_name(registry: Registry, ref: str, argument: str, function: Call
     if offer is None:
         raise DeclarationError(f"there is no prompt or resource template {ref!r} to complete; declare it first")
     complete(offer, argument, function)
+
+
+def is_filled(hint: Any, default: Any) -> bool:
+    """Whether a parameter is filled by the server: by asking the client, or by a function of the program."""
+    return is_dependency(hint, default) or is_question(hint, default)
+
+
+def mark(
+    offer: Offer,
+    tags: Iterable[str],
+    scopes: Iterable[str],
+    middleware: Sequence[Middleware],
+    version: str | None = None,
+) -> None:
+    """Say of an offer who sees it, and what stands around it. Raises `DeclarationError`."""
+    if tags or scopes or version is not None:
+        offer.marks = Marks(words("tags", tags), words("scopes", scopes), version)
+    if middleware:
+        offer.around = tuple(around(each) for each in middleware)
 
 
 def listed(about: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 from msgspec import Raw
@@ -25,25 +25,25 @@ from accord.errors import (
 )
 from accord.limits import Limits
 from accord.messages import codec
-from accord.messages.content import ResourceContents
 from accord.messages.logging import SetLevelParams
-from accord.messages.meta import EmptyResult, PaginatedParams
+from accord.messages.meta import EmptyResult
 from accord.messages.prompts import GetPromptParams
 from accord.messages.resources import ReadResourceParams
 from accord.server.asking.turn import Turn
 from accord.server.audience import Audience
 from accord.server.cache import DO_NOT_KEEP
+from accord.server.calling import Calling
 from accord.server.completion import Completions
-from accord.server.context import Context
+from accord.server.finding import Finding
+from accord.server.listing import Listing
 from accord.server.offer import Offer
 from accord.server.peer import Peer
-from accord.server.results import Packer, contents_of
+from accord.server.results import Packer
 from accord.server.subscriptions import Subscriptions
-from accord.server.workers import Workers
 from accord.session.events import NotificationReceived
 from accord.session.exchange import Exchange
 from accord.session.rate import Rate
-from accord.transport.patience import OutOfTime, within
+from accord.transport.patience import OutOfTime
 
 if TYPE_CHECKING:
     from accord.server.asking.call import Call
@@ -72,29 +72,35 @@ _sent = msgspec.json.Decoder(Sent)
 class Dispatch:
     """The verbs of one running server."""
 
+    caller: ClassVar[type[Calling]] = Calling
+    """What calls the functions."""
+
     def __init__(self, server: Server, packer: Packer, limits: Limits, audience: Audience) -> None:
         self._server = server
         self._registry = server.registry
         self._packer = packer
         self._limits = limits
-        self._workers = Workers(limits)
+        self._calling = self.caller(server, limits)
+        self._finding = Finding(server.registry, limits)
         self._kinds = server.extended.kinds
-        subscriptions = Subscriptions(self._registry, audience)
+        self._calling.packing = packer
+        subscriptions = Subscriptions(self._finding, audience)
+        lists = Listing(self._registry, self._finding, self._calling)
         self._verbs: dict[str, Verb] = {
             "tools/call": self._call_tool,
             "resources/read": self._read_resource,
             "prompts/get": self._get_prompt,
-            "completion/complete": Completions(self._registry, limits, self._call).complete,
+            "completion/complete": Completions(self._registry, self._finding, limits, self._call).complete,
             "logging/setLevel": self._set_level,
             "resources/subscribe": subscriptions.subscribe,
             "resources/unsubscribe": subscriptions.unsubscribe,
             "subscriptions/listen": subscriptions.listen,
-            **dict.fromkeys(self._registry.lists, self._list),
+            **dict.fromkeys(self._registry.lists, lists.list),
         }
 
     def close(self) -> None:
         """Let the worker threads go."""
-        self._workers.close()
+        self._calling.close()
 
     async def handle(self, exchange: Exchange, peer: Peer) -> Any:
         """Serve one request. Raises `ProtocolError`, or CancelledError when it was cancelled, and nothing else."""
@@ -110,10 +116,6 @@ class Dispatch:
             log.error("accord: %s failed: %s", exchange.method.name, describe(exc), exc_info=trace)
             raise InternalError(f"{exchange.method.name} failed: {describe(exc)}") from exc
 
-    async def _list(self, exchange: Exchange, peer: Peer) -> Raw:
-        params = codec.decode_params(PaginatedParams, exchange.params)
-        return self._registry.lists[exchange.method.name].page(params.cursor, exchange.rules)
-
     async def _set_level(self, exchange: Exchange, peer: Peer) -> EmptyResult:
         peer.log_level = codec.decode_params(SetLevelParams, exchange.params).level
         return EmptyResult()
@@ -124,10 +126,19 @@ class Dispatch:
         sent = read_call(exchange.params)
         if peer.calls is not None:
             self._check_rate(peer.calls)
-        offer = self._registry.tool(sent.name)
+        offer = self._registry.tools.get(sent.name)
+        if offer is None or not offer.open or peer.view is not None:
+            return self._found_tool(sent, exchange, peer)
         if offer.asks:
             return self._asking_tool(sent, offer, exchange, peer)
         return self._tool(sent, offer, exchange, peer, None)
+
+    async def _found_tool(self, sent: Sent, exchange: Exchange, peer: Peer) -> Any:
+        """A tool that not everybody sees, or that has to be asked for. Raises `ProtocolError`."""
+        offer = await self._finding.tool(sent.name, exchange, peer)
+        if offer.asks:
+            return await self._asking_tool(sent, offer, exchange, peer)
+        return await self._tool(sent, offer, exchange, peer, None)
 
     async def _asking_tool(self, sent: Sent, offer: Offer, exchange: Exchange, peer: Peer) -> Any:
         """A tool that may ask the client. Raises `ProtocolError`."""
@@ -153,7 +164,7 @@ class Dispatch:
         """A tool's result, its failures included. Raises `ProtocolError`."""
         rules = exchange.rules
         try:
-            value = await self._run(offer, sent.arguments, call)
+            value = await self._calling.reach(offer, sent.name, sent.arguments, exchange, peer, call)
             if self._kinds and isinstance(value, self._kinds):
                 self._server.extended.check(value, exchange, peer.line.session)
                 return self._packer.raw(value, rules)
@@ -177,32 +188,26 @@ class Dispatch:
 
     async def _read_resource(self, exchange: Exchange, peer: Peer) -> Any:
         params = codec.decode_params(ReadResourceParams, exchange.params)
-        offer, variables = self._registry.resource(params.uri)
+        offer, variables = await self._finding.resource(params.uri, exchange, peer)
         turn = Turn(offer, params.uri, variables, params.request_state, params.input_responses)
         # "Results produced by retrying a request [...] depend on inputs that are not part of the cache key"
         cache = offer.cache if params.request_state is None and params.input_responses is None else DO_NOT_KEEP
 
         async def work(call: Call | None) -> Raw:
-            value = await self._run(offer, variables, call)
+            value = await self._calling.reach(offer, params.uri, variables, exchange, peer, call)
             return self._packer.resource(value, params.uri, offer.define(exchange.rules), cache, exchange.rules)
 
         return await self._answer(turn, exchange, peer, work)
-
-    async def read(self, uri: str, call: Call) -> list[ResourceContents]:
-        """Read a resource inside another call. Raises `ResourceNotFound`, and what its function raises."""
-        offer, variables = self._registry.resource(uri)
-        value = await self._run(offer, variables, call, f"{uri} ")
-        return contents_of(value, uri, offer.define(call.exchange.rules).mime_type)
 
     # --- prompts -----------------------------------------------------------------------------------------------
 
     async def _get_prompt(self, exchange: Exchange, peer: Peer) -> Any:
         params = codec.decode_params(GetPromptParams, exchange.params)
-        offer = self._registry.prompt(params.name)
+        offer = await self._finding.prompt(params.name, exchange, peer)
         turn = Turn(offer, params.name, params.arguments, params.request_state, params.input_responses)
 
         async def work(call: Call | None) -> Raw:
-            value = await self._run(offer, params.arguments, call)
+            value = await self._calling.reach(offer, params.name, params.arguments, exchange, peer, call)
             return self._packer.prompt(value, offer.define(exchange.rules).description, exchange.rules)
 
         return await self._answer(turn, exchange, peer, work)
@@ -217,7 +222,7 @@ class Dispatch:
         params = codec.decode_params(exchange.method.params, exchange.params)
 
         async def work(call: Call | None) -> Raw:
-            return self._packer.extended(await self._run(offer, params, call), exchange.rules)
+            return self._packer.extended(await self._calling.run(offer, params, call), exchange.rules)
 
         return await self._answer(Turn(offer, name, exchange.params), exchange, peer, work)
 
@@ -229,7 +234,8 @@ class Dispatch:
         offer = self._server.extended.offers.get(event.method.name)
         if offer is None:
             return peer.hear(event)
-        return self._begin(offer, *offer.bind(codec.decode_params(event.method.params, event.params), None))
+        bound = offer.bind(codec.decode_params(event.method.params, event.params), None)
+        return self._calling.begin(offer, *bound, None)
 
     # --- calling -----------------------------------------------------------------------------------------------
 
@@ -244,43 +250,7 @@ class Dispatch:
     async def _call(self, offer: Offer, subject: str, arguments: Any, exchange: Exchange, peer: Peer) -> Any:
         """What a function returns, as it is."""
         turn = Turn(offer, subject, None)
-        return await self._answer(turn, exchange, peer, lambda call: self._run(offer, arguments, call))
-
-    def _run(self, offer: Offer, arguments: Any, call: Call | None, prefix: str = "") -> Awaitable[Any]:
-        """Call the function, on the loop or in a thread; to be awaited at once. Raises what it raises."""
-        if call is None:
-            return self._start(offer, *offer.bind(arguments, None), None)
-        context = Context(self._server, self, call) if offer.context else None
-        args, kwargs = offer.bind(arguments, context)
-        if not offer.declared:
-            return self._start(offer, args, kwargs, call)
-        return self._run_filled(offer, args, kwargs, call, call.fill(offer.declared, arguments, prefix))
-
-    async def _run_filled(self, offer: Offer, args: Any, kwargs: Any, call: Call, filled: Awaitable[Any]) -> Any:
-        """Call the function with what the client is asked for first."""
-        return await self._start(offer, args, {**kwargs, **await filled}, call)
-
-    def _start(self, offer: Offer, args: Any, kwargs: Any, call: Call | None) -> Awaitable[Any]:
-        seconds = offer.timeout or self._limits.tool_seconds
-        if seconds is None:
-            return self._begin(offer, args, kwargs)
-        if call is None:
-            return within(seconds, self._begin(offer, args, kwargs))
-        return self._run_timed(offer, args, kwargs, seconds, call)
-
-    def _begin(self, offer: Offer, args: Any, kwargs: Any) -> Awaitable[Any]:
-        return offer.function(*args, **kwargs) if offer.is_async else self._workers.run(offer.function, *args, **kwargs)
-
-    async def _run_timed(self, offer: Offer, args: Any, kwargs: Any, seconds: float, call: Call) -> Any:
-        """Within `seconds`, of which those that a question takes do not count. Raises `OutOfTime`."""
-        try:
-            async with asyncio.timeout(seconds) as limit:
-                with call.within(limit):
-                    return await self._begin(offer, args, kwargs)
-        except TimeoutError:
-            if limit.expired():
-                raise OutOfTime(seconds) from None
-            raise
+        return await self._answer(turn, exchange, peer, lambda call: self._calling.run(offer, arguments, call))
 
 
 def read_call(params: Any) -> Sent:

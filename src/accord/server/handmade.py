@@ -88,7 +88,7 @@ class Handmade:
 def handmade_offer(tool: Tool, handler: Callable[..., Any], timeout: float | None, limits: Limits) -> Offer:
     """A tool with a schema by hand as an offer. Raises `DeclarationError`."""
     check_declared(tool.meta or {})
-    context = _context_of(handler)
+    context = context_of(handler)
     made = Handmade(tool, context, limits)
     offer = Offer(
         handler,
@@ -104,7 +104,7 @@ def handmade_offer(tool: Tool, handler: Callable[..., Any], timeout: float | Non
     return offer
 
 
-def _context_of(handler: Callable[..., Any]) -> Parameter | None:
+def context_of(handler: Callable[..., Any]) -> Parameter | None:
     """The parameter that takes the context: a further one that is annotated so, or that must be given."""
     parameters = list(inspect.signature(handler).parameters.values())
     if not parameters:

@@ -24,6 +24,17 @@ class Hub:
     def __init__(self) -> None:
         self.audiences: dict[AbstractEventLoop, Audience] = {}
         self._joined: Counter[AbstractEventLoop] = Counter()
+        self._followers: list[Callable[[str, str], None]] = []
+
+    def follow(self, follower: Callable[[str, str], None]) -> None:
+        """Have somebody else hear what has changed: a server that this one is mounted in. Of lists, `what`; of
+        resources, the URI.
+        """
+        self._followers.append(follower)
+
+    def unfollow(self, follower: Callable[[str, str], None]) -> None:
+        """No more."""
+        self._followers.remove(follower)
 
     def join(self, make: Callable[[], Audience]) -> Audience:
         """The audience of the loop that runs, for one who serves there; the first makes it. `leave` it at the end."""
@@ -44,10 +55,14 @@ class Hub:
 
     def changed(self, what: str) -> None:
         """Its "tools", "prompts" or "resources" are no longer what they were. From any thread."""
+        for follower in list(self._followers):
+            follower(what, "")
         self._tell(f"notifications/{what}/list_changed", "")
 
     def updated(self, uri: str) -> None:
         """A resource is no longer what it was. From any thread."""
+        for follower in list(self._followers):
+            follower("", uri)
         self._tell("notifications/resources/updated", uri)
 
     def _tell(self, method: str, uri: str) -> None:

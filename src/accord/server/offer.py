@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -16,13 +17,32 @@ from accord.messages.prompts import Prompt, PromptArgument
 from accord.messages.resources import ResourceTemplate
 from accord.messages.revision import LATEST, RULES, Rules
 from accord.messages.tools import Tool
+from accord.server.asking.question import is_question
 from accord.server.cache import DO_NOT_KEEP, CacheHint
+from accord.server.depends.mark import dependency_in
 from accord.server.signature import Signature
 from accord.wire.headers import ANNOTATION, Mirrored, mirrored
 
 if TYPE_CHECKING:
     from accord.server.asking.declared import Declared
+    from accord.server.depends.dependencies import Dependencies
+    from accord.server.middleware.chain import Around
+    from accord.server.middleware.request import CallNext
     from accord.server.proposals import Proposals
+    from accord.server.server import Server
+
+
+class Marks(msgspec.Struct, frozen=True):
+    """What is said of an offer to decide who sees it."""
+
+    tags: frozenset[str] = frozenset()
+    """Words to find it by, when things are shown or hidden together."""
+    scopes: frozenset[str] = frozenset()
+    """What a principal must have been granted, all of it; for anyone else it does not exist."""
+    version: str | None = None
+
+
+NO_MARKS = Marks()
 
 
 class Returns(Protocol):
@@ -44,19 +64,26 @@ class Offer:
 
     __slots__ = (
         "_mirrored",
+        "around",
         "asks",
         "bind",
         "cache",
+        "chain",
         "context",
         "declared",
         "define",
+        "depends",
         "digests",
         "function",
+        "home",
         "is_async",
+        "marks",
         "may_run_again",
+        "open",
         "proposals",
         "returns",
         "timeout",
+        "versions",
     )
 
     def __init__(
@@ -70,6 +97,7 @@ class Offer:
         timeout: float | None = None,
         returns: Returns | None = None,
         declared: Sequence[Declared] = (),
+        depends: Dependencies | None = None,
         may_run_again: bool = True,
     ) -> None:
         self.function: Callable[..., Any] = function
@@ -81,17 +109,39 @@ class Offer:
         self.returns: Returns | None = returns
         self.declared: Sequence[Declared] = declared
         """Parameters that the client is asked for."""
+        self.depends: Dependencies | None = depends
+        """Parameters that are filled by functions of the program."""
+        self.marks: Marks = NO_MARKS
+        """What decides who sees it."""
+        self.around: tuple[Around, ...] = ()
+        """The middleware that stands around this function alone, the outermost first."""
+        self.chain: CallNext | None = None
+        """The function inside all of its middleware; None where there is none. Set by the registry that shows it."""
+        self.open: bool = True
+        """Whether everybody may call it, and there is one of it only. Set by the registry that shows it."""
+        self.home: Server | None = None
+        """The server that it was declared on, where that is mounted in another."""
+        self.versions: Mapping[str, Offer] = {}
+        """All versions of it, where there are several."""
         self.may_run_again: bool = may_run_again
         """Whether running it twice does no harm."""
         self.proposals: Proposals | None = None
         """What is proposed for its arguments."""
         self.cache: CacheHint = DO_NOT_KEEP
         """How long what it returns may be kept."""
-        self.asks: bool = context or bool(declared)
+        self.asks: bool = context or bool(declared) or (depends is not None and depends.context)
         """Whether it can ask the client for anything."""
         self.digests: dict[str, bytes] = {}
         """What stands for the definition, by revision; see `asking.rounds`."""
         self._mirrored: Mirrored | None = None
+
+    def derived(self, **changes: Any) -> Offer:
+        """The same function, offered as something else."""
+        made = copy(self)
+        made.digests, made._mirrored, made.chain = {}, None, None
+        for name, value in changes.items():
+            setattr(made, name, value)
+        return made
 
     @property
     def mirrored(self) -> Mirrored:
@@ -125,6 +175,7 @@ def tool_offer(function: Callable[..., Any], signature: Signature, tool: Tool, t
         timeout=timeout,
         returns=signature,
         declared=declared_in(signature),
+        depends=dependencies_in(signature),
         may_run_again=is_safe(tool),
     )
     if signature.notes(ANNOTATION):
@@ -140,11 +191,22 @@ def is_safe(tool: Tool) -> bool:
 
 def declared_in(signature: Signature) -> Sequence[Declared]:
     """The parameters that the client is asked for. Raises `DeclarationError`."""
-    if not signature.injected:
+    asked = [one for one in signature.injected if is_question(one.hint, one.default)]
+    if not asked:
         return ()
     from accord.server.asking.declared import declare
 
-    return [declare(one, signature.names, signature.defaults) for one in signature.injected]
+    return [declare(one, signature.names, signature.defaults) for one in asked]
+
+
+def dependencies_in(signature: Signature) -> Dependencies | None:
+    """The parameters that functions of the program fill. Raises `DeclarationError`."""
+    filled = {one.name: found for one in signature.injected if (found := dependency_in(one.hint, one.default))}
+    if not filled:
+        return None
+    from accord.server.depends.dependencies import Dependencies
+
+    return Dependencies(signature.name, filled)
 
 
 def prompt_offer(function: Callable[..., Any], signature: Signature, prompt: Prompt) -> Offer:
@@ -161,6 +223,7 @@ def prompt_offer(function: Callable[..., Any], signature: Signature, prompt: Pro
         context=signature.context is not None,
         is_async=signature.is_async,
         declared=declared_in(signature),
+        depends=dependencies_in(signature),
     )
 
 
@@ -176,6 +239,7 @@ def resource_offer(
         context=signature.context is not None,
         is_async=signature.is_async,
         declared=declared_in(signature),
+        depends=dependencies_in(signature),
     )
 
 

@@ -66,17 +66,22 @@ class Pages:
 
     def _make(self, cursor: str | None, rules: Rules) -> Raw:
         items = self._items()
-        names = list(items)
-        start = 0 if cursor is None else self._start(names, cursor)
-        if cursor is not None and start % self._size:  # only cursors that were given: see above
-            raise _unknown(cursor)
-        page = names[start : start + self._size]
-        more = start + len(page) < len(names)
-        return self._pack([items[name](rules) for name in page], cursor_after(page[-1]) if more else None, rules)
+        page, following = cut(list(items), cursor, self._size)
+        return self._pack([items[name](rules) for name in page], following, rules)
 
-    def _start(self, names: list[str], cursor: str) -> int:
-        name = name_before(cursor)
-        try:
-            return names.index(name) + 1
-        except ValueError:
-            raise InvalidParams(f"the list has changed since this cursor was given: {name[:100]!r} is gone") from None
+
+def cut(names: list[str], cursor: str | None, size: int) -> tuple[list[str], str | None]:
+    """The names of one page, and the cursor behind it, if there is more. Raises `InvalidParams`."""
+    start = 0 if cursor is None else _start(names, cursor)
+    if cursor is not None and start % size:  # only cursors that were given: see above
+        raise _unknown(cursor)
+    page = names[start : start + size]
+    return page, cursor_after(page[-1]) if start + len(page) < len(names) else None
+
+
+def _start(names: list[str], cursor: str) -> int:
+    name = name_before(cursor)
+    try:
+        return names.index(name) + 1
+    except ValueError:
+        raise InvalidParams(f"the list has changed since this cursor was given: {name[:100]!r} is gone") from None

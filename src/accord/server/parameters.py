@@ -54,6 +54,8 @@ def declared(function: Callable[..., Any]) -> Declared:
         return _from_code(function, 0)
     if type(function) is MethodType and type(function.__func__) is FunctionType and _as_written(function.__func__):
         return _from_code(function.__func__, 1)
+    if isinstance(function, classmethod):
+        raise DeclarationError("it is a method of no class yet: register it below the class, server.tool(Thing.method)")
     return _from_inspect(function)
 
 
@@ -78,7 +80,7 @@ def _from_code(function: FunctionType, skip: int) -> Declared:
     if not skip and parameters and parameters[0].name in ("self", "cls") and parameters[0].hint is MISSING:
         raise DeclarationError(
             f"{function.__qualname__} is a method of no object yet: register the bound method, "
-            "server.tool(thing.method)"
+            "server.tool(thing.method), or all of them, server.add_object(thing)"
         )
     rest = hints.get(names[total], MISSING) if code.co_flags & _VARKEYWORDS else None
     returns = hints.get("return", MISSING)
@@ -116,7 +118,7 @@ def _from_inspect(function: Any) -> Declared:
                     parameter.kind is parameter.KEYWORD_ONLY,
                 )
             )
-    written = inspect.unwrap(runs)
+    written = inspect.unwrap(function if hasattr(function, "__wrapped__") else runs)
     return Declared(written, parameters, rest, _or_missing(found.return_annotation), inspect.iscoroutinefunction(runs))
 
 

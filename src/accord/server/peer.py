@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from accord.messages.capabilities import ClientCapabilities, declares
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from accord.messages.base import LoggingLevel
     from accord.messages.identity import Implementation
     from accord.messages.revision import Rules
+    from accord.server.compose.visibility import Visibility
     from accord.server.logs import Logs
     from accord.server.roots import RootList
     from accord.session.events import NotificationReceived
@@ -86,7 +87,22 @@ class Peer:
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self.thread: int = threading.get_ident()
         """The loop that it is served on, and the thread of that loop."""
+        self.local: bool = False
+        """Whether it started this server, or shares its process: then it may do all that the server can."""
+        self.view: Visibility | None = None
+        """What its session hides from it; None where nothing ever was."""
         self._logs: Logs | None = None
+
+    def show(self, shown: bool, names: Iterable[str], tags: Iterable[str], only: bool) -> None:
+        """Show things to its session, or hide them; it is told. Raises `DeclarationError`."""
+        from accord.server.compose.visibility import Visibility
+
+        view = self.view or Visibility()
+        view.set(shown, names, tags, only=only)
+        self.view = view
+        for what in ("tools", "prompts", "resources"):
+            if self.line.session.profile.declares(f"{what}.list_changed"):
+                self.line.notify(f"notifications/{what}/list_changed")
 
     @property
     def logs(self) -> Logs:

@@ -1,11 +1,12 @@
-"""What a server offers: tools, resources and prompts, each as declared, and their lists.
+"""What a server offers, by name: what was declared on it, and what is mounted, as far as it is shown.
 
-Things may come and go at any time and from any thread: whoever goes through them goes through a copy.
+Things may come and go at any time and from any thread: what is shown is put together anew when it is next asked for,
+and whoever goes through it goes through a copy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
@@ -19,8 +20,14 @@ from accord.messages.revision import Rules
 from accord.messages.tools import ListToolsResult
 from accord.server.offer import Offer
 from accord.server.pages import Pages
+from accord.server.shown import Declared, Shown, with_version
 
 if TYPE_CHECKING:
+    from accord.server.compose.change import ToolChange
+    from accord.server.compose.mount import Mount
+    from accord.server.compose.provider import Provider
+    from accord.server.compose.visibility import Visibility
+    from accord.server.middleware.chain import Around
     from accord.server.templates import Template
 
 Pack = Callable[[Any, Rules], Raw]
@@ -34,6 +41,14 @@ _LISTS = {
 }
 """Where each kind of thing is listed; what stands before the first slash is what changes with it."""
 
+RESULTS: dict[str, tuple[type, str]] = {
+    "tools/list": (ListToolsResult, "tools"),
+    "prompts/list": (ListPromptsResult, "prompts"),
+    "resources/list": (ListResourcesResult, "resources"),
+    "resources/templates/list": (ListResourceTemplatesResult, "resource_templates"),
+}
+"""The result of each list, and the field that holds it."""
+
 
 class Registry:
     """Everything one server offers, by name, in the order of declaration.
@@ -42,44 +57,91 @@ class Registry:
     """
 
     def __init__(self, pack: Pack, page_size: int, changed: Callable[[str], None] = lambda what: None) -> None:
-        self.tools: dict[str, Offer] = {}
-        self.prompts: dict[str, Offer] = {}
-        self.resources: dict[str, Offer] = {}
-        self.templates: dict[str, tuple[Template, Offer]] = {}
+        self.mounts: tuple[Mount, ...] = ()
+        self.providers: tuple[Provider, ...] = ()
+        self.around: tuple[Around, ...] = ()
+        """The middleware of the server, the outermost first."""
+        self.changes: dict[str, ToolChange] = {}
+        """What is different about tools, by the name they have without it."""
+        self.visibility: Visibility | None = None
+        """What is shown; None while nothing was ever hidden."""
         self._changed = changed
-        self._declared: set[str] = set()
-        self._kinds: dict[str, dict[str, Any]] = {
-            "tool": self.tools,
-            "prompt": self.prompts,
-            "resource": self.resources,
-            "resource template": self.templates,
-        }
-        self.lists: dict[str, Pages] = {
-            "tools/list": _pages(self.tools, ListToolsResult, "tools", pack, page_size),
-            "prompts/list": _pages(self.prompts, ListPromptsResult, "prompts", pack, page_size),
-            "resources/list": _pages(self.resources, ListResourcesResult, "resources", pack, page_size),
-            "resources/templates/list": _pages(
-                self.templates, ListResourceTemplatesResult, "resource_templates", pack, page_size
-            ),
-        }
+        self._capable: set[str] = set()
+        self._declared = Declared()
+        self._shown: Shown | None = None
+        self._edition = 0
+        self.pack: Pack = pack
+        self.page_size: int = page_size
+        self.lists: dict[str, Pages] = {method: self._pages(method) for method in RESULTS}
+
+    # --- what is there -----------------------------------------------------------------------------------------
+
+    @property
+    def shown(self) -> Shown:
+        """What is offered at present."""
+        shown = self._shown
+        if shown is None:
+            edition = self._edition
+            shown = Shown(self, self._declared)
+            if edition == self._edition:  # else something has come meanwhile, from another thread
+                self._shown = shown
+        return shown
+
+    @property
+    def tools(self) -> dict[str, Offer]:
+        """The tools, by name."""
+        return (self._shown or self.shown).tools
+
+    @property
+    def prompts(self) -> dict[str, Offer]:
+        """The prompts, by name."""
+        return (self._shown or self.shown).prompts
+
+    @property
+    def resources(self) -> dict[str, Offer]:
+        """The resources, by URI."""
+        return (self._shown or self.shown).resources
+
+    @property
+    def templates(self) -> dict[str, tuple[Template, Offer]]:
+        """The templates of resources, by their text."""
+        return (self._shown or self.shown).templates
 
     def add(self, kind: str, name: str, offer: Any) -> None:
         """Add one ("tool", "prompt", "resource", "resource template"). Raises `DeclarationError` for a taken name."""
-        if name in self._kinds[kind]:
-            raise DeclarationError(f"{kind} {name!r} is declared twice; give one of them another name")
-        self._kinds[kind][name] = offer
-        self._renew(kind)
+        held = self._declared.of(kind)
+        if name in held:
+            offer = with_version(kind, name, held[name], offer)
+        held[name] = offer
+        self.renew(_LISTS[kind].partition("/")[0])
 
     def remove(self, kind: str, name: str) -> None:
         """Take one away; calls that it serves go on. Raises `DeclarationError` where there is none."""
-        if self._kinds[kind].pop(name, None) is None:
+        if self._declared.of(kind).pop(name, None) is None:
             raise DeclarationError(f"there is no {kind} {name!r} to remove")
-        self._renew(kind)
+        self.renew(_LISTS[kind].partition("/")[0])
 
-    def _renew(self, kind: str) -> None:
-        list_ = _LISTS[kind]
-        self.lists[list_].clear()
-        self._changed(list_.partition("/")[0])
+    def declared(self, kind: str) -> dict[str, Any]:
+        """What was declared here of a kind, by name, shown or not."""
+        return dict(self._declared.of(kind))
+
+    def renew(self, *what: str) -> None:
+        """The "tools", "prompts" or "resources" (all, if none are named) are no longer what they were."""
+        self._edition += 1
+        self._shown = None
+        for each in what or ("tools", "prompts", "resources"):
+            for method, pages in self.lists.items():
+                if method.startswith(each):
+                    pages.clear()
+            self._changed(each)
+
+    def _pages(self, method: str) -> Pages:
+        result, field = RESULTS[method]
+
+        def packed(items: Sequence[Any], cursor: str | None, rules: Rules) -> Raw:
+            return self.pack(result(**{field: items}, next_cursor=cursor), rules)
+
+        return Pages(lambda: self.shown.defines(method), packed, self.page_size)
 
     # --- what it can do ----------------------------------------------------------------------------------------
 
@@ -88,31 +150,19 @@ class Registry:
 
         `may_log`: there are handlers elsewhere that can log.
         """
-        self._declared.update(self._found())
+        self._capable |= self.shown.capable | {each for mount in self.mounts for each in mount.provides}
+        if self.providers:
+            self._capable |= {"tools", "prompts", "resources", "completions", "logging"}
         if may_log:
-            self._declared.add("logging")
+            self._capable.add("logging")
         lists = ListCapability(list_changed=True)
         return ServerCapabilities(
-            tools=lists if "tools" in self._declared else None,
-            prompts=lists if "prompts" in self._declared else None,
-            resources=ResourcesCapability(subscribe=True, list_changed=True) if "resources" in self._declared else None,
-            completions={} if "completions" in self._declared else None,
-            logging={} if "logging" in self._declared else None,
+            tools=lists if "tools" in self._capable else None,
+            prompts=lists if "prompts" in self._capable else None,
+            resources=ResourcesCapability(subscribe=True, list_changed=True) if "resources" in self._capable else None,
+            completions={} if "completions" in self._capable else None,
+            logging={} if "logging" in self._capable else None,
         )
-
-    def _found(self) -> set[str]:
-        """The capabilities that what is there now makes up; each is there before anything may ask for it."""
-        found = {_LISTS[kind].partition("/")[0] for kind, offers in self._kinds.items() if offers}
-        for offer in self._offers():
-            if offer.proposals:
-                found.add("completions")
-            if offer.context or (offer.proposals is not None and offer.proposals.context):
-                found.add("logging")
-        return found
-
-    def _offers(self) -> list[Offer]:
-        templates = [offer for _, offer in list(self.templates.values())]
-        return [*self.tools.values(), *self.prompts.values(), *self.resources.values(), *templates]
 
     # --- by name -----------------------------------------------------------------------------------------------
 
@@ -152,14 +202,3 @@ class Registry:
             return self.resource(ref.uri)[0]
         except ResourceNotFound as error:
             raise InvalidParams(f"no resource template {ref.uri!r}") from error
-
-
-def _pages(offers: Mapping[str, Any], result: type, field: str, pack: Pack, size: int) -> Pages:
-    def definitions() -> dict[str, Any]:
-        held = list(offers.items())
-        return {name: (offer[1] if isinstance(offer, tuple) else offer).define for name, offer in held}
-
-    def packed(items: Any, cursor: str | None, rules: Rules) -> Raw:
-        return pack(result(**{field: items}, next_cursor=cursor), rules)
-
-    return Pages(definitions, packed, size)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -24,10 +24,15 @@ from accord.messages.revision import Rules
 from accord.messages.tools import CallToolResult
 from accord.schema.values import to_json
 from accord.server.cache import CacheHint
-from accord.server.offer import Returns
+from accord.server.media import Media
+from accord.server.offer import Offer, Returns
+
+if TYPE_CHECKING:
+    from accord.session.exchange import Exchange
 
 CONTENT: tuple[type, ...] = get_args(ContentBlock)
-UNSTRUCTURED = frozenset({*CONTENT, CallToolResult})
+_BLOCKS = (*CONTENT, Media)
+UNSTRUCTURED = frozenset({*_BLOCKS, CallToolResult})
 """Return types that are content already, and so no structured output."""
 
 
@@ -86,6 +91,19 @@ class Packer:
             return self.raw(value, rules)
         fields = {} if value is None else msgspec.json.decode(encode(value), type=dict[str, Any])
         return self.raw({**fields, "_meta": self._meta} if rules.result_type else fields, rules)
+
+    def handled(self, value: Any, name: str, offer: Offer | None, exchange: Exchange) -> Any:
+        """What a handler returned, as the result of its request. Raises `ToolError`."""
+        rules, method = exchange.rules, exchange.method
+        if offer is None:
+            return value
+        if method.name == "tools/call":
+            packed = self.tool(value, offer.returns, rules)
+        elif method.name == "resources/read":
+            packed = self.resource(value, name, offer.define(rules), offer.cache, rules)
+        else:
+            packed = self.prompt(value, offer.define(rules).description, rules)
+        return codec.decoder(method.result).decode(codec.encode(packed))
 
     def question(self, requests: Mapping[str, Raw], state: str, rules: Rules) -> Raw:
         """What the client is asked before there is a result."""
@@ -150,7 +168,9 @@ def content_of(value: Any) -> list[Any]:
         return [value]
     if isinstance(value, str):
         return [TextContent(text=value)]
-    if isinstance(value, list | tuple) and any(isinstance(item, CONTENT) for item in value):
+    if isinstance(value, Media):
+        return [value.to_content()]
+    if isinstance(value, list | tuple) and any(isinstance(item, _BLOCKS) for item in value):
         return [block for item in value for block in content_of(item)]
     return [TextContent(text=encode(value).decode())]
 
@@ -161,6 +181,8 @@ def contents_of(value: Any, uri: str, mime_type: str | None) -> list[ResourceCon
         return value.contents
     if isinstance(value, ResourceContents):
         return [value]
+    if isinstance(value, Media):
+        return [value.to_contents(uri, mime_type)]
     if isinstance(value, list | tuple) and value and all(isinstance(item, ResourceContents) for item in value):
         return list(value)
     if isinstance(value, bytes | bytearray | memoryview):
@@ -179,6 +201,6 @@ def messages_of(value: Any) -> list[PromptMessage]:
         return [message for item in value for message in messages_of(item)]
     if isinstance(value, dict) and "role" in value and "content" in value:
         block = value["content"]
-        block = TextContent(text=block) if isinstance(block, str) else msgspec.convert(block, ContentBlock)
+        [block] = content_of(block) if isinstance(block, str | Media) else [msgspec.convert(block, ContentBlock)]
         return [PromptMessage(role=value["role"], content=block)]
     return [PromptMessage(role="user", content=block) for block in content_of(value)]

@@ -37,18 +37,22 @@ _LEAVING = 1.0
 
 
 async def serve(server: Server, transport: Transport, stop: asyncio.Event | None = None) -> None:
-    """Serve one connection until it ends, or until `stop` is set."""
+    """Serve one connection until it ends, or until `stop` is set. Raises `LifespanError`."""
+    await server.lifetimes.enter()
     audience = server.hub.join(lambda: Audience(server.profile, server.limits))
     try:
         await _serve(server, transport, audience, stop)
     finally:
         server.hub.leave(audience)
+        await server.lifetimes.leave()
 
 
 async def _serve(server: Server, transport: Transport, audience: Audience, stop: asyncio.Event | None) -> None:
     profile = server.profile()
     session = Session("server", profile, revisions=server.revisions, limits=server.limits, methods=server.extended.rows)
-    dispatch = Dispatch(server, Packer(profile.raw_info), server.limits, audience)
+    watched = server.watched
+    begin = Dispatch if watched is None else watched.dispatch
+    dispatch = begin(server, Packer(profile.raw_info), server.limits, audience)
     hearing = Hearing(lambda event: dispatch.hear(event, peer), server.extended.offers, server.limits)
     connection = Connection(
         session,
@@ -57,7 +61,9 @@ async def _serve(server: Server, transport: Transport, audience: Audience, stop:
         on_notification=hearing.hear,
         limits=server.limits,
     )
-    peer = Peer(connection)
+    peer = Peer(connection if watched is None else watched.line(connection))
+    peer.local = True
+    began = asyncio.get_running_loop().time()
     await connection.start()
     try:
         with audience.with_peer(peer):
@@ -70,6 +76,8 @@ async def _serve(server: Server, transport: Transport, audience: Audience, stop:
         if server.asked is not None:
             await server.asked.close(peer, server.limits.close_seconds)
         dispatch.close()
+        if watched is not None:
+            watched.leave(connection, began)
 
 
 async def _until_over(connection: Connection, stop: asyncio.Event | None) -> None:

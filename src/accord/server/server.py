@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
@@ -19,6 +20,7 @@ from accord.messages.revision import REVISIONS, Rules
 from accord.messages.tools import Tool, ToolAnnotations
 from accord.server.cache import DO_NOT_KEEP, CacheHint
 from accord.server.completable import Completable
+from accord.server.composed import Composed
 from accord.server.context import Context
 from accord.server.declaring import complete_by_name, declare_prompt, declare_resource, declare_tool, listed
 from accord.server.extended import Extended
@@ -28,11 +30,19 @@ from accord.session.negotiate import check_spoken
 from accord.session.profile import Profile
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from accord.server.asking.rounds import Rounds
     from accord.server.asking.seal import Keyring
+    from accord.server.files.directory import Directory
     from accord.server.http.app import HTTPApp
     from accord.server.http.auth import Auth
     from accord.server.http.options import HTTPOptions
+    from accord.server.lifetime import Lifespan
+    from accord.server.middleware.request import Middleware
+    from accord.server.modules import Added
+    from accord.server.observed import Watched
+    from accord.telemetry.base import Telemetry
     from accord.transport.base import Transport
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -40,7 +50,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Server:
+class Server(Composed):
     """A Model Context Protocol server: declare tools, resources and prompts on it, then `run()`.
 
     One program serves all revisions at once. `name` and `version` are what clients show; `instructions` tell a
@@ -48,7 +58,10 @@ class Server:
     `cache` is how long clients may keep its lists (2026-07-28); they are told when these change all the same.
     `state_keys` seal what a question leaves with the client (2026-07-28): secrets of at least 16 bytes, the first seals
     and all open; one that lives as long as the process if none are given. `extensions` and `experimental` are declared
-    as capabilities; see `method` for what extensions add. `auth` finds out who asks, over HTTP.
+    as capabilities; see `method` for what extensions add. `auth` finds out who asks, over HTTP. `telemetry` is told of
+    requests: `OpenTelemetry()`. `middleware` stands around all that it does for its clients, see `add_middleware`.
+    `lifespan` is an async context manager, or an async generator, that takes the server: it is entered when the server
+    starts, once however many clients there are, and left when it ends; what it yields is `ctx.lifespan`.
     Raises `DeclarationError` for keys that cannot seal.
     """
 
@@ -69,7 +82,11 @@ class Server:
         extensions: Sequence[Extension] = (),
         experimental: Mapping[str, JSONObject] | None = None,
         auth: Auth | None = None,
+        telemetry: Telemetry | None = None,
+        middleware: Sequence[Middleware] = (),
+        lifespan: Lifespan | None = None,
     ) -> None:
+        super().__init__()
         self.info: Implementation = Implementation(
             name=name,
             version=version,
@@ -89,10 +106,15 @@ class Server:
         self.cache = cache
         self.auth: Auth | None = auth
         """Who finds out who asks, over HTTP."""
+        self.watched: Watched | None = None if telemetry is None else _watched(telemetry)
+        """What tells the telemetry; None where there is none."""
         self._app: HTTPApp | None = None
         self.hub: Hub = Hub()
         """Who is connected, to be told of changes."""
         self.registry: Registry = Registry(self._pack_list, limits.page_size, self.hub.changed)
+        self.lifespan = lifespan
+        for each in middleware:
+            self.add_middleware(each)
 
     def __repr__(self) -> str:
         held = self.registry
@@ -150,6 +172,10 @@ class Server:
         meta: Meta | None = None,
         timeout: float | None = None,
         strict: bool = False,
+        tags: Iterable[str] = (),
+        scopes: Iterable[str] = (),
+        version: str | None = None,
+        middleware: Sequence[Middleware] = (),
     ) -> Callable[[F], F]: ...
 
     def tool(self, name: Any = None, **options: Any) -> Any:
@@ -157,14 +183,17 @@ class Server:
 
         Name, description and parameters are read from the function: type hints give the schema, the docstring the
         descriptions, the return type the structured output. `timeout` is in seconds. `strict` refuses JSON in a
-        string where something else is asked for. Raises `DeclarationError`.
+        string where something else is asked for. `tags` are words to show and hide tools by; `scopes` are what a
+        principal must have been granted, or it does not exist for them; of several with one name and a `version` each,
+        the newest is called unless a request asks for another; `middleware` stands around this tool alone. Raises
+        `DeclarationError`.
         """
 
         def declare(function: F, **options: Any) -> F:
             declare_tool(self.registry, function, **options)
             return function
 
-        return declare(name) if callable(name) else partial(declare, name=name, **options)
+        return partial(declare, name=name, **options) if name is None or isinstance(name, str) else declare(name)
 
     def add_tool(self, tool: Tool, handler: Callable[..., Any], *, timeout: float | None = None) -> None:
         """Offer a tool with a schema by hand. `handler(arguments)` gets a dict, checked against `input_schema`; a
@@ -197,6 +226,9 @@ class Server:
         icons: Sequence[Icon] | None = None,
         meta: Meta | None = None,
         cache: CacheHint = DO_NOT_KEEP,
+        tags: Iterable[str] = (),
+        scopes: Iterable[str] = (),
+        middleware: Sequence[Middleware] = (),
     ) -> Callable[[Callable[P, R]], Completable[P, R]]:
         """Offer a function as the resource at `uri`; with `{variables}` (RFC 6570) as a template of resources,
         whose variables are the function's parameters, each of which may be completed (see `Completable`). `cache`
@@ -206,6 +238,7 @@ class Server:
             {"title": title, "mime_type": mime_type, "annotations": annotations, "icons": icons, "meta": meta}
         )
         options: dict[str, Any] = {"name": name, "description": description, "size": size, "cache": cache, **about}
+        options |= {"tags": tags, "scopes": scopes, "middleware": middleware}
 
         def declare(function: Callable[P, R]) -> Completable[P, R]:
             return declare_resource(self.registry, function, uri, **options)
@@ -234,15 +267,19 @@ class Server:
         description: str | None = None,
         icons: Sequence[Icon] | None = None,
         meta: Meta | None = None,
+        tags: Iterable[str] = (),
+        scopes: Iterable[str] = (),
+        version: str | None = None,
+        middleware: Sequence[Middleware] = (),
     ) -> Callable[[Callable[P, R]], Completable[P, R]]: ...
 
     def prompt(self, name: Any = None, **options: Any) -> Any:
         """Offer a function as a prompt; its parameters are the arguments, each of which may be completed (see
         `Completable`). Raises `DeclarationError`.
         """
-        if callable(name):
-            return declare_prompt(self.registry, name)
-        return partial(declare_prompt, self.registry, name=name, **options)
+        if name is None or isinstance(name, str):
+            return partial(declare_prompt, self.registry, name=name, **options)
+        return declare_prompt(self.registry, name)
 
     def remove_prompt(self, name: str) -> None:
         """Offer a prompt no longer. As `remove_tool`."""
@@ -259,6 +296,74 @@ class Server:
 
         return declare
 
+    # --- modules and objects -----------------------------------------------------------------------------------
+
+    def add_module(
+        self,
+        module: ModuleType,
+        *,
+        prefix: str | None = None,
+        include: Collection[str] | None = None,
+        exclude: Collection[str] = (),
+        tags: Collection[str] = (),
+        annotations: ToolAnnotations | None = None,
+    ) -> Added:
+        """Offer the public functions of a module as tools: those of `__all__`, else those it defines itself. What
+        cannot be a tool is left out, and told; in `include` it raises `DeclarationError`, as a taken name does.
+        """
+        from accord.server.modules import add_found, in_module
+
+        found = in_module(module, include)
+        return add_found(self, found, prefix, include, exclude, tags=tags or None, annotations=annotations)
+
+    def add_object(
+        self,
+        thing: object,
+        *,
+        prefix: str | None = None,
+        include: Collection[str] | None = None,
+        exclude: Collection[str] = (),
+        tags: Collection[str] = (),
+        annotations: ToolAnnotations | None = None,
+    ) -> Added:
+        """Offer the public methods of an object as tools, those of its bases included; of a class, its static and
+        class methods. As `add_module`.
+        """
+        from accord.server.modules import add_found, in_object
+
+        found = in_object(thing)
+        return add_found(self, found, prefix, include, exclude, tags=tags or None, annotations=annotations)
+
+    # --- files -------------------------------------------------------------------------------------------------
+
+    def add_directory(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        uri: str | None = None,
+        name: str | None = None,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        hidden: bool = False,
+        max_bytes: int = 8 << 20,
+        most: int = 10_000,
+        mime_types: Mapping[str, str] | None = None,
+        watch: bool = True,
+        poll_seconds: float = 2,
+    ) -> Directory:
+        """Serve the files below a folder as resources below `uri` (`docs://`; its own `file:` URI by default).
+
+        `include` and `exclude` are patterns (`*.md`, `guide/**`). At most `most` files are listed, and `max_bytes` read
+        of each; `mime_types` go by suffix. While the server runs, clients are told what changes if `watch`, which
+        takes `watchfiles` or a look every `poll_seconds`. Links are not followed. Raises `DeclarationError`.
+        """
+        from accord.server.files.directory import add_directory
+        from accord.server.files.names import Choice
+
+        chosen = Choice(include, exclude, hidden=hidden)
+        poll = poll_seconds if watch else None
+        return add_directory(self, path, chosen, uri, name, max_bytes, most, mime_types, poll)
+
     # --- serving -----------------------------------------------------------------------------------------------
 
     def profile(self) -> Profile:
@@ -271,7 +376,8 @@ class Server:
         return Profile(self.info, capabilities, self.instructions)
 
     def _pack_list(self, result: Any, rules: Rules) -> Raw:
-        hinted = msgspec.structs.replace(result, ttl_ms=self.cache.ttl_ms, cache_scope=self.cache.scope)
+        scope = result.cache_scope or self.cache.scope
+        hinted = msgspec.structs.replace(result, ttl_ms=self.cache.ttl_ms, cache_scope=scope)
         return Raw(codec.encode(codec.finish(hinted, rules, codec.raw(self.info))))
 
     async def serve(self, transport: Transport) -> None:
@@ -337,3 +443,9 @@ def _keyring(keys: Sequence[bytes]) -> Keyring:
     from accord.server.asking.seal import Keyring
 
     return Keyring(keys)
+
+
+def _watched(telemetry: Telemetry) -> Watched:
+    from accord.server.observed import Watched
+
+    return Watched(telemetry)

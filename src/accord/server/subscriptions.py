@@ -13,23 +13,23 @@ from accord.messages.meta import SUBSCRIPTION_ID, EmptyResult
 from accord.messages.resources import SubscribeParams, UnsubscribeParams
 from accord.messages.subscriptions import ListenParams, SubscriptionFilter, SubscriptionsAcknowledgedParams
 from accord.server.audience import LIST_CHANGES, Audience
+from accord.server.finding import Finding
 from accord.server.peer import Peer
-from accord.server.registry import Registry
 from accord.session.exchange import Exchange
 
 
 class Subscriptions:
     """The verbs, for one running server."""
 
-    def __init__(self, registry: Registry, audience: Audience) -> None:
-        self._registry = registry
+    def __init__(self, finding: Finding, audience: Audience) -> None:
+        self._finding = finding
         self._audience = audience
 
     async def subscribe(self, exchange: Exchange, peer: Peer) -> EmptyResult:
         """Raises `InvalidParams` for a long URI, `ResourceNotFound`, and `InternalError` beyond the limit."""
         params = codec.decode_params(SubscribeParams, exchange.params)
         self._audience.check_length(params.uri)
-        self._registry.resource(params.uri)
+        await self._finding.resource(params.uri, exchange, peer)
         self._audience.subscribe(peer, params.uri)
         return EmptyResult()
 
@@ -45,7 +45,7 @@ class Subscriptions:
         "The server MUST send `notifications/subscriptions/acknowledged` as the first message carrying the
         subscription's ID": nothing else happens between that and the wait.
         """
-        granted = self._granted(codec.decode_params(ListenParams, exchange.params).notifications, peer)
+        granted = await self._granted(codec.decode_params(ListenParams, exchange.params).notifications, exchange, peer)
         methods = [LIST_CHANGES[what] for what in LIST_CHANGES if getattr(granted, f"{what}_list_changed")]
         with self._audience.with_listen(exchange, peer, methods, granted.resource_subscriptions or ()):
             peer.line.notify(
@@ -57,7 +57,7 @@ class Subscriptions:
             )
             await asyncio.get_running_loop().create_future()
 
-    def _granted(self, wanted: SubscriptionFilter, peer: Peer) -> SubscriptionFilter:
+    async def _granted(self, wanted: SubscriptionFilter, exchange: Exchange, peer: Peer) -> SubscriptionFilter:
         """ "Notification types the server does not support are omitted", and so are resources that are not there."""
         profile = peer.line.session.profile
         lists = {f"{what}_list_changed" for what in LIST_CHANGES if profile.declares(f"{what}.list_changed")}
@@ -65,15 +65,15 @@ class Subscriptions:
         self._audience.check_room(peer, uris)
         for uri in uris:
             self._audience.check_length(uri)
-        known = [uri for uri in uris if self._is_known(uri)]
+        known = [uri for uri in uris if await self._is_known(uri, exchange, peer)]
         return SubscriptionFilter(
             **{name: True for name in lists if getattr(wanted, name)},
             resource_subscriptions=known or None,
         )
 
-    def _is_known(self, uri: str) -> bool:
+    async def _is_known(self, uri: str, exchange: Exchange, peer: Peer) -> bool:
         try:
-            self._registry.resource(uri)
+            await self._finding.resource(uri, exchange, peer)
         except ResourceNotFound:
             return False
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import compress
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw
 
+from accord.errors import NotSupported
 from accord.server.asking.asker import Asker
 from accord.server.asking.declared import Declared
 from accord.server.asking.question import Question
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 class Call:
     """A call at work. "A resumed run belongs to the retry": then `exchange` and `peer` are those of the retry."""
 
-    __slots__ = ("_asking", "_limits", "_logs", "_roots", "asker", "exchange", "filled", "peer")
+    __slots__ = ("_asking", "_limits", "_logs", "_roots", "_state", "asker", "exchange", "filled", "peer")
 
     def __init__(self, exchange: Exchange, peer: Peer) -> None:
         self.exchange: Exchange = exchange
@@ -39,6 +40,23 @@ class Call:
         self._roots: RootList | None = None
         self._asking = 0
         self._logs: Logs | None = None
+        self._state: dict[str, Any] | None = None
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What belongs to the call alone."""
+        if self._state is None:
+            self._state = {}
+        return self._state
+
+    def show(self, shown: bool, names: Sequence[str], tags: Iterable[str], only: bool) -> None:
+        """Show things to the client's session, or hide them. Raises `NotSupported`, `DeclarationError`."""
+        if not self.exchange.rules.server_requests:
+            raise NotSupported(
+                f"{self.exchange.rules.revision} knows no sessions, so nothing is hidden from one: "
+                "hide it by authorization, scopes={...}"
+            )
+        self.peer.show(shown, names, tags, only)
 
     @property
     def logs(self) -> Logs:
@@ -56,10 +74,13 @@ class Call:
     async def ask(self, questions: Sequence[Question[Any]], keys: Sequence[str] = ()) -> list[Any]:
         """The answers, in order; the time they take is not the handler's. Raises what `Asker.ask` raises."""
         self._pause()
+        asked_for = self.exchange
         try:
             return await self.asker.ask(questions, keys)
         finally:
             self._go_on()
+            if self.exchange is not asked_for and self.exchange.goes_on is not None:
+                self.exchange.goes_on()
 
     async def fill(self, declared: Sequence[Declared], arguments: Any, prefix: str = "") -> dict[str, Any]:
         """What the client is asked for before a handler begins, by parameter. Raises `ToolError` for what it declines.

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
-from accord.errors import InvalidRequest, StoreError
+from accord.errors import InvalidRequest, LifespanError, StoreError
 from accord.messages.revision import HANDSHAKE, LATEST, RULES
 from accord.server.http.auth import Refused, identify
 from accord.server.http.endpoint import ENDING, LATER, Endpoint
@@ -70,6 +70,8 @@ class HTTPApp:
         if scope["type"] != "http":
             return await self._no_request(scope, receive, send)
         request = Request(scope)
+        if self._server.watched is not None:
+            self._server.watched.arrive(request)
         if self._cors is not None:
             send = self._with_cors(send, request.headers.get(b"origin"))
         try:
@@ -82,6 +84,9 @@ class HTTPApp:
         except StoreError as exc:
             log.error("accord: %s", exc)
             await self._reject(Rejected(503, "the server cannot keep what it has to at the moment", LATER), send)
+        except LifespanError as exc:
+            log.error("accord: %s", exc, exc_info=exc.__cause__)
+            await self._reject(Rejected(503, "the server could not start; its log says why", LATER), send)
         except Disconnected:
             with suppress(OSError):  # nobody reads it; a middleware in front may wait for an answer, and log it
                 await say(send, _GONE, "")
@@ -195,10 +200,16 @@ class HTTPApp:
         endpoint = self._endpoints.get(loop)
         if endpoint is not None:
             return endpoint
+        await self._server.lifetimes.enter()
         events = self.options.events or MemoryEvents(self._server.limits)
-        await events.open()
+        try:
+            await events.open()
+        except BaseException:
+            await self._server.lifetimes.leave()
+            raise
         if (endpoint := self._endpoints.get(loop)) is not None:  # another request was quicker
             await events.close()
+            await self._server.lifetimes.leave()
             return endpoint
         self._forget_closed_loops()
         endpoint = self._endpoints[loop] = Endpoint(Site(self._server, self.options, events))
@@ -216,7 +227,7 @@ class HTTPApp:
         self._ending.discard(asyncio.get_running_loop())
         try:
             await self.start()
-        except StoreError as exc:
+        except (StoreError, LifespanError) as exc:
             await send({"type": "lifespan.startup.failed", "message": str(exc)})
             return
         await send({"type": "lifespan.startup.complete"})
@@ -250,6 +261,7 @@ class HTTPApp:
             return
         await endpoint.close()
         await endpoint.site.events.close()  # others may have opened it as well
+        await self._server.lifetimes.leave()
 
 
 def _session_id(request: Request) -> str:

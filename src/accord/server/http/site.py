@@ -17,6 +17,7 @@ from accord.session.rate import Rate
 from accord.session.session import Session
 from accord.store.base import Events
 from accord.store.careful import Careful
+from accord.transport.conversation import Conversation
 
 if TYPE_CHECKING:
     from accord.server.http.auth import Principal
@@ -38,7 +39,9 @@ class Site:
         self._rates: dict[str, tuple[Rate, Rate]] = {}
         profile = server.profile()
         self.audience: Audience = server.hub.join(lambda: Audience(server.profile, server.limits))
-        self.dispatch: Dispatch = Dispatch(server, Packer(profile.raw_info), self.limits, self.audience)
+        watched = server.watched
+        begin = Dispatch if watched is None else watched.dispatch
+        self.dispatch: Dispatch = begin(server, Packer(profile.raw_info), self.limits, self.audience)
 
     def session(self, *, anonymous: bool = False) -> Session:
         """A session of its own. `anonymous` is one for all those whom nobody vouches for."""
@@ -50,11 +53,13 @@ class Site:
             "server", server.profile(), revisions=server.revisions, limits=limits, methods=server.extended.rows
         )
 
-    def peer(self, line: Line, who: Principal | None) -> Peer:
+    def peer(self, line: Conversation, who: Principal | None) -> Peer:
         """A client at the end of a line. What it may do how often is bounded for its principal, not for each line."""
+        watched = self.server.watched
+        end: Line = line if watched is None else watched.line(line)
         if who is None:
-            return Peer(line)
-        peer = Peer(line, who.id)
+            return Peer(end)
+        peer = Peer(end, who.id)
         peer.calls, peer.completions = self._rates_of(who.id)
         return peer
 

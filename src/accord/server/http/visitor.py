@@ -90,6 +90,8 @@ class Visitor:
         await self._hearing.finish(seconds / 2)
         if self.site.server.asked is not None:
             await self.site.server.asked.close(self.peer, seconds)
+        if self.site.server.watched is not None:
+            self.site.server.watched.leave(self.conversation, self.born)
 
     async def forget(self) -> None:
         """It will not come back: keep nothing of it."""

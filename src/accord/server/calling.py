@@ -1,0 +1,109 @@
+"""Calling what the program declared: through its middleware, with its parameters filled, on the loop or in a thread,
+within its time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
+
+from accord.limits import Limits
+from accord.messages.content import ResourceContents
+from accord.server.context import Context
+from accord.server.results import Packer, contents_of
+from accord.server.workers import Workers
+from accord.transport.patience import OutOfTime, within
+
+if TYPE_CHECKING:
+    from accord.server.asking.call import Call
+    from accord.server.middleware.request import Request
+    from accord.server.offer import Offer
+    from accord.server.peer import Peer
+    from accord.server.server import Server
+    from accord.session.exchange import Exchange
+
+
+class Calling:
+    """The functions of one running server, and how they are called."""
+
+    def __init__(self, server: Server, limits: Limits) -> None:
+        self.server: Server = server
+        self.packing: Packer
+        self._limits = limits
+        self._workers = Workers(limits)
+
+    def close(self) -> None:
+        """Let the worker threads go."""
+        self._workers.close()
+
+    def reach(
+        self, offer: Offer, name: str, arguments: Any, exchange: Exchange, peer: Peer, call: Call | None
+    ) -> Awaitable[Any]:
+        """Call what a client asks for; to be awaited at once. Raises what it raises, and what its middleware does."""
+        if offer.chain is None:
+            return self.run(offer, arguments, call)
+        from accord.server.middleware.request import Request
+
+        return offer.chain(Request(self._end, self, exchange, peer, name, offer, arguments, call))
+
+    def _end(self, request: Any) -> Awaitable[Any]:
+        offer, arguments, call, _ = request.inside
+        return self.run(offer, arguments, call)
+
+    def run(self, offer: Offer, arguments: Any, call: Call | None, prefix: str = "") -> Awaitable[Any]:
+        """Call a function. As `reach`, without its middleware."""
+        if call is None:
+            return self._start(offer, *offer.bind(arguments, None), None)
+        args, kwargs = offer.bind(arguments, self.context(offer, call) if offer.context else None)
+        if not offer.declared:
+            return self._start(offer, args, kwargs, call)
+        return self._run_filled(offer, args, kwargs, call, call.fill(offer.declared, arguments, prefix))
+
+    def context(self, offer: Offer | None, call: Call) -> Context:
+        """What a function may know of the call it serves."""
+        return Context((offer and offer.home) or self.server, self, call)
+
+    async def read(self, server: Server, uri: str, call: Call) -> list[ResourceContents]:
+        """Read a resource inside another call. Raises `ResourceNotFound`, and what its function raises."""
+        offer, variables = server.registry.resource(uri)
+        value = await self.run(offer, variables, call, f"{uri} ")
+        return contents_of(value, uri, offer.define(call.exchange.rules).mime_type)
+
+    def packed(self, request: Request, value: Any) -> Any:
+        """What a handler returned as the result that is sent, decoded again. Raises `ToolError`."""
+        offer, _, _, exchange = request.inside
+        return exchange.method.read_result(self.packing.handled(value, request.name, offer, exchange))
+
+    async def _run_filled(self, offer: Offer, args: Any, kwargs: Any, call: Call, filled: Awaitable[Any]) -> Any:
+        """Call the function with what the client is asked for first."""
+        return await self._start(offer, args, {**kwargs, **await filled}, call)
+
+    def _start(self, offer: Offer, args: Any, kwargs: Any, call: Call | None) -> Awaitable[Any]:
+        seconds = offer.timeout or self._limits.tool_seconds
+        if seconds is None:
+            return self.begin(offer, args, kwargs, call)
+        if call is None:
+            return within(seconds, self.begin(offer, args, kwargs, None))
+        return self._run_timed(offer, args, kwargs, seconds, call)
+
+    def begin(self, offer: Offer, args: Any, kwargs: Any, call: Call | None) -> Awaitable[Any]:
+        """Call the function with these arguments."""
+        if offer.depends is not None:
+            return offer.depends.call(self, offer, args, kwargs, call)
+        return self.invoke(offer, args, kwargs)
+
+    def invoke(self, offer: Offer, args: Any, kwargs: Any) -> Awaitable[Any]:
+        """Call the function with all of its arguments."""
+        return offer.function(*args, **kwargs) if offer.is_async else self._workers.run(offer.function, *args, **kwargs)
+
+    async def _run_timed(self, offer: Offer, args: Any, kwargs: Any, seconds: float, call: Call) -> Any:
+        """Within `seconds`, of which those that a question takes do not count. Raises `OutOfTime`."""
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                with call.within(limit):
+                    return await self.begin(offer, args, kwargs, call)
+        except TimeoutError:
+            if limit.expired():
+                raise OutOfTime(seconds) from None
+            raise

@@ -1,0 +1,1 @@
+"""Servers made of others: mounted, changed, shown to some and not to others."""

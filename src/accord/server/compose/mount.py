@@ -1,0 +1,150 @@
+"""A server inside another: what it offers, behind a prefix, as it is at any time."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from accord.errors import DeclarationError, LifespanError, ToolError
+from accord.messages.completion import PromptReference, Reference, ResourceTemplateReference
+from accord.messages.revision import Rules
+from accord.server.middleware.chain import Around
+from accord.server.offer import Offer
+from accord.server.templates import Template
+
+if TYPE_CHECKING:
+    from accord.server.middleware.request import CallNext, Request
+    from accord.server.server import Server
+
+_PREFIX = re.compile(r"[A-Za-z0-9_.-]+")
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:(?://)?)(.*)", re.DOTALL)
+
+
+class Mount:
+    """`prefix` may be empty: then the names stay as they are. Raises `DeclarationError` for what can be no prefix."""
+
+    def __init__(self, server: Server, prefix: str) -> None:
+        if prefix and not _PREFIX.fullmatch(prefix):
+            raise DeclarationError(f"a prefix has letters, digits, `_`, `-` and `.` only, not {prefix!r}")
+        self.server: Server = server
+        self.prefix: str = prefix
+        self._alive = Around(_alive(server))
+
+    def name(self, name: str) -> str:
+        """The name of a tool or prompt, as it is outside: `acme_forecast`."""
+        return f"{self.prefix}_{name}" if self.prefix else name
+
+    def inner_name(self, name: str) -> str | None:
+        """The name inside; None for what is not from here."""
+        start = f"{self.prefix}_" if self.prefix else ""
+        return name[len(start) :] if name.startswith(start) else None
+
+    def uri(self, uri: str) -> str:
+        """A URI or template as it is outside: `weather://acme/oslo`."""
+        found = _URI.fullmatch(uri)
+        if not self.prefix or found is None:
+            return uri
+        return f"{found[1]}{self.prefix}/{found[2]}"
+
+    def inner_uri(self, uri: str) -> str | None:
+        """The URI inside; None for what is not from here."""
+        found = _URI.fullmatch(uri)
+        if not self.prefix or found is None:
+            return uri if not self.prefix else None
+        start = self.prefix + "/"
+        return found[1] + found[2][len(start) :] if found[2].startswith(start) else None
+
+    @property
+    def provided(self) -> bool:
+        """Whether somebody has to be asked for what else there is."""
+        return self.server.registry.shown.provided
+
+    @property
+    def provides(self) -> set[str]:
+        """The capabilities that this makes up."""
+        capabilities = self.server.registry.capabilities()
+        return {
+            name for name in ("tools", "prompts", "resources", "completions", "logging") if getattr(capabilities, name)
+        }
+
+    def inner_ref(self, ref: Reference) -> Reference | None:
+        """What is completed, as it is inside; None for what is not from here."""
+        if isinstance(ref, PromptReference):
+            name = self.inner_name(ref.name)
+            return None if name is None else PromptReference(name=name)
+        uri = self.inner_uri(ref.uri)
+        return None if uri is None else ResourceTemplateReference(uri=uri)
+
+    @staticmethod
+    def renamed(definition: Any, key: str, name: str) -> Any:
+        """A definition under another name."""
+        return msgspec.structs.replace(definition, **{key: name})
+
+    # --- what is offered ---------------------------------------------------------------------------------------
+
+    def tools(self) -> dict[str, Offer]:
+        """All of them that are seen, by the name outside."""
+        return {self.name(name): self.tool(offer) for name, offer in self.server.registry.tools.items()}
+
+    def prompts(self) -> dict[str, Offer]:
+        """Likewise."""
+        return {self.name(name): self.tool(offer) for name, offer in self.server.registry.prompts.items()}
+
+    def resources(self) -> dict[str, Offer]:
+        """By the URI outside."""
+        return {self.uri(uri): self.resource(offer) for uri, offer in self.server.registry.resources.items()}
+
+    def templates(self) -> dict[str, tuple[Template, Offer]]:
+        """By the text outside."""
+        held = self.server.registry.templates
+        return {self.uri(text): (Template(self.uri(text)), self.template(offer)) for text, (_, offer) in held.items()}
+
+    def tool(self, offer: Offer) -> Offer:
+        """A tool or a prompt, renamed."""
+        versions = {version: self._derived(each, "name", self.name) for version, each in offer.versions.items()}
+        derived = self._derived(offer, "name", self.name)
+        derived.versions = versions
+        return derived
+
+    def resource(self, offer: Offer) -> Offer:
+        """A resource, at its URI outside."""
+        return self._derived(offer, "uri", self.uri)
+
+    def template(self, offer: Offer) -> Offer:
+        """A template, with its text outside."""
+        return self._derived(offer, "uri_template", self.uri)
+
+    def _derived(self, offer: Offer, field: str, rename: Any) -> Offer:
+        inner = offer.define
+
+        def define(rules: Rules) -> Any:
+            definition = inner(rules)
+            return self.renamed(definition, field, rename(getattr(definition, field)))
+
+        around = (*self.server.registry.around, *offer.around)
+        if self.server.lives or offer.depends is not None:
+            around = (self._alive, *around)
+        return offer.derived(define=define, around=around, home=offer.home or self.server)
+
+
+def _alive(server: Server) -> Any:
+    """A middleware that has the mounted server run before anything of it is called."""
+
+    async def alive(request: Request, call_next: CallNext) -> Any:
+        try:
+            await request.lifetime.adopt(server)
+        except LifespanError as exc:
+            raise ToolError(f"the mounted server {server.name!r} is not there: {exc}") from exc
+        return await call_next(request)
+
+    return alive
+
+
+def check_circle(outer: Any, inner: Server) -> None:
+    """Raise `DeclarationError` if a server would come to stand inside itself."""
+    if inner is outer:
+        raise DeclarationError(f"the server {inner.name!r} cannot be mounted in itself, or in what it contains")
+    for mount in inner.registry.mounts:
+        check_circle(outer, mount.server)

@@ -1,0 +1,173 @@
+"""What a server is made of beside its own functions: middleware, other servers, providers, and who sees what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from accord.errors import DeclarationError
+from accord.server.registry import Registry
+
+if TYPE_CHECKING:
+    from accord.server.compose.change import ToolChange
+    from accord.server.compose.mount import Mount
+    from accord.server.compose.provider import Provider
+    from accord.server.hub import Hub
+    from accord.server.lifetime import Lifespan, Lifetimes
+    from accord.server.middleware.request import Middleware
+    from accord.server.server import Server
+
+M = TypeVar("M", bound="Middleware")
+
+
+class Composed:
+    """The part of `Server` that puts things together. What is said here holds at once, also while it serves."""
+
+    registry: Registry
+    hub: Hub
+
+    def __init__(self) -> None:
+        self.lifespan: Lifespan | None = None
+        """What `Server(lifespan=...)` was given."""
+        self.lifespans: tuple[Lifespan, ...] = ()
+        """Those of what was added to it."""
+        self.overrides: Mapping[Callable[..., Any], Callable[..., Any]] = {}
+        """What fills parameters in place of what; see `override`."""
+        self._lifetimes: Lifetimes | None = None
+        self._mounted: dict[int, Callable[[str, str], None]] = {}
+
+    @property
+    def lifetimes(self) -> Lifetimes:
+        """As long as it runs, by event loop."""
+        if self._lifetimes is None:
+            from accord.server.lifetime import Lifetimes
+
+            self._lifetimes = Lifetimes(self)  # type: ignore[arg-type]  # which is a Server
+        return self._lifetimes
+
+    @property
+    def lives(self) -> bool:
+        """Whether anything has to be started before its functions are called."""
+        return bool(self.lifespan or self.lifespans) or any(mount.server.lives for mount in self.registry.mounts)
+
+    def add_lifespan(self, lifespan: Lifespan) -> None:
+        """Have something run as long as the server: an async context manager that takes the server. It is entered after
+        the lifespan of the server. Where the server runs already, it is entered the next time.
+        """
+        self.lifespans = (*self.lifespans, lifespan)
+
+    @contextmanager
+    def override(self, make: Callable[..., Any], instead: Callable[..., Any]) -> Iterator[None]:
+        """Fill `Depends(make)` by another function, as long as this is entered: for tests.
+
+        with server.override(get_db, FakeDb):
+            ...
+
+        In mounted servers as well. Raises `DeclarationError` for what cannot be called.
+        """
+        if not callable(instead):
+            raise DeclarationError(f"{instead!r} cannot be called: give a function, such as `lambda: fake`")
+        before = self.overrides
+        self.overrides = {**before, make: instead}
+        try:
+            yield
+        finally:
+            self.overrides = before
+
+    # --- middleware --------------------------------------------------------------------------------------------
+
+    def middleware(self, function: M) -> M:
+        """Put a function around everything that this server does for its clients; see `add_middleware`."""
+        self.add_middleware(function)
+        return function
+
+    def add_middleware(self, middleware: Middleware) -> None:
+        """Put `async def (request, call_next)` around everything that this server does for its clients, inside of what
+        is there already. `request` is a `Request`; `await call_next(request)` is what the handler returned, or raises
+        what it raised; what the middleware returns is taken for that. A third parameter annotated `Context` gets the
+        context. Raises `DeclarationError` for what is no middleware.
+        """
+        from accord.server.middleware.chain import around
+
+        self.registry.around = (*self.registry.around, around(middleware))
+        self.registry.renew()
+
+    # --- other servers -----------------------------------------------------------------------------------------
+
+    def mount(self, other: Server, prefix: str = "") -> None:
+        """Offer what another server offers, as it is at any time: `forecast` as `prefix_forecast`, `weather://oslo` as
+        `weather://prefix/oslo`. Its middleware, its lifespan and its dependencies stay its own. Where two things have
+        one name, the server's own goes first, then what was mounted first.
+
+        Raises `DeclarationError` for a prefix that cannot be one, and for servers in a circle.
+        """
+        from accord.server.compose.mount import Mount, check_circle
+
+        mount = Mount(other, prefix)
+        check_circle(self, other)
+        self.registry.mounts = (*self.registry.mounts, mount)
+        other.hub.follow(self._follower(mount))
+        self.registry.renew()
+
+    def unmount(self, other: Server) -> None:
+        """Offer it no longer; calls that run go on. Raises `DeclarationError` where it is not mounted."""
+        gone = [mount for mount in self.registry.mounts if mount.server is other]
+        if not gone:
+            raise DeclarationError(f"{other.name!r} is not mounted here")
+        self.registry.mounts = tuple(mount for mount in self.registry.mounts if mount.server is not other)
+        for mount in gone:
+            other.hub.unfollow(self._mounted.pop(id(mount)))
+        self.registry.renew()
+
+    def _follower(self, mount: Mount) -> Callable[[str, str], None]:
+        def follow(what: str, uri: str) -> None:
+            if what:
+                self.registry.renew(what)
+            else:
+                self.hub.updated(mount.uri(uri))
+
+        self._mounted[id(mount)] = follow
+        return follow
+
+    def add_provider(self, provider: Provider) -> None:
+        """Offer what a `Provider` has. It runs as long as the server: see `Provider.lifespan`."""
+
+        def follow(what: str, uri: str) -> None:
+            if what:
+                self.registry.renew(what)
+            else:
+                self.hub.updated(uri)
+
+        provider.attach(follow)
+        self.registry.providers = (*self.registry.providers, provider)
+        self.add_lifespan(lambda server: provider.lifespan())
+        self.registry.renew()
+
+    # --- who sees what -----------------------------------------------------------------------------------------
+
+    def change_tool(self, name: str, change: ToolChange) -> None:
+        """Offer a tool with another name, text or arguments; its own, or one that is mounted, by its name here.
+
+        A second change takes the place of the first.
+        """
+        self.registry.changes = {**self.registry.changes, name: change}
+        self.registry.renew("tools")
+
+    def enable(self, *names: str, tags: Iterable[str] = (), only: bool = False) -> None:
+        """Show tools, prompts, resources (by URI) and templates (by text), by name or by tag; `only` these, of all.
+
+        Clients are told. What was said last holds. Raises `DeclarationError` where nothing is named.
+        """
+        self._show(True, names, tags, only)
+
+    def disable(self, *names: str, tags: Iterable[str] = ()) -> None:
+        """Hide what `enable` shows: for every client it does not exist. As `enable`."""
+        self._show(False, names, tags, False)
+
+    def _show(self, shown: bool, names: Iterable[str], tags: Iterable[str], only: bool) -> None:
+        from accord.server.compose.visibility import Visibility
+
+        self.registry.visibility = self.registry.visibility or Visibility()
+        self.registry.visibility.set(shown, names, tags, only=only)
+        self.registry.renew()

@@ -1,0 +1,61 @@
+"""The dependencies of one function that is offered: filled before it runs, closed when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+from accord.errors import ToolError
+from accord.server.depends.mark import Dependency
+from accord.server.depends.plan import Overrides, Plan
+
+if TYPE_CHECKING:
+    from accord.server.asking.call import Call
+    from accord.server.calling import Calling
+    from accord.server.context import Context
+    from accord.server.offer import Offer
+
+
+class Dependencies:
+    """By parameter. Raises `DeclarationError` for what cannot be filled."""
+
+    def __init__(self, name: str, wanted: Mapping[str, Dependency]) -> None:
+        self._name = name
+        self._wanted = wanted
+        self._plan = Plan(wanted, {})
+        self._overridden: tuple[Overrides, Plan] | None = None
+
+    @property
+    def context(self) -> bool:
+        """Whether one of them takes the context."""
+        return self._plan.context
+
+    def call(
+        self, calling: Calling, offer: Offer, args: Any, kwargs: dict[str, Any], call: Call | None
+    ) -> Awaitable[Any]:
+        """Fill them, and call the function; to be awaited at once. Raises what either raises."""
+        plan = self._plan
+        overrides = calling.server.overrides or (offer.home is not None and offer.home.overrides)
+        if overrides:
+            plan = self._replaced(overrides)
+        context = calling.context(offer, call) if plan.context and call is not None else None
+        if plan.plain:
+            return calling.invoke(offer, args, {**kwargs, **plan.now(context)})
+        return self._call(plan, calling, offer, args, kwargs, context)
+
+    async def _call(
+        self, plan: Plan, calling: Calling, offer: Offer, args: Any, kwargs: dict[str, Any], context: Context | None
+    ) -> Any:
+        lifetime = (offer.home or calling.server).lifetimes.here()
+        async with AsyncExitStack() as stack:
+            filled = await plan.fill(stack, context, lifetime)
+            return await calling.invoke(offer, args, {**kwargs, **filled})
+        raise ToolError(f"a dependency of {self._name} kept its error to itself: let it pass at the `yield`")
+
+    def _replaced(self, overrides: Overrides) -> Plan:
+        """The plan with other functions in it."""
+        known = self._overridden
+        if known is None or known[0] is not overrides:
+            known = self._overridden = overrides, Plan(self._wanted, overrides)
+        return known[1]

@@ -1,0 +1,52 @@
+"""`Depends`: the mark of a parameter that a function of the program fills.
+
+    @server.tool
+    async def order(item: str, db: Annotated[Database, Depends(get_db)]) -> str: ...
+
+The parameter is no part of what a model sees or may give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import msgspec
+
+Scope = Literal["call", "lifespan"]
+
+
+class Dependency(msgspec.Struct, frozen=True):
+    """What `Depends` gives."""
+
+    make: Callable[..., Any]
+    scope: Scope = "call"
+    cached: bool = True
+
+
+def Depends(make: Callable[..., Any], *, scope: Scope = "call", cached: bool = True) -> Any:
+    """Fill a parameter with what `make` gives: `db: Annotated[Database, Depends(get_db)]`, or `= Depends(get_db)`.
+
+    `make` is a function, plain (then it runs on the event loop, and must not block) or `async`; a generator, whose part
+    after `yield` runs when the call is over, and sees what the call raised; a function under `contextmanager` or
+    `asynccontextmanager`; or a class, which is entered if it is a context manager. It may take dependencies of its own,
+    and a `Context`.
+
+    `scope="call"` makes it anew for each call, once in a call however often it is asked for (unless not `cached`);
+    `scope="lifespan"` makes it once, when it is first needed, and closes it with the server.
+    """
+    return Dependency(make, scope, cached)
+
+
+def dependency_in(hint: Any, default: Any) -> Dependency | None:
+    """The mark that a parameter has, as its default or in its annotation."""
+    if isinstance(default, Dependency):
+        return default
+    if get_origin(hint) is not Annotated:
+        return None
+    return next((extra for extra in get_args(hint)[1:] if isinstance(extra, Dependency)), None)
+
+
+def is_dependency(hint: Any, default: Any) -> bool:
+    """Whether a parameter is filled so."""
+    return dependency_in(hint, default) is not None

@@ -1,0 +1,177 @@
+"""In which order dependencies are made, and how each is: worked out once, before the first call that needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from enum import Enum
+from inspect import Parameter, isasyncgenfunction, iscoroutinefunction, isgeneratorfunction, signature
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from accord.errors import DeclarationError
+from accord.schema.hints import Reader
+from accord.server.context import Context
+from accord.server.depends.mark import Dependency, dependency_in
+from accord.server.parameters import around, called
+
+if TYPE_CHECKING:
+    from accord.server.lifetime import Lifetime
+
+Overrides = Mapping[Callable[..., Any], Callable[..., Any]]
+"""What is made in place of what."""
+
+_CONTEXT = -1
+
+
+class Kind(Enum):
+    """How a dependency becomes a value."""
+
+    PLAIN = "called"
+    AWAITED = "called and awaited"
+    ENTERED = "called and entered"
+    ENTERED_ASYNC = "called and entered with `async with`"
+
+
+class Step(msgspec.Struct, frozen=True, eq=False):
+    """One dependency."""
+
+    make: Callable[..., Any]
+    key: Callable[..., Any]
+    """What stands for it where it is kept: the function that was declared, whatever overrides it."""
+    kind: Kind
+    inputs: tuple[tuple[str, int], ...]
+    """Its parameters, and the step that fills each; `_CONTEXT` for the context."""
+    kept: bool
+    """Whether it lasts as long as the server runs."""
+
+    async def open(self, stack: AsyncExitStack, given: dict[str, Any]) -> Any:
+        """Its value, to be closed with the stack. Raises what the program raises."""
+        made = self.make(**given)
+        if self.kind is Kind.AWAITED:
+            return await made
+        if self.kind is Kind.ENTERED:
+            return stack.enter_context(made)
+        if self.kind is Kind.ENTERED_ASYNC:
+            return await stack.enter_async_context(made)
+        return made
+
+
+class Plan:
+    """The dependencies of one function, in the order in which they are made. Raises `DeclarationError`."""
+
+    def __init__(self, wanted: Mapping[str, Dependency], overrides: Overrides) -> None:
+        self.steps: list[Step] = []
+        self._overrides = overrides
+        self._places: dict[tuple[Callable[..., Any], str], int] = {}
+        self.outputs: dict[str, int] = {name: self._place(one, ()) for name, one in wanted.items()}
+        self.context: bool = any(place == _CONTEXT for step in self.steps for _, place in step.inputs)
+        """Whether one of them takes the context."""
+        self.plain: bool = all(step.kind is Kind.PLAIN and not step.kept for step in self.steps)
+        """Whether nothing has to be awaited or closed."""
+
+    def now(self, context: Context | None) -> dict[str, Any]:
+        """The values by parameter, where the plan is `plain`."""
+        values: list[Any] = []
+        for step in self.steps:
+            values.append(step.make(**_given(step, values, context)) if step.inputs else step.make())
+        return {name: values[place] for name, place in self.outputs.items()}
+
+    async def fill(self, stack: AsyncExitStack, context: Context | None, lifetime: Lifetime) -> dict[str, Any]:
+        """The same for any plan; what is to be closed after the call is left on the stack."""
+        values: list[Any] = []
+        for step in self.steps:
+            given = _given(step, values, context)
+            values.append(await (lifetime.keep(step, given) if step.kept else step.open(stack, given)))
+        return {name: values[place] for name, place in self.outputs.items()}
+
+    def _place(self, wanted: Dependency, above: tuple[Dependency, ...]) -> int:
+        """The step that makes it, planned if it is not yet."""
+        known = self._places.get((wanted.make, wanted.scope)) if wanted.cached else None
+        if known is not None:
+            return known
+        if any(wanted.make is one.make for one in above):
+            circle = " → ".join(_name(one.make) for one in (*above, wanted))
+            raise DeclarationError(f"a dependency cannot need itself: {circle}")
+        kept = wanted.scope == "lifespan"
+        make, kind = _opened(self._overrides.get(wanted.make, wanted.make))
+        inputs = tuple(
+            (name, _CONTEXT if of is None else self._place(of, (*above, wanted))) for name, of in _inputs(make)
+        )
+        self._check_kept(wanted, inputs)
+        self.steps.append(Step(make, wanted.make, kind, inputs, kept))
+        place = self._places[wanted.make, wanted.scope] = len(self.steps) - 1
+        return place
+
+    def _check_kept(self, wanted: Dependency, inputs: tuple[tuple[str, int], ...]) -> None:
+        """What lasts cannot be made of what ends with a call."""
+        if wanted.scope != "lifespan":
+            return
+        for name, place in inputs:
+            if place == _CONTEXT or not self.steps[place].kept:
+                raise DeclarationError(
+                    f"{_name(wanted.make)} lasts as long as the server, and its {name!r} is over with a call: "
+                    'make that Depends(..., scope="lifespan") too'
+                )
+
+
+def _given(step: Step, values: list[Any], context: Context | None) -> dict[str, Any]:
+    return {name: context if place == _CONTEXT else values[place] for name, place in step.inputs}
+
+
+def _opened(make: Callable[..., Any]) -> tuple[Callable[..., Any], Kind]:
+    """What to call, and what to do with what it gives."""
+    if isinstance(make, type):
+        if hasattr(make, "__aenter__"):
+            return make, Kind.ENTERED_ASYNC
+        return make, Kind.ENTERED if hasattr(make, "__enter__") else Kind.PLAIN
+    if not callable(make):
+        raise DeclarationError(f"{make!r} cannot be called: Depends takes a function or a class")
+    runs = called(make)
+    if isasyncgenfunction(runs):
+        return asynccontextmanager(make), Kind.ENTERED_ASYNC
+    if isgeneratorfunction(runs):
+        return contextmanager(make), Kind.ENTERED
+    inner = getattr(runs, "__wrapped__", None)  # under `contextmanager` and `asynccontextmanager`
+    if isasyncgenfunction(inner) and not iscoroutinefunction(runs):
+        return make, Kind.ENTERED_ASYNC
+    if isgeneratorfunction(inner) and not iscoroutinefunction(runs):
+        return make, Kind.ENTERED
+    return make, Kind.AWAITED if iscoroutinefunction(runs) else Kind.PLAIN
+
+
+def _inputs(make: Callable[..., Any]) -> list[tuple[str, Dependency | None]]:
+    """The parameters that have to be filled: by another dependency, or None for the context."""
+    try:
+        parameters = signature(make).parameters.values()
+    except (TypeError, ValueError):  # a class of C: it is called without anything
+        return []
+    found: list[tuple[str, Dependency | None]] = []
+    for one in parameters:
+        hint = _hint(make, one.annotation)
+        dependency = dependency_in(hint, one.default)
+        if dependency is not None or hint is Context:
+            found.append((one.name, dependency))
+        elif one.default is Parameter.empty and one.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
+            raise DeclarationError(
+                f"{_name(make)} is a dependency, and nobody fills its {one.name!r}: give it a default, a Context, "
+                "or another Depends"
+            )
+    return found
+
+
+def _hint(make: Callable[..., Any], hint: Any) -> Any:
+    """An annotation, of a module with `from __future__ import annotations` as well."""
+    if not isinstance(hint, str):
+        return hint
+    written = getattr(make, "__wrapped__", make)
+    written = written.__init__ if isinstance(written, type) else written
+    try:
+        return Reader(getattr(written, "__globals__", {}), around(written)).resolve(hint)
+    except NameError:  # imported for type checkers only, as a context often is
+        return Context if hint.rpartition(".")[2] == Context.__name__ else hint
+
+
+def _name(make: Callable[..., Any]) -> str:
+    return str(getattr(make, "__qualname__", None) or type(make).__qualname__)

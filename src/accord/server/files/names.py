@@ -1,0 +1,82 @@
+"""Which names of a tree may be asked for, before anything is opened: what they are made of, and what the author chose.
+
+"Servers MUST validate all resource URIs" (server, Resources, Security). A path arrives decoded once, as the template
+gives it; it is names with `/` between them, and nothing that any system reads as more than a name. What is not one is
+neither read nor listed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+Parts = tuple[str, ...]
+"""The names on the way from the root, the root itself without any."""
+
+LONGEST = 4096
+"""Characters of a path, as in Linux (PATH_MAX)."""
+DEEPEST = 64
+"""Names of a path."""
+
+_UNSAFE = re.compile("[\0-\x1f\x7f/\\\\\ud800-\udfff]")
+"""Control characters, separators of any system, and what stands for bytes that are no UTF-8."""
+_DRIVE = re.compile("[A-Za-z]:")
+
+
+def is_name(name: str) -> bool:
+    """Whether this is the name of a file or a folder, and can be nothing else."""
+    return name not in ("", ".", "..") and not _UNSAFE.search(name) and not _DRIVE.match(name)
+
+
+def split(path: str) -> Parts | None:
+    """The names of a relative path; None where it is more than that, or too long. One `/` may stand at its end."""
+    if len(path) > LONGEST:
+        return None
+    parts = tuple(path.removesuffix("/").split("/")) if path else ()
+    return parts if len(parts) <= DEEPEST and all(map(is_name, parts)) else None
+
+
+class Choice:
+    """What the author chose of a tree, by patterns.
+
+    A pattern without `/` is for names at any depth (`*.md`), one with `/` for paths from the root (`guide/**/*.md`,
+    where `**` are any folders). `include` is for files, everything if it is empty; `exclude` for files and folders,
+    without regard to case, since there are systems that do not regard it either. Names that begin with a dot are left
+    out unless `hidden`.
+    """
+
+    def __init__(self, include: Sequence[str] = (), exclude: Sequence[str] = (), *, hidden: bool = False) -> None:
+        self._include = [_pattern(one) for one in include]
+        self._exclude = [_pattern(one.casefold()) for one in exclude]
+        self._hidden = hidden
+
+    def enters(self, parts: Parts) -> bool:
+        """Whether a file or folder is not left out, if those that it stands in are not."""
+        if not parts:
+            return True
+        if not self._hidden and parts[-1].startswith("."):
+            return False
+        folded = tuple(part.casefold() for part in parts) if self._exclude else ()
+        return not any(_fits(folded, pattern) for pattern in self._exclude)
+
+    def serves(self, parts: Parts) -> bool:
+        """Whether a file is among what was included, if it is not left out."""
+        return not self._include or any(_fits(parts, pattern) for pattern in self._include)
+
+    def allows(self, parts: Parts, *, folder: bool = False) -> bool:
+        """Whether a file or folder may be asked for: neither it nor any above it is left out."""
+        entered = all(self.enters(parts[:count]) for count in range(1, len(parts) + 1))
+        return entered and (folder or self.serves(parts))
+
+
+def _pattern(text: str) -> Sequence[str]:
+    return text.strip("/").split("/") if "/" in text else ("**", text)
+
+
+def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        return _fits(parts, pattern[1:]) or (bool(parts) and _fits(parts[1:], pattern))
+    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])

@@ -1,0 +1,136 @@
+"""The files of a folder as they are served: listed, read and proposed by their paths.
+
+The functions here block: they are called in threads.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Mapping
+
+from accord.errors import DeclarationError, InternalError, ResourceNotFound
+from accord.server.files.kinds import kind_of_name
+from accord.server.files.listing import Listing, listing, served
+from accord.server.files.names import Choice, Parts, split
+from accord.server.files.resolved import ResolvedRoot
+from accord.server.files.root import MISSING, Entry, Root, TooLarge
+from accord.server.media import MOST, File
+
+log: logging.Logger = logging.getLogger("accord.server")
+
+FOLDER = "inode/directory"
+""" "Servers MAY identify `file://` resources with an XDG MIME type, like `inode/directory`" (server, Resources)."""
+
+_FRESH = 0.5
+"""Seconds that a listing is good for: nobody makes us walk the tree more often."""
+_SHARE = 10
+"""Or so many times what it took to walk the tree, if that is more."""
+
+
+class Tree:
+    """The files below a folder that were chosen.
+
+    `max_bytes` is the most that is read of a file, `most` how many are listed, `kinds` media types by suffix. Raises
+    `DeclarationError` where there is no such folder, and for bounds that cannot be kept.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        choice: Choice,
+        *,
+        max_bytes: int,
+        most: int,
+        kinds: Mapping[str, str] | None = None,
+    ) -> None:
+        if not os.path.isdir(path):
+            raise DeclarationError(f"there is no folder {os.fspath(path)!r} to add")
+        if not (0 < max_bytes <= MOST and most > 0):
+            raise DeclarationError(f"max_bytes is from 1 to {MOST:,}, which messages can hold, and most at least 1")
+        self.root: Root | ResolvedRoot = Root(path) if os.open in os.supports_dir_fd else ResolvedRoot(path)
+        self._choice = choice
+        self._max_bytes = max_bytes
+        self._most = most
+        self._kinds = kinds
+        self._lock = threading.Lock()
+        self._last: Listing | None = None
+        self._told_cut = False
+
+    def kind(self, path: str) -> str | None:
+        """The media type of a file by its name; None where that does not tell."""
+        return kind_of_name(path.rpartition("/")[2], self._kinds)
+
+    def has(self, path: str) -> bool:
+        """Whether this is a path that may be asked for; there need not be anything."""
+        parts = split(path)
+        return parts is not None and self._choice.allows(parts, folder=True)
+
+    def listing(self, *, anew: bool = False) -> Listing:
+        """The files and folders: as they are, or were a moment ago unless `anew`."""
+        with self._lock:
+            last = self._last
+            if last is None or anew or time.monotonic() - last.taken > max(_FRESH, _SHARE * last.seconds):
+                last = self._last = listing(self.root, self._choice, self._most)
+                self._tell_cut(last)
+            return last
+
+    def _tell_cut(self, found: Listing) -> None:
+        if found.cut and not self._told_cut:
+            log.warning(
+                "accord: %s has more than %d files or folders: so many are listed, the others are read by their URIs; "
+                "see `most`, `include` and `exclude` of add_directory",
+                self.root.path,
+                self._most,
+            )
+        self._told_cut = found.cut
+
+    def read(self, path: str) -> File:
+        """A file; of a folder the names in it, one a line, those of folders with a `/`.
+
+        Raises `ResourceNotFound`, and `InternalError` for a file that is too large or cannot be read.
+        """
+        parts = split(path)
+        if parts is None:
+            raise ResourceNotFound(uri=path)
+        try:
+            return self._folder(parts) if path.endswith("/") or not parts else self._file(parts)
+        except TooLarge:
+            raise InternalError(f"{path!r} has more than the {self._max_bytes:,} bytes that are read") from None
+        except OSError as exc:
+            if exc.errno in MISSING:
+                raise ResourceNotFound(uri=path) from exc
+            raise InternalError(f"{path!r} cannot be read: {exc.strerror}") from exc
+
+    def _file(self, parts: Parts) -> File:
+        if not self._choice.allows(parts):
+            return self._folder(parts)
+        try:
+            data = self.root.read(parts, self._max_bytes)
+        except IsADirectoryError:
+            return self._folder(parts)
+        return File(data=data, format=self.kind(parts[-1]))
+
+    def _folder(self, parts: Parts) -> File:
+        if not self._choice.allows(parts, folder=True):
+            raise ResourceNotFound(uri="/".join(parts))
+        names = [_shown(entry) for entry in served(self.root, self._choice, parts)]
+        return File(data="\n".join(names[: self._most]).encode(), format=FOLDER)
+
+    def complete(self, typed: str) -> list[str]:
+        """The paths that begin with what was typed, one folder further; none where there is no such folder."""
+        above, slash, start = typed.rpartition("/")
+        parts = split(above + slash)
+        if parts is None or not self._choice.allows(parts, folder=True):
+            return []
+        try:
+            found = served(self.root, self._choice, parts)
+        except OSError:
+            return []
+        return [above + slash + _shown(entry) for entry in found if entry.name.startswith(start)]
+
+
+def _shown(entry: Entry) -> str:
+    return entry.name + "/" * entry.is_folder

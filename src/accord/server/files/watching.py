@@ -1,0 +1,95 @@
+"""Looking again at a tree, when it has changed: told by the system, or every so often.
+
+`watchfiles` (the extra `dev`) says when. It watches the folders of the last listing, one by one: left to find them by
+itself it would follow links, out of the tree and through the whole machine. What it says is only a reason to look.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+log: logging.Logger = logging.getLogger("accord.server")
+
+Look = Callable[[], Sequence[str]]
+"""Looks at the tree, tells what is different, and gives the folders to watch, by their paths."""
+
+_SETTLE, _STEP, _ANYWAY = 100, 50, 60_000
+"""Milliseconds: what comes together is one change; how soon `stop` is heard; when to look though nothing was said."""
+_SHARE = 10
+"""Looking takes at most one part in so many of the time, however often the tree changes."""
+_PATIENCE = 2.0
+"""Seconds that `stop` waits for a look that is going on."""
+
+
+class Watch:
+    """A thread that looks at a tree between `start` and `stop`. It keeps no process alive."""
+
+    def __init__(self, look: Look, poll_seconds: float) -> None:
+        self._look = look
+        self._poll = poll_seconds
+        self._notifier: Any = _notifier()
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._took = 0.0
+
+    def start(self) -> None:
+        """Begin to look; once more does nothing."""
+        if self._thread is None:
+            self._over = threading.Event()
+            self._thread = threading.Thread(target=self._run, args=(self._over,), name="accord files", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more, and wait a moment until nothing is watched."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._over.set()
+            thread.join(_PATIENCE)
+
+    def _run(self, over: threading.Event) -> None:
+        folders = self._looked()
+        while not over.is_set():
+            if self._notifier is None:
+                over.wait(max(self._poll, _SHARE * self._took))
+                folders = self._looked()
+            else:
+                folders = self._watched(folders, over)
+
+    def _looked(self) -> Sequence[str]:
+        begun = time.monotonic()
+        try:
+            return self._look()
+        except Exception:
+            log.exception("accord: looking for files that changed failed; it is tried again")
+            return ()
+        finally:
+            self._took = time.monotonic() - begun
+
+    def _watched(self, folders: Sequence[str], over: threading.Event) -> Sequence[str]:
+        """Look whenever something is said, until there are other folders; these."""
+        try:
+            with self._notifier(folders, False, False, 0, False, True) as notifier:
+                now = self._looked()  # at what happened before it was watched
+                while now == folders and notifier.watch(_SETTLE, _STEP, _ANYWAY, over) != "stop":
+                    now = self._looked()
+                    over.wait(_SHARE * self._took)
+            return now
+        except FileNotFoundError:  # a folder went meanwhile
+            over.wait(_SETTLE / 1000)
+        except Exception as exc:  # the system watches no more than so many folders, of all its programs
+            log.warning("accord: files are looked at every %g s: %s", self._poll, exc)
+            self._notifier = None
+        return self._looked()
+
+
+def _notifier() -> Any:
+    """What tells of changes, or None without `watchfiles`."""
+    try:
+        from watchfiles._rust_notify import RustNotify
+    except ImportError:
+        return None
+    return RustNotify

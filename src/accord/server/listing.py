@@ -1,0 +1,89 @@
+"""The four lists, as a client may see them.
+
+Where everybody sees the same, pages are made once, see `pages`. Where it depends on who asks, or something stands in
+between, the list is put together for this request.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Raw
+
+from accord.messages import codec
+from accord.messages.meta import PaginatedParams
+from accord.server.compose.access import may_see
+from accord.server.pages import cut
+from accord.server.registry import RESULTS
+
+if TYPE_CHECKING:
+    from accord.server.calling import Calling
+    from accord.server.finding import Finding
+    from accord.server.peer import Peer
+    from accord.server.registry import Registry
+    from accord.session.exchange import Exchange
+
+
+class Listing:
+    """The verb, for one running server."""
+
+    def __init__(self, registry: Registry, finding: Finding, calling: Calling) -> None:
+        self._registry = registry
+        self._finding = finding
+        self._calling = calling
+
+    async def list(self, exchange: Exchange, peer: Peer) -> Raw:
+        """A page. Raises `InvalidParams` for a cursor that is none."""
+        registry, method = self._registry, exchange.method.name
+        params = codec.decode_params(PaginatedParams, exchange.params)
+        shown = registry.shown
+        if not (shown.guarded or shown.provided or registry.around or peer.view is not None):
+            return registry.lists[method].page(params.cursor, exchange.rules)
+        items = await self._seen(exchange, peer)
+        if registry.around:
+            items = await self._through_middleware(items, exchange, peer)
+        return self._page(items, params.cursor, exchange)
+
+    async def _seen(self, exchange: Exchange, peer: Peer) -> dict[str, Any]:
+        """The definitions by name."""
+        shown, method = self._registry.shown, exchange.method.name
+        defines, offers = shown.defines(method), shown.listed(method)
+        items = {
+            name: define(exchange.rules)
+            for name, define in defines.items()
+            if may_see(offers[name], name, exchange, peer)
+        }
+        if shown.provided:
+            for name, definition in (await self._finding.provisions.listed(method)).items():
+                if peer.view is None or peer.view.shows(name, ()):
+                    items.setdefault(name, definition)
+        return items
+
+    async def _through_middleware(self, items: dict[str, Any], exchange: Exchange, peer: Peer) -> dict[str, Any]:
+        from accord.server.middleware.chain import chained
+        from accord.server.middleware.request import Request
+
+        async def end(request: Request) -> list[Any]:
+            return [*items.values()]
+
+        steps = [step for step in self._registry.around if not step.context]
+        chain = chained(steps)
+        if chain is None:
+            return items
+        found = await chain(Request(end, self._calling, exchange, peer, "", None, None, None))
+        return {_key(each): each for each in found}
+
+    def _page(self, items: dict[str, Any], cursor: str | None, exchange: Exchange) -> Raw:
+        page, following = cut(list(items), cursor, self._registry.page_size)
+        result, field = RESULTS[exchange.method.name]
+        # "MUST NOT be served to a different authorization context" (Caching): what depends on who asks is theirs alone
+        found = result(**{field: [items[name] for name in page]}, next_cursor=following, cache_scope="private")
+        return self._registry.pack(found, exchange.rules)
+
+
+def _key(definition: Any) -> str:
+    """What a definition is listed under."""
+    for field in ("uri", "uri_template"):
+        if hasattr(definition, field):
+            return getattr(definition, field)  # type: ignore[no-any-return]
+    return definition.name  # type: ignore[no-any-return]

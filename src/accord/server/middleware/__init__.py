@@ -1,0 +1,1 @@
+"""Middleware: functions around the handlers of a server."""

@@ -1,0 +1,59 @@
+"""From middleware to the one function that is called for a request: each around the next, the handler in the middle."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from accord.errors import DeclarationError
+from accord.server.parameters import called
+
+if TYPE_CHECKING:
+    from accord.server.middleware.request import CallNext, Middleware, Request
+
+_HOW = "write it as `async def middleware(request, call_next)`, with a third parameter `ctx: Context` if it wants one"
+
+
+class Around(msgspec.Struct, frozen=True, eq=False):
+    """One middleware."""
+
+    function: Middleware
+    context: bool = False
+    """Whether it takes the context: then the call may ask the client."""
+
+
+def around(middleware: Middleware) -> Around:
+    """Read a middleware. Raises `DeclarationError` for what is none."""
+    name = getattr(middleware, "__qualname__", None) or type(middleware).__name__
+    if not callable(middleware) or isinstance(middleware, type):
+        raise DeclarationError(f"{name} is no middleware: {_HOW}")
+    if not inspect.iscoroutinefunction(called(middleware)):
+        raise DeclarationError(f"the middleware {name} is not async: {_HOW}")
+    wanted = [one for one in inspect.signature(middleware).parameters.values() if one.default is one.empty]
+    if len(wanted) not in (2, 3) or any(one.kind is one.KEYWORD_ONLY for one in wanted):
+        raise DeclarationError(f"the middleware {name} takes {len(wanted)} arguments: {_HOW}")
+    return Around(middleware, len(wanted) == 3)
+
+
+def chained(steps: Sequence[Around]) -> CallNext | None:
+    """All of them, the first outermost; None for none."""
+    if not steps:
+        return None
+    following: CallNext = _handler
+    for step in reversed(steps):
+        following = _step(step, following)
+    return following
+
+
+def _handler(request: Request) -> Awaitable[Any]:
+    return request.run()
+
+
+def _step(step: Around, following: CallNext) -> Callable[[Request], Awaitable[Any]]:
+    function = step.function
+    if step.context:
+        return lambda request: function(request, following, request.context)
+    return lambda request: function(request, following)

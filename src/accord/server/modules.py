@@ -1,0 +1,211 @@
+"""The functions of a module, and the methods of an object, as tools.
+
+    server.add_module(text_tools)            # def slug(title: str) -> str: ...
+    server.add_object(Ledger("2026.db"))     # its public methods, bound to this ledger
+
+Looking runs nothing: what is there is read from `__dict__` (of the module, of the classes), so no property is computed
+and no `__getattr__` is asked. Names that begin with an underscore are never offered. What else cannot be a tool is
+told, in the `Added` that is returned and in the log. Where the request itself is wrong, nothing is added.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Collection, Mapping
+from functools import partial, partialmethod, singledispatchmethod
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from accord.errors import DeclarationError
+from accord.server.declaring import declare_tool
+
+if TYPE_CHECKING:
+    from accord.server.registry import Registry
+    from accord.server.server import Server
+
+log: logging.Logger = logging.getLogger("accord.server")
+
+
+class Added(msgspec.Struct, frozen=True):
+    """What became tools, and what did not."""
+
+    tools: list[str]
+    """The names of the new tools."""
+    left_out: dict[str, str]
+    """What is public and cannot be a tool, by the name it has in its module or class, and why."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What there is in a module or an object."""
+
+    place: str
+    """How messages name it."""
+    functions: dict[str, Callable[..., Any]]
+    """What may become tools."""
+    left_out: dict[str, str]
+    """What cannot, and why."""
+
+
+# --- looking ---------------------------------------------------------------------------------------------------
+
+
+def in_module(module: ModuleType, include: Collection[str] | None) -> Found:
+    """The functions that a module names in `__all__`, else those that it defines itself; `include` may name others
+    that it holds. Raises `DeclarationError` for what is no module.
+    """
+    if not isinstance(module, ModuleType):
+        raise DeclarationError(f"{module!r} is no module: import it, and give the module itself")
+    place, held = f"module {module.__name__!r}", vars(module)
+    names = include if include is not None else held.get("__all__")
+    if names is None:
+        return Found(place, {name: value for name, value in _public(held) if _is_own(value, module)}, {})
+    named = {name: held[name] for name in names if name in held}
+    later = {name: "the module has not loaded it yet: ask for it first" for name in names if name not in held}
+    return Found(place, {name: value for name, value in _public(named) if _is_function(value)}, later)
+
+
+def _public(held: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return [(name, value) for name, value in held.items() if not name.startswith("_")]
+
+
+def _is_function(value: Any) -> bool:
+    return callable(value) and not isinstance(value, type)
+
+
+def _is_own(value: Any, module: ModuleType) -> bool:
+    """Whether it is a function that the module defines, rather than imports."""
+    while isinstance(value, partial):
+        value = value.func
+    return _is_routine(value) and getattr(value, "__module__", None) == module.__name__
+
+
+def _is_routine(value: Any) -> bool:
+    """Whether it is a function as `def` makes it, decorated or not: no object that happens to be callable."""
+    return inspect.isroutine(value) and callable(value)
+
+
+def in_object(thing: Any) -> Found:
+    """The methods of an object, those of its bases included; of a class, its static and class methods.
+
+    Raises `DeclarationError` for a module.
+    """
+    if isinstance(thing, ModuleType):
+        raise DeclarationError(f"{thing.__name__!r} is a module: use add_module")
+    kind = thing if isinstance(thing, type) else type(thing)
+    found = Found(f"class {kind.__qualname__}", {}, {})
+    for name, written in _public(_held(kind)):
+        if isinstance(written, singledispatchmethod):
+            found.left_out[name] = "which function runs depends on the type of the argument: write one for each type"
+        elif not _is_routine(_inside(written)):
+            continue
+        elif kind is thing and not isinstance(written, classmethod | staticmethod):
+            found.left_out[name] = "it is a method of no object yet: give add_object an instance of the class"
+        else:
+            found.functions[name] = _bound(thing, name, written)
+    return found
+
+
+def _held(kind: type) -> dict[str, Any]:
+    """What a class and its bases hold, as it stands there; what is overridden, once."""
+    held: dict[str, Any] = {}
+    for base in reversed(kind.__mro__[:-1]):  # the last one is `object`
+        held.update(vars(base))
+    return held
+
+
+def _inside(written: Any) -> Any:
+    """The function under what makes a special method of it."""
+    if isinstance(written, classmethod | staticmethod):
+        return written.__func__
+    return written.func if isinstance(written, partialmethod) else written
+
+
+def _bound(thing: Any, name: str, written: Any) -> Callable[..., Any]:
+    """A method of an object, such that its parameters can be read."""
+    if isinstance(written, partialmethod):  # Python binds it to a function of (*args, **keywords)
+        return partial(written.func.__get__(thing, type(thing)), *written.args, **written.keywords)
+    return getattr(thing, name)  # type: ignore[no-any-return]
+
+
+# --- adding ----------------------------------------------------------------------------------------------------
+
+
+def add_found(
+    server: Server,
+    found: Found,
+    prefix: str | None,
+    include: Collection[str] | None,
+    exclude: Collection[str],
+    **about: Any,
+) -> Added:
+    """Offer what was found, or what `include` names, without what `exclude` names; `about` as for `declare_tool`.
+
+    Raises `DeclarationError` for a name that is taken or unknown, and for one in `include` that cannot be a tool.
+    """
+    chosen = _chosen(found, include, exclude)
+    names = {name: f"{prefix}_{name}" if prefix else name for name in chosen}
+    _check_free(server.registry, found, {names[name]: function for name, function in chosen.items()})
+    added = Added([], {name: why for name, why in found.left_out.items() if include is None and name not in exclude})
+    for name, function in chosen.items():
+        try:
+            declare_tool(server.registry, function, name=names[name], **about)
+        except DeclarationError as exc:
+            if include is not None:
+                _take_back(server, added)
+                raise DeclarationError(f"{found.place}: {name!r} cannot be a tool: {_why_not(function, exc)}") from exc
+            added.left_out[name] = _why_not(function, exc)
+        else:
+            added.tools.append(names[name])
+    _tell(found, added)
+    return added
+
+
+def _chosen(found: Found, include: Collection[str] | None, exclude: Collection[str]) -> dict[str, Callable[..., Any]]:
+    """The functions that are wanted. Raises `DeclarationError` for names that nothing public has."""
+    if not found.functions and not found.left_out:
+        raise DeclarationError(f"{found.place} has no public functions; name those it imports in `include`")
+    for name in include or ():
+        if name not in found.functions:
+            why = found.left_out.get(name, "there is no public function of that name")
+            raise DeclarationError(f"{found.place}: {name!r} cannot be a tool: {why}")
+    for name in exclude:
+        if name not in found.functions and name not in found.left_out:
+            raise DeclarationError(f"{found.place} has no public function {name!r} to exclude")
+    wanted = found.functions if include is None else include
+    return {name: found.functions[name] for name in wanted if name not in exclude}
+
+
+def _check_free(registry: Registry, found: Found, wanted: Mapping[str, Callable[..., Any]]) -> None:
+    """Raise `DeclarationError` for the name of a tool that is there already."""
+    for name, function in wanted.items():
+        if name in registry.tools:
+            raise DeclarationError(
+                f"{found.place}: {_where(function)} cannot be tool {name!r}, which is "
+                f"{_where(registry.tools[name].function)} already: give a prefix, or leave it out with `exclude`"
+            )
+
+
+def _where(function: Callable[..., Any]) -> str:
+    while isinstance(function, partial):
+        function = function.func
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def _why_not(function: Callable[..., Any], refused: DeclarationError) -> str:
+    """The reason, without the name of the function."""
+    return str(refused).removeprefix(f"{getattr(function, '__qualname__', function)}: ")
+
+
+def _take_back(server: Server, added: Added) -> None:
+    for name in added.tools:
+        server.remove_tool(name)
+
+
+def _tell(found: Found, added: Added) -> None:
+    if added.left_out:
+        reasons = "; ".join(f"{name} ({why})" for name, why in added.left_out.items())
+        log.warning("accord: %s: these are no tools: %s", found.place, reasons)

@@ -1,0 +1,133 @@
+"""The URL of a request: always under the base of its API, whatever the document and the arguments say.
+
+A base is a scheme, a host, a port and the path that every path begins with. A template brings its segments, and an
+argument never adds one, ends one, or turns one into "." or "..": neither as it is, nor once it is decoded, nor decoded
+once more, for there are servers and proxies that do that. Whoever holds an argument holds one place of one URL.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from urllib.parse import quote, unquote, urljoin, urlsplit
+
+from accord.errors import DeclarationError, InvalidArguments, SchemaError
+
+_VARIABLE = re.compile(r"\{([^{}]*)\}")
+_PCHAR = "-._~!$&'()*+,;=:@%"
+"""What may stand in a segment as it is (RFC 3986, pchar); a document writes its own escapes."""
+_NOT_IN_PATHS = re.compile(r"[?#\\{}]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_SEPARATORS = re.compile(r"[/\\]")
+_PORTS = {"http": 80, "https": 443}
+
+
+class Base:
+    """Where an API is: `Base("https://api.example.com/v1")`. Raises `DeclarationError` for what no API can be under."""
+
+    def __init__(self, url: str) -> None:
+        where = _where(url)
+        if where is None:
+            raise DeclarationError(
+                f"{url!r:.200} is no base of an API: write it as 'https://api.example.com/v1', "
+                "without a name, a query or a fragment"
+            )
+        self._scheme, self._host, self._port, path = where
+        if any(not segment or climbs(segment) for segment in path.rstrip("/").split("/")[1:]):
+            raise DeclarationError(f"the path of {url!r:.200} has an empty segment, or one that leads elsewhere")
+        self._prefix = quote(path.rstrip("/"), safe="/" + _PCHAR)
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        port = "" if self._port == _PORTS[self._scheme] else f":{self._port}"
+        self.url: str = f"{self._scheme}://{host}{port}{self._prefix}"
+        """Without a slash at its end."""
+
+    def join(self, path: str, query: str) -> str:
+        """The URL of a path that a `Path` was filled to."""
+        return f"{self.url}{path}?{query}" if query else f"{self.url}{path}"
+
+    def follow(self, url: str, reference: str) -> str | None:
+        """Where a redirect from `url` leads to; None when that is not under this base."""
+        try:
+            target = urljoin(url, reference).partition("#")[0]
+        except ValueError:
+            return None
+        where = _where(target.partition("?")[0]) if _is_plain(target) else None
+        if where is None or where[:3] != (self._scheme, self._host, self._port):
+            return None
+        path = where[3]
+        inside = path == self._prefix or path.startswith(f"{self._prefix}/")
+        return target if inside and not any(map(climbs, path.split("/"))) else None
+
+
+def _where(url: str) -> tuple[str, str, int, str] | None:
+    """Scheme, host, port and path of a URL that has no more than these; None for any other."""
+    try:
+        split = urlsplit(url)
+        port = split.port
+    except ValueError:
+        return None
+    if not _is_plain(url) or split.scheme not in _PORTS or not split.hostname or "@" in split.netloc:
+        return None
+    if "?" in url or "#" in url:
+        return None
+    return split.scheme, split.hostname, port or _PORTS[split.scheme], split.path
+
+
+def _is_plain(url: str) -> bool:
+    return url.isascii() and url.isprintable() and " " not in url and "\\" not in url
+
+
+class Path:
+    """A path of a document: `Path("/pets/{id}")`. Raises `SchemaError` for one that could lead elsewhere."""
+
+    def __init__(self, template: str) -> None:
+        self._template = template
+        if not template.startswith("/"):
+            raise SchemaError(f"the path {template!r:.200} does not begin with a slash")
+        self.variables: tuple[str, ...] = tuple(dict.fromkeys(_VARIABLE.findall(template)))
+        segments = template[1:].split("/")
+        for at, segment in enumerate(segments):
+            if not segment and at < len(segments) - 1:
+                raise SchemaError(f"the path {template!r:.200} has an empty segment")
+            self._check(segment)
+        self._segments = [_VARIABLE.split(segment) for segment in segments]
+
+    def _check(self, segment: str) -> None:
+        literal = _VARIABLE.sub("", segment)
+        if _NOT_IN_PATHS.search(literal) or _CONTROL.search(unquote(literal)) or _BARE_PERCENT.search(literal):
+            raise SchemaError(f"the path {self._template!r:.200} has a character that cannot stand in one")
+        if climbs(segment) or _SEPARATORS.search(unquote(unquote(literal))):
+            raise SchemaError(f"the path {self._template!r:.200} leads out of itself")
+
+    def fill(self, values: Mapping[str, str]) -> str:
+        """The path with these texts, each percent-encoded, in the place of its variables. Raises `InvalidArguments`."""
+        return "".join("/" + self._filled(parts, values) for parts in self._segments)
+
+    def _filled(self, parts: list[str], values: Mapping[str, str]) -> str:
+        """One segment; `parts` are literals and, at every other place, the names of variables."""
+        pieces = [values[part] if at % 2 else quote(part, safe=_PCHAR) for at, part in enumerate(parts)]
+        segment = "".join(pieces)
+        if len(parts) == 1:
+            return segment
+        name = parts[1]
+        if not all(pieces[1::2]):
+            raise InvalidArguments(f"{name!r} is empty, and stands in the path {self._template}: give a value")
+        if climbs(segment) or any(map(climbs, pieces[1::2])):
+            raise InvalidArguments(f"{name!r} has a part '.' or '..', which leads out of the path {self._template}")
+        if _CONTROL.search(unquote(unquote(segment))):
+            raise InvalidArguments(f"{name!r} has control characters, which cannot stand in the path {self._template}")
+        return segment
+
+
+def climbs(segment: str) -> bool:
+    """Whether any way of reading a segment finds "." or ".." in it: decoded, decoded again, in other letters' dots,
+    with a backslash for a slash, before the `;` of a parameter.
+    """
+    for _ in range(3):
+        plain = unicodedata.normalize("NFKC", segment)
+        if any(part.partition(";")[0].strip() in (".", "..") for part in _SEPARATORS.split(plain)):
+            return True
+        segment = unquote(segment)
+    return False

@@ -1,0 +1,97 @@
+"""One API: where it is, what goes along with each request, and how an answer is had, with time and redirects bounded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from urllib.parse import quote
+
+import msgspec
+
+from accord.errors import ToolError
+from accord.limits import Limits
+from accord.server.context import Context
+from accord.server.depends.dependencies import Dependencies
+from accord.server.depends.mark import Dependency
+from accord.server.openapi.address import Base
+from accord.server.openapi.document import Document
+from accord.server.openapi.outgoing import Headers
+from accord.server.openapi.schemas import Schemas
+from accord.server.openapi.traffic import APIAnswer, APIRequest, Send
+from accord.transport.http.secrecy import Secrets
+
+_MOVED = (301, 302, 303, 307, 308)
+_KEEPS_METHOD = (307, 308)
+_REDIRECTS = 5
+
+Open = Callable[[], AsyncIterator[Send]]
+"""What gives a `Send`, and closes it after: an async generator function."""
+
+
+class API:
+    """What all operations of one import share."""
+
+    def __init__(
+        self,
+        document: Document,
+        base: Base,
+        open: Open,
+        *,
+        headers: Headers,
+        query: Mapping[str, str],
+        timeout: float,
+        strict: bool,
+        structured: bool,
+        limits: Limits,
+    ) -> None:
+        self.base: Base = base
+        self.headers: Headers = headers
+        self.strict: bool = strict
+        """Whether an answer that is not as described is an error."""
+        self.structured: bool = structured
+        """Whether answers are structured output where they are described."""
+        self.limits: Limits = limits
+        self.requests: Schemas = Schemas(document, limits, request=True)
+        self.answers: Schemas = Schemas(document, limits, request=False)
+        self.depends: Dependencies = Dependencies("an operation", {"send": Dependency(open, "lifespan")})
+        """Has connections made with the first call, and closed with the server."""
+        self.query: list[str] = [f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query.items()]
+        """What stands in the query of every request."""
+        self.fixed: set[tuple[str, str]] = {
+            *(("query", name.lower()) for name in query),
+            *(("header", name) for name in headers.names),
+        }
+        """Parameters that no caller chooses."""
+        self._kept = list(query.values())
+        self._timeout = timeout
+
+    async def fetch(self, request: APIRequest, send: Send, context: Context | None) -> tuple[APIAnswer, Secrets]:
+        """The answer to a request, and what must not be told of it. Raises `ToolError`."""
+        ours = await self.headers.of(context)
+        secrets = Secrets()
+        secrets.keep([*ours.values(), *self._kept])
+        try:
+            async with asyncio.timeout(self._timeout) as limit:
+                sent = msgspec.structs.replace(request, headers={**request.headers, **ours})
+                return await self._follow(sent, send), secrets
+        except TimeoutError as exc:
+            if not limit.expired():
+                raise
+            raise ToolError(f"{request.method} was not answered within {self._timeout:g} s") from exc
+        except ToolError as exc:
+            raise ToolError(secrets.hidden(str(exc))) from exc
+
+    async def _follow(self, request: APIRequest, send: Send) -> APIAnswer:
+        """The answer at the end of redirects, which are followed under the base, and only with the same method."""
+        for _ in range(_REDIRECTS):
+            answer = await send(request)
+            location = answer.headers.get("location", "")
+            if answer.status not in _MOVED or not location:
+                return answer
+            target = self.base.follow(request.url, location)
+            if target is None:
+                raise ToolError(f"HTTP {answer.status}: it redirects to where the API is not; that is not followed")
+            if request.method not in ("GET", "HEAD") and answer.status not in _KEEPS_METHOD:
+                raise ToolError(f"HTTP {answer.status}: it redirects a {request.method}; that is not followed")
+            request = msgspec.structs.replace(request, url=target)
+        raise ToolError(f"redirected more than {_REDIRECTS} times")

@@ -1,0 +1,148 @@
+"""The arguments of an operation: parameters and body in one flat object, and back to where each of them belongs.
+
+A model sees `{"id": 7, "name": "Rex"}`, whatever stands in the path and what in the body. A parameter whose name another
+argument has is called after its place as well (`id__path`). A body that is not simply an object with members is one
+argument, `body`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+
+from accord.messages.base import JSONObject
+from accord.server.openapi.body import is_written
+from accord.server.openapi.operation import FORMS, Body, Operation, Parameter, is_json
+from accord.server.openapi.schemas import Schemas
+
+_WHOLE = "body"
+_OWN_RULES = {"allOf", "anyOf", "oneOf", "not", "if", "patternProperties", "dependentSchemas", "dependentRequired"}
+_OWN_RULES |= {"propertyNames", "minProperties", "maxProperties", "unevaluatedProperties", "enum", "const", "nullable"}
+"""What speaks of an object as a whole: it would not mean the same of all arguments together."""
+_TEMPLATE_VARIABLE = re.compile(r"\W")
+
+
+class Places(msgspec.Struct):
+    """The arguments of one call, each where it belongs."""
+
+    path: list[tuple[Parameter, Any]] = []
+    query: list[tuple[Parameter, Any]] = []
+    header: list[tuple[Parameter, Any]] = []
+    cookie: list[tuple[Parameter, Any]] = []
+    body: Any = msgspec.UNSET
+
+
+class Arguments:
+    """Those of one operation; `fixed` are parameters, by place and name in small letters, that no caller chooses.
+
+    Raises `SchemaError`.
+    """
+
+    def __init__(self, operation: Operation, fixed: Collection[tuple[str, str]] = ()) -> None:
+        self._operation = operation
+        self.body: Body | None = operation.body
+        self._members = self._members_of_body()
+        parameters = [one for one in operation.parameters if (one.place, one.name.lower()) not in fixed]
+        taken = Counter([one.name for one in parameters] + list(self._members or ([_WHOLE] if self.body else [])))
+        self.parameters: dict[str, Parameter] = {}
+        """The parameters, by the names of their arguments."""
+        for one in parameters:
+            name = one.name if taken[one.name] == 1 else f"{one.name}__{one.place}"
+            while name in self.parameters or (name != one.name and name in taken):
+                name += "_"
+            self.parameters[name] = one
+
+    def schema(self, schemas: Schemas) -> JSONObject:
+        """JSON Schema of the arguments. Raises `SchemaError`."""
+        properties = {name: _described(one.schema, one.description) for name, one in self.parameters.items()}
+        required = [name for name, one in self.parameters.items() if one.required]
+        about: JSONObject = {"type": "object", "properties": properties, "additionalProperties": False}
+        if self.body is not None:
+            required += self._add_body(self.body, properties, about)
+        if required:
+            about["required"] = required
+        return schemas.standing_alone(about)
+
+    def split(self, values: JSONObject) -> Places:
+        """The arguments of one call, each where it belongs."""
+        places = Places()
+        rest = dict(values)
+        for name, parameter in self.parameters.items():
+            if name in rest:
+                getattr(places, parameter.place).append((parameter, rest.pop(name)))
+        if self._members is not None:
+            if rest or (self.body is not None and self.body.required):
+                places.body = rest
+        elif _WHOLE in rest:
+            places.body = rest[_WHOLE]
+        return places
+
+    def variables(self) -> dict[str, str]:
+        """Names that a URI template may have, and the names of the path's and the query's arguments that they are."""
+        found: dict[str, str] = {}
+        for name, one in self.parameters.items():
+            if one.place in ("path", "query"):
+                variable = _TEMPLATE_VARIABLE.sub("_", name) if name.isascii() else f"v{len(found)}"
+                found[variable if variable not in found else f"{variable}_{len(found)}"] = name
+        return found
+
+    def needs_more_than(self, places: Collection[str]) -> bool:
+        """Whether there is something that has to be given, in the body or at another place than these."""
+        if self.body is not None and self.body.required:
+            return True
+        return any(one.required and one.place not in places for one in self.parameters.values())
+
+    # --- the body ----------------------------------------------------------------------------------------------
+
+    def _members_of_body(self) -> JSONObject | None:
+        """The members of a body that is simply an object."""
+        if self.body is None or not (is_json(self.body.media) or self.body.media in FORMS):
+            return None
+        schema = self._resolved(self.body.schema)
+        members = schema.get("properties")
+        plain = schema.get("type", "object") == "object" and not schema.keys() & _OWN_RULES
+        if not plain or not isinstance(members, dict) or not members or schema.get("additionalProperties"):
+            return None
+        return {name: one for name, one in members.items() if not self._is_read_only(one)}
+
+    def _resolved(self, schema: Any) -> JSONObject:
+        return self._operation.document.resolve(schema) if isinstance(schema, dict) else {}
+
+    def _is_read_only(self, schema: Any) -> bool:
+        return isinstance(schema, dict) and schema.get("readOnly") is True
+
+    def _add_body(self, body: Body, properties: JSONObject, about: JSONObject) -> list[str]:
+        """Add the body's properties; those that are required."""
+        if self._members is None:
+            kept = body.schema if is_written(body.media) else _FILE
+            properties[_WHOLE] = _described(kept, body.description)
+            return [_WHOLE] if body.required else []
+        for name, one in self._members.items():
+            properties[name] = _as_base64(self._resolved(one)) if name in body.files else one
+        told = self._resolved(body.schema).get("required")
+        required = [name for name in told if name in self._members] if isinstance(told, list) else []
+        if not body.required and required:  # all of it may be left out, but not a part of what it needs
+            about["dependentRequired"] = {name: required for name in self._members}
+            return []
+        return required
+
+
+_FILE: JSONObject = {"type": "string", "contentEncoding": "base64"}
+
+
+def _as_base64(schema: JSONObject) -> JSONObject:
+    """The schema of files in a form, whose bytes travel as base64."""
+    if schema.get("type") == "array":
+        return _described({"type": "array", "items": _FILE}, schema.get("description"))
+    return _described(_FILE, schema.get("description"))
+
+
+def _described(schema: Any, description: Any) -> Any:
+    """A schema with what is said of the parameter, unless it says something itself."""
+    if not description or not isinstance(schema, dict) or "description" in schema:
+        return {"description": description} if description and schema is True else schema
+    return {**schema, "description": description}

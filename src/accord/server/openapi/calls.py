@@ -1,0 +1,75 @@
+"""One operation, ready to be called: arguments become a request. Worked out when it is first listed or called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from msgspec import UNSET
+
+from accord.errors import InvalidArguments
+from accord.messages.base import JSONObject
+from accord.server.openapi.api import API
+from accord.server.openapi.arguments import Arguments
+from accord.server.openapi.body import encode
+from accord.server.openapi.operation import Operation, Route
+from accord.server.openapi.outgoing import sendable
+from accord.server.openapi.styles import in_cookie, in_header, in_path, in_query
+from accord.server.openapi.traffic import APIRequest
+
+_ACCEPTED = "application/json, */*;q=0.5"
+
+
+class Call:
+    """An operation of an API; what is asked of it raises `SchemaError` where the document does not say enough."""
+
+    def __init__(self, operation: Operation, api: API) -> None:
+        self.operation: Operation = operation
+        self.api: API = api
+
+    @property
+    def route(self) -> Route:
+        """Which operation it is."""
+        return self.operation.route
+
+    @cached_property
+    def arguments(self) -> Arguments:
+        """What a caller gives."""
+        return Arguments(self.operation, self.api.fixed)
+
+    @cached_property
+    def input_schema(self) -> JSONObject:
+        """JSON Schema of the arguments."""
+        return self.arguments.schema(self.api.requests)
+
+    @cached_property
+    def output_schema(self) -> JSONObject | None:
+        """JSON Schema of the value that it gives; None where there is none to count on."""
+        schema = self.operation.result if self.api.structured else None
+        if schema is None:
+            return None
+        made = self.api.answers.standing_alone(schema)
+        return {**made, "type": "object"} if self.api.answers.is_object(schema) else made
+
+    def request(self, values: Mapping[str, Any]) -> APIRequest:
+        """The request for some arguments. Raises `InvalidArguments` for what cannot be sent."""
+        places = self.arguments.split(values)
+        path = self.operation.path.fill({one.name: in_path(one, value) for one, value in places.path})
+        query = [piece for one, value in places.query for piece in in_query(one, value)] + self.api.query
+        headers = {one.name.lower(): in_header(one, value) for one, value in places.header if value is not None}
+        headers = {**sendable(headers), "accept": _ACCEPTED, "user-agent": "accord"}
+        if cookies := [piece for one, value in places.cookie for piece in in_cookie(one, value)]:
+            headers["cookie"] = "; ".join(cookies)
+        body = None
+        if places.body is not UNSET and self.arguments.body is not None:
+            body, headers["content-type"] = self._encoded(places.body)
+        return APIRequest(method=self.route.method, url=self.api.base.join(path, "&".join(query)), headers=headers, body=body)
+
+    def _encoded(self, value: Any) -> tuple[bytes, str]:
+        body = self.arguments.body
+        assert body is not None, "there is one where a value for it is"
+        content, media = encode(body, value)
+        if not (media.isascii() and media.isprintable()):
+            raise InvalidArguments(f"the media type {media!r:.200} of the body cannot be sent")
+        return content, media

@@ -1,0 +1,164 @@
+"""An OpenAPI document (3.0, 3.1, 3.2): read from what was given, and asked for what stands at a place of it.
+
+Nothing is ever fetched: a reference leads to a place of the same document (`#/...`), or is refused with its text. What
+is wrong with the document as a whole is a `DeclarationError`; what is wrong with one operation is a `SchemaError`, and
+the others stay.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import unquote
+
+import msgspec
+
+from accord.errors import DeclarationError, SchemaError
+from accord.messages.base import JSONObject
+
+Source: TypeAlias = Mapping[str, Any] | str | os.PathLike[str]
+"""A document, its text, or the path of its file."""
+
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+"""What a path may have; CONNECT is none of them."""
+
+_CHAIN = 32
+"""References that lead from one to the next."""
+
+
+class Document:
+    """One document. Raises `DeclarationError` for what is none."""
+
+    def __init__(self, source: Source) -> None:
+        self.content: Mapping[str, Any] = _content(source)
+        """The document, as it was written."""
+        _check_version(self.content)
+        self.paths: JSONObject = _table(self.content, "paths")
+
+    @property
+    def title(self) -> str:
+        """What the API is called."""
+        return str(_table(self.content, "info").get("title") or "openapi")
+
+    @property
+    def version(self) -> str:
+        """The version of the API."""
+        return str(_table(self.content, "info").get("version") or "0.0.0")
+
+    @property
+    def description(self) -> str | None:
+        """What the document says of the API."""
+        found = _table(self.content, "info").get("description")
+        return found if isinstance(found, str) else None
+
+    @property
+    def address(self) -> str | None:
+        """The URL of the first server that is named, with its variables at their defaults."""
+        servers = self.content.get("servers")
+        first = servers[0] if isinstance(servers, list) and servers else None
+        if not isinstance(first, dict) or not isinstance(first.get("url"), str):
+            return None
+        url: str = first["url"]
+        for name, variable in _table(first, "variables").items():
+            if isinstance(variable, dict):
+                url = url.replace("{" + name + "}", str(variable.get("default", "")))
+        return url
+
+    def operations(self) -> Iterator[tuple[str, str, Any, Any]]:
+        """Method, path, the item of the path, and the operation, as they are written and not looked into yet."""
+        for path, item in self.paths.items():
+            try:
+                found = self.resolve(item)
+            except SchemaError:
+                found = {"get": item}  # refused when it is read, by its own name
+            yield from ((method, path, found, found[method]) for method in METHODS if method in found)
+
+    def resolve(self, node: Any) -> JSONObject:
+        """An object, at the end of the references that lead to it. Raises `SchemaError`."""
+        for _ in range(_CHAIN):
+            if not isinstance(node, dict):
+                raise SchemaError(f"an object belongs where {_shown(node)} stands")
+            if not isinstance(node.get("$ref"), str):
+                return node
+            node = self.at(node["$ref"])
+        raise SchemaError("its references lead from one to the next, and to no end")
+
+    def at(self, reference: str) -> Any:
+        """What a reference leads to. Raises `SchemaError` if that is not inside this document."""
+        if not reference.startswith("#/"):
+            raise SchemaError(f"it refers to {_shown(reference)}: only references inside the document are followed")
+        value: Any = self.content
+        for step in unquote(reference[2:]).split("/"):
+            key = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+                value = value[int(key)]
+            elif isinstance(value, Mapping) and key in value:
+                value = value[key]
+            else:
+                raise SchemaError(f"it refers to {_shown(reference)}, and there is nothing there")
+        return value
+
+
+def _content(source: Source) -> Mapping[str, Any]:
+    if isinstance(source, Mapping):
+        return source
+    text, where = (source, "the text") if isinstance(source, str) and _is_text(source) else _file(source)
+    try:
+        found = msgspec.json.decode(text) if text.lstrip().startswith("{") else _yaml(text, where)
+    except (msgspec.DecodeError, RecursionError) as exc:
+        raise DeclarationError(f"{where} is no OpenAPI document: it is no JSON: {exc}") from exc
+    if not isinstance(found, dict):
+        raise DeclarationError(f"{where} is no OpenAPI document: that is an object, not {type(found).__name__}")
+    return found
+
+
+def _is_text(source: str) -> bool:
+    return "\n" in source or source.lstrip().startswith("{")
+
+
+def _file(path: str | os.PathLike[str]) -> tuple[str, str]:
+    if str(path).startswith(("http://", "https://")):
+        raise DeclarationError(f"documents are not fetched: save {path} to a file, and give its path")
+    try:
+        return Path(path).read_text(encoding="utf-8-sig"), str(path)
+    except (OSError, ValueError) as exc:
+        raise DeclarationError(f"the OpenAPI document {str(path)!r:.200} cannot be read: {exc}") from exc
+
+
+def _yaml(text: str, where: str) -> Any:
+    try:
+        import yaml
+    except ImportError:
+        raise DeclarationError(
+            f"{where} is not JSON; where it is YAML: `pip install pyyaml`, or save it as JSON"
+        ) from None
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as exc:
+        raise DeclarationError(f"{where} is no OpenAPI document: {exc}") from exc
+
+
+def _check_version(content: Mapping[str, Any]) -> None:
+    version = content.get("openapi")
+    if isinstance(version, str) and version.startswith("3."):
+        return
+    if "swagger" in content:
+        raise DeclarationError(f"Swagger {content['swagger']} is not read: have it converted to OpenAPI 3")
+    raise DeclarationError(f"an OpenAPI document says `openapi: 3.x`, and this one says {version!r:.100}")
+
+
+def _table(holder: Mapping[str, Any], key: str) -> JSONObject:
+    """A member that is a table; an empty one where it is missing. Raises `DeclarationError` for anything else."""
+    found = holder.get(key)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise DeclarationError(f"`{key}` of an OpenAPI document is an object, not {type(found).__name__}")
+    return found
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:99]}…"

@@ -1,0 +1,145 @@
+"""An API in this very process: an ASGI application, called without a socket.
+
+Its lifespan begins before its first request and ends with whoever opened it; an application without one goes without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
+from urllib.parse import unquote, urlsplit
+
+from accord.errors import ToolError
+from accord.server.openapi.traffic import APIAnswer, APIRequest, Send
+from accord.server.openapi.upstream import too_large
+
+Message: TypeAlias = MutableMapping[str, Any]
+ASGIApp: TypeAlias = Callable[
+    [MutableMapping[str, Any], Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
+]
+
+_PORTS = {"http": 80, "https": 443}
+_STOP_SECONDS = 10
+"""Time for an application to end its lifespan."""
+
+
+@asynccontextmanager
+async def application(app: ASGIApp, most: int) -> AsyncIterator[Send]:
+    """What sends requests to an application; answers of at most `most` bytes. Raises `ToolError` if it cannot start."""
+    lifespan = _Lifespan(app)
+    await lifespan.start()
+
+    async def send(request: APIRequest) -> APIAnswer:
+        return await _Request(request, most, lifespan.state).answered_by(app)
+
+    try:
+        yield send
+    finally:
+        await lifespan.stop()
+
+
+class _Lifespan:
+    """The lifespan of an application, in a task of its own."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.state: dict[str, Any] = {}
+        """What the application keeps for its requests."""
+        self._app = app
+        self._said: asyncio.Queue[Message] = asyncio.Queue()
+        self._told: asyncio.Queue[Message] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+        self._told.put_nowait({"type": "lifespan.startup"})
+        answer = await self._said.get()
+        if answer["type"] == "lifespan.startup.failed":
+            await asyncio.wait([self._task], timeout=_STOP_SECONDS)
+            raise ToolError(f"the application did not start: {answer.get('message') or 'its log says why'}")
+
+    async def _run(self) -> None:
+        scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": self.state}
+        try:
+            await self._app(scope, self._told.get, self._said.put)
+        except Exception:  # "If an exception is raised [...] the server must continue but not send any lifespan events"
+            self._said.put_nowait({"type": "lifespan.none"})
+        else:
+            self._said.put_nowait({"type": "lifespan.over"})
+
+    async def stop(self) -> None:
+        if self._task is None or self._task.done():
+            return
+        self._told.put_nowait({"type": "lifespan.shutdown"})
+        await asyncio.wait([self._task], timeout=_STOP_SECONDS)
+        self._task.cancel()
+
+
+class _Request:
+    """One request to an application, and what it answers."""
+
+    def __init__(self, request: APIRequest, most: int, state: dict[str, Any]) -> None:
+        self._request = request
+        self._most = most
+        self._state = state
+        self._asked = False
+        self._status = 0
+        self._headers: dict[str, str] = {}
+        self._body = bytearray()
+        self._over = asyncio.Event()
+
+    async def answered_by(self, app: ASGIApp) -> APIAnswer:
+        """Raises `ToolError`."""
+        what = f"{self._request.method} {urlsplit(self._request.url).path}"
+        try:
+            await app(self._scope(), self._receive, self._send)
+        except ToolError:
+            raise
+        except Exception as exc:
+            if not self._over.is_set():  # what fails after its answer is for its own log
+                raise ToolError(f"{what}: the application failed: {type(exc).__name__}") from exc
+        if not self._over.is_set():
+            raise ToolError(f"{what}: the application ended without an answer")
+        return APIAnswer(status=self._status, headers=self._headers, body=bytes(self._body))
+
+    def _scope(self) -> dict[str, Any]:
+        url = urlsplit(self._request.url)
+        port = url.port or _PORTS[url.scheme]
+        headers = {"host": url.netloc, **self._request.headers}
+        if self._request.body is not None:
+            headers["content-length"] = str(len(self._request.body))
+        return {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": "1.1",
+            "method": self._request.method,
+            "scheme": url.scheme,
+            "path": unquote(url.path),
+            "raw_path": url.path.encode(),
+            "query_string": url.query.encode(),
+            "root_path": "",
+            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+            "client": ("127.0.0.1", 0),
+            "server": (url.hostname, port),
+            "state": dict(self._state),
+        }
+
+    async def _receive(self) -> Message:
+        if not self._asked:
+            self._asked = True
+            return {"type": "http.request", "body": self._request.body or b"", "more_body": False}
+        await self._over.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            pairs = message.get("headers", ())
+            self._headers = {bytes(name).decode("latin-1").lower(): bytes(text).decode("latin-1") for name, text in pairs}
+        elif message["type"] == "http.response.body":
+            self._body += message.get("body", b"")
+            if len(self._body) > self._most:
+                raise too_large(f"{self._request.method} {urlsplit(self._request.url).path}", self._most)
+            if not message.get("more_body", False):
+                self._over.set()

@@ -1,0 +1,104 @@
+"""The schemas of one document, each with what it refers to: a tool's schema stands on its own.
+
+What a document keeps in its components, a tool keeps in `$defs`; loops stay loops. A component is converted once,
+whoever refers to it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from accord.errors import SchemaError
+from accord.limits import Limits
+from accord.messages.base import JSONObject
+from accord.server.openapi.convert import Converter
+from accord.server.openapi.document import Document
+
+_ABOUT = {"title", "description", "default", "examples", "deprecated"}
+"""What may stand beside a reference without a meaning of its own."""
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+class Schemas:
+    """Schemas of a document, for requests or else for answers."""
+
+    def __init__(self, document: Document, limits: Limits, *, request: bool) -> None:
+        self._document = document
+        self._limits = limits
+        self._request = request
+        self._names: dict[str, str] = {}
+        self._references: dict[str, str] = {}
+        self._made: dict[str, tuple[Any, set[str]]] = {}
+
+    def standing_alone(self, schema: Any) -> JSONObject:
+        """A schema with all that it refers to. Raises `SchemaError`."""
+        made, found = self._convert(schema)
+        made, found = self._rooted(made, found)
+        defs: JSONObject = {}
+        pending = sorted(found)
+        while pending:
+            name = pending.pop()
+            if name in defs:
+                continue
+            if len(defs) >= self._limits.schema_nodes:
+                raise SchemaError(f"it refers to more than {self._limits.schema_nodes} schemas")
+            defs[name], further = self._component(name)
+            pending.extend(further - defs.keys())
+        return {**made, "$defs": dict(sorted(defs.items()))} if defs else made
+
+    def is_object(self, schema: Any, depth: int = 0) -> bool:
+        """Whether a schema is for objects only, as far as it says so plainly."""
+        schema = self._document.resolve(schema) if isinstance(schema, dict) else {}
+        if schema.get("nullable") is True or depth > self._limits.schema_depth:
+            return False
+        if "type" in schema:
+            return bool(schema["type"] == "object")
+        arms = schema.get("allOf")
+        return "properties" in schema or (
+            isinstance(arms, list) and any(self.is_object(arm, depth + 1) for arm in arms)
+        )
+
+    def _rooted(self, made: Any, found: set[str]) -> tuple[JSONObject, set[str]]:
+        """A schema whose root says what it is, rather than where that stands."""
+        if isinstance(made, bool):
+            return ({} if made else {"not": {}}), found
+        seen: set[str] = set()
+        while "$ref" in made and made.keys() - _ABOUT == {"$ref"}:
+            name = made["$ref"].removeprefix("#/$defs/")
+            if name in seen:
+                raise SchemaError(f"{self._references[name]} refers to itself, and to nothing else")
+            seen.add(name)
+            about = {key: value for key, value in made.items() if key in _ABOUT}
+            target, found = self._component(name)
+            made = {**target, **about} if isinstance(target, dict) else {}
+        return made, found
+
+    def _component(self, name: str) -> tuple[Any, set[str]]:
+        reference = self._references[name]
+        if reference not in self._made:
+            self._made[reference] = self._convert(self._document.at(reference))
+        return self._made[reference]
+
+    def _convert(self, schema: Any) -> tuple[Any, set[str]]:
+        """A schema, and the names of what it refers to."""
+        found: set[str] = set()
+
+        def refer(reference: str) -> str:
+            found.add(self._name(reference))
+            return f"#/$defs/{self._name(reference)}"
+
+        converter = Converter(refer, request=self._request, depth=self._limits.schema_depth)
+        return converter.convert(schema), found
+
+    def _name(self, reference: str) -> str:
+        """A name of its own for what a reference leads to; the last part of it where nothing else has that."""
+        if reference not in self._names:
+            self._document.at(reference)
+            plain = _NOT_IN_NAMES.sub("_", reference.rpartition("/")[2]) or "schema"
+            name, number = plain, 1
+            while name in self._references:
+                number += 1
+                name = f"{plain}_{number}"
+            self._names[reference], self._references[name] = name, reference
+        return self._names[reference]

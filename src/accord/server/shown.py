@@ -1,0 +1,152 @@
+"""What is offered at one moment: what was declared, then what is mounted, changed and hidden as the server says."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from accord.errors import DeclarationError
+from accord.server.offer import Offer
+
+if TYPE_CHECKING:
+    from accord.server.registry import Registry
+    from accord.server.templates import Template
+
+log: logging.Logger = logging.getLogger("accord.server")
+
+
+class Declared(msgspec.Struct):
+    """What was declared on one server, by name."""
+
+    tools: dict[str, Offer] = {}
+    prompts: dict[str, Offer] = {}
+    resources: dict[str, Offer] = {}
+    templates: dict[str, Any] = {}
+
+    def of(self, kind: str) -> dict[str, Any]:
+        """Those of a kind: "tool", "prompt", "resource", "resource template"."""
+        return getattr(self, _FIELDS[kind])  # type: ignore[no-any-return]
+
+
+_FIELDS = {"tool": "tools", "prompt": "prompts", "resource": "resources", "resource template": "templates"}
+
+
+class Shown:
+    """Made once for each change of anything that it is made of."""
+
+    def __init__(self, registry: Registry, declared: Declared) -> None:
+        self._registry = registry
+        mounts = registry.mounts
+        self.tools: dict[str, Offer] = self._seen("tool", declared.tools, [mount.tools for mount in mounts])
+        self.prompts: dict[str, Offer] = self._seen("prompt", declared.prompts, [mount.prompts for mount in mounts])
+        self.resources: dict[str, Offer] = self._seen(
+            "resource", declared.resources, [mount.resources for mount in mounts]
+        )
+        self.templates: dict[str, tuple[Template, Offer]] = self._seen(
+            "resource template", declared.templates, [mount.templates for mount in mounts]
+        )
+        self.guarded: bool = any(offer.marks.scopes for offer in self.offers())
+        """Whether there is something that not everybody may see."""
+        self.provided: bool = bool(registry.providers) or any(mount.provided for mount in mounts)
+        """Whether there are more things than these, which somebody has to be asked for."""
+
+    def offers(self) -> Iterator[Offer]:
+        """All of them."""
+        yield from self.tools.values()
+        yield from self.prompts.values()
+        yield from self.resources.values()
+        yield from (offer for _, offer in self.templates.values())
+
+    def listed(self, method: str) -> dict[str, Offer]:
+        """What a list is made of."""
+        if method == "resources/templates/list":
+            return {text: offer for text, (_, offer) in self.templates.items()}
+        return getattr(self, method.partition("/")[0])  # type: ignore[no-any-return]
+
+    def defines(self, method: str) -> dict[str, Callable[[Any], Any]]:
+        """What makes the items of a list, by name."""
+        return {name: offer.define for name, offer in self.listed(method).items()}
+
+    @property
+    def capable(self) -> set[str]:
+        """The capabilities that all of this makes up; each is there before anything may ask for it."""
+        found = {name for name in ("tools", "prompts", "resources") if getattr(self, name)}
+        if self.templates:
+            found.add("resources")
+        for offer in self.offers():
+            if offer.proposals:
+                found.add("completions")
+            if offer.context or (offer.proposals is not None and offer.proposals.context):
+                found.add("logging")
+        return found
+
+    def _seen(self, kind: str, own: Mapping[str, Any], others: list[Callable[[], dict[str, Any]]]) -> dict[str, Any]:
+        found = dict(own)
+        for mounted in others:
+            for name, offer in mounted().items():
+                if found.setdefault(name, offer) is not offer:
+                    log.warning("accord: the mounted %s %r is hidden by another of that name", kind, name)
+        registry = self._registry
+        if kind == "tool" and registry.changes:
+            found = _changed(registry, found)
+        if registry.visibility:
+            found = {name: held for name, held in found.items() if registry.visibility.shows(name, _marks(held).tags)}
+        for held in found.values():
+            dress(held[1] if isinstance(held, tuple) else held, registry)
+        return found
+
+
+def dress(offer: Offer, registry: Registry) -> None:
+    """Put the middleware of its server, and its own, around it; around all of its versions."""
+    offer.open = not offer.marks.scopes and not offer.versions
+    around = (*registry.around, *offer.around)
+    if around or offer.chain is not None:
+        from accord.server.middleware.chain import chained
+
+        offer.chain = chained(around)
+        offer.asks = offer.asks or any(each.context for each in around)
+    for version in offer.versions.values():
+        if version is not offer:
+            dress(version, registry)
+
+
+def _changed(registry: Registry, found: dict[str, Offer]) -> dict[str, Offer]:
+    """The tools with the changes that were asked for. Where a new name is taken, the first that has it is shown."""
+    changed: dict[str, Offer] = {}
+    for name, held in found.items():
+        change = registry.changes.get(name)
+        offer = held if change is None else change.apply(held)
+        if changed.setdefault(name if change is None else change.name or name, offer) is not offer:
+            log.warning("accord: the tool %r is hidden by another that has been given its name", name)
+    return changed
+
+
+def _marks(held: Any) -> Any:
+    return (held[1] if isinstance(held, tuple) else held).marks
+
+
+def with_version(kind: str, name: str, held: Offer, offer: Offer) -> Offer:
+    """What stands under a name that there is already: the newest of its versions, which knows the others.
+
+    Raises `DeclarationError` unless both have a version, each another.
+    """
+    older = held if isinstance(held, Offer) else None
+    if older is None or older.marks.version is None or offer.marks.version is None:
+        raise DeclarationError(f"{kind} {name!r} is declared twice; give one of them another name")
+    versions = {**(older.versions or {older.marks.version: older})}
+    if offer.marks.version in versions:
+        raise DeclarationError(f"version {offer.marks.version} of {kind} {name!r} is declared twice")
+    versions[offer.marks.version] = offer
+    newest = versions[max(versions, key=_rank)]
+    for each in versions.values():
+        each.versions = versions if each is newest else {}
+    return newest
+
+
+def _rank(version: str) -> list[tuple[bool, int, str]]:
+    """Numbers by their value, before words: 1.9 < 1.10 < 2.0."""
+    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"[.+-]", version)]
