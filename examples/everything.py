@@ -447,7 +447,7 @@ def delete(path: str, sure: Annotated[bool | Declined, Elicit("Delete {path}?")]
 
 
 def told(what: str, answer: Accepted[Any] | Declined | Cancelled) -> str:
-    content = answer.data if isinstance(answer, Accepted) else {}
+    content: Any = answer.data if isinstance(answer, Accepted) else {}
     return f"{what}: action={answer.action}, content={msgspec.json.encode(content).decode()}"
 
 

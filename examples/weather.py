@@ -57,7 +57,7 @@ def convert(degrees: float, to: Literal["F", "C"]) -> float:
 @server.tool
 async def warmest(cities: list[str], ctx: Context) -> str:
     """The warmest of some cities, measured one after the other."""
-    highs = {}
+    highs: dict[str, float] = {}
     for number, city in enumerate(cities, 1):
         await asyncio.sleep(0.15)  # a measurement
         highs[city] = weather(city, 1).high

@@ -45,7 +45,7 @@ OPTIONAL = (
     "pydantic",
     "redis",
 )
-OPTIONAL += ("rich", "textual", "uvicorn", "uvloop", "watchfiles", "yarl")
+OPTIONAL += ("rich", "textual", "uvicorn", "uvloop", "watchfiles", "yaml", "yarl")
 HEAVY = ("asyncio", "inspect", "jsonschema_rs")
 """Imported when first needed: a program with one tool starts in 60 ms over a bare interpreter."""
 
@@ -85,8 +85,14 @@ SEAMS = (
     Seam(
         "what few servers declare: schemas by hand bring JSON Schema, templates their grammar",
         r"server/(server|declaring)\.py",
-        "add_tool|_declare_template|add_module|add_object|add_directory",
+        "add_tool|_declare_template|add_module|add_object|add_directory|(add|from)_(openapi|fastapi)",
     ),
+    Seam(
+        "what few servers are made of: what lasts as long as they run, other servers, providers, dependencies",
+        r"server/(composed|finding|offer)\.py",
+        "lifetimes|mount|provisions|dependencies_in",
+    ),
+    Seam("imports and files: loaded by the server that has them", r"server/\w+\.py", r"(add|from|search)_\w+"),
     Seam("asking: loaded by the first handler that asks", r"server/(server|offer)\.py", "rounds|declared_in|_keyring"),
     Seam("logging: loaded by the first handler that logs", r"server/peer\.py", "logs|new_logs"),
     Seam("telemetry: loaded by who wants one", r"(server/server|client/client|telemetry/otel)\.py", "_watched|_parts"),

@@ -43,6 +43,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     answer_seconds: float = 600
     """Time for an answer to what a handler asks: a person's, or a model's. It is outside the time of a tool, and of
     the request that waits for it; a client gives its own handlers as long."""
+    provider_seconds: float = 30
+    """Server: time for a provider to say what it has; then its things are left out."""
     parked: int = 32
     """Handlers of one principal that wait for answers with no request in flight (2026-07-28)."""
     state_bytes: int = 16 << 10
@@ -104,6 +106,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Completions that one peer may ask for; one more is refused with an error that says when to come back."""
     logs_per_second: float = 50
     """Log messages to one peer; those beyond are dropped, and the client is told how many."""
+    upstream_bytes: int = 16 << 20
+    """Server: an answer of an HTTP API that was imported (OpenAPI); a larger one is an error of its call."""
     auth_seconds: float = 30
     """Server: time for `Auth.authenticate` to say who asks; then the request is refused."""
     grace_seconds: float = 4

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import assert_type
 
-from accord import CacheHint, Completion, Context, Server
+from accord import CacheHint, Completion, Context, Extension, Method, Server
+from accord.server.modules import Added
 
-server = Server("typed", cache=CacheHint(ttl=60, scope="public"))
+FIND = Extension(name="com.example/search", methods=(Method("com.example/find", "client", int, str),))
+
+server = Server("typed", cache=CacheHint(ttl=60, scope="public"), extensions=[FIND])
 
 
 @server.prompt
@@ -46,6 +50,16 @@ def second(number: int) -> int:
     return number
 
 
+@server.tool()
+async def third(number: int, *, ctx: Context) -> list[int]:
+    return [number]
+
+
+@server.method("com.example/find")
+async def find(params: int) -> str:
+    return str(params)
+
+
 class Planner:
     def plan(self, city: str) -> str:
         return city
@@ -59,3 +73,19 @@ async def still_functions() -> None:
     assert_type(second(1), int)
     assert_type(server.prompt(Planner().plan)("Oslo"), str)
     plan(3)  # type: ignore[arg-type, unused-coroutine]
+    first("1")  # type: ignore[arg-type]
+    second()  # type: ignore[call-arg]
+    assert_type(await find(1), str)
+
+
+async def with_what_the_server_fills(ctx: Context) -> None:
+    assert_type(await third(1, ctx=ctx), list[int])
+    await third(1)  # type: ignore[call-arg]
+
+
+def many_at_once() -> None:
+    assert_type(server.add_module(math, include=["isclose"], tags={"numbers"}), Added)
+    added = server.add_object(Planner(), prefix="planner")
+    assert_type(added.tools, list[str])
+    assert_type(added.left_out, dict[str, str])
+    server.add_module("math")  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -41,6 +41,10 @@ from accord.transport.base import Transport
 from accord.transport.connection import Connection
 from accord.transport.http.settings import HTTPSettings
 
+if TYPE_CHECKING:
+    from accord.client.observed import Watched
+    from accord.telemetry.base import Telemetry
+
 _PAGE_COMPLETE = "notifications/elicitation/complete"
 _ROOTS_CHANGED = "notifications/roots/list_changed"
 _TOOLS_CHANGED = "notifications/tools/list_changed"
@@ -75,7 +79,7 @@ class Client(Verbs):
     or idempotent may be sent again. `http` is for a server at a URL: headers and a token, a proxy, whom to trust.
 
     `extensions` and `experimental` are declared as capabilities; `request`, `notify` and `on` speak of what extensions
-    add.
+    add. `telemetry` is told of requests: `OpenTelemetry()`.
     """
 
     def __init__(
@@ -105,6 +109,7 @@ class Client(Verbs):
         extensions: Sequence[Extension] = (),
         experimental: Mapping[str, JSONObject] | None = None,
         http: HTTPSettings | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         where = parse(target)
         if reconnect is not None and not isinstance(where, Command | Remote | Serves):
@@ -126,12 +131,13 @@ class Client(Verbs):
             extensions=settings_of(extensions),
             experimental=dict(experimental) if experimental else None,
         )
+        watched = None if telemetry is None else _watched(telemetry, where)
         connector = Connector(
             where,
             Profile(info, capabilities),
             check_spoken(revisions),
             limits,
-            self._asked.handle,
+            self._asked.handle if watched is None else watched.handler(self._asked.handle),
             on_stderr,
             record,
             on_notification=self._heard,
@@ -142,7 +148,7 @@ class Client(Verbs):
             connector, reconnect, prepare=self._prepare, lost=self._lost, prepare_seconds=limits.connect_seconds
         )
         self._kept = Kept(cache if isinstance(cache, Cache) else Cache(limits, off=not cache), identity(where, http))
-        requests = Requests(
+        requests = (Requests if watched is None else watched.requests)(
             self._link,
             Reader(name, strict=strict, kinds=results_of(extensions)),
             Rounds(self._asked, limits),
@@ -297,3 +303,9 @@ class Client(Verbs):
         """Send any notification. Raises `NotSupported`, `NotConnected`."""
         connection = await self._link.ready(self._requests.timeout)
         connection.notify(method, params, meta=meta)
+
+
+def _watched(telemetry: Telemetry, target: Command | Remote | Serves | Transport) -> Watched:
+    from accord.client.observed import Watched
+
+    return Watched(telemetry, target)

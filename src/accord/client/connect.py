@@ -170,6 +170,7 @@ class Connector:
             ours, theirs = memory.pair(self._limits)
             serve: Coroutine[Any, Any, None] = target.serve(theirs)  # type: ignore[assignment]
             self._serving = asyncio.get_running_loop().create_task(serve)
+            self._serving.add_done_callback(lambda serving: _tell_failure(serving, theirs))
             return ours
         made: Transport = target
         return made
@@ -180,3 +181,8 @@ class Connector:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([self._serving], timeout=self._limits.close_seconds)
                 self._serving.cancel()
+
+
+def _tell_failure(serving: asyncio.Task[None], transport: memory.MemoryTransport) -> None:
+    if not serving.cancelled() and (error := serving.exception()) is not None:
+        transport.fail(error)

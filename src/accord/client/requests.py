@@ -92,6 +92,7 @@ class Requests:
         may_repeat: MayRepeat = safely,
         stay: Stay | None = None,
         on_progress: Any = None,
+        on_sent: Any = None,
     ) -> Raw:
         """Ask; the result as it came. Raises what `Link.ask` raises, and `LocalProtocolError` for a wrong `meta`."""
         if meta is not None:
@@ -101,6 +102,7 @@ class Requests:
             params,
             meta={**self._meta, **meta} if meta and self._meta else meta or self._meta or None,
             on_progress=on_progress,
+            on_sent=on_sent,
             may_repeat=may_repeat,
             stay=Stay() if stay is None else stay,
             timeout=self.timeout if timeout is None else timeout,

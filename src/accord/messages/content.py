@@ -35,7 +35,16 @@ class Annotations(Model):
     last_modified: Annotated[str | None, since("2025-06-18")] = None
 
 
-class TextContent(Model, tag_field="type", tag="text"):
+class Block(Model):
+    """What has a `type` among the kinds of content."""
+
+    @property
+    def type(self) -> str:
+        """Which kind it is: "text", "image"."""
+        return str(self.__struct_config__.tag)
+
+
+class TextContent(Block, tag_field="type", tag="text"):
     """Text."""
 
     text: str
@@ -43,7 +52,7 @@ class TextContent(Model, tag_field="type", tag="text"):
     meta: Annotated[Meta | None, since("2025-06-18")] = field(default=None, name="_meta")
 
 
-class ImageContent(Model, tag_field="type", tag="image"):
+class ImageContent(Block, tag_field="type", tag="image"):
     """An image; `data` is base64."""
 
     data: str
@@ -53,7 +62,7 @@ class ImageContent(Model, tag_field="type", tag="image"):
 
 
 @lives(since="2025-03-26")
-class AudioContent(Model, tag_field="type", tag="audio"):
+class AudioContent(Block, tag_field="type", tag="audio"):
     """Sound; `data` is base64."""
 
     data: str
@@ -77,7 +86,7 @@ class Resource(Model):
 
 
 @lives(since="2025-06-18")
-class ResourceLink(Resource, tag_field="type", tag="resource_link"):
+class ResourceLink(Resource, Block, tag_field="type", tag="resource_link"):
     """A resource that can be read, named in passing; it need not be in any list."""
 
 
@@ -92,7 +101,7 @@ class ResourceContents(Model):
     meta: Annotated[Meta | None, since("2025-06-18")] = field(default=None, name="_meta")
 
 
-class EmbeddedResource(Model, tag_field="type", tag="resource"):
+class EmbeddedResource(Block, tag_field="type", tag="resource"):
     """A resource with what it holds."""
 
     resource: ResourceContents
@@ -104,7 +113,7 @@ ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLi
 
 
 @lives(since="2025-11-25")
-class ToolUseContent(Model, tag_field="type", tag="tool_use"):
+class ToolUseContent(Block, tag_field="type", tag="tool_use"):
     """A model asks for a tool (client, Sampling)."""
 
     id: str
@@ -114,7 +123,7 @@ class ToolUseContent(Model, tag_field="type", tag="tool_use"):
 
 
 @lives(since="2025-11-25")
-class ToolResultContent(Model, tag_field="type", tag="tool_result"):
+class ToolResultContent(Block, tag_field="type", tag="tool_result"):
     """What the tool gave, told to the model (client, Sampling)."""
 
     tool_use_id: str

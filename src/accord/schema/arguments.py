@@ -12,6 +12,7 @@ is told in one message, every failing argument on its own line:
 from __future__ import annotations
 
 import difflib
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,9 @@ from accord.schema.convert import convert
 from accord.schema.hints import Field, Node
 
 
+log: logging.Logger = logging.getLogger("accord.server")
+
+
 class Rest(msgspec.Struct, frozen=True, eq=False):
     """What `**kwargs` takes."""
 
@@ -31,11 +35,18 @@ class Rest(msgspec.Struct, frozen=True, eq=False):
 
 
 class Arguments:
-    """The parameters of one tool, and the types their arguments become."""
+    """The parameters of one tool, and the types their arguments become; `name` is for the log."""
 
     def __init__(
-        self, fields: Sequence[Field], types: Sequence[Any], *, rest: Rest | None = None, strict: bool = False
+        self,
+        name: str,
+        fields: Sequence[Field],
+        types: Sequence[Any],
+        *,
+        rest: Rest | None = None,
+        strict: bool = False,
     ) -> None:
+        self._name = name
         self._fields = fields
         self._types = types
         self._rest = rest
@@ -83,9 +94,12 @@ class Arguments:
             failure = exc
         for other in () if self._strict else _readings(value):
             try:
-                return convert(other, type_)
+                fitted = convert(other, type_)
             except msgspec.ValidationError:
                 continue
+            if isinstance(value, str):
+                log.warning("accord: argument %r of %s came as JSON in a string; it was decoded", key, self._name)
+            return fitted
         failures.append(explain.argument(key, node, value, str(failure)))
         return None
 

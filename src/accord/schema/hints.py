@@ -176,8 +176,10 @@ class Reader:
                 return names[text]
         try:
             return eval(text, {**self.scope}, {**self.around})
-        except SyntaxError as exc:
-            raise DeclarationError(f"the annotation {text!r} is not a type") from exc
+        except NameError:
+            raise
+        except Exception as exc:  # whatever was written there is run
+            raise DeclarationError(f"the annotation {text!r} is not a type: {exc}") from exc
 
     def read(self, hint: Any) -> Node:
         """The node of a hint. Raises DeclarationError, and NameError for a name that does not exist yet."""

@@ -4,20 +4,20 @@ within its time.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from accord.limits import Limits
 from accord.messages.content import ResourceContents
 from accord.server.context import Context
+from accord.server.middleware.chain import chained
+from accord.server.middleware.request import End, Request
 from accord.server.results import Packer, contents_of
 from accord.server.workers import Workers
-from accord.transport.patience import OutOfTime, within
+from accord.transport.patience import within
 
 if TYPE_CHECKING:
     from accord.server.asking.call import Call
-    from accord.server.middleware.request import Request
     from accord.server.offer import Offer
     from accord.server.peer import Peer
     from accord.server.server import Server
@@ -43,9 +43,17 @@ class Calling:
         """Call what a client asks for; to be awaited at once. Raises what it raises, and what its middleware does."""
         if offer.chain is None:
             return self.run(offer, arguments, call)
-        from accord.server.middleware.request import Request
-
         return offer.chain(Request(self._end, self, exchange, peer, name, offer, arguments, call))
+
+    def surround(
+        self, end: End, name: str, offer: Offer | None, arguments: Any, exchange: Exchange, peer: Peer
+    ) -> Awaitable[Any]:
+        """Do something else than calling a function, through the middleware of the server and of the offer that it is
+        about; only through that which takes no context. To be awaited at once. As `reach`.
+        """
+        around = self.server.registry.around if offer is None else (*self.server.registry.around, *offer.around)
+        chain = chained([step for step in around if not step.context])
+        return (chain or end)(Request(end, self, exchange, peer, name, offer, arguments, None))
 
     def _end(self, request: Any) -> Awaitable[Any]:
         offer, arguments, call, _ = request.inside
@@ -62,7 +70,8 @@ class Calling:
 
     def context(self, offer: Offer | None, call: Call) -> Context:
         """What a function may know of the call it serves."""
-        return Context((offer and offer.home) or self.server, self, call)
+        server = (offer and offer.home) or self.server
+        return server.context_type(server, self, call)
 
     async def read(self, server: Server, uri: str, call: Call) -> list[ResourceContents]:
         """Read a resource inside another call. Raises `ResourceNotFound`, and what its function raises."""
@@ -71,9 +80,13 @@ class Calling:
         return contents_of(value, uri, offer.define(call.exchange.rules).mime_type)
 
     def packed(self, request: Request, value: Any) -> Any:
-        """What a handler returned as the result that is sent, decoded again. Raises `ToolError`."""
+        """What a handler returned as the result that is sent, decoded again; what is an extension's stays as it is.
+        Raises `ToolError`.
+        """
         offer, _, _, exchange = request.inside
-        return exchange.method.read_result(self.packing.handled(value, request.name, offer, exchange))
+        if isinstance(value, self.server.extended.kinds):
+            return value
+        return self.packing.handled(value, request.asked_for, offer, exchange)
 
     async def _run_filled(self, offer: Offer, args: Any, kwargs: Any, call: Call, filled: Awaitable[Any]) -> Any:
         """Call the function with what the client is asked for first."""
@@ -85,7 +98,7 @@ class Calling:
             return self.begin(offer, args, kwargs, call)
         if call is None:
             return within(seconds, self.begin(offer, args, kwargs, None))
-        return self._run_timed(offer, args, kwargs, seconds, call)
+        return call.timed(seconds, self.begin(offer, args, kwargs, call))
 
     def begin(self, offer: Offer, args: Any, kwargs: Any, call: Call | None) -> Awaitable[Any]:
         """Call the function with these arguments."""
@@ -96,14 +109,3 @@ class Calling:
     def invoke(self, offer: Offer, args: Any, kwargs: Any) -> Awaitable[Any]:
         """Call the function with all of its arguments."""
         return offer.function(*args, **kwargs) if offer.is_async else self._workers.run(offer.function, *args, **kwargs)
-
-    async def _run_timed(self, offer: Offer, args: Any, kwargs: Any, seconds: float, call: Call) -> Any:
-        """Within `seconds`, of which those that a question takes do not count. Raises `OutOfTime`."""
-        try:
-            async with asyncio.timeout(seconds) as limit:
-                with call.within(limit):
-                    return await self.begin(offer, args, kwargs, call)
-        except TimeoutError:
-            if limit.expired():
-                raise OutOfTime(seconds) from None
-            raise

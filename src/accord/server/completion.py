@@ -13,9 +13,18 @@ import msgspec
 from accord.errors import InternalError, InvalidParams, ProtocolError, describe
 from accord.limits import Limits
 from accord.messages import codec
-from accord.messages.completion import CompleteParams, CompleteResult, Completion, PromptReference, Reference
+from accord.messages.completion import (
+    CompleteParams,
+    CompleteResult,
+    Completion,
+    CompletionArgument,
+    CompletionContext,
+    PromptReference,
+    Reference,
+)
 from accord.server.compose.access import may_see
 from accord.server.finding import Finding
+from accord.server.middleware.request import Request, Surround
 from accord.server.offer import Offer
 from accord.server.peer import Peer
 from accord.server.proposals import Completer
@@ -31,11 +40,12 @@ Call = Callable[[Offer, str, Any, Exchange, Peer], Awaitable[Any]]
 class Completions:
     """The verb, for one running server."""
 
-    def __init__(self, registry: Registry, finding: Finding, limits: Limits, call: Call) -> None:
+    def __init__(self, registry: Registry, finding: Finding, limits: Limits, call: Call, surround: Surround) -> None:
         self._registry = registry
         self._finding = finding
         self._limits = limits
         self._call = call
+        self._surround = surround
 
     async def complete(self, exchange: Exchange, peer: Peer) -> CompleteResult:
         """Proposals for one argument, none where nothing completes it.
@@ -45,26 +55,37 @@ class Completions:
         """
         params = codec.decode_params(CompleteParams, exchange.params)
         self._check_rate(peer)
-        if self._registry.shown.provided and (found := await self._provided(params)) is not None:
-            return CompleteResult(completion=bounded(found, self._limits.completions))
-        offer, name = self._registry.completed(params.ref), params.argument.name
-        self._check_seen(params.ref, offer, exchange, peer)
-        if offer.proposals is None or not offer.proposals.has(name):
-            raise InvalidParams(f"there is no argument {name!r} to complete")
-        completer = offer.proposals.completers.get(name)
+        provided = await self._provided(params) if self._registry.shown.provided else None
+        offer = self._offer(params, exchange, peer) if provided is None else None
+
+        async def end(request: Request) -> Any:
+            given = _given(params, request.inside[1])
+            return provided if offer is None else await self._proposed(offer, given, exchange, peer)
+
+        found = await self._surround(end, _subject(params.ref), offer, _arguments(params), exchange, peer)
+        return CompleteResult(completion=bounded(found, self._limits.completions))
+
+    def _offer(self, params: CompleteParams, exchange: Exchange, peer: Peer) -> Offer:
+        """What is completed. Raises `InvalidParams` where there is no such thing for this client."""
+        offer, name = self._registry.completed(params.ref), _subject(params.ref)
+        if not may_see(offer, name, exchange, peer):
+            raise InvalidParams(f"there is nothing named {name!r} to complete")
+        if offer.proposals is None or not offer.proposals.has(params.argument.name):
+            raise InvalidParams(f"there is no argument {params.argument.name!r} to complete")
+        return offer
+
+    async def _proposed(self, offer: Offer, params: CompleteParams, exchange: Exchange, peer: Peer) -> Any:
+        proposals, name = offer.proposals, params.argument.name
+        if proposals is None:
+            return []
+        completer = proposals.completers.get(name)
         if completer is not None:
-            return CompleteResult(completion=await self._ask(completer, params, exchange, peer))
-        choices = offer.proposals.choices(name, params.argument.value)
-        return CompleteResult(completion=bounded(choices, self._limits.completions))
+            return await self._ask(completer, params, exchange, peer)
+        return proposals.choices(name, params.argument.value)
 
     async def _provided(self, params: CompleteParams) -> Any:
         """What a provider proposes; None where nobody does."""
         return await self._finding.provisions.complete(params.ref, params.argument.name, params.argument.value)
-
-    def _check_seen(self, ref: Reference, offer: Offer, exchange: Exchange, peer: Peer) -> None:
-        name = ref.name if isinstance(ref, PromptReference) else ref.uri
-        if not may_see(offer, name, exchange, peer):
-            raise InvalidParams(f"there is nothing named {name!r} to complete")
 
     def _check_rate(self, peer: Peer) -> None:
         """ "Servers SHOULD rate limit completion requests" """
@@ -92,11 +113,30 @@ class Completions:
             ) from exc
 
 
+def _subject(ref: Reference) -> str:
+    return ref.name if isinstance(ref, PromptReference) else ref.uri
+
+
+def _arguments(params: CompleteParams) -> dict[str, str]:
+    """As middleware has them: what is known, and what was typed so far."""
+    known = params.context.arguments if params.context is not None else None
+    return {**(known or {}), params.argument.name: params.argument.value}
+
+
+def _given(params: CompleteParams, arguments: dict[str, Any]) -> CompleteParams:
+    """The params with what middleware made of the arguments."""
+    if arguments == _arguments(params):
+        return params
+    known = dict(arguments)
+    typed = CompletionArgument(name=params.argument.name, value=known.pop(params.argument.name, ""))
+    return msgspec.structs.replace(params, argument=typed, context=CompletionContext(arguments=known))
+
+
 def bounded(found: Any, limit: int) -> Completion:
     """What was proposed, at most `limit` of it. Raises `TypeError` for what is no proposals."""
     if isinstance(found, Completion):
         within = bounded(found.values, limit)
-        total = within.total if found.total is None else found.total
+        total = within.total if found.total is None and not found.has_more else found.total
         return msgspec.structs.replace(within, total=total, has_more=bool(within.has_more or found.has_more))
     if isinstance(found, str) or not isinstance(found, Iterable):
         raise TypeError(f"a completion is a list of str or a Completion, not {type(found).__name__}")

@@ -7,9 +7,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from accord.errors import DeclarationError
+from accord.server.compose.visibility import Visibility, words
+from accord.server.middleware.chain import around
 from accord.server.registry import Registry
 
 if TYPE_CHECKING:
+    from accord.limits import Limits
     from accord.server.compose.change import ToolChange
     from accord.server.compose.mount import Mount
     from accord.server.compose.provider import Provider
@@ -26,6 +29,7 @@ class Composed:
 
     registry: Registry
     hub: Hub
+    limits: Limits
 
     def __init__(self) -> None:
         self.lifespan: Lifespan | None = None
@@ -88,8 +92,6 @@ class Composed:
         what it raised; what the middleware returns is taken for that. A third parameter annotated `Context` gets the
         context. Raises `DeclarationError` for what is no middleware.
         """
-        from accord.server.middleware.chain import around
-
         self.registry.around = (*self.registry.around, around(middleware))
         self.registry.renew()
 
@@ -149,9 +151,26 @@ class Composed:
     def change_tool(self, name: str, change: ToolChange) -> None:
         """Offer a tool with another name, text or arguments; its own, or one that is mounted, by its name here.
 
-        A second change takes the place of the first.
+        A second change takes the place of the first. Raises `DeclarationError` where the tool is there, and has no such
+        argument.
         """
+        offer = self.registry.unchanged(name)
+        if offer is not None:
+            change.check(offer)
         self.registry.changes = {**self.registry.changes, name: change}
+        self.registry.renew("tools")
+
+    def search_tools(self, budget: int = 4000, *, always: Iterable[str] = (), limit: int = 20) -> None:
+        """List no more tools than a model can take: where the definitions of all take more than `budget` tokens (a
+        quarter of the bytes of their JSON), `tools/list` has `search_tools`, `call_tool`, and those in `always`.
+
+        A search finds at most `limit` tools, within the budget. All tools can be called by their names as ever. Raises
+        `DeclarationError` where one of the two names is taken.
+        """
+        from accord.server.compose.search import Search, check_free
+
+        check_free(self.registry)
+        self.registry.search = Search(self.registry, self.limits, budget, words("always", always), limit)
         self.registry.renew("tools")
 
     def enable(self, *names: str, tags: Iterable[str] = (), only: bool = False) -> None:
@@ -166,8 +185,6 @@ class Composed:
         self._show(False, names, tags, False)
 
     def _show(self, shown: bool, names: Iterable[str], tags: Iterable[str], only: bool) -> None:
-        from accord.server.compose.visibility import Visibility
-
         self.registry.visibility = self.registry.visibility or Visibility()
         self.registry.visibility.set(shown, names, tags, only=only)
         self.registry.renew()

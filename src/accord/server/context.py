@@ -9,6 +9,7 @@ import msgspec
 
 from accord.messages import codec
 from accord.messages.meta import Params
+from accord.server.compose.access import may_see
 
 if TYPE_CHECKING:
     import os
@@ -85,6 +86,15 @@ class Context:
         return self._call.exchange.who  # type: ignore[no-any-return]
 
     @property
+    def headers(self) -> dict[str, str]:
+        """The headers of the HTTP request that brought this call, by their names in small letters; none over stdio.
+
+        They are what the client says: who asks is found out by `Server(auth=...)`, and stands in `principal`.
+        """
+        brought = self._call.exchange.headers or {}
+        return {name.decode("latin-1"): value.decode("latin-1") for name, value in brought.items()}
+
+    @property
     def client(self) -> Implementation | None:
         """What the client says it is. For display and logs, never for decisions."""
         return self._call.peer.info(self._call.exchange)
@@ -107,12 +117,20 @@ class Context:
     @property
     def lifespan(self) -> Any:
         """What the lifespan of the server yielded: `Server(lifespan=...)`; None where there is none."""
-        return self.server.lifetimes.here().value
+        server = self.server
+        return None if server.lifespan is None else server.lifetimes.here().value
 
     @property
     def state(self) -> dict[str, Any]:
         """Whatever middleware, dependencies and handler of this one call have to tell each other."""
         return self._call.state
+
+    def sees(self, tool: str) -> bool:
+        """Whether a tool of this server is there for the client: nothing hides it, and `principal` has its scopes."""
+        call, offer = self._call, self.server.registry.tools.get(tool)
+        if offer is None:
+            return call.peer.view is None or call.peer.view.shows(tool, ())
+        return may_see(offer, tool, call.exchange, call.peer)
 
     def enable(self, *names: str, tags: Iterable[str] = (), only: bool = False) -> None:
         """Show tools, prompts, resources (by URI) and templates (by text) to this session again; see `disable`."""

@@ -79,7 +79,7 @@ def declare_prompt(
     **about: Any,
 ) -> Completable[P, R]:
     """Offer a function as a prompt; `about` are further fields of `Prompt`. Raises `DeclarationError`."""
-    read = signature(plain(function), context=Context, injected=is_filled)
+    read = signature(plain(function), context=Context, injected=is_filled, unstructured=UNSTRUCTURED)
     prompt = Prompt(name=name or read.name, description=description or read.description or None, **listed(about))
     offer = prompt_offer(plain(function), read, prompt)
     offer.proposals = Proposals(f"prompt {prompt.name!r}", read)
@@ -105,7 +105,7 @@ def declare_resource(
     """Offer a function as a resource, or with `{variables}` in the URI as a template of resources; `about` are
     further fields of `Resource` or `ResourceTemplate`, as `listed` gives them. Raises `DeclarationError`.
     """
-    read = signature(plain(function), context=Context, injected=is_filled)
+    read = signature(plain(function), context=Context, injected=is_filled, unstructured=UNSTRUCTURED)
     marked = partial(mark, tags=tags, scopes=scopes, middleware=middleware)
     fields = {"name": name or read.name, "description": description or read.description or None, **about}
     if "{" in uri:

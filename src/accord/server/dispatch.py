@@ -15,6 +15,7 @@ from accord.errors import (
     AnswerError,
     InternalError,
     InvalidArguments,
+    InvalidParams,
     MethodNotFound,
     MissingClientCapability,
     NotSupported,
@@ -36,7 +37,7 @@ from accord.server.calling import Calling
 from accord.server.completion import Completions
 from accord.server.finding import Finding
 from accord.server.listing import Listing
-from accord.server.offer import Offer
+from accord.server.offer import Offer, StandsFor
 from accord.server.peer import Peer
 from accord.server.results import Packer
 from accord.server.subscriptions import Subscriptions
@@ -84,13 +85,14 @@ class Dispatch:
         self._finding = Finding(server.registry, limits)
         self._kinds = server.extended.kinds
         self._calling.packing = packer
-        subscriptions = Subscriptions(self._finding, audience)
+        surround = self._calling.surround
+        subscriptions = Subscriptions(self._finding, audience, surround)
         lists = Listing(self._registry, self._finding, self._calling)
         self._verbs: dict[str, Verb] = {
             "tools/call": self._call_tool,
             "resources/read": self._read_resource,
             "prompts/get": self._get_prompt,
-            "completion/complete": Completions(self._registry, self._finding, limits, self._call).complete,
+            "completion/complete": Completions(self._registry, self._finding, limits, self._call, surround).complete,
             "logging/setLevel": self._set_level,
             "resources/subscribe": subscriptions.subscribe,
             "resources/unsubscribe": subscriptions.unsubscribe,
@@ -136,9 +138,24 @@ class Dispatch:
     async def _found_tool(self, sent: Sent, exchange: Exchange, peer: Peer) -> Any:
         """A tool that not everybody sees, or that has to be asked for. Raises `ProtocolError`."""
         offer = await self._finding.tool(sent.name, exchange, peer)
+        if offer.stands_for is not None:
+            try:
+                sent, offer = await self._meant(sent, offer, offer.stands_for, exchange, peer)
+            except InvalidParams as error:  # the name and the arguments are those of a model, which may correct itself
+                return self._packer.text(error.message, exchange.rules, is_error=True)
         if offer.asks:
             return await self._asking_tool(sent, offer, exchange, peer)
         return await self._tool(sent, offer, exchange, peer, None)
+
+    async def _meant(
+        self, sent: Sent, offer: Offer, stands_for: StandsFor, exchange: Exchange, peer: Peer
+    ) -> tuple[Sent, Offer]:
+        """The call that another stands for, as if it had been sent. Raises `InvalidParams`."""
+        name, arguments = stands_for(offer, sent.arguments)
+        meant = await self._finding.tool(name, exchange, peer)
+        if meant.stands_for is not None:
+            raise InvalidParams(f"{name!r} calls other tools, not itself")
+        return msgspec.structs.replace(sent, name=name, arguments=arguments), meant
 
     async def _asking_tool(self, sent: Sent, offer: Offer, exchange: Exchange, peer: Peer) -> Any:
         """A tool that may ask the client. Raises `ProtocolError`."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from accord.errors import InvalidParams, ResourceNotFound
 from accord.messages import codec
 from accord.messages.meta import Params
-from accord.server.compose.access import may_see
+from accord.server.compose.access import may_see, seen
+from accord.server.compose.versions import VERSION
 from accord.server.offer import Offer
 
 if TYPE_CHECKING:
@@ -16,11 +18,6 @@ if TYPE_CHECKING:
     from accord.server.peer import Peer
     from accord.server.registry import Registry
     from accord.session.exchange import Exchange
-
-VERSION = "accord/version"
-"""In the `_meta` of a request: which version of a tool or prompt is meant. In that of a definition: which one it is."""
-VERSIONS = "accord/versions"
-"""In the `_meta` of a definition: all there are, the newest last."""
 
 
 class Finding:
@@ -35,18 +32,20 @@ class Finding:
         offer = self._registry.tools.get(name)
         if offer is None and self._registry.shown.provided:
             offer = await self.provisions.tool(name)
-        if offer is None or not may_see(offer, name, exchange, peer):
+        found = {} if offer is None else seen(offer, name, exchange, peer)
+        if not found:
             raise InvalidParams(f"no tool {name!r}")
-        return _version(offer, f"tool {name!r}", exchange) if offer.versions else offer
+        return _version(found, f"tool {name!r}", exchange)
 
     async def prompt(self, name: str, exchange: Exchange, peer: Peer) -> Offer:
         """A prompt. Raises `InvalidParams`, also for one that this client may not see."""
         offer = self._registry.prompts.get(name)
         if offer is None and self._registry.shown.provided:
             offer = await self.provisions.prompt(name)
-        if offer is None or not may_see(offer, name, exchange, peer):
+        found = {} if offer is None else seen(offer, name, exchange, peer)
+        if not found:
             raise InvalidParams(f"no prompt {name!r}")
-        return _version(offer, f"prompt {name!r}", exchange) if offer.versions else offer
+        return _version(found, f"prompt {name!r}", exchange)
 
     async def resource(self, uri: str, exchange: Exchange, peer: Peer) -> tuple[Offer, dict[str, Any]]:
         """What answers for a URI, and what its template read out of it.
@@ -77,12 +76,13 @@ def _named(offer: Offer, uri: str, exchange: Exchange) -> str:
     return getattr(offer.define(exchange.rules), "uri_template", uri)
 
 
-def _version(offer: Offer, what: str, exchange: Exchange) -> Offer:
+def _version(found: Mapping[str | None, Offer], what: str, exchange: Exchange) -> Offer:
     """The version that a request names; the newest if it names none. Raises `InvalidParams`."""
-    wanted = (codec.decode_params(Params, exchange.params).meta or {}).get(VERSION)
+    *_, newest = found.values()
+    wanted = None if None in found else (codec.decode_params(Params, exchange.params).meta or {}).get(VERSION)
     if wanted is None:
-        return offer
-    found = offer.versions.get(wanted) if isinstance(wanted, str) else None
-    if found is None:
-        raise InvalidParams(f"{what} has no version {wanted!r}; it has {', '.join(offer.versions)}")
-    return found
+        return newest
+    version = found.get(wanted) if isinstance(wanted, str) else None
+    if version is None:
+        raise InvalidParams(f"{what} has no version {wanted!r}; it has {', '.join(filter(None, found))}")
+    return version

@@ -34,11 +34,13 @@ class Handmade:
         self._limits = limits
 
     @cached_property
-    def _arguments(self) -> Validator:
+    def arguments(self) -> Validator:
+        """What checks the arguments. Raises `SchemaError`."""
         return compile(self._tool.input_schema, self._limits)
 
     @cached_property
-    def _output(self) -> Validator | None:
+    def output(self) -> Validator | None:
+        """What checks the output, where that has a schema. Raises `SchemaError`."""
         return None if self._tool.output_schema is None else compile(self._tool.output_schema, self._limits)
 
     @property
@@ -61,7 +63,7 @@ class Handmade:
         """The handler's arguments. Raises `InvalidArguments`."""
         try:
             values = msgspec.json.decode(arguments or b"{}", type=dict[str, Any] | None) or {}
-            self._arguments.validate(values)
+            self.arguments.validate(values)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Mismatch) as exc:
             raise InvalidArguments(f"the arguments do not fit the schema of {self._tool.name!r}: {exc}") from exc
         if self._context is None:
@@ -73,9 +75,9 @@ class Handmade:
     def pack(self, value: Any) -> Raw:
         """Structured output, checked against the output schema. Raises `ToolError`."""
         packed = encode(value)
-        if self._output is not None:
+        if self.output is not None:
             try:
-                self._output.validate(msgspec.json.decode(packed))
+                self.output.validate(msgspec.json.decode(packed))
             except Mismatch as exc:
                 raise ToolError(f"{self._tool.name} returned what its output schema does not allow: {exc}") from exc
         return Raw(packed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from inspect import isasyncgenfunction
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 log: logging.Logger = logging.getLogger("accord.server")
 
-Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
+Lifespan = Callable[[Any], AbstractAsyncContextManager[Any] | AsyncIterator[Any]]
 """Takes the server; what is yielded is `ctx.lifespan`."""
 
 Job = tuple[Callable[[AsyncExitStack], Awaitable[Any]], "asyncio.Future[Any]"]
@@ -51,7 +51,7 @@ class Lifetime:
             raise LifespanError(f"the lifespan of {server.name!r} failed to start: {describe(exc)}") from exc
 
     async def _enter_lifespan(self, lifespan: Lifespan) -> Any:
-        manager = asynccontextmanager(lifespan) if isasyncgenfunction(lifespan) else lifespan
+        manager: Any = asynccontextmanager(lifespan) if isasyncgenfunction(lifespan) else lifespan
         return await self._enter(lambda stack: stack.enter_async_context(manager(self._server)))
 
     async def keep(self, step: Step, given: dict[str, Any]) -> Any:
@@ -68,11 +68,17 @@ class Lifetime:
         await self._once(server, open)
 
     async def stop(self) -> None:
-        """Leave everything, in the reverse order. What fails is logged: nobody is left to be told."""
+        """Leave everything, in the reverse order, within `Limits.grace_seconds`; then it is cancelled. What fails is
+        logged: nobody is left to be told.
+        """
         if self._task is None:
             return
+        limits = self._server.limits
         self._jobs.put_nowait(None)
-        await asyncio.wait((self._task,))
+        if (await asyncio.wait((self._task,), timeout=limits.grace_seconds))[1]:
+            log.error("accord: %r did not end within %g s; it is cancelled", self._server.name, limits.grace_seconds)
+            self._task.cancel()
+            await asyncio.wait((self._task,), timeout=limits.close_seconds)
 
     async def _once(self, key: Any, open: Callable[[AsyncExitStack], Awaitable[Any]]) -> Any:
         made = self._kept.get(key)

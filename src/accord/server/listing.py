@@ -12,13 +12,15 @@ from msgspec import Raw
 
 from accord.messages import codec
 from accord.messages.meta import PaginatedParams
-from accord.server.compose.access import may_see
+from accord.server.compose.access import seen
+from accord.server.compose.versions import told
 from accord.server.pages import cut
 from accord.server.registry import RESULTS
 
 if TYPE_CHECKING:
     from accord.server.calling import Calling
     from accord.server.finding import Finding
+    from accord.server.middleware.request import Request
     from accord.server.peer import Peer
     from accord.server.registry import Registry
     from accord.session.exchange import Exchange
@@ -47,31 +49,23 @@ class Listing:
     async def _seen(self, exchange: Exchange, peer: Peer) -> dict[str, Any]:
         """The definitions by name."""
         shown, method = self._registry.shown, exchange.method.name
-        defines, offers = shown.defines(method), shown.listed(method)
-        items = {
-            name: define(exchange.rules)
-            for name, define in defines.items()
-            if may_see(offers[name], name, exchange, peer)
-        }
-        if shown.provided:
-            for name, definition in (await self._finding.provisions.listed(method)).items():
-                if peer.view is None or peer.view.shows(name, ()):
-                    items.setdefault(name, definition)
-        return items
+        items: dict[str, Any] = {}
+        for name, offer in shown.listed(method).items():
+            if versions := seen(offer, name, exchange, peer):
+                *_, newest = versions.values()
+                items[name] = told(newest, exchange.rules, [*filter(None, versions)])
+        provided = await self._finding.provisions.listed(method) if shown.provided else {}
+        for name, definition in provided.items():
+            if peer.view is None or peer.view.shows(name, ()):
+                items.setdefault(name, definition)
+        return self._registry.searched(method, items, provided)
 
     async def _through_middleware(self, items: dict[str, Any], exchange: Exchange, peer: Peer) -> dict[str, Any]:
-        from accord.server.middleware.chain import chained
-        from accord.server.middleware.request import Request
-
         async def end(request: Request) -> list[Any]:
             return [*items.values()]
 
-        steps = [step for step in self._registry.around if not step.context]
-        chain = chained(steps)
-        if chain is None:
-            return items
-        found = await chain(Request(end, self._calling, exchange, peer, "", None, None, None))
-        return {_key(each): each for each in found}
+        found = await self._calling.surround(end, "", None, None, exchange, peer)
+        return {listed_as(each): each for each in found}
 
     def _page(self, items: dict[str, Any], cursor: str | None, exchange: Exchange) -> Raw:
         page, following = cut(list(items), cursor, self._registry.page_size)
@@ -81,8 +75,8 @@ class Listing:
         return self._registry.pack(found, exchange.rules)
 
 
-def _key(definition: Any) -> str:
-    """What a definition is listed under."""
+def listed_as(definition: Any) -> str:
+    """What a definition is listed under: its name, its URI, or the text of a template."""
     for field in ("uri", "uri_template"):
         if hasattr(definition, field):
             return getattr(definition, field)  # type: ignore[no-any-return]

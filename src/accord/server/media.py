@@ -159,7 +159,7 @@ class File(Media):
         name = self._name or "resource"
         if "." not in name and self._suffix:
             name += f".{self._suffix}"
-        return "file:///" + quote(name.lstrip("/"), errors="replace")
+        return "file:///" + quote(name.rpartition("/")[2], errors="replace")
 
     def to_resource_content(
         self, mime_type: str | None = None, annotations: Annotations | None = None

@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from accord.errors import DeclarationError
-from accord.server.declaring import declare_tool
+from accord.messages.revision import LATEST, RULES
+from accord.server.declaring import make_tool
 
 if TYPE_CHECKING:
+    from accord.server.offer import Offer
     from accord.server.registry import Registry
     from accord.server.server import Server
 
@@ -63,8 +65,9 @@ def in_module(module: ModuleType, include: Collection[str] | None) -> Found:
     if names is None:
         return Found(place, {name: value for name, value in _public(held) if _is_own(value, module)}, {})
     named = {name: held[name] for name in names if name in held}
-    later = {name: "the module has not loaded it yet: ask for it first" for name in names if name not in held}
-    return Found(place, {name: value for name, value in _public(named) if _is_function(value)}, later)
+    why = "there is no such name in it; what it loads when asked, ask for first"
+    absent = {name: why for name in names if name not in held}
+    return Found(place, {name: value for name, value in _public(named) if _is_function(value)}, absent)
 
 
 def _public(held: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -141,36 +144,35 @@ def add_found(
     exclude: Collection[str],
     **about: Any,
 ) -> Added:
-    """Offer what was found, or what `include` names, without what `exclude` names; `about` as for `declare_tool`.
+    """Offer what was found, or what `include` names, without what `exclude` names; `about` as for `make_tool`.
 
     Raises `DeclarationError` for a name that is taken or unknown, and for one in `include` that cannot be a tool.
     """
     chosen = _chosen(found, include, exclude)
     names = {name: f"{prefix}_{name}" if prefix else name for name in chosen}
     _check_free(server.registry, found, {names[name]: function for name, function in chosen.items()})
-    added = Added([], {name: why for name, why in found.left_out.items() if include is None and name not in exclude})
+    offers: dict[str, Offer] = {}
+    left_out = {name: why for name, why in found.left_out.items() if include is None and name not in exclude}
     for name, function in chosen.items():
         try:
-            declare_tool(server.registry, function, name=names[name], **about)
+            offers[names[name]] = _offer(function, names[name], about)
         except DeclarationError as exc:
-            if include is not None:
-                _take_back(server, added)
-                raise DeclarationError(f"{found.place}: {name!r} cannot be a tool: {_why_not(function, exc)}") from exc
-            added.left_out[name] = _why_not(function, exc)
-        else:
-            added.tools.append(names[name])
-    _tell(found, added)
-    return added
+            left_out[name] = str(exc).removeprefix(f"{getattr(function, '__qualname__', function)}: ")
+    if include is not None and left_out:
+        raise _cannot_be(found, *next(iter(left_out.items())))
+    for name, offer in offers.items():
+        server.registry.add("tool", name, offer)
+    _tell(found, left_out)
+    return Added(list(offers), left_out)
 
 
 def _chosen(found: Found, include: Collection[str] | None, exclude: Collection[str]) -> dict[str, Callable[..., Any]]:
     """The functions that are wanted. Raises `DeclarationError` for names that nothing public has."""
     if not found.functions and not found.left_out:
-        raise DeclarationError(f"{found.place} has no public functions; name those it imports in `include`")
+        raise DeclarationError(f"{found.place} has no public functions of its own to offer")
     for name in include or ():
         if name not in found.functions:
-            why = found.left_out.get(name, "there is no public function of that name")
-            raise DeclarationError(f"{found.place}: {name!r} cannot be a tool: {why}")
+            raise _cannot_be(found, name, found.left_out.get(name, "there is no public function of that name"))
     for name in exclude:
         if name not in found.functions and name not in found.left_out:
             raise DeclarationError(f"{found.place} has no public function {name!r} to exclude")
@@ -178,13 +180,27 @@ def _chosen(found: Found, include: Collection[str] | None, exclude: Collection[s
     return {name: found.functions[name] for name in wanted if name not in exclude}
 
 
+def _cannot_be(found: Found, name: str, why: str) -> DeclarationError:
+    return DeclarationError(f"{found.place}: {name!r} cannot be a tool: {why}")
+
+
+def _offer(function: Callable[..., Any], name: str, about: dict[str, Any]) -> Offer:
+    """A function as a tool. Raises `DeclarationError`, also for a hint that only type checkers can read: what is
+    declared by name may wait for its hints, but nobody has said that this one will have any.
+    """
+    _, offer = make_tool(function, name=name, **about)
+    offer.define(RULES[LATEST])
+    return offer
+
+
 def _check_free(registry: Registry, found: Found, wanted: Mapping[str, Callable[..., Any]]) -> None:
     """Raise `DeclarationError` for the name of a tool that is there already."""
+    taken = registry.declared("tool")
     for name, function in wanted.items():
-        if name in registry.tools:
+        if name in taken:
             raise DeclarationError(
                 f"{found.place}: {_where(function)} cannot be tool {name!r}, which is "
-                f"{_where(registry.tools[name].function)} already: give a prefix, or leave it out with `exclude`"
+                f"{_where(taken[name].function)} already: give a prefix, or leave it out with `exclude`"
             )
 
 
@@ -195,17 +211,7 @@ def _where(function: Callable[..., Any]) -> str:
     return f"{named.__module__}.{named.__qualname__}"
 
 
-def _why_not(function: Callable[..., Any], refused: DeclarationError) -> str:
-    """The reason, without the name of the function."""
-    return str(refused).removeprefix(f"{getattr(function, '__qualname__', function)}: ")
-
-
-def _take_back(server: Server, added: Added) -> None:
-    for name in added.tools:
-        server.remove_tool(name)
-
-
-def _tell(found: Found, added: Added) -> None:
-    if added.left_out:
-        reasons = "; ".join(f"{name} ({why})" for name, why in added.left_out.items())
+def _tell(found: Found, left_out: dict[str, str]) -> None:
+    if left_out:
+        reasons = "; ".join(f"{name} ({why})" for name, why in left_out.items())
         log.warning("accord: %s: these are no tools: %s", found.place, reasons)

@@ -45,6 +45,10 @@ class Marks(msgspec.Struct, frozen=True):
 NO_MARKS = Marks()
 
 
+StandsFor = Callable[["Offer", Raw], tuple[str, Raw]]
+"""Says which tool a call means, and with which arguments. Raises `InvalidArguments`."""
+
+
 class Returns(Protocol):
     """What a tool says of its structured output."""
 
@@ -82,6 +86,7 @@ class Offer:
         "open",
         "proposals",
         "returns",
+        "stands_for",
         "timeout",
         "versions",
     )
@@ -121,6 +126,8 @@ class Offer:
         """Whether everybody may call it, and there is one of it only. Set by the registry that shows it."""
         self.home: Server | None = None
         """The server that it was declared on, where that is mounted in another."""
+        self.stands_for: StandsFor | None = None
+        """What says which tool is meant, and its arguments, for a tool that calls others; see `compose.search`."""
         self.versions: Mapping[str, Offer] = {}
         """All versions of it, where there are several."""
         self.may_run_again: bool = may_run_again
@@ -202,11 +209,11 @@ def declared_in(signature: Signature) -> Sequence[Declared]:
 def dependencies_in(signature: Signature) -> Dependencies | None:
     """The parameters that functions of the program fill. Raises `DeclarationError`."""
     filled = {one.name: found for one in signature.injected if (found := dependency_in(one.hint, one.default))}
-    if not filled:
+    if not filled and not signature.named:
         return None
     from accord.server.depends.dependencies import Dependencies
 
-    return Dependencies(signature.name, filled)
+    return Dependencies(signature.name, filled, signature.named)
 
 
 def prompt_offer(function: Callable[..., Any], signature: Signature, prompt: Prompt) -> Offer:

@@ -8,6 +8,7 @@ from collections.abc import Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from accord.messages.capabilities import ClientCapabilities, declares
+from accord.server.compose.visibility import Visibility
 from accord.session.rate import Rate
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from accord.messages.base import LoggingLevel
     from accord.messages.identity import Implementation
     from accord.messages.revision import Rules
-    from accord.server.compose.visibility import Visibility
     from accord.server.logs import Logs
     from accord.server.roots import RootList
     from accord.session.events import NotificationReceived
@@ -95,8 +95,6 @@ class Peer:
 
     def show(self, shown: bool, names: Iterable[str], tags: Iterable[str], only: bool) -> None:
         """Show things to its session, or hide them; it is told. Raises `DeclarationError`."""
-        from accord.server.compose.visibility import Visibility
-
         view = self.view or Visibility()
         view.set(shown, names, tags, only=only)
         self.view = view

@@ -6,7 +6,7 @@ and whoever goes through it goes through a copy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
@@ -18,14 +18,16 @@ from accord.messages.prompts import ListPromptsResult
 from accord.messages.resources import ListResourcesResult, ListResourceTemplatesResult
 from accord.messages.revision import Rules
 from accord.messages.tools import ListToolsResult
+from accord.server.compose.versions import with_version
 from accord.server.offer import Offer
 from accord.server.pages import Pages
-from accord.server.shown import Declared, Shown, with_version
+from accord.server.shown import Declared, Shown
 
 if TYPE_CHECKING:
     from accord.server.compose.change import ToolChange
     from accord.server.compose.mount import Mount
     from accord.server.compose.provider import Provider
+    from accord.server.compose.search import Search
     from accord.server.compose.visibility import Visibility
     from accord.server.middleware.chain import Around
     from accord.server.templates import Template
@@ -63,6 +65,8 @@ class Registry:
         """The middleware of the server, the outermost first."""
         self.changes: dict[str, ToolChange] = {}
         """What is different about tools, by the name they have without it."""
+        self.search: Search | None = None
+        """What stands for most of the tools where there are many."""
         self.visibility: Visibility | None = None
         """What is shown; None while nothing was ever hidden."""
         self._changed = changed
@@ -125,6 +129,13 @@ class Registry:
         """What was declared here of a kind, by name, shown or not."""
         return dict(self._declared.of(kind))
 
+    def unchanged(self, name: str) -> Offer | None:
+        """A tool as it is without the change to it, declared here or mounted; None where there is none yet."""
+        found = self._declared.tools.get(name)
+        for mount in self.mounts:
+            found = found or mount.tools().get(name)
+        return found
+
     def renew(self, *what: str) -> None:
         """The "tools", "prompts" or "resources" (all, if none are named) are no longer what they were."""
         self._edition += 1
@@ -141,7 +152,13 @@ class Registry:
         def packed(items: Sequence[Any], cursor: str | None, rules: Rules) -> Raw:
             return self.pack(result(**{field: items}, next_cursor=cursor), rules)
 
-        return Pages(lambda: self.shown.defines(method), packed, self.page_size)
+        return Pages(lambda: self.searched(method, self.shown.defines(method), {}), packed, self.page_size)
+
+    def searched(self, method: str, items: dict[str, Any], provided: Mapping[str, Any]) -> dict[str, Any]:
+        """The items of a list that are listed: of tools, not those that are to be searched for."""
+        if self.search is None or method != "tools/list":
+            return items
+        return self.search.listed(items, provided)
 
     # --- what it can do ----------------------------------------------------------------------------------------
 

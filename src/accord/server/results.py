@@ -101,8 +101,10 @@ class Packer:
             packed = self.tool(value, offer.returns, rules)
         elif method.name == "resources/read":
             packed = self.resource(value, name, offer.define(rules), offer.cache, rules)
-        else:
+        elif method.name == "prompts/get":
             packed = self.prompt(value, offer.define(rules).description, rules)
+        else:
+            return value
         return codec.decoder(method.result).decode(codec.encode(packed))
 
     def question(self, requests: Mapping[str, Raw], state: str, rules: Rules) -> Raw:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, ParamSpec, Self, TypeVar, Unpack, overload
 
 import msgspec
 from msgspec import Raw
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from accord.server.middleware.request import Middleware
     from accord.server.modules import Added
     from accord.server.observed import Watched
+    from accord.server.openapi.document import Source
+    from accord.server.openapi.importing import Imported, OpenAPIOptions
     from accord.telemetry.base import Telemetry
     from accord.transport.base import Transport
 
@@ -64,6 +66,9 @@ class Server(Composed):
     starts, once however many clients there are, and left when it ends; what it yields is `ctx.lifespan`.
     Raises `DeclarationError` for keys that cannot seal.
     """
+
+    context_type: ClassVar[type[Context]] = Context
+    """What handlers are given for a parameter annotated `Context`."""
 
     def __init__(
         self,
@@ -314,7 +319,7 @@ class Server(Composed):
         from accord.server.modules import add_found, in_module
 
         found = in_module(module, include)
-        return add_found(self, found, prefix, include, exclude, tags=tags or None, annotations=annotations)
+        return add_found(self, found, prefix, include, exclude, tags=tags, annotations=annotations)
 
     def add_object(
         self,
@@ -332,7 +337,7 @@ class Server(Composed):
         from accord.server.modules import add_found, in_object
 
         found = in_object(thing)
-        return add_found(self, found, prefix, include, exclude, tags=tags or None, annotations=annotations)
+        return add_found(self, found, prefix, include, exclude, tags=tags, annotations=annotations)
 
     # --- files -------------------------------------------------------------------------------------------------
 
@@ -363,6 +368,44 @@ class Server(Composed):
         chosen = Choice(include, exclude, hidden=hidden)
         poll = poll_seconds if watch else None
         return add_directory(self, path, chosen, uri, name, max_bytes, most, mime_types, poll)
+
+    # --- HTTP APIs ---------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_openapi(cls, document: Source, *, name: str | None = None, **options: Unpack[OpenAPIOptions]) -> Self:
+        """A server of nothing but an HTTP API, with its name and version; see `add_openapi`."""
+        from accord.server.openapi.importing import server_of
+
+        return server_of(cls, document, name, options)
+
+    def add_openapi(self, document: Source, **options: Unpack[OpenAPIOptions]) -> Imported:
+        """Offer an HTTP API by its OpenAPI document (3.0 or 3.1): a dict, JSON, or the path of a file.
+
+        Every operation becomes a tool, unless `routes` say otherwise. What cannot be offered is left out, and told.
+        Raises `DeclarationError`, and then nothing is added, for what is wrong with all of it.
+        """
+        from accord.server.openapi.importing import add_openapi
+
+        return add_openapi(self, document, options)
+
+    @classmethod
+    def from_fastapi(
+        cls, app: Any, *, name: str | None = None, lifespan: bool = True, **options: Unpack[OpenAPIOptions]
+    ) -> Self:
+        """A server of nothing but a FastAPI application, with its name and version; see `add_fastapi`."""
+        from accord.server.openapi.importing import server_of_application
+
+        return server_of_application(cls, app, name, lifespan, options)
+
+    def add_fastapi(self, app: Any, *, lifespan: bool = True, **options: Unpack[OpenAPIOptions]) -> Imported:
+        """Offer a FastAPI application, or any ASGI application with an `openapi()`, called in this process.
+
+        Its lifespan begins before its first request and ends with this server, unless somebody else runs it
+        (`lifespan=False`). Otherwise as `add_openapi`.
+        """
+        from accord.server.openapi.importing import add_application
+
+        return add_application(self, app, lifespan, options)
 
     # --- serving -----------------------------------------------------------------------------------------------
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from accord.errors import DeclarationError
+from accord.server.compose.versions import told
+from accord.server.middleware.chain import chained
 from accord.server.offer import Offer
 
 if TYPE_CHECKING:
+    from accord.messages.revision import Rules
     from accord.server.registry import Registry
     from accord.server.templates import Template
 
@@ -49,7 +52,9 @@ class Shown:
         self.templates: dict[str, tuple[Template, Offer]] = self._seen(
             "resource template", declared.templates, [mount.templates for mount in mounts]
         )
-        self.guarded: bool = any(offer.marks.scopes for offer in self.offers())
+        self.guarded: bool = any(
+            each.marks.scopes for offer in self.offers() for each in offer.versions.values() or (offer,)
+        )
         """Whether there is something that not everybody may see."""
         self.provided: bool = bool(registry.providers) or any(mount.provided for mount in mounts)
         """Whether there are more things than these, which somebody has to be asked for."""
@@ -69,7 +74,10 @@ class Shown:
 
     def defines(self, method: str) -> dict[str, Callable[[Any], Any]]:
         """What makes the items of a list, by name."""
-        return {name: offer.define for name, offer in self.listed(method).items()}
+        return {
+            name: offer.define if offer.marks.version is None else partial(_told, offer)
+            for name, offer in self.listed(method).items()
+        }
 
     @property
     def capable(self) -> set[str]:
@@ -93,6 +101,8 @@ class Shown:
         registry = self._registry
         if kind == "tool" and registry.changes:
             found = _changed(registry, found)
+        if kind == "tool" and registry.search is not None:
+            found = {**registry.search.offers, **found}
         if registry.visibility:
             found = {name: held for name, held in found.items() if registry.visibility.shows(name, _marks(held).tags)}
         for held in found.values():
@@ -100,13 +110,15 @@ class Shown:
         return found
 
 
+def _told(offer: Offer, rules: Rules) -> Any:
+    return told(offer, rules, [*offer.versions] or [offer.marks.version or ""])
+
+
 def dress(offer: Offer, registry: Registry) -> None:
     """Put the middleware of its server, and its own, around it; around all of its versions."""
-    offer.open = not offer.marks.scopes and not offer.versions
+    offer.open = not offer.marks.scopes and offer.marks.version is None and offer.stands_for is None
     around = (*registry.around, *offer.around)
     if around or offer.chain is not None:
-        from accord.server.middleware.chain import chained
-
         offer.chain = chained(around)
         offer.asks = offer.asks or any(each.context for each in around)
     for version in offer.versions.values():
@@ -119,7 +131,11 @@ def _changed(registry: Registry, found: dict[str, Offer]) -> dict[str, Offer]:
     changed: dict[str, Offer] = {}
     for name, held in found.items():
         change = registry.changes.get(name)
-        offer = held if change is None else change.apply(held)
+        try:
+            offer = held if change is None else change.apply(held)
+        except DeclarationError as exc:  # not as it is either: what was to be hidden would be shown
+            log.error("accord: the tool %r is not shown: %s", name, exc)
+            continue
         if changed.setdefault(name if change is None else change.name or name, offer) is not offer:
             log.warning("accord: the tool %r is hidden by another that has been given its name", name)
     return changed
@@ -127,26 +143,3 @@ def _changed(registry: Registry, found: dict[str, Offer]) -> dict[str, Offer]:
 
 def _marks(held: Any) -> Any:
     return (held[1] if isinstance(held, tuple) else held).marks
-
-
-def with_version(kind: str, name: str, held: Offer, offer: Offer) -> Offer:
-    """What stands under a name that there is already: the newest of its versions, which knows the others.
-
-    Raises `DeclarationError` unless both have a version, each another.
-    """
-    older = held if isinstance(held, Offer) else None
-    if older is None or older.marks.version is None or offer.marks.version is None:
-        raise DeclarationError(f"{kind} {name!r} is declared twice; give one of them another name")
-    versions = {**(older.versions or {older.marks.version: older})}
-    if offer.marks.version in versions:
-        raise DeclarationError(f"version {offer.marks.version} of {kind} {name!r} is declared twice")
-    versions[offer.marks.version] = offer
-    newest = versions[max(versions, key=_rank)]
-    for each in versions.values():
-        each.versions = versions if each is newest else {}
-    return newest
-
-
-def _rank(version: str) -> list[tuple[bool, int, str]]:
-    """Numbers by their value, before words: 1.9 < 1.10 < 2.0."""
-    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"[.+-]", version)]

@@ -30,6 +30,7 @@ from accord.schema.emit import JSONObject
 from accord.schema.hints import ANYTHING, MISSING, Field, Node, Reader, accepts_null, choices, plain
 from accord.schema.records import is_field
 from accord.schema.values import to_json
+from accord.server.depends.mark import Named, named_in
 from accord.server.docstring import Docstring, docstring
 from accord.server.parameters import Parameter, around, declared
 
@@ -78,6 +79,8 @@ class Signature:
         """The name of the parameter that takes the context."""
         self.injected: list[Parameter] = []
         """Parameters the server fills by other means; add them to the keywords that `bind` returns."""
+        self.named: dict[str, Named] = {}
+        """Parameters that are given as a text which stands for something else."""
         self._declared = declared(function)
         self._contexts = contexts
         self._is_injected = injected
@@ -243,7 +246,7 @@ class Signature:
     def _arguments(self) -> Arguments:
         rest = self._all.rest
         open_ = None if rest is None else Rest(rest, Decodables().of(rest))
-        return Arguments(self._all.fields, self._types, rest=open_, strict=self._strict)
+        return Arguments(self.name, self._all.fields, self._types, rest=open_, strict=self._strict)
 
     @cached_property
     def _result_type(self) -> Any:
@@ -256,7 +259,9 @@ class Signature:
 
     @cached_property
     def _by_name(self) -> bool:
-        return bool(self.injected) or any(parameter.keyword_only for parameter in self._declared.parameters)
+        return bool(self.injected or self.named) or any(
+            parameter.keyword_only for parameter in self._declared.parameters
+        )
 
     @cached_property
     def _in_order(self) -> bool:
@@ -319,6 +324,10 @@ class Signature:
         if self._is_injected is not None and self._is_injected(hint, default):
             self.injected.append(parameter)
             return False
+        named = named_in(hint)
+        if named is not None:
+            self.named[parameter.name] = named
+            parameter.hint = Annotated[str, msgspec.Meta(description=named.described)]
         return True
 
     def _result(self, reader: Reader) -> Node | None:
@@ -359,10 +368,13 @@ def _field(parameter: Parameter, reader: Reader) -> Field:
 
 
 def _named(name: str, hint: Any, reader: Reader) -> Node:
+    shown = repr(name) if name.isidentifier() else name
     try:
         return reader.read(hint)
     except DeclarationError as exc:
-        raise DeclarationError(f"{name!r}: {exc}" if name.isidentifier() else f"{name}: {exc}") from exc.__cause__
+        raise DeclarationError(f"{shown}: {exc}") from exc.__cause__
+    except RecursionError as exc:
+        raise DeclarationError(f"{shown}: a type that holds itself needs a name: use a dataclass or TypedDict") from exc
 
 
 def _same(value: Any) -> Callable[[], Any]:

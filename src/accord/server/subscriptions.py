@@ -14,6 +14,7 @@ from accord.messages.resources import SubscribeParams, UnsubscribeParams
 from accord.messages.subscriptions import ListenParams, SubscriptionFilter, SubscriptionsAcknowledgedParams
 from accord.server.audience import LIST_CHANGES, Audience
 from accord.server.finding import Finding
+from accord.server.middleware.request import Request, Surround
 from accord.server.peer import Peer
 from accord.session.exchange import Exchange
 
@@ -21,15 +22,16 @@ from accord.session.exchange import Exchange
 class Subscriptions:
     """The verbs, for one running server."""
 
-    def __init__(self, finding: Finding, audience: Audience) -> None:
+    def __init__(self, finding: Finding, audience: Audience, surround: Surround) -> None:
         self._finding = finding
         self._audience = audience
+        self._surround = surround
 
     async def subscribe(self, exchange: Exchange, peer: Peer) -> EmptyResult:
         """Raises `InvalidParams` for a long URI, `ResourceNotFound`, and `InternalError` beyond the limit."""
         params = codec.decode_params(SubscribeParams, exchange.params)
         self._audience.check_length(params.uri)
-        await self._finding.resource(params.uri, exchange, peer)
+        await self._check(params.uri, exchange, peer)
         self._audience.subscribe(peer, params.uri)
         return EmptyResult()
 
@@ -73,7 +75,16 @@ class Subscriptions:
 
     async def _is_known(self, uri: str, exchange: Exchange, peer: Peer) -> bool:
         try:
-            await self._finding.resource(uri, exchange, peer)
+            await self._check(uri, exchange, peer)
         except ResourceNotFound:
             return False
         return True
+
+    async def _check(self, uri: str, exchange: Exchange, peer: Peer) -> None:
+        """Whether this client may be told of it, as middleware has it too. Raises `ResourceNotFound`."""
+        offer, variables = await self._finding.resource(uri, exchange, peer)
+        await self._surround(_nothing, uri, offer, variables, exchange, peer)
+
+
+async def _nothing(request: Request) -> None:
+    """There is nothing to do but to let it pass."""

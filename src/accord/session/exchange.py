@@ -42,7 +42,7 @@ class Batch:
 class Exchange(msgspec.Struct, eq=False):
     """A request in flight, in either direction.
 
-    `driver`, `way` and `who` belong to whoever drives the session; the session never looks at them.
+    `driver`, `way`, `who`, `headers` and `goes_on` belong to whoever drives the session; the session never looks at them.
     """
 
     id: RequestId
@@ -70,6 +70,10 @@ class Exchange(msgspec.Struct, eq=False):
     """Where what belongs to it goes, if not where everything goes."""
     who: Any = None
     """Who asks, where somebody found out (HTTP): two requests of one peer may differ in what they may do."""
+    headers: Any = None
+    """The headers of the HTTP request that brought it, as bytes by their names in small letters."""
+    goes_on: Any = None
+    """Called when a handler that waited for it goes on, where a telemetry is told."""
 
     def end(self, how: str) -> bool:
         """End it by `answer`, `cancel` or `lose`; False when it had ended before."""

@@ -21,6 +21,11 @@ class Pace:
 
     __slots__ = ("_early", "_exact", "_interval")
 
+    @property
+    def longest(self) -> float:
+        """Seconds from now until the next is due, at most, whatever has happened."""
+        return self._early + self._interval
+
     def __init__(self, per_second: float | None, burst: float | None = None) -> None:
         if burst is None:
             burst = max(1, per_second or 1)

@@ -216,11 +216,7 @@ class Served:
 
 def error_bytes(id: RequestId | None, error: ProtocolError, rules: Rules) -> bytes:
     """An error as the revision has it; without an id where none could be read."""
-    code = error.code
-    if isinstance(error, ResourceNotFound):
-        code = rules.resource_not_found
-    elif isinstance(error, MissingClientCapability):
-        code = rules.missing_capability
+    code = code_of(error, rules)
     data = UNSET if error.data is None else error.data
     absent = None if rules.null_id else UNSET
     said = ErrorObject(code, error.message, data)
@@ -235,3 +231,12 @@ def missing(needs: str, name: str) -> MissingClientCapability:
     """What a server says to a client that cannot do what `name` needs (basic, `_meta`)."""
     message = f"{name} needs the capability {needs!r}, which the client does not declare"
     return MissingClientCapability(message, data={"requiredCapabilities": lacking(needs)})
+
+
+def code_of(error: ProtocolError, rules: Rules) -> int:
+    """The code of an error, as the revision has it."""
+    if isinstance(error, ResourceNotFound):
+        return rules.resource_not_found
+    if isinstance(error, MissingClientCapability):
+        return rules.missing_capability
+    return error.code

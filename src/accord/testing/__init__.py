@@ -1,1 +1,34 @@
+"""What tests of servers, of clients and of transports need. The pytest plugin is `accord.testing.plugin`.
 
+Names are loaded when they are first asked for: the plugin is part of every run of pytest.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from accord.testing.recorded import RecordedServer as RecordedServer
+    from accord.testing.recording import Recording as Recording
+    from accord.testing.replay import replay as replay
+    from accord.testing.surface import assert_surface as assert_surface, surface as surface
+    from accord.testing.transports import check_transport as check_transport
+
+_HOMES = {
+    "RecordedServer": "recorded",
+    "Recording": "recording",
+    "assert_surface": "surface",
+    "check_transport": "transports",
+    "replay": "replay",
+    "surface": "surface",
+}
+
+__all__ = ["RecordedServer", "Recording", "assert_surface", "check_transport", "replay", "surface"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'accord.testing' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(f"accord.testing.{home}"), name)
+    return value

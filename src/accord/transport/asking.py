@@ -74,6 +74,7 @@ class Asking:
         timeout: float | None = None,
         total_timeout: float | None = None,
         of: Exchange | None = None,
+        on_sent: Callable[[Exchange], None] | None = None,
     ) -> Raw:
         """Send a request; the raw result. As `Conversation.ask`."""
         session = self._session
@@ -87,6 +88,8 @@ class Asking:
         if self.lost is not None:
             raise again(self.lost)
         exchange, message = session.request(name, params, meta=meta, progress=on_progress is not None, needs=needs)
+        if on_sent is not None:
+            on_sent(exchange)
         progress = None if on_progress is None else Callback(on_progress, self._limits.notices)
         told = None if on_notification is None else Callback(on_notification, self._limits.notices)
         waiting = exchange.driver = Waiting(self._loop.create_future(), progress, told)

@@ -153,12 +153,13 @@ class Conversation:
         timeout: float | None = None,
         total_timeout: float | None = None,
         of: Exchange | None = None,
+        on_sent: Callable[[Exchange], None] | None = None,
     ) -> Coroutine[Any, Any, Raw]:
         """Send a request; the raw result.
 
         `timeout` (seconds) counts from the last sign of life, progress included; `total_timeout` from the start.
         `needs` is the capability that the peer must have declared, where that is more than the method says. `of` is
-        the request of the peer that it belongs to.
+        the request of the peer that it belongs to. `on_sent` is called when it has its id.
         Callbacks, plain or async, are called in order, and have finished when this returns: `on_progress` with the
         reports, `on_notification` with the notifications of a subscription. A server that asks before the client is
         ready waits for that. When the server ends a subscription the result may be empty.
@@ -176,6 +177,7 @@ class Conversation:
             timeout=timeout,
             total_timeout=total_timeout,
             of=of,
+            on_sent=on_sent,
         )
 
     def answering(self) -> AbstractContextManager[None]:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from accord.errors import ConnectionLost
+from accord.errors import ConnectionLost, describe
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.transport.base import Message
 from accord.transport.inbox import Inbox
@@ -19,6 +19,7 @@ class MemoryTransport:
         self._room = asyncio.Event()
         self._inbox = Inbox(limits.pending_bytes, self._room.set)
         self._peer = self
+        self._why: BaseException | None = None
 
     @property
     def name(self) -> str:
@@ -46,8 +47,18 @@ class MemoryTransport:
         self._inbox.end()
         self._peer._inbox.end()
 
+    def fail(self, error: BaseException) -> None:
+        """Whoever has this end has failed: the other end is told why."""
+        self._peer._why = error
+        self._inbox.end()
+        self._peer._inbox.end()
+
     def lost(self) -> ConnectionLost:
-        return ConnectionLost("the other end of the in-memory connection was closed")
+        if self._why is None:
+            return ConnectionLost("the other end of the in-memory connection was closed")
+        lost = ConnectionLost(f"the server in this process failed: {describe(self._why)}")
+        lost.__cause__ = self._why
+        return lost
 
 
 def pair(limits: Limits = DEFAULT_LIMITS) -> tuple[MemoryTransport, MemoryTransport]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import compress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -19,15 +19,18 @@ from accord.server.asking.questions import Elicit, ElicitUrl, Messages, Roots, S
 from accord.server.peer import Peer
 from accord.server.roots import RootList
 from accord.session.exchange import Exchange
+from accord.transport.patience import OutOfTime
 
 if TYPE_CHECKING:
     from accord.server.logs import Logs
+
+T = TypeVar("T")
 
 
 class Call:
     """A call at work. "A resumed run belongs to the retry": then `exchange` and `peer` are those of the retry."""
 
-    __slots__ = ("_asking", "_limits", "_logs", "_roots", "_state", "asker", "exchange", "filled", "peer")
+    __slots__ = ("_asking", "_limits", "_logs", "_roots", "_state", "asked", "asker", "exchange", "filled", "peer")
 
     def __init__(self, exchange: Exchange, peer: Peer) -> None:
         self.exchange: Exchange = exchange
@@ -35,6 +38,8 @@ class Call:
         self.asker: Asker
         self.filled: dict[str, Any] | None = None
         """What was asked for the handler before it began."""
+        self.asked: bool = False
+        """Whether anything was asked; what comes of the call then depends on the answers."""
         self._limits: dict[asyncio.Timeout, float] = {}
         """The time of its handlers (a tool, the resources that it reads); what is left of it while it stands still."""
         self._roots: RootList | None = None
@@ -73,6 +78,7 @@ class Call:
 
     async def ask(self, questions: Sequence[Question[Any]], keys: Sequence[str] = ()) -> list[Any]:
         """The answers, in order; the time they take is not the handler's. Raises what `Asker.ask` raises."""
+        self.asked = self.asked or bool(questions)
         self._pause()
         asked_for = self.exchange
         try:
@@ -128,8 +134,22 @@ class Call:
             self.peer.learn_roots(self.exchange, self._roots, changed)
         return self._roots
 
+    async def timed(self, seconds: float, work: Awaitable[T]) -> T:
+        """Await what a handler does, for `seconds`, of which those that a question takes do not count.
+
+        Raises `OutOfTime`.
+        """
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                with self._within(limit):
+                    return await work
+        except TimeoutError:
+            if limit.expired():
+                raise OutOfTime(seconds) from None
+            raise
+
     @contextmanager
-    def within(self, limit: asyncio.Timeout) -> Iterator[None]:
+    def _within(self, limit: asyncio.Timeout) -> Iterator[None]:
         """A handler has this time; it stands still while an answer is awaited."""
         self._limits[limit] = 0.0
         if self._asking:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from accord.server.offer import Offer
@@ -18,3 +19,9 @@ def may_see(offer: Offer, name: str, exchange: Exchange, peer: Peer) -> bool:
         if who is None or not marks.scopes <= who.scopes:
             return False
     return peer.view is None or peer.view.shows(name, marks.tags)
+
+
+def seen(offer: Offer, name: str, exchange: Exchange, peer: Peer) -> dict[str | None, Offer]:
+    """What exists of it for this client, the newest version last: nothing, it, or all the versions that it may see."""
+    versions: Mapping[Any, Offer] = offer.versions or {offer.marks.version: offer}
+    return {version: each for version, each in versions.items() if may_see(each, name, exchange, peer)}

@@ -1,15 +1,208 @@
-"""`ToolChange`: a tool as somebody else wants it shown. (The argument part follows.)"""
+"""A tool as somebody else wants it shown: another name, another text, fewer arguments.
+
+    server.change_tool("acme_forecast", ToolChange(
+        name="weather",
+        arguments={"q": ArgumentChange(name="city"), "units": ArgumentChange(fixed="metric")},
+    ))
+
+The tool itself is what it was: its own check of the arguments has the last word, and its own middleware gets the
+arguments as it knows them.
+"""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from accord.errors import DeclarationError, InvalidArguments
+from accord.messages import codec
+from accord.messages.base import JSONObject, Meta
+from accord.messages.revision import LATEST, RULES
+from accord.messages.tools import Tool, ToolAnnotations
+from accord.schema.values import to_json
+from accord.server.asking.declared import Declared
+from accord.server.asking.question import Question
+from accord.server.compose.reshaped import reshaped
+from accord.server.compose.visibility import words
+from accord.server.middleware.chain import Around
 from accord.server.offer import Offer
 
+if TYPE_CHECKING:
+    from accord.server.middleware.request import CallNext, Request
 
-class ToolChange:
-    """Placeholder for the moment; see the part on composition."""
+log: logging.Logger = logging.getLogger("accord.server")
+
+
+class ArgumentChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What is different about an argument of a tool.
+
+    `default` makes it optional. `fixed` takes it out, and the tool always gets that value; `hidden` takes it out, and
+    the tool gets `default`, or what it takes by itself. Raises `DeclarationError` for what contradicts itself.
+    """
 
     name: str | None = None
+    description: str | None = None
+    default: Any = UNSET
+    fixed: Any = UNSET
+    hidden: bool = False
+
+    def __post_init__(self) -> None:
+        if self.fixed is not UNSET and self.default is not UNSET:
+            raise DeclarationError("an argument that is fixed has no default")
+        if self.is_gone and (self.name or self.description):
+            raise DeclarationError("an argument that is fixed or hidden is not shown: leave out its name and text")
+        try:
+            to_json([value for value in (self.default, self.fixed) if value is not UNSET])
+        except ValueError as exc:
+            raise DeclarationError(f"the value of an argument must be JSON: {exc}") from exc
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it is not shown, and nobody may give it."""
+        return self.hidden or self.fixed is not UNSET
+
+    def shown(self, name: str) -> str | None:
+        """The name under which it is shown; None where it is not."""
+        return None if self.is_gone else self.name or name
+
+
+class ToolChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What is different about a tool, in `Server.change_tool`; what is left out stays. `tags` and `annotations` take
+    the place of its own, `meta` is added; `arguments` go by the names that they have without the change.
+    """
+
+    name: str | None = None
+    title: str | None = None
+    description: str | None = None
+    tags: Iterable[str] | None = None
+    annotations: ToolAnnotations | None = None
+    meta: Meta | None = None
+    arguments: Mapping[str, ArgumentChange] = {}
+
+    def check(self, offer: Offer) -> None:
+        """Raise `DeclarationError` where it does not fit a tool."""
+        changed = Changed(self, offer.define(RULES[LATEST]))
+        if changed.unknown:
+            known = ", ".join(changed.known) or "none"
+            raise DeclarationError(f"the tool has no argument {changed.unknown[0]!r} to change; it has: {known}")
 
     def apply(self, offer: Offer) -> Offer:
-        """The changed tool."""
-        return offer
+        """The changed tool, in all its versions. Raises `DeclarationError` where that cannot be."""
+        made = self._one(offer)
+        made.versions = {version: self._one(each) for version, each in offer.versions.items()}
+        return made
+
+    def define(self, tool: Tool) -> Tool:
+        """The definition of the changed tool. Raises `DeclarationError` where there can be none."""
+        return Changed(self, tool).define(tool)
+
+    def _one(self, offer: Offer) -> Offer:
+        changed = Changed(self, offer.define(RULES[LATEST]))
+        for name in changed.unknown:
+            log.warning("accord: the tool %r has no argument %r to change", changed.name, name)
+        made = offer.derived(define=lambda rules: changed.define(offer.define(rules)))
+        if self.tags is not None:
+            made.marks = msgspec.structs.replace(offer.marks, tags=words("tags", self.tags))
+        if self.arguments:
+            made.bind = changed.bind(offer)
+            made.declared = [_asked(one, changed) for one in offer.declared]
+        if offer.around:
+            made.around = (Around(changed.step(offer)), *offer.around)
+        return made
+
+
+class Changed:
+    """A change, and the tool that it is made to. Raises `DeclarationError` where it cannot be."""
+
+    def __init__(self, change: ToolChange, tool: Tool) -> None:
+        schema = tool.input_schema
+        self.name: str = tool.name
+        self.known: list[str] = list(schema.get("properties", {}))
+        self.unknown: list[str] = [name for name in change.arguments if name not in self.known]
+        """Arguments to be changed that the tool does not have."""
+        self._change = change
+        self._changes = {name: each for name, each in change.arguments.items() if name in self.known}
+        self._schema = reshaped(schema, self._changes) if self._changes else schema
+        self._check_hidden(schema)
+        self._inside = {shown: name for name, each in self._changes.items() if (shown := each.shown(name)) is not None}
+        self._fixed = {name: each.fixed for name, each in self._changes.items() if each.fixed is not UNSET}
+        self._default = {name: each.default for name, each in self._changes.items() if each.default is not UNSET}
+        self._closed = schema.get("additionalProperties") is False
+
+    def _check_hidden(self, schema: JSONObject) -> None:
+        for name, each in self._changes.items():
+            if each.hidden and each.default is each.fixed is UNSET and name in schema.get("required", ()):
+                raise DeclarationError(f"the tool {self.name!r} needs {name!r}: hide it with a default, or fix it")
+
+    def define(self, tool: Tool) -> Tool:
+        """The definition, of the one in some revision."""
+        change = self._change
+        about = {
+            "name": change.name,
+            "title": change.title,
+            "description": change.description,
+            "annotations": change.annotations,
+            "meta": None if change.meta is None else {**(tool.meta or {}), **change.meta},
+        }
+        said = {field: value for field, value in about.items() if value is not None}
+        return msgspec.structs.replace(tool, input_schema=self._schema, **said)
+
+    def bind(self, offer: Offer) -> Any:
+        """What binds the arguments of a call."""
+
+        def bind(arguments: Any, context: Any) -> tuple[Any, Any]:
+            try:
+                return offer.bind(self.raw_inward(arguments), context)
+            except InvalidArguments as error:
+                raise InvalidArguments(self._explained(error.message)) from error
+
+        return bind
+
+    def step(self, offer: Offer) -> Any:
+        """What stands outside of the middleware of the tool, and leads to it as it is without the change."""
+
+        async def unchanged(request: Request, call_next: CallNext) -> Any:
+            _, arguments, _, _ = request.inside
+            return await call_next(request.called(self.name, offer, self.raw_inward(arguments)))
+
+        return unchanged
+
+    def raw_inward(self, arguments: Raw | None) -> Raw:
+        """Arguments as the tool knows them, of those in a call. Raises `InvalidArguments`."""
+        try:
+            given = msgspec.json.decode(arguments or b"{}", type=dict[str, Raw] | None)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return arguments or Raw(b"{}")  # whoever takes them says why that is none
+        return Raw(codec.encode(self.inward(given or {})))
+
+    def inward(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The same for what is decoded already."""
+        shown = self._schema.get("properties", {})
+        strange = [name for name in given if name not in shown and (self._closed or name in self._changes)]
+        if strange:
+            known = ", ".join(f'"{name}"' for name in shown) or "none"
+            raise InvalidArguments(f'unknown argument "{strange[0][:100]}", known are: {known}')
+        named = {self._inside.get(name, name): value for name, value in given.items()}
+        return {**self._default, **named, **self._fixed}
+
+    def _explained(self, message: str) -> str:
+        """What the tool says of its arguments, for those who know them by other names."""
+        names = [(inside, name) for name, inside in self._inside.items() if name != inside and inside in message]
+        return "\n".join([message, *(f'("{inside}" in there is the argument "{name}")' for inside, name in names)])
+
+
+def _asked(one: Declared, changed: Changed) -> Declared:
+    """A parameter that the client is asked for, whose text shows arguments by their names inside."""
+    return _Asked(one.name, one.question, one.value, one.default, one.shows, inside=one, inward=changed.inward)
+
+
+class _Asked(Declared, frozen=True, kw_only=True):
+    inside: Declared
+    inward: Callable[[Mapping[str, Any]], dict[str, Any]]
+
+    def filled(self, values: Mapping[str, Any]) -> Question[Any]:
+        return self.inside.filled(self.inward(values))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,6 +18,8 @@ from accord.server.templates import Template
 if TYPE_CHECKING:
     from accord.server.middleware.request import CallNext, Request
     from accord.server.server import Server
+
+Renames = Callable[[str], "str | None"]
 
 _PREFIX = re.compile(r"[A-Za-z0-9_.-]+")
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:(?://)?)(.*)", re.DOTALL)
@@ -78,7 +81,7 @@ class Mount:
         return None if uri is None else ResourceTemplateReference(uri=uri)
 
     @staticmethod
-    def renamed(definition: Any, key: str, name: str) -> Any:
+    def renamed(definition: Any, key: str, name: str | None) -> Any:
         """A definition under another name."""
         return msgspec.structs.replace(definition, **{key: name})
 
@@ -86,7 +89,9 @@ class Mount:
 
     def tools(self) -> dict[str, Offer]:
         """All of them that are seen, by the name outside."""
-        return {self.name(name): self.tool(offer) for name, offer in self.server.registry.tools.items()}
+        registry = self.server.registry
+        own = () if registry.search is None else registry.search.offers.values()  # they search there, not here
+        return {self.name(name): self.tool(offer) for name, offer in registry.tools.items() if offer not in own}
 
     def prompts(self) -> dict[str, Offer]:
         """Likewise."""
@@ -102,31 +107,46 @@ class Mount:
         return {self.uri(text): (Template(self.uri(text)), self.template(offer)) for text, (_, offer) in held.items()}
 
     def tool(self, offer: Offer) -> Offer:
-        """A tool or a prompt, renamed."""
-        versions = {version: self._derived(each, "name", self.name) for version, each in offer.versions.items()}
-        derived = self._derived(offer, "name", self.name)
-        derived.versions = versions
+        """A tool or a prompt, renamed, in all its versions."""
+        derived = self._named(offer)
+        derived.versions = {version: self._named(each) for version, each in offer.versions.items()}
         return derived
 
     def resource(self, offer: Offer) -> Offer:
         """A resource, at its URI outside."""
-        return self._derived(offer, "uri", self.uri)
+        return self._derived(offer, "uri", self.uri, self.inner_uri)
 
     def template(self, offer: Offer) -> Offer:
         """A template, with its text outside."""
-        return self._derived(offer, "uri_template", self.uri)
+        return self._derived(offer, "uri_template", self.uri, self.inner_uri)
 
-    def _derived(self, offer: Offer, field: str, rename: Any) -> Offer:
+    def _named(self, offer: Offer) -> Offer:
+        return self._derived(offer, "name", self.name, self.inner_name)
+
+    def _derived(self, offer: Offer, field: str, rename: Renames, inner_name: Renames) -> Offer:
         inner = offer.define
 
         def define(rules: Rules) -> Any:
             definition = inner(rules)
             return self.renamed(definition, field, rename(getattr(definition, field)))
 
+        home = offer.home or self.server
         around = (*self.server.registry.around, *offer.around)
+        if around:
+            around = (Around(_inward(offer.derived(home=home), inner_name)), *around)
         if self.server.lives or offer.depends is not None:
             around = (self._alive, *around)
-        return offer.derived(define=define, around=around, home=offer.home or self.server)
+        return offer.derived(define=define, around=around, home=home)
+
+
+def _inward(offer: Offer, inner_name: Renames) -> Any:
+    """What stands outside of the middleware of a mounted server, which knows the names inside."""
+
+    async def inward(request: Request, call_next: CallNext) -> Any:
+        _, arguments, _, _ = request.inside
+        return await call_next(request.called(inner_name(request.name) or request.name, offer, arguments))
+
+    return inward
 
 
 def _alive(server: Server) -> Any:

@@ -1,15 +1,22 @@
-"""What providers have, as offers: asked for when it is needed, and in mounted servers as well."""
+"""What providers have, as offers: asked for when it is needed, and in mounted servers as well.
+
+A provider that fails, or takes too long, takes nothing away from the others: what it may have is left out of lists, and
+only where nobody else has what is looked for is its failure told. The log says more.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from accord.errors import DeclarationError
+from accord.errors import DeclarationError, InternalError, describe
 from accord.messages.completion import Completion, Reference
 from accord.messages.content import Resource
 from accord.messages.prompts import Prompt
+from accord.messages.resources import ResourceTemplate
 from accord.messages.tools import Tool
 from accord.server.handmade import context_of, handmade_offer
 from accord.server.offer import Offer
@@ -19,15 +26,20 @@ from accord.server.shown import dress
 if TYPE_CHECKING:
     from accord.limits import Limits
     from accord.server.compose.mount import Mount
-    from accord.server.compose.provider import Provided
+    from accord.server.compose.provider import Provided, Provider
     from accord.server.registry import Registry
 
-_LISTED = {
-    "tools/list": ("tools", "name"),
-    "prompts/list": ("prompts", "name"),
-    "resources/list": ("resources", "uri"),
-    "resources/templates/list": ("templates", "uri_template"),
+T = TypeVar("T")
+
+log: logging.Logger = logging.getLogger("accord.server")
+
+_LISTED: dict[str, tuple[str, str, type]] = {
+    "tools/list": ("tools", "name", Tool),
+    "prompts/list": ("prompts", "name", Prompt),
+    "resources/list": ("resources", "uri", Resource),
+    "resources/templates/list": ("templates", "uri_template", ResourceTemplate),
 }
+"""What is asked of a provider for each list, what its items are known by, and what they are."""
 
 
 class Provisions:
@@ -38,56 +50,50 @@ class Provisions:
         self._limits = limits
 
     async def tool(self, name: str) -> Offer | None:
-        """A tool; None where nobody has it."""
-        for provider in self._registry.providers:
-            if (provided := await provider.tool(name)) is not None:
-                return self._dressed(_tool(provided, self._limits))
-        for mount, inner in self._mounted():
-            inside = mount.inner_name(name)
-            if inside is not None and (offer := await inner.tool(inside)) is not None:
-                return self._dressed(mount.tool(offer))
-        return None
+        """A tool; None where nobody has it. Raises `InternalError` where it could not be found out."""
+        changes = self._registry.changes
+        inside = next((old for old, change in changes.items() if change.name == name), name)
+        change = changes.get(inside)
+        if change is not None and (change.name or inside) != name:
+            return None  # it has another name here
+        offer = await self._one("tool", inside, lambda each: _tool(each, self._limits))
+        return self._dressed(name, offer if offer is None or change is None else change.apply(offer))
 
     async def prompt(self, name: str) -> Offer | None:
-        """A prompt; None where nobody has it."""
-        for provider in self._registry.providers:
-            if (provided := await provider.prompt(name)) is not None:
-                return self._dressed(_prompt(provided))
-        for mount, inner in self._mounted():
-            inside = mount.inner_name(name)
-            if inside is not None and (offer := await inner.prompt(inside)) is not None:
-                return self._dressed(mount.tool(offer))
-        return None
+        """A prompt. As `tool`."""
+        return self._dressed(name, await self._one("prompt", name, _prompt))
 
     async def resource(self, uri: str) -> Offer | None:
-        """A resource; None where nobody has it."""
-        for provider in self._registry.providers:
-            if (provided := await provider.resource(uri)) is not None:
-                return self._dressed(_resource(provided))
-        for mount, inner in self._mounted():
-            inside = mount.inner_uri(uri)
-            if inside is not None and (offer := await inner.resource(inside)) is not None:
-                return self._dressed(mount.resource(offer))
-        return None
+        """A resource. As `tool`."""
+        return self._dressed(uri, await self._one("resource", uri, _resource))
 
     async def listed(self, method: str) -> dict[str, Any]:
         """The definitions of a list, by name or URI."""
-        what, key = _LISTED[method]
+        what, key, kind = _LISTED[method]
         found: dict[str, Any] = {}
         for provider in self._registry.providers:
-            for each in await getattr(provider, what)():
-                definition = getattr(each, "definition", each)
+            try:
+                definitions = await self._asked(_definitions(provider, what, kind))
+            except Exception as exc:
+                _warn(provider, f"say what {what} it has", exc)
+                continue
+            for definition in definitions:
                 found.setdefault(getattr(definition, key), definition)
         for mount, inner in self._mounted():
             for name, definition in (await inner.listed(method)).items():
                 outside = mount.name(name) if key == "name" else mount.uri(name)
                 found.setdefault(outside, mount.renamed(definition, key, outside))
-        return found
+        return self._shown(self._changed(found) if what == "tools" else found)
 
     async def complete(self, ref: Reference, argument: str, typed: str) -> Completion | Sequence[str] | None:
         """Values for an argument; None where it is nobody's."""
         for provider in self._registry.providers:
-            if (values := await provider.complete(ref, argument, typed)) is not None:
+            try:
+                values = await self._asked(provider.complete(ref, argument, typed))
+            except Exception as exc:
+                _warn(provider, f"complete {argument!r}", exc)
+                continue
+            if values is not None:
                 return values if isinstance(values, Completion) else list(values)
         for mount, inner in self._mounted():
             inside = mount.inner_ref(ref)
@@ -95,14 +101,68 @@ class Provisions:
                 return found
         return None
 
+    async def _one(self, kind: str, name: str, make: Callable[[Provided], Offer]) -> Offer | None:
+        """The first that anybody has, under its name here."""
+        failed: Exception | None = None
+        for provider in self._registry.providers:
+            try:
+                if (provided := await self._asked(getattr(provider, kind)(name))) is not None:
+                    return make(provided)
+            except Exception as exc:
+                _warn(provider, f"say whether it has {kind} {name!r}", exc)
+                failed = failed or exc
+        for mount, inner in self._mounted():
+            inside = mount.inner_uri(name) if kind == "resource" else mount.inner_name(name)
+            if inside is not None and (offer := await getattr(inner, kind)(inside)) is not None:
+                return mount.resource(offer) if kind == "resource" else mount.tool(offer)
+        if failed is not None:
+            raise InternalError(f"there may be a {kind} {name!r}, but who may have it failed: {describe(failed)}")
+        return None
+
+    async def _asked(self, answer: Awaitable[T]) -> T:
+        async with asyncio.timeout(self._limits.provider_seconds):
+            return await answer
+
+    def _changed(self, found: dict[str, Tool]) -> dict[str, Tool]:
+        changed: dict[str, Tool] = {}
+        for name, tool in found.items():
+            change = self._registry.changes.get(name)
+            try:
+                made = tool if change is None else change.define(tool)
+            except DeclarationError as exc:
+                log.error("accord: the tool %r is not shown: %s", name, exc)
+                continue
+            changed.setdefault(made.name, made)
+        return changed
+
+    def _shown(self, found: dict[str, Any]) -> dict[str, Any]:
+        visibility = self._registry.visibility
+        return {name: each for name, each in found.items() if visibility is None or visibility.shows(name, ())}
+
     def _mounted(self) -> Iterator[tuple[Mount, Provisions]]:
         for mount in self._registry.mounts:
             if mount.provided:
                 yield mount, Provisions(mount.server.registry, self._limits)
 
-    def _dressed(self, offer: Offer) -> Offer:
+    def _dressed(self, name: str, offer: Offer | None) -> Offer | None:
+        visibility = self._registry.visibility
+        if offer is None or (visibility is not None and not visibility.shows(name, offer.marks.tags)):
+            return None
         dress(offer, self._registry)
         return offer
+
+
+def _warn(provider: Provider, what: str, exc: Exception) -> None:
+    log.warning("accord: the provider %s failed to %s", type(provider).__qualname__, what, exc_info=exc)
+
+
+async def _definitions(provider: Provider, what: str, kind: type) -> list[Any]:
+    """What a provider has of a kind. Raises what it raises, and `DeclarationError` for what is something else."""
+    definitions = [getattr(each, "definition", each) for each in await getattr(provider, what)()]
+    for definition in definitions:
+        if not isinstance(definition, kind):
+            raise DeclarationError(f"{what} were asked for, and {definition!r} was provided")
+    return definitions
 
 
 def _tool(provided: Provided, limits: Limits) -> Offer:

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
-from accord.errors import ToolError
-from accord.server.depends.mark import Dependency
+from accord.errors import DeclarationError, ToolError
+from accord.server.depends.mark import Dependency, Named
 from accord.server.depends.plan import Overrides, Plan
 
 if TYPE_CHECKING:
@@ -20,16 +20,17 @@ if TYPE_CHECKING:
 class Dependencies:
     """By parameter. Raises `DeclarationError` for what cannot be filled."""
 
-    def __init__(self, name: str, wanted: Mapping[str, Dependency]) -> None:
+    def __init__(self, name: str, wanted: Mapping[str, Dependency], named: Mapping[str, Named]) -> None:
         self._name = name
         self._wanted = wanted
+        self._named = named
         self._plan = Plan(wanted, {})
         self._overridden: tuple[Overrides, Plan] | None = None
 
     @property
     def context(self) -> bool:
         """Whether one of them takes the context."""
-        return self._plan.context
+        return self._plan.context or bool(self._named)
 
     def call(
         self, calling: Calling, offer: Offer, args: Any, kwargs: dict[str, Any], call: Call | None
@@ -39,7 +40,11 @@ class Dependencies:
         overrides = calling.server.overrides or (offer.home is not None and offer.home.overrides)
         if overrides:
             plan = self._replaced(overrides)
-        context = calling.context(offer, call) if plan.context and call is not None else None
+        context = calling.context(offer, call) if call is not None else None
+        if plan.context and context is None:
+            raise DeclarationError(f"{self._name}: what overrides a dependency takes a Context only if that does as well")
+        if self._named and context is not None:
+            kwargs = {**kwargs, **self._found(kwargs, context)}
         if plan.plain:
             return calling.invoke(offer, args, {**kwargs, **plan.now(context)})
         return self._call(plan, calling, offer, args, kwargs, context)
@@ -52,6 +57,14 @@ class Dependencies:
             filled = await plan.fill(stack, context, lifetime)
             return await calling.invoke(offer, args, {**kwargs, **filled})
         raise ToolError(f"a dependency of {self._name} kept its error to itself: let it pass at the `yield`")
+
+    def _found(self, given: Mapping[str, Any], context: Context) -> dict[str, Any]:
+        """What texts stand for; a default that is no text stays what it is."""
+        return {
+            name: named.find(text, context)
+            for name, named in self._named.items()
+            if isinstance(text := given.get(name), str)
+        }
 
     def _replaced(self, overrides: Overrides) -> Plan:
         """The plan with other functions in it."""

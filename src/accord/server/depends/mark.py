@@ -8,10 +8,14 @@ The parameter is no part of what a model sees or may give.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
+
+if TYPE_CHECKING:
+    from accord.server.context import Context
 
 Scope = Literal["call", "lifespan"]
 
@@ -45,6 +49,26 @@ def dependency_in(hint: Any, default: Any) -> Dependency | None:
     if get_origin(hint) is not Annotated:
         return None
     return next((extra for extra in get_args(hint)[1:] if isinstance(extra, Dependency)), None)
+
+
+class Named(ABC):
+    """Mark of a parameter that a client gives as a text, and that the function gets as what the text stands for."""
+
+    @property
+    @abstractmethod
+    def described(self) -> str:
+        """What a model is told of the text."""
+
+    @abstractmethod
+    def find(self, text: str, ctx: Context) -> Any:
+        """What it stands for. Raises `ToolError`."""
+
+
+def named_in(hint: Any) -> Named | None:
+    """The mark that a parameter has in its annotation."""
+    if get_origin(hint) is not Annotated:
+        return None
+    return next((extra for extra in get_args(hint)[1:] if isinstance(extra, Named)), None)
 
 
 def is_dependency(hint: Any, default: Any) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import mimetypes
 from collections.abc import Mapping
+from functools import cache
 
 _MORE = {
     ".aac": "audio/aac",
@@ -50,7 +51,10 @@ _BRANDS = {b"avif": "image/avif", b"M4A ": "audio/mp4"}
 BYTES = "application/octet-stream"
 _NEVER_TEXT = ("image/", "audio/", "video/", "font/")
 
-_known = mimetypes.MimeTypes(filenames=())
+
+@cache
+def _known() -> mimetypes.MimeTypes:
+    return mimetypes.MimeTypes()
 
 
 def kind_of_name(name: str, more: Mapping[str, str] | None = None) -> str | None:
@@ -61,7 +65,7 @@ def kind_of_name(name: str, more: Mapping[str, str] | None = None) -> str | None
         return more[suffix]
     if suffix in _MORE:
         return _MORE[suffix]
-    kind, packed = _known.guess_type("x" + suffix, strict=False)
+    kind, packed = _known().guess_type("x" + suffix, strict=False)
     return f"application/{packed}" if packed else kind
 
 

@@ -37,12 +37,12 @@ class Listing(NamedTuple):
 
 
 def listing(root: Folders, choice: Choice, most: int) -> Listing:
-    """At most `most` files, and as many folders. What cannot be looked into is left out."""
+    """At most `most` files, and as many folders beside the root. What cannot be looked into is left out."""
     begun = time.monotonic()
     files: dict[str, Entry] = {}
     folders: list[str] = []
     waiting: list[tuple[Parts, Entry | None]] = [((), None)]
-    while waiting and len(files) < most and len(folders) < most:
+    while waiting and len(files) < most and len(folders) <= most:
         parts, entry = waiting.pop()
         if entry is not None and not entry.is_folder:
             files["/".join(parts)] = entry

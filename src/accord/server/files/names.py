@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 
 Parts = tuple[str, ...]
 """The names on the way from the root, the root itself without any."""
@@ -47,8 +47,8 @@ class Choice:
     """
 
     def __init__(self, include: Sequence[str] = (), exclude: Sequence[str] = (), *, hidden: bool = False) -> None:
-        self._include = [_pattern(one) for one in include]
-        self._exclude = [_pattern(one.casefold()) for one in exclude]
+        self._include = _Patterns(include) if include else None
+        self._exclude = _Patterns([one.casefold() for one in exclude]) if exclude else None
         self._hidden = hidden
 
     def enters(self, parts: Parts) -> bool:
@@ -57,12 +57,11 @@ class Choice:
             return True
         if not self._hidden and parts[-1].startswith("."):
             return False
-        folded = tuple(part.casefold() for part in parts) if self._exclude else ()
-        return not any(_fits(folded, pattern) for pattern in self._exclude)
+        return self._exclude is None or not self._exclude.fit([part.casefold() for part in parts])
 
     def serves(self, parts: Parts) -> bool:
         """Whether a file is among what was included, if it is not left out."""
-        return not self._include or any(_fits(parts, pattern) for pattern in self._include)
+        return self._include is None or self._include.fit(parts)
 
     def allows(self, parts: Parts, *, folder: bool = False) -> bool:
         """Whether a file or folder may be asked for: neither it nor any above it is left out."""
@@ -70,8 +69,18 @@ class Choice:
         return entered and (folder or self.serves(parts))
 
 
-def _pattern(text: str) -> Sequence[str]:
-    return text.strip("/").split("/") if "/" in text else ("**", text)
+class _Patterns:
+    """Several, of which one has to fit: those for names as one expression, those for paths name by name."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        names = [translate(one) for one in patterns if "/" not in one]
+        self._name = re.compile("|".join(names)) if names else None
+        self._paths = [one.strip("/").split("/") for one in patterns if "/" in one]
+
+    def fit(self, parts: Sequence[str]) -> bool:
+        if self._name is not None and self._name.match(parts[-1]):
+            return True
+        return any(_fits(parts, pattern) for pattern in self._paths)
 
 
 def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:

@@ -112,6 +112,9 @@ def read_file(path: str | os.PathLike[str], most: int) -> bytes:
     file = os.open(path, (_FILE | os.O_RDONLY) & ~getattr(os, "O_NOFOLLOW", 0))
     try:
         return read_regular(file, most)
+    except OSError as exc:
+        exc.filename = os.fspath(path)
+        raise
     finally:
         os.close(file)
 

@@ -34,7 +34,9 @@ class Watch:
         self._notifier: Any = _notifier()
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
+        self._folders: Sequence[str] = ()
         self._took = 0.0
+        self._failed = False
 
     def start(self) -> None:
         """Begin to look; once more does nothing."""
@@ -51,39 +53,41 @@ class Watch:
             thread.join(_PATIENCE)
 
     def _run(self, over: threading.Event) -> None:
-        folders = self._looked()
+        self._again()
         while not over.is_set():
-            if self._notifier is None:
+            if self._notifier is None or not self._folders:
                 over.wait(max(self._poll, _SHARE * self._took))
-                folders = self._looked()
+                self._again()
             else:
-                folders = self._watched(folders, over)
+                self._wait_and_look(over)
 
-    def _looked(self) -> Sequence[str]:
+    def _again(self) -> None:
+        """Look. What fails is logged once, until it goes well again."""
         begun = time.monotonic()
         try:
-            return self._look()
+            self._folders = self._look()
+            self._failed = False
         except Exception:
-            log.exception("accord: looking for files that changed failed; it is tried again")
-            return ()
-        finally:
-            self._took = time.monotonic() - begun
+            if not self._failed:
+                log.exception("accord: looking for files that changed failed; it is tried again")
+            self._failed = True
+        self._took = time.monotonic() - begun
 
-    def _watched(self, folders: Sequence[str], over: threading.Event) -> Sequence[str]:
-        """Look whenever something is said, until there are other folders; these."""
+    def _wait_and_look(self, over: threading.Event) -> None:
+        """Look whenever something is said, until there are other folders."""
+        folders = self._folders
         try:
             with self._notifier(folders, False, False, 0, False, True) as notifier:
-                now = self._looked()  # at what happened before it was watched
-                while now == folders and notifier.watch(_SETTLE, _STEP, _ANYWAY, over) != "stop":
-                    now = self._looked()
+                self._again()  # at what happened before it was watched
+                while self._folders == folders and notifier.watch(_SETTLE, _STEP, _ANYWAY, over) != "stop":
+                    self._again()
                     over.wait(_SHARE * self._took)
-            return now
         except FileNotFoundError:  # a folder went meanwhile
             over.wait(_SETTLE / 1000)
+            self._again()
         except Exception as exc:  # the system watches no more than so many folders, of all its programs
             log.warning("accord: files are looked at every %g s: %s", self._poll, exc)
             self._notifier = None
-        return self._looked()
 
 
 def _notifier() -> Any:

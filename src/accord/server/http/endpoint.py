@@ -84,7 +84,7 @@ class Endpoint:
             return await self._refuse(bad, BEFORE_OPENING, send)
         opened = False
         try:
-            await session.post(body, receive, send, who)
+            await session.post(body, receive, send, who, headers)
             opened = bool(session.session.rules.revision)
         finally:
             if not opened and SESSION_ID not in headers:
@@ -172,7 +172,7 @@ class Endpoint:
             raise Rejected(415, "the body of a POST is JSON: send Content-Type: application/json")
         self._legacy(id, who)
         body = await request.body(receive, self.site.limits.http_body_bytes, self.site.limits.body_seconds)
-        await self._legacy(id, who).post(body, send, who)  # it may have ended while the body came
+        await self._legacy(id, who).post(body, send, who, request.headers)  # it may have ended meanwhile
 
     def _legacy(self, id: str, who: Principal | None) -> SSESession:
         session = self.sse.find(id, who)

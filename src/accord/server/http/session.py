@@ -11,6 +11,7 @@ import asyncio
 import logging
 import secrets
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -73,9 +74,11 @@ class HTTPSession(Visitor):
 
     # --- POST --------------------------------------------------------------------------------------------------
 
-    async def post(self, body: bytes, receive: Receive, send: Send, who: Principal | None) -> None:
+    async def post(
+        self, body: bytes, receive: Receive, send: Send, who: Principal | None, headers: Mapping[bytes, bytes]
+    ) -> None:
         """Take what one POST of `who` brought, and answer it. Raises `Rejected`."""
-        events = self.receive(body, who)
+        events = self.receive(body, who, headers)
         with self:
             if len(events) == 1 and type(event := events[0]) is RequestReceived and event.exchange.batch is None:
                 post = SessionPost(event.exchange, self, receive, send)

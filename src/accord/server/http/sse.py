@@ -8,6 +8,7 @@ messages. All subsequent client messages MUST be sent as HTTP POST requests to t
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -57,9 +58,9 @@ class SSESession(Visitor):
         with self:
             await watched(self._stream, receive)
 
-    async def post(self, body: bytes, send: Send, who: Principal | None) -> None:
+    async def post(self, body: bytes, send: Send, who: Principal | None, headers: Mapping[bytes, bytes]) -> None:
         """Take what one POST of `who` brought; what it is answered goes out on the stream."""
-        for event in self.receive(body, who):
+        for event in self.receive(body, who, headers):
             if type(event) is RequestReceived:
                 task = asyncio.get_running_loop().create_task(self._serve(event.exchange))
                 event.exchange.driver = task

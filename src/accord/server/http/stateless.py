@@ -101,7 +101,7 @@ class Stateless:
             return await respond(send, status_of_refusal(event.code), event.message)
         assert isinstance(event, RequestReceived)  # a request is answered at once, or is for a handler
         exchange = event.exchange
-        exchange.who = who
+        exchange.who, exchange.headers = who, request.headers
         if exchange.method.stays:
             return await self._listen(exchange, caller, request, receive, send)
         return await AlonePost(exchange, caller.conversation, receive, send).answer()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -53,12 +54,12 @@ class Visitor:
     def _hear(self, event: NotificationReceived) -> None:
         self._hearing.hear(event)
 
-    def receive(self, body: bytes, who: Principal | None) -> list[Event]:
+    def receive(self, body: bytes, who: Principal | None, headers: Mapping[bytes, bytes]) -> list[Event]:
         """What one POST brought. Its requests may do what whoever posted it may, not what the session began with."""
         events = self.session.receive(body)
         for event in events:
             if type(event) is RequestReceived:
-                event.exchange.who = who
+                event.exchange.who, event.exchange.headers = who, headers
         return events
 
     @property

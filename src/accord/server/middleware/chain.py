@@ -20,7 +20,7 @@ _HOW = "write it as `async def middleware(request, call_next)`, with a third par
 class Around(msgspec.Struct, frozen=True, eq=False):
     """One middleware."""
 
-    function: Middleware
+    function: Callable[..., Awaitable[Any]]
     context: bool = False
     """Whether it takes the context: then the call may ask the client."""
 
@@ -32,10 +32,21 @@ def around(middleware: Middleware) -> Around:
         raise DeclarationError(f"{name} is no middleware: {_HOW}")
     if not inspect.iscoroutinefunction(called(middleware)):
         raise DeclarationError(f"the middleware {name} is not async: {_HOW}")
-    wanted = [one for one in inspect.signature(middleware).parameters.values() if one.default is one.empty]
-    if len(wanted) not in (2, 3) or any(one.kind is one.KEYWORD_ONLY for one in wanted):
-        raise DeclarationError(f"the middleware {name} takes {len(wanted)} arguments: {_HOW}")
-    return Around(middleware, len(wanted) == 3)
+    wanted = _wanted(middleware)
+    if wanted not in (2, 3):
+        raise DeclarationError(f"the middleware {name} takes {wanted} arguments: {_HOW}")
+    return Around(middleware, wanted == 3)
+
+
+def _wanted(middleware: Middleware) -> int:
+    """How many arguments it has to be given; one that takes any number is given two."""
+    parameters = list(inspect.signature(middleware).parameters.values())
+    needed = [one for one in parameters if one.default is one.empty and one.kind is not one.VAR_KEYWORD]
+    if any(one.kind is one.VAR_POSITIONAL for one in needed):
+        return max(2, len(needed) - 1)
+    if any(one.kind is one.KEYWORD_ONLY for one in needed) or parameters[:1] and parameters[0].name == "self":
+        return 0
+    return len(needed)
 
 
 def chained(steps: Sequence[Around]) -> CallNext | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Raw
 
 from accord.messages import codec
 from accord.messages.meta import Params
+from accord.transport.patience import within
 
 if TYPE_CHECKING:
     from accord.messages.identity import Implementation
@@ -21,15 +22,32 @@ if TYPE_CHECKING:
     from accord.server.lifetime import Lifetime
     from accord.server.offer import Offer
     from accord.server.peer import Peer
+    from accord.server.server import Server
     from accord.session.exchange import Exchange
 
+T = TypeVar("T")
+
 End = Callable[["Request"], Awaitable[Any]]
+Surround = Callable[[End, str, "Offer | None", Any, "Exchange", "Peer"], Awaitable[Any]]
+"""Does something through middleware: what stands at the end, and what the request says. See `Calling.surround`."""
 
 
 class Request:
     """What a client asks for, on its way to the handler. It is good for one call."""
 
-    __slots__ = ("_arguments", "_call", "_calling", "_end", "_exchange", "_offer", "_peer", "_raw", "_state", "name")
+    __slots__ = (
+        "_arguments",
+        "_call",
+        "_calling",
+        "_end",
+        "_exchange",
+        "_offer",
+        "_peer",
+        "_raw",
+        "_state",
+        "asked_for",
+        "name",
+    )
 
     def __init__(
         self,
@@ -43,7 +61,10 @@ class Request:
         call: Call | None,
     ) -> None:
         self.name: str = name
-        """The tool or the prompt, or the URI of the resource; empty for a list."""
+        """The tool or the prompt, or the URI of the resource, as the server that this middleware belongs to calls it;
+        empty for a list."""
+        self.asked_for: str = name
+        """The same as the client calls it: another name where the server is mounted."""
         self._end = end
         self._calling = calling
         self._exchange = exchange
@@ -63,6 +84,11 @@ class Request:
         return self._exchange.method.name
 
     @property
+    def lists(self) -> bool:
+        """Whether it asks for a list: then there is a list of definitions to give."""
+        return self.method.endswith("/list")
+
+    @property
     def arguments(self) -> dict[str, Any]:
         """What the client gave, as JSON has it; changes to it go no further, see `replace`."""
         if self._arguments is None:
@@ -72,24 +98,80 @@ class Request:
 
     def replace(self, *, arguments: dict[str, Any]) -> Request:
         """The same request with other arguments; they are checked as those of the client are."""
-        changed = Request(
+        changed = self._copied()
+        changed._raw = Raw(codec.encode(arguments)) if isinstance(self._raw, Raw) else arguments
+        return changed
+
+    def called(self, name: str, offer: Offer, arguments: Any) -> Request:
+        """The same request as a mounted server knows it, or a tool that is changed where it is shown."""
+        changed = self._copied()
+        changed.name, changed._offer = name, offer
+        changed._raw = arguments
+        return changed
+
+    def _copied(self) -> Request:
+        made = Request(
             self._end, self._calling, self._exchange, self._peer, self.name, self._offer, self._raw, self._call
         )
-        changed._raw = Raw(codec.encode(arguments)) if isinstance(self._raw, Raw) else arguments
-        changed._state = self.state
-        return changed
+        made.asked_for, made._state = self.asked_for, self.state
+        return made
+
+    @property
+    def definition(self) -> Any:
+        """The definition of what it is about: a `Tool`, a `Prompt`, a `Resource`, a `ResourceTemplate`; None for lists
+        and for what a provider completes.
+        """
+        return None if self._offer is None else self._offer.define(self._exchange.rules)
 
     @property
     def tool(self) -> Tool | None:
         """The definition of the tool that is called."""
-        if self._offer is None or self.method != "tools/call":
-            return None
-        return self._offer.define(self._exchange.rules)  # type: ignore[no-any-return]
+        return self.definition if self.method == "tools/call" else None  # type: ignore[no-any-return]
+
+    @property
+    def version(self) -> str | None:
+        """The version of what is called, where it has one."""
+        return None if self._offer is None else self._offer.marks.version
 
     @property
     def tags(self) -> frozenset[str]:
         """The tags of what is called."""
         return frozenset() if self._offer is None else self._offer.marks.tags
+
+    def tags_of(self, name: str) -> frozenset[str]:
+        """The tags of an item of the list that is asked for: a name, a URI, or the text of a template."""
+        offer = self._calling.server.registry.shown.listed(self.method).get(name)
+        return frozenset() if offer is None else offer.marks.tags
+
+    @property
+    def declared_as(self) -> str:
+        """The name; where a template answers for a URI, the text of the template."""
+        return getattr(self.definition, "uri_template", self.name)
+
+    @property
+    def may_run_again(self) -> bool:
+        """Whether doing it twice does no harm: it is no tool, or one marked `readOnlyHint` or `idempotentHint`."""
+        return self._offer is None or self._offer.may_run_again
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether what is called can ask the client for something."""
+        return self._call is not None
+
+    @property
+    def asked(self) -> bool:
+        """Whether it has asked the client: what comes of the call then depends on the answers."""
+        return self._call is not None and self._call.asked
+
+    @property
+    def over(self) -> bool:
+        """Whether it was ended at a question, to be run again: what it returns or raises now does not count."""
+        return self._call is not None and self._call.asker.over
+
+    @property
+    def local(self) -> bool:
+        """Whether the client started this server, or shares its process: then it may do all that the server can."""
+        return self._peer.local
 
     @property
     def principal(self) -> Principal | None:
@@ -132,6 +214,18 @@ class Request:
         """
         return self._calling.packed(self, value)
 
+    def within(self, seconds: float, work: Awaitable[T]) -> Awaitable[T]:
+        """Await the rest of the way, `call_next(request)`, for so long; the time of questions does not count.
+
+        Raises `OutOfTime`, which is a `TimeoutError`.
+        """
+        return within(seconds, work) if self._call is None else self._call.timed(seconds, work)
+
+    @property
+    def server(self) -> Server:
+        """The server that is asked; where that is mounted, the one that it is mounted in."""
+        return self._calling.server
+
     @property
     def lifetime(self) -> Lifetime:
         """What lasts as long as the server that is asked."""
@@ -152,5 +246,7 @@ class Request:
 CallNext: TypeAlias = Callable[[Request], Awaitable[Any]]
 """The rest of the way to the handler: what it returned, or what it raised."""
 
-Middleware: TypeAlias = Callable[..., Awaitable[Any]]
+Middleware: TypeAlias = (
+    Callable[[Request, CallNext], Awaitable[Any]] | Callable[[Request, CallNext, "Context"], Awaitable[Any]]
+)
 """`async def (request: Request, call_next: CallNext)`; with a third parameter annotated `Context`, that as well."""

@@ -125,6 +125,8 @@ def climbs(segment: str) -> bool:
     """Whether any way of reading a segment finds "." or ".." in it: decoded, decoded again, in other letters' dots,
     with a backslash for a slash, before the `;` of a parameter.
     """
+    if "." not in segment and "%" not in segment and segment.isascii():
+        return False
     for _ in range(3):
         plain = unicodedata.normalize("NFKC", segment)
         if any(part.partition(";")[0].strip() in (".", "..") for part in _SEPARATORS.split(plain)):

@@ -1,15 +1,18 @@
-"""One API: where it is, what goes along with each request, and how an answer is had, with time and redirects bounded."""
+"""One API: where it is, what goes along with each request, and how an answer is had, in bounded time."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
 from accord.errors import ToolError
 from accord.limits import Limits
+from accord.messages.base import JSONObject
+from accord.schema.validate import compile
 from accord.server.context import Context
 from accord.server.depends.dependencies import Dependencies
 from accord.server.depends.mark import Dependency
@@ -53,7 +56,7 @@ class API:
         self.limits: Limits = limits
         self.requests: Schemas = Schemas(document, limits, request=True)
         self.answers: Schemas = Schemas(document, limits, request=False)
-        self.depends: Dependencies = Dependencies("an operation", {"send": Dependency(open, "lifespan")})
+        self.depends: Dependencies = Dependencies("an operation", {"send": Dependency(open, "lifespan")}, {})
         """Has connections made with the first call, and closed with the server."""
         self.query: list[str] = [f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query.items()]
         """What stands in the query of every request."""
@@ -64,6 +67,20 @@ class API:
         """Parameters that no caller chooses."""
         self._kept = list(query.values())
         self._timeout = timeout
+        self._outputs: dict[str, JSONObject] = {}
+
+    def output_schema(self, schema: Any) -> JSONObject:
+        """The schema of answers that stands alone, and can be used. Raises `SchemaError`."""
+        key = schema["$ref"] if isinstance(schema, dict) and schema.keys() == {"$ref"} else None
+        made = self._outputs.get(key) if key is not None else None
+        if made is None:
+            made = self.answers.standing_alone(schema)
+            if self.answers.is_object(schema):
+                made = {**made, "type": "object"}
+            compile(made, self.limits)  # now: some clients do so for all tools that are listed, and fail for all
+            if key is not None:
+                self._outputs[key] = made
+        return made
 
     async def fetch(self, request: APIRequest, send: Send, context: Context | None) -> tuple[APIAnswer, Secrets]:
         """The answer to a request, and what must not be told of it. Raises `ToolError`."""

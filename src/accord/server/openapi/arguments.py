@@ -1,8 +1,8 @@
 """The arguments of an operation: parameters and body in one flat object, and back to where each of them belongs.
 
-A model sees `{"id": 7, "name": "Rex"}`, whatever stands in the path and what in the body. A parameter whose name another
-argument has is called after its place as well (`id__path`). A body that is not simply an object with members is one
-argument, `body`.
+A model sees `{"id": 7, "name": "Rex"}`, whatever stands in the path and what in the body. A parameter whose name
+another argument has is called after its place as well (`id__path`). A body that is not simply an object with members
+is one argument, `body`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Collection
 from typing import Any
 
 import msgspec
+from msgspec import Raw
 
 from accord.messages.base import JSONObject
 from accord.server.openapi.body import is_written
@@ -23,6 +24,7 @@ _WHOLE = "body"
 _OWN_RULES = {"allOf", "anyOf", "oneOf", "not", "if", "patternProperties", "dependentSchemas", "dependentRequired"}
 _OWN_RULES |= {"propertyNames", "minProperties", "maxProperties", "unevaluatedProperties", "enum", "const", "nullable"}
 """What speaks of an object as a whole: it would not mean the same of all arguments together."""
+_NO_STRINGS = ("object", "array", "integer", "number", "boolean")
 _TEMPLATE_VARIABLE = re.compile(r"\W")
 
 
@@ -126,7 +128,7 @@ class Arguments:
         told = self._resolved(body.schema).get("required")
         required = [name for name in told if name in self._members] if isinstance(told, list) else []
         if not body.required and required:  # all of it may be left out, but not a part of what it needs
-            about["dependentRequired"] = {name: required for name in self._members}
+            about["dependentRequired"] = dict.fromkeys(self._members, required)
             return []
         return required
 
@@ -136,13 +138,31 @@ _FILE: JSONObject = {"type": "string", "contentEncoding": "base64"}
 
 def _as_base64(schema: JSONObject) -> JSONObject:
     """The schema of files in a form, whose bytes travel as base64."""
-    if schema.get("type") == "array":
-        return _described({"type": "array", "items": _FILE}, schema.get("description"))
-    return _described(_FILE, schema.get("description"))
+    made = {"type": "array", "items": _FILE} if schema.get("type") == "array" else _FILE
+    return {**made, "description": schema["description"]} if "description" in schema else made
 
 
 def _described(schema: Any, description: Any) -> Any:
-    """A schema with what is said of the parameter, unless it says something itself."""
-    if not description or not isinstance(schema, dict) or "description" in schema:
-        return {"description": description} if description and schema is True else schema
-    return {**schema, "description": description}
+    """A schema with what is said of the argument."""
+    held = {} if schema is True else schema
+    return {**held, "description": description} if description and isinstance(held, dict) else held
+
+
+def read_again(arguments: Raw | None, schema: JSONObject) -> Raw | None:
+    """The arguments with JSON in place of strings that hold it, where a schema asks for no string; None if none do."""
+    try:
+        given = msgspec.json.decode(arguments or b"{}", type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    meant = {name: _meant(value, schema.get("properties", {}).get(name)) for name, value in given.items()}
+    return None if meant == given else Raw(msgspec.json.encode(meant))
+
+
+def _meant(value: Any, schema: Any) -> Any:
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    if not isinstance(value, str) or kind not in _NO_STRINGS:
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return value

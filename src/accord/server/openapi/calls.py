@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -46,13 +45,10 @@ class Call:
     @cached_property
     def output_schema(self) -> JSONObject | None:
         """JSON Schema of the value that it gives; None where there is none to count on."""
-        schema = self.operation.result if self.api.structured else None
-        if schema is None:
-            return None
-        made = self.api.answers.standing_alone(schema)
-        return {**made, "type": "object"} if self.api.answers.is_object(schema) else made
+        schema = self.operation.result
+        return self.api.output_schema(schema) if self.api.structured and schema is not None else None
 
-    def request(self, values: Mapping[str, Any]) -> APIRequest:
+    def request(self, values: JSONObject) -> APIRequest:
         """The request for some arguments. Raises `InvalidArguments` for what cannot be sent."""
         places = self.arguments.split(values)
         path = self.operation.path.fill({one.name: in_path(one, value) for one, value in places.path})
@@ -64,7 +60,8 @@ class Call:
         body = None
         if places.body is not UNSET and self.arguments.body is not None:
             body, headers["content-type"] = self._encoded(places.body)
-        return APIRequest(method=self.route.method, url=self.api.base.join(path, "&".join(query)), headers=headers, body=body)
+        url = self.api.base.join(path, "&".join(query))
+        return APIRequest(method=self.route.method, url=url, headers=headers, body=body)
 
     def _encoded(self, value: Any) -> tuple[bytes, str]:
         body = self.arguments.body

@@ -23,6 +23,7 @@ _KEPT |= {"required", "dependentRequired", "contentEncoding", "contentMediaType"
 _ONE = {"not", "if", "then", "else", "items", "contains", "additionalProperties", "propertyNames", "contentSchema"}
 _ONE |= {"unevaluatedItems", "unevaluatedProperties"}
 _MANY = {"allOf", "anyOf", "oneOf", "prefixItems"}
+_ABOUT = ("title", "description", "default", "examples", "deprecated")
 _NAMED = {"properties", "patternProperties", "dependentSchemas"}
 
 
@@ -42,13 +43,16 @@ class Converter:
             raise SchemaError(f"a schema is an object, not {type(schema).__name__}")
         if depth > self._depth:
             raise SchemaError(f"a schema is nested more than {self._depth} levels deep")
-        made = {key: value for key, value in schema.items() if key in _KEPT}
-        for key in _ONE & schema.keys():
-            made[key] = self.convert(schema[key], depth + 1)
-        for key in _MANY & schema.keys():
-            made[key] = [self.convert(one, depth + 1) for one in _listed(schema, key)]
-        for key in _NAMED & schema.keys():
-            made[key] = {name: self.convert(one, depth + 1) for name, one in self._wanted(schema, key)}
+        made = {}
+        for key, value in schema.items():  # in its order: what is listed is the same in every process
+            if key in _KEPT:
+                made[key] = value
+            elif key in _ONE:
+                made[key] = self.convert(value, depth + 1)
+            elif key in _MANY:
+                made[key] = [self.convert(one, depth + 1) for one in _listed(schema, key)]
+            elif key in _NAMED:
+                made[key] = {name: self.convert(one, depth + 1) for name, one in self._wanted(schema, key)}
         if made.get("required"):
             self._leave_out(schema, made)
         return self._translated(schema, made)
@@ -96,7 +100,7 @@ def _or_null(made: JSONObject) -> JSONObject:
     if isinstance(made.get("type"), str) and not (made.keys() & {"$ref", "const", "allOf", "anyOf", "oneOf"}):
         made["type"] = [made["type"], "null"]
         return made
-    about = {key: made.pop(key) for key in ("title", "description", "default", "examples", "deprecated") if key in made}
+    about: JSONObject = {key: made.pop(key) for key in _ABOUT if key in made}
     return {"anyOf": [made, {"type": "null"}], **about} if made else about
 
 

@@ -129,7 +129,7 @@ def _file(path: str | os.PathLike[str]) -> tuple[str, str]:
 
 def _yaml(text: str, where: str) -> Any:
     try:
-        import yaml
+        import yaml  # type: ignore[import-untyped]
     except ImportError:
         raise DeclarationError(
             f"{where} is not JSON; where it is YAML: `pip install pyyaml`, or save it as JSON"

@@ -26,18 +26,21 @@ _STOP_SECONDS = 10
 
 
 @asynccontextmanager
-async def application(app: ASGIApp, most: int) -> AsyncIterator[Send]:
-    """What sends requests to an application; answers of at most `most` bytes. Raises `ToolError` if it cannot start."""
-    lifespan = _Lifespan(app)
-    await lifespan.start()
+async def application(app: ASGIApp, most: int, lifespan: bool) -> AsyncIterator[Send]:
+    """What sends requests to an application; answers of at most `most` bytes. `lifespan`: whether its lifespan is run
+    here, rather than by whoever else serves it. Raises `ToolError` if it does not start.
+    """
+    life = _Lifespan(app)
+    if lifespan:
+        await life.start()
 
     async def send(request: APIRequest) -> APIAnswer:
-        return await _Request(request, most, lifespan.state).answered_by(app)
+        return await _Request(request, most, life.state).answered_by(app)
 
     try:
         yield send
     finally:
-        await lifespan.stop()
+        await life.stop()
 
 
 class _Lifespan:
@@ -135,8 +138,8 @@ class _Request:
     async def _send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._status = message["status"]
-            pairs = message.get("headers", ())
-            self._headers = {bytes(name).decode("latin-1").lower(): bytes(text).decode("latin-1") for name, text in pairs}
+            for name, text in message.get("headers", ()):
+                self._headers[bytes(name).decode("latin-1").lower()] = bytes(text).decode("latin-1")
         elif message["type"] == "http.response.body":
             self._body += message.get("body", b"")
             if len(self._body) > self._most:

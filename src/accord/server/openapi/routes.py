@@ -14,6 +14,13 @@ from accord.server.openapi.operation import Route
 Into = Literal["tool", "resource", "template", "skip"]
 
 
+def check_into(into: Into) -> Into:
+    """Raises `DeclarationError` for what nothing can become."""
+    if into not in get_args(Into):
+        raise DeclarationError(f"an operation becomes one of {', '.join(get_args(Into))}, not {into!r:.100}")
+    return into
+
+
 class RouteMap(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the table: what becomes of the operations that fit all of what it says. Raises `DeclarationError`.
 
@@ -64,10 +71,3 @@ def decide(routes: Routes, route: Route) -> Into:
     if callable(routes):
         return check_into(routes(route) or "tool")
     return next((row.into for row in routes if row.fits(route)), "tool")
-
-
-def check_into(into: Into) -> Into:
-    """Raises `DeclarationError` for what nothing can become."""
-    if into not in get_args(Into):
-        raise DeclarationError(f"an operation becomes one of {', '.join(get_args(Into))}, not {into!r:.100}")
-    return into

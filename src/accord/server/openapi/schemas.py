@@ -15,6 +15,8 @@ from accord.messages.base import JSONObject
 from accord.server.openapi.convert import Converter
 from accord.server.openapi.document import Document
 
+_MOST = 500
+"""Components that one schema may bring along: each tool is listed with its own."""
 _ABOUT = {"title", "description", "default", "examples", "deprecated"}
 """What may stand beside a reference without a meaning of its own."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -41,8 +43,8 @@ class Schemas:
             name = pending.pop()
             if name in defs:
                 continue
-            if len(defs) >= self._limits.schema_nodes:
-                raise SchemaError(f"it refers to more than {self._limits.schema_nodes} schemas")
+            if len(defs) == _MOST:
+                raise SchemaError(f"it refers to more than {_MOST} schemas, directly or through others")
             defs[name], further = self._component(name)
             pending.extend(further - defs.keys())
         return {**made, "$defs": dict(sorted(defs.items()))} if defs else made

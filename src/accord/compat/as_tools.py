@@ -1,0 +1,106 @@
+"""Prompts and resources offered as tools too, for clients that know only these: FastMCP's `PromptsAsTools(mcp)` and
+`ResourcesAsTools(mcp)`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from accord.client.client import Client
+from accord.server.server import Server
+
+
+class PromptsAsTools:
+    """Two tools: `list_prompts`, and `get_prompt(name, arguments)`."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def apply(self, server: Server) -> None:
+        """Offer the tools on a server."""
+        Server.tool(server, "list_prompts")(self.list_prompts)
+        Server.tool(server, "get_prompt")(self.get_prompt)
+
+    async def list_prompts(self) -> str:
+        """List all available prompts.
+
+        Returns JSON with prompt metadata including name, description,
+        and optional arguments.
+        """
+        async with Client(self._server) as client:
+            return _json([_listed(one) for one in await client.list_prompts()])
+
+    async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None) -> str:
+        """Get a prompt by name with optional arguments.
+
+        Returns the rendered prompt as JSON with a messages array.
+        Arguments should be provided as a dict mapping argument names
+        to values.
+        """
+        async with Client(self._server) as client:
+            result = await client.get_prompt(name, {key: str(value) for key, value in (arguments or {}).items()})
+        messages = [{"role": one.role, "content": _shown(one.content)} for one in result.messages]
+        return _json({"messages": messages})
+
+
+class ResourcesAsTools:
+    """Two tools: `list_resources`, and `read_resource(uri)`."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def apply(self, server: Server) -> None:
+        """Offer the tools on a server."""
+        Server.tool(server, "list_resources")(self.list_resources)
+        Server.tool(server, "read_resource")(self.read_resource)
+
+    async def list_resources(self) -> str:
+        """List all available resources and resource templates.
+
+        Returns JSON with resource metadata. Static resources have a
+        'uri' field, while templates have a 'uri_template' field with
+        placeholders like {name}.
+        """
+        async with Client(self._server) as client:
+            return _json([*await client.list_resources(), *await client.list_resource_templates()])
+
+    async def read_resource(self, uri: str) -> str:
+        """Read a resource by its URI.
+
+        For static resources, provide the exact URI. For templated
+        resources, provide the URI with template parameters filled in.
+
+        Returns the resource content as a string. Binary content is
+        base64-encoded.
+        """
+        async with Client(self._server) as client:
+            contents = (await client.read_resource(uri)).contents
+        held = [one.text if one.text is not None else one.blob or "" for one in contents]
+        return held[0] if len(held) == 1 else _json(held)
+
+
+def _listed(prompt: Any) -> dict[str, Any]:
+    arguments = [
+        {"name": one.name, "description": one.description, "required": bool(one.required)}
+        for one in prompt.arguments or ()
+    ]
+    return {"name": prompt.name, "description": prompt.description, "arguments": arguments}
+
+
+def _shown(block: Any) -> Any:
+    return block.text if block.type == "text" else msgspec.to_builtins(block)
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, list):
+        value = [_in_snake(one) if hasattr(one, "__struct_fields__") else one for one in value]
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _in_snake(definition: Any) -> dict[str, Any]:
+    """A definition with its fields as Python names them, without what is not set."""
+    found = {name: getattr(definition, name) for name in definition.__struct_fields__}
+    return {name: msgspec.to_builtins(value) for name, value in found.items() if value is not None}

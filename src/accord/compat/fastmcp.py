@@ -1,0 +1,316 @@
+"""FastMCP 4's server and context, and what programs import beside them.
+
+    from accord.compat.fastmcp import Context, FastMCP      # was: from fastmcp import Context, FastMCP
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from logging import getLogger
+from typing import Any, NoReturn, TypeVar
+
+from accord.compat.context import Context as Shared
+from accord.compat.differ import Different, refuse
+from accord.compat.fastmcp_client import Client as Client
+from accord.compat.fastmcp_context import (
+    Context as Context,
+    ResourceResult as ResourceResult,
+    ToolResult as ToolResult,
+)
+from accord.compat.as_tools import PromptsAsTools as PromptsAsTools, ResourcesAsTools as ResourcesAsTools
+from accord.compat.made import (
+    FunctionResource as FunctionResource,
+    Prompt as Prompt,
+    TextResource as TextResource,
+    Tool as Tool,
+)
+from accord.compat.marked import made, prompt as prompt, resource as resource, tool as tool
+from accord.compat.messages import Message as Message
+from accord.compat.security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity as ResourceSecurity
+from accord.compat.server import Adapted, given
+from accord.compat.types import Icon as Icon
+from accord.errors import InvalidParams, ProtocolError, ResourceNotFound, ToolError as ToolError
+from accord.server.asking.questions import (
+    Accepted as Accepted,
+    Cancelled as Cancelled,
+    Declined as Declined,
+)
+from accord.server.cache import CacheHint
+from accord.server.depends.mark import Depends as Depends
+from accord.server.http.app import HTTPApp
+from accord.server.media import Audio as Audio, File as File, Image as Image
+
+__all__ = [
+    "LocalProvider",
+    "Prompt",
+    "PromptsAsTools",
+    "ResourceSecurity",
+    "ResourcesAsTools",
+    "prompt",
+    "resource",
+    "tool",
+    "AcceptedElicitation",
+    "Audio",
+    "CancelledElicitation",
+    "Client",
+    "Context",
+    "CurrentContext",
+    "DeclinedElicitation",
+    "Depends",
+    "FastMCP",
+    "FastMCPError",
+    "File",
+    "FunctionResource",
+    "Icon",
+    "Image",
+    "Message",
+    "NotFoundError",
+    "PromptError",
+    "ResourceError",
+    "ResourceResult",
+    "TextResource",
+    "Tool",
+    "ToolError",
+    "ToolResult",
+    "ValidationError",
+    "get_logger",
+    "lifespan",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+AcceptedElicitation = Accepted
+DeclinedElicitation = Declined
+CancelledElicitation = Cancelled
+ResourceError = ToolError
+get_logger = getLogger
+PromptError = InvalidParams
+NotFoundError = ResourceNotFound
+ValidationError = InvalidParams
+FastMCPError = ProtocolError
+
+_ADVICE = {
+    "app": "accord has no apps: see docs/extensions.md for what a server can add",
+    "auth": "pass auth= of accord.Server, and scopes= to @server.tool",
+    "middleware": "write it as `async def middleware(request, call_next)`, see docs/middleware.md",
+    "output_schema": "say it with the return annotation, or with Server.add_tool(Tool(...), handler)",
+    "transforms": "use server.change_tool(name, ToolChange(...))",
+    "task": "accord has no tasks: leave it out, the call then lasts as long as the work",
+    "tasks": "accord has no tasks",
+    "on_duplicate": "what is declared twice is refused: give one of them another name, or a version",
+    "request_state_security": "pass state_keys= of accord.Server",
+    "session_state_store": "keep it in Handles: see docs/framework.md",
+    "strict_input_validation": "say it of each tool: @server.tool(strict=True)",
+    "event_store": "pass HTTPOptions(events=...) to asgi() or run()",
+    "tool_names": "use server.change_tool(name, ToolChange(name=...)) before mounting",
+}
+_MEANS_NOTHING = (
+    "show_banner",
+    "log_level",
+    "uvicorn_config",
+    "json_response",
+    "stateless_http",
+    "stateless",
+    "session_idle_timeout",
+    "dereference_schemas",
+    "list_page_size",
+    "client_log_level",
+    "run_in_thread",
+    "retry_interval",
+)
+"""Options about how their server works inside."""
+
+_LACKS = {
+    "add_middleware": "write it as `async def middleware(request, call_next)`, and give it to accord.Server",
+    "add_extension": "see docs/extensions.md",
+    "custom_route": "mount mcp.http_app() in an application that has the route",
+    "from_openapi": "Server.from_openapi(...), see docs/openapi.md",
+    "from_fastapi": "server.add_fastapi(app), see docs/openapi.md",
+    "as_proxy": "mcp.mount(other) for a server of the same process",
+    "import_server": "mcp.mount(other): it is live",
+}
+"""What is not here, and what to write for it."""
+
+_WILD = re.compile(r"{(\w+)\*}")
+
+
+class FastMCP(Adapted):
+    """The server of FastMCP 4."""
+
+    context_type = Context
+
+    def __init__(
+        self,
+        name: str | None = None,
+        instructions: str | None = None,
+        *,
+        version: Any = None,
+        website_url: str | None = None,
+        icons: Sequence[Icon] | None = None,
+        lifespan: Any = None,
+        tools: Sequence[Any] = (),
+        cache_ttl: float | None = None,
+        cache_scope: Any = None,
+        resource_security: ResourceSecurity | None = DEFAULT_RESOURCE_SECURITY,
+        providers: Sequence[Any] = (),
+        **others: Any,
+    ) -> None:
+        refuse("FastMCP()", meant(others), _ADVICE)
+        about: dict[str, Any] = {"website_url": website_url, "icons": icons, "lifespan": lifespan}
+        if cache_ttl is not None:
+            about["cache"] = CacheHint(ttl=cache_ttl / 1000, scope=cache_scope or "private")
+        super().__init__(name or "FastMCP", str(version or "0.0.0"), instructions=instructions, **given(about))
+        self._security = resource_security
+        for tool in tools:
+            self.add_tool(tool)
+        for provider in providers:
+            self.add_provider(provider)
+
+    def tool(self, name_or_fn: Any = None, *, name: str | None = None, output_schema: Any = ..., **about: Any) -> Any:
+        """Offer a function as a tool."""
+        about = self._about("tool()", about)
+        if output_schema not in (..., None):
+            refuse("tool()", {"output_schema": output_schema}, _ADVICE)
+
+        def declare(function: F) -> F:
+            named = name if callable(name_or_fn) else name or name_or_fn
+            self._offer_tool(function, name=named, structured=output_schema is ..., **about)
+            return function
+
+        return declare(name_or_fn) if callable(name_or_fn) else declare
+
+    def add_tool(self, tool: Any) -> None:  # type: ignore[override]
+        """Offer a function, or a `Tool` made of one."""
+        one = made(tool, Tool)
+        self.tool(**one.about)(one.function)
+
+    def add_prompt(self, prompt: Any) -> None:
+        """Offer a function that `@prompt` was said of."""
+        one = made(prompt, Prompt)
+        self.prompt(**one.about)(one.function)
+
+    def add_resource(self, resource: Any) -> None:
+        """Offer a function that `@resource` was said of, or a `FunctionResource`."""
+        super().add_resource(made(resource, FunctionResource))  # type: ignore[arg-type]
+
+    add_template = add_resource
+
+    def resource(self, uri: str, **about: Any) -> Callable[[F], F]:  # type: ignore[override]
+        """Offer a function as a resource, or as a template of resources; `{path*}` takes slashes."""
+        about = self._about("resource()", about)
+
+        def declare(function: F) -> F:
+            self._offer_resource(function, _WILD.sub(r"{+\1}", str(uri)), **about)
+            return function
+
+        return declare
+
+    def prompt(self, name_or_fn: Any = None, *, name: str | None = None, **about: Any) -> Any:
+        """Offer a function as a prompt."""
+        about = self._about("prompt()", about)
+
+        def declare(function: F) -> F:
+            named = name if callable(name_or_fn) else name or name_or_fn
+            self._offer_prompt(function, name=named, **about)
+            return function
+
+        return declare(name_or_fn) if callable(name_or_fn) else declare
+
+    def _about(self, where: str, about: dict[str, Any]) -> dict[str, Any]:
+        refuse(where, {key: value for key, value in meant(about).items() if key in _ADVICE}, _ADVICE)
+        if about.get("version") is not None:
+            about["version"] = str(about["version"])
+        return {key: value for key, value in about.items() if key not in _MEANS_NOTHING}
+
+    # --- composing ---------------------------------------------------------------------------------------------
+
+    def mount(self, server: Any, namespace: str | None = None, **others: Any) -> None:
+        """Offer what another server does, under its names with `namespace_` before them."""
+        refuse("mount()", others, _ADVICE)
+        super().mount(server, prefix=namespace or "")
+
+    def add_provider(self, provider: Any, namespace: str | None = None) -> None:
+        """Offer what a provider has: a `LocalProvider`, which is a server here, or one of accord's own."""
+        if isinstance(provider, Adapted):
+            self.mount(provider, namespace)
+        else:
+            super().add_provider(provider)
+
+    def add_transform(self, transform: Any) -> None:
+        """Offer prompts or resources as tools. Raises `Different` for other transforms."""
+        if not isinstance(transform, PromptsAsTools | ResourcesAsTools):
+            raise Different("change tools by server.change_tool(name, ToolChange(...)), and show them by server.enable")
+        transform.apply(self)
+
+    def enable(self, *, names: Collection[str] = (), tags: Collection[str] = (), **by: Any) -> FastMCP:
+        """Show what is hidden."""
+        refuse("enable()", by, {})
+        super().enable(*names, tags=tags)
+        return self
+
+    def disable(self, *, names: Collection[str] = (), tags: Collection[str] = (), **by: Any) -> FastMCP:
+        """Hide something from clients."""
+        refuse("disable()", by, {})
+        super().disable(*names, tags=tags)
+        return self
+
+    # --- serving -----------------------------------------------------------------------------------------------
+
+    def run(self, transport: str | None = None, **options: Any) -> None:  # type: ignore[override]
+        """Serve; "http", "streamable-http" and "sse" are one here."""
+        self._serve(transport or "stdio", **reached(options))
+
+    async def run_async(self, transport: str | None = None, **options: Any) -> None:  # type: ignore[override]
+        """As `run`, on an event loop that runs already."""
+        await self._serve_async(transport or "stdio", **reached(options))
+
+    async def run_http_async(self, **options: Any) -> None:
+        """Serve HTTP on an event loop that runs already."""
+        await self._serve_async("http", **reached(options))
+
+    def http_app(self, path: str | None = None, **options: Any) -> HTTPApp:
+        """An ASGI application; nobody need run its lifespan."""
+        return self._http_app(reached({**options, "path": path})["path"])
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in _LACKS:
+            raise Different(f"{name}() is not in accord: {_LACKS[name]}")
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+
+class LocalProvider(FastMCP):
+    """Tools, resources and prompts that are offered on no server yet: a server, to be mounted."""
+
+    def __init__(self, **options: Any) -> None:
+        refuse("LocalProvider()", options, _ADVICE)
+        super().__init__("components")
+
+
+def reached(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Where to serve. Raises `Different` for what accord says in another way."""
+    found = {"host": "127.0.0.1", "port": 8000, "path": "/mcp"}
+    found |= {key: value for key, value in options.items() if key in found and value is not None}
+    if options.get("transport") == "sse" or found["path"] == "/sse":
+        found["path"] = "/mcp"  # HTTP+SSE is at /sse beside it
+    refuse("run()", meant({key: value for key, value in options.items() if key not in (*found, "transport")}), _ADVICE)
+    return found
+
+
+def meant(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options without those that say nothing of what a client sees."""
+    return {key: value for key, value in options.items() if key not in _MEANS_NOTHING}
+
+
+def lifespan(function: F) -> F:
+    """A lifespan is a function that yields once: it needs no decorator here."""
+    return function
+
+
+def _current(ctx: Shared) -> Shared:
+    return ctx
+
+
+def CurrentContext() -> Any:
+    """The context, as the default of a parameter: `ctx: Context = CurrentContext()`."""
+    return Depends(_current)

@@ -1,0 +1,351 @@
+"""The official SDK's server, of mcp 2 (`MCPServer`) and of mcp 1 (`FastMCP`), and what programs import beside it.
+
+    from accord.compat.mcpserver import Context, MCPServer       # was: from mcp.server.mcpserver import ...
+    from accord.compat.mcpserver import Context, FastMCP         # was: from mcp.server.fastmcp import ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from logging import getLogger
+from types import SimpleNamespace
+from typing import Any, TypeAlias, TypeVar
+
+from accord.compat import types as types
+from accord.compat.context import Context as Shared, Held, RequestContext as RequestContext, Session, Unused
+from accord.compat.differ import refuse
+from accord.compat.mcp_client import (
+    Client as Client,
+    create_connected_server_and_client_session as create_connected_server_and_client_session,
+)
+from accord.compat.made import (
+    FunctionResource as FunctionResource,
+    Prompt as Prompt,
+    TextResource as TextResource,
+    Tool as Tool,
+)
+from accord.compat.messages import (
+    AssistantMessage as AssistantMessage,
+    Message as Message,
+    UserMessage as UserMessage,
+)
+from accord.compat.resolve import Resolve as Resolve
+from accord.compat.security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity
+from accord.compat.server import Adapted
+from accord.compat.types import ErrorData, Icon as Icon
+from accord.errors import ProtocolError, ResourceNotFound, ToolError as ToolError, UrlElicitationRequired
+from accord.messages.base import LoggingLevel
+from accord.server.asking.questions import (
+    Accepted as AcceptedElicitation,
+    Cancelled as CancelledElicitation,
+    Declined as DeclinedElicitation,
+    Elicit as Elicit,
+    Roots as ListRoots,
+    Sample as Sample,
+)
+from accord.server.cache import CacheHint as Native
+from accord.server.http.app import HTTPApp
+from accord.server.media import Audio as Audio, Image as Image
+
+__all__ = [
+    "AcceptedElicitation",
+    "AssistantMessage",
+    "Audio",
+    "CacheHint",
+    "Client",
+    "DEFAULT_RESOURCE_SECURITY",
+    "ResourceSecurity",
+    "create_connected_server_and_client_session",
+    "CancelledElicitation",
+    "Context",
+    "DeclinedElicitation",
+    "Elicit",
+    "ElicitationResult",
+    "FastMCP",
+    "FunctionResource",
+    "Icon",
+    "Image",
+    "ListRoots",
+    "MCPError",
+    "MCPServer",
+    "McpError",
+    "Message",
+    "Prompt",
+    "RequestContext",
+    "Resolve",
+    "ResourceError",
+    "ResourceNotFoundError",
+    "Sample",
+    "ServerSession",
+    "TextResource",
+    "Tool",
+    "ToolError",
+    "UrlElicitationRequiredError",
+    "UserMessage",
+    "get_logger",
+    "types",
+]
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+get_logger = getLogger
+ResourceError = ToolError
+ServerSession: TypeAlias = Session
+ElicitationResult: TypeAlias = AcceptedElicitation[T] | DeclinedElicitation | CancelledElicitation
+
+_ADVICE = {
+    "auth": "pass auth= of accord.Server: see docs/http.md",
+    "auth_server_provider": "accord asks an authorization server, and is none",
+    "token_verifier": "pass auth=: a function of the token, see docs/http.md",
+    "event_store": "pass HTTPOptions(events=...) to asgi() or run()",
+    "transport_security": "pass HTTPOptions(hosts=..., origins=...) to asgi() or run()",
+    "middleware": "write it as `async def middleware(request, call_next)`, see docs/middleware.md",
+    "request_state_security": "pass state_keys= of accord.Server",
+    "subscriptions": "leave it out: clients are always told of changes",
+    "tools": "declare each with @mcp.tool()",
+    "resources": "declare each with @mcp.resource(uri)",
+}
+_MEANS_NOTHING = (
+    "debug",
+    "log_level",
+    "dependencies",
+    "json_response",
+    "stateless_http",
+    "retry_interval",
+    "max_request_body_size",
+    "session_idle_timeout",
+    "max_sessions",
+    "warn_on_duplicate_tools",
+    "warn_on_duplicate_resources",
+    "warn_on_duplicate_prompts",
+)
+"""Options about how their server works inside; accord answers in JSON where it can, keeps no more than `Limits` allow,
+and refuses what is declared twice.
+"""
+
+
+class McpError(ProtocolError):
+    """A JSON-RPC error, as mcp 1 raises it: `McpError(ErrorData(code=..., message=...))`."""
+
+    def __init__(self, error: ErrorData) -> None:
+        super().__init__(error.message, code=error.code, data=error.data)
+
+
+class MCPError(ProtocolError):
+    """A JSON-RPC error, as mcp 2 raises it."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message, code=code, data=data)
+
+
+class ResourceNotFoundError(ResourceNotFound):
+    """There is no such resource; the text says which."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message, data={})
+
+
+class UrlElicitationRequiredError(UrlElicitationRequired):
+    """The person must visit pages first."""
+
+    def __init__(self, elicitations: Sequence[Any], message: str | None = None) -> None:
+        pages = [{"mode": "url", "message": one.message, "url": one.url, "elicitationId": one.elicitation_id}
+                 for one in elicitations]  # fmt: skip
+        super().__init__(message or "the person must visit a page first", elicitations=pages)
+
+
+def CacheHint(*, ttl_ms: float = 0, scope: Any = "private") -> Native:
+    """How long a client may keep a result: `ttl_ms` in milliseconds."""
+    return Native(ttl=ttl_ms / 1000, scope=scope)
+
+
+class Context(Shared):
+    """What a handler may know, tell and ask."""
+
+    @property
+    def mcp_server(self) -> Any:
+        """The server."""
+        return self.server
+
+    @property
+    def fastmcp(self) -> Any:
+        """The server."""
+        return self.server
+
+    def log(self, level: LoggingLevel, message: Any, *, logger_name: str | None = None, **extra: Any) -> Any:
+        """Tell the client what happens here."""
+        return super().log(level, {"message": message, **extra} if extra else message, logger_name)
+
+    def debug(self, message: Any, *, logger_name: str | None = None, **extra: Any) -> Any:
+        """`log` for the details of a fault."""
+        return self.log("debug", message, logger_name=logger_name, **extra)
+
+    def info(self, message: Any, *, logger_name: str | None = None, **extra: Any) -> Any:
+        """`log` for what goes on."""
+        return self.log("info", message, logger_name=logger_name, **extra)
+
+    def warning(self, message: Any, *, logger_name: str | None = None, **extra: Any) -> Any:
+        """`log` for what should not be."""
+        return self.log("warning", message, logger_name=logger_name, **extra)
+
+    def error(self, message: Any, *, logger_name: str | None = None, **extra: Any) -> Any:
+        """`log` for what failed."""
+        return self.log("error", message, logger_name=logger_name, **extra)
+
+    async def elicit(self, message: str, schema: Any) -> Any:
+        """Ask the person to fill in a form, with the fields of `schema`."""
+        return await super().elicit(message, schema)
+
+    async def read_resource(self, uri: Any) -> Any:
+        """Read a resource of this server: what it holds, each with `.content` and `.mime_type`."""
+        return [Held.of(one) for one in await super().read_resource(str(uri))]
+
+
+class MCPServer(Adapted):
+    """The server of mcp 2."""
+
+    context_type = Context
+
+    def __init__(
+        self,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        instructions: str | None = None,
+        website_url: str | None = None,
+        icons: Sequence[Icon] | None = None,
+        version: str = "",
+        *,
+        lifespan: Any = None,
+        cache_hints: Mapping[str, Any] | None = None,
+        resource_security: ResourceSecurity | None = DEFAULT_RESOURCE_SECURITY,
+        **others: Any,
+    ) -> None:
+        refuse(type(self).__name__, meant(others), _ADVICE)
+        about: dict[str, Any] = {"title": title, "description": description, "website_url": website_url, "icons": icons}
+        self._security = resource_security
+        hints = dict(cache_hints or {})
+        self._read_hint = hints.pop("resources/read", None)
+        if hints:
+            about["cache"] = min(hints.values(), key=lambda hint: hint.ttl)
+        about = {key: value for key, value in about.items() if value is not None}
+        super().__init__(name or "mcp-server", version or "0.0.0", instructions=instructions, lifespan=lifespan, **about)
+
+    def tool(
+        self,
+        name: Any = None,
+        title: str | None = None,
+        description: str | None = None,
+        annotations: Any = None,
+        icons: Sequence[Icon] | None = None,
+        meta: dict[str, Any] | None = None,
+        structured_output: bool | None = None,
+    ) -> Any:
+        """Offer a function as a tool."""
+        about = {"title": title, "description": description, "annotations": annotations, "icons": icons, "meta": meta}
+
+        def declare(function: F) -> F:
+            named = None if callable(name) else name
+            self._offer_tool(function, name=named, structured=structured_output is not False, **about)
+            return function
+
+        return declare(name) if callable(name) else declare
+
+    def add_tool(self, fn: Any, name: str | None = None, **about: Any) -> None:  # type: ignore[override]
+        """Offer a function, or a `Tool` made of one."""
+        made = fn if isinstance(fn, Tool) else Tool(fn, name=name, **about)
+        self.tool(**made.about)(made.function)
+
+    def resource(self, uri: str, **about: Any) -> Callable[[F], F]:  # type: ignore[override]
+        """Offer a function as a resource, or as a template of resources."""
+
+        def declare(function: F) -> F:
+            self._offer_resource(function, uri, cache=self._read_hint, **about)
+            return function
+
+        return declare
+
+    def prompt(self, name: Any = None, title: str | None = None, description: str | None = None, icons: Any = None) -> Any:
+        """Offer a function as a prompt."""
+
+        def declare(function: F) -> F:
+            named = None if callable(name) else name
+            self._offer_prompt(function, name=named, title=title, description=description, icons=icons)
+            return function
+
+        return declare(name) if callable(name) else declare
+
+    def add_prompt(self, prompt: Prompt) -> None:
+        """Offer a `Prompt` made of a function."""
+        self.prompt(**prompt.about)(prompt.function)
+
+    def run(self, transport: str = "stdio", **options: Any) -> None:  # type: ignore[override]
+        """Serve; "streamable-http" and "sse" are one here."""
+        self._serve(transport, **self._reached(options))
+
+    async def run_streamable_http_async(self, **options: Any) -> None:
+        """Serve HTTP on an event loop that runs already."""
+        await self._serve_async("streamable-http", **self._reached(options))
+
+    def streamable_http_app(self, **options: Any) -> HTTPApp:
+        """An ASGI application; nobody need run its lifespan."""
+        return self._http_app(self._reached(options)["path"])
+
+    def sse_app(self, **options: Any) -> HTTPApp:
+        """An ASGI application, which serves HTTP+SSE at /sse."""
+        return self._http_app(self._reached(options)["path"])
+
+    @property
+    def session_manager(self) -> Unused:
+        """To be run by those who mount the application of their library; nothing happens."""
+        return Unused()
+
+    def _reached(self, options: dict[str, Any]) -> dict[str, Any]:
+        found = {"host": "127.0.0.1", "port": 8000, "path": "/mcp"}
+        spelled = {"streamable_http_path": "path", "host": "host", "port": "port"}
+        found |= {spelled[key]: options.pop(key) for key in list(options) if key in spelled}
+        refuse("run()", meant(options), _ADVICE)
+        return found
+
+
+class FastMCP(MCPServer):
+    """The server of mcp 1: how it is reached is said when it is made, or in `settings`."""
+
+    def __init__(
+        self,
+        name: str | None = None,
+        instructions: str | None = None,
+        website_url: str | None = None,
+        icons: Sequence[Icon] | None = None,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8000,
+        streamable_http_path: str = "/mcp",
+        lifespan: Any = None,
+        **others: Any,
+    ) -> None:
+        super().__init__(
+            name or "FastMCP",
+            instructions=instructions,
+            website_url=website_url,
+            icons=icons,
+            lifespan=lifespan,
+            resource_security=None,
+            **others,
+        )
+        self.settings: Any = SimpleNamespace(host=host, port=port, streamable_http_path=streamable_http_path)
+        """Where it is served over HTTP: `host`, `port`, `streamable_http_path`."""
+
+    @property
+    def _mcp_server(self) -> FastMCP:
+        """What their tests connect a client to."""
+        return self
+
+    def _reached(self, options: dict[str, Any]) -> dict[str, Any]:
+        return super()._reached({**vars(self.settings), **options})
+
+
+def meant(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options without those that say nothing of what a client sees."""
+    return {key: value for key, value in options.items() if key not in _MEANS_NOTHING}

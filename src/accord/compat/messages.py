@@ -1,0 +1,47 @@
+"""Prompt messages as the other libraries write them: `UserMessage("Hello")`, `Message("Hello", role="user")`."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from accord.messages.base import ModelMeta
+from accord.messages.content import ContentBlock, TextContent
+from accord.messages.prompts import PromptMessage
+from accord.schema.values import to_json
+from accord.server.media import Media
+
+
+class _Written(ModelMeta):
+    """Makes a `PromptMessage` of whatever is given as content."""
+
+    def __call__(cls, content: Any = "", role: str | None = None, **_: Any) -> Any:
+        return PromptMessage(role=role or _ROLES[cls.__name__], content=block(content))  # type: ignore[arg-type]
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, PromptMessage)
+
+
+_ROLES = {"Message": "user", "UserMessage": "user", "AssistantMessage": "assistant"}
+
+
+class Message(PromptMessage, metaclass=_Written):
+    """A message of the user, or of `role`."""
+
+
+class UserMessage(PromptMessage, metaclass=_Written):
+    """A message of the user."""
+
+
+class AssistantMessage(PromptMessage, metaclass=_Written):
+    """A message of the model."""
+
+
+def block(content: Any) -> Any:
+    """Content as a block: a text, an image or sound of `accord.Image` and its like, a block; else its JSON."""
+    if isinstance(content, str):
+        return TextContent(text=content)
+    if isinstance(content, Media):
+        return content.to_content()
+    if isinstance(content, get_args(ContentBlock)):
+        return content
+    return TextContent(text=to_json(content).decode())

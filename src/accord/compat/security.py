@@ -1,0 +1,83 @@
+"""What mcp 2 and FastMCP 4 keep out of the variables of a template, also where a program says nothing of it: `..` that
+leads out, absolute paths, and NUL.
+
+accord gives a variable to the function as it came; what serves files is `server.add_directory`, which opens nothing
+outside of its root. Programs that lean on the check keep it.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import msgspec
+
+from accord.errors import ResourceNotFound
+
+_ABSOLUTE = re.compile(r"[/\\]|[A-Za-z]:")
+
+
+class ResourceSecurity(msgspec.Struct, frozen=True, kw_only=True):
+    """What is refused in the variables of a template, apart from those that are exempt."""
+
+    reject_path_traversal: bool = True
+    reject_absolute_paths: bool = True
+    reject_null_bytes: bool = True
+    exempt_params: Collection[str] = frozenset()
+
+    def refuses(self, values: Mapping[str, Any]) -> str | None:
+        """The name of a variable that is refused; None where none is."""
+        for name, value in values.items():
+            texts = value if isinstance(value, list) else [value]
+            if name not in self.exempt_params and any(self._bad(text) for text in texts if isinstance(text, str)):
+                return name
+        return None
+
+    def _bad(self, text: str) -> bool:
+        return (
+            (self.reject_null_bytes and "\0" in text)
+            or (self.reject_path_traversal and leads_out(text))
+            or (self.reject_absolute_paths and _ABSOLUTE.match(text) is not None)
+        )
+
+
+DEFAULT_RESOURCE_SECURITY = ResourceSecurity()
+
+
+def leads_out(path: str) -> bool:
+    """Whether a relative path leaves where it begins: `a/../../b`."""
+    depth = 0
+    for part in re.split(r"[/\\]", path):
+        depth += -1 if part == ".." else 1 if part not in ("", ".") else 0
+        if depth < 0:
+            return True
+    return False
+
+
+def guarded(function: Callable[..., Any], security: ResourceSecurity) -> Callable[..., Any]:
+    """The function of a template, which is not called with what is refused: there is no such resource."""
+    bound = inspect.signature(function).bind
+
+    def check(args: Any, kwargs: Any) -> None:
+        refused = security.refuses(bound(*args, **kwargs).arguments)
+        if refused is not None:
+            raise ResourceNotFound(f"there is no such resource: {refused!r} leads out of where it may")
+
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def waits(*args: Any, **kwargs: Any) -> Any:
+            check(args, kwargs)
+            return await function(*args, **kwargs)
+
+        return waits
+
+    @functools.wraps(function)
+    def runs(*args: Any, **kwargs: Any) -> Any:
+        check(args, kwargs)
+        return function(*args, **kwargs)
+
+    return runs

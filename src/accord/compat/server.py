@@ -1,0 +1,144 @@
+"""What both other libraries' servers share, on top of accord's: how things are declared, and how it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from accord.client.client import Client
+from accord.compat.completing import Handler, complete_prompt, complete_template
+from accord.compat.context import Context
+from accord.compat.differ import Different
+from accord.compat.made import FunctionResource
+from accord.compat.plain_classes import as_record
+from accord.compat.resolve import resolving
+from accord.compat.security import ResourceSecurity, guarded
+from accord.compat.types import respelled
+from accord.compat.wrapping import unannotated
+from accord.errors import DeclarationError
+from accord.messages.content import Annotations
+from accord.messages.tools import ToolAnnotations
+from accord.server.http.app import HTTPApp
+from accord.server.http.options import HTTPOptions
+from accord.server.server import Server
+
+HTTP = ("http", "streamable-http", "sse")
+"""Names of transports that are one here: HTTP, where a client of any revision finds its own."""
+
+
+class Missing(DeclarationError, ValueError):
+    """There is nothing of that name."""
+
+
+class Adapted(Server):
+    """accord's server, with the words of both other libraries."""
+
+    context_type = Context
+    _completing: Handler | None = None
+    _security: ResourceSecurity | None = None
+
+    def __class_getitem__(cls, types: Any) -> Any:
+        return cls
+
+    # --- declaring ---------------------------------------------------------------------------------------------
+
+    def _offer_tool(self, function: Callable[..., Any], *, structured: bool = True, **about: Any) -> None:
+        about["annotations"] = typed(ToolAnnotations, about.get("annotations"))
+        function = as_record(resolving(function)) if structured else unannotated(resolving(function))
+        super().tool(**given(about))(function)
+
+    def _offer_resource(self, function: Callable[..., Any], uri: str, **about: Any) -> None:
+        about["annotations"] = typed(Annotations, about.get("annotations"))
+        security = about.pop("security", None) or self._security
+        super().resource(uri, **given(about))(guarded(function, security) if security and "{" in uri else function)
+        if self._completing is not None and uri in self.registry.templates:
+            complete_template(self, uri, self._completing)
+
+    def _offer_prompt(self, function: Callable[..., Any], **about: Any) -> None:
+        super().prompt(**given(about))(function)
+        if self._completing is not None:
+            complete_prompt(self, about.get("name") or function.__name__, self._completing)
+
+    def completion(self) -> Callable[[Handler], Handler]:
+        """Complete all arguments of all prompts and templates by one function."""
+
+        def declare(handler: Handler) -> Handler:
+            self._completing = handler
+            for name in list(self.registry.prompts):
+                complete_prompt(self, name, handler)
+            for uri in list(self.registry.templates):
+                complete_template(self, uri, handler)
+            return handler
+
+        return declare
+
+    def remove_prompt(self, name: str) -> None:
+        """Offer a prompt no longer. Raises `ValueError` where there is none."""
+        if name not in self.registry.prompts:
+            raise Missing(f"there is no prompt {name!r}")
+        super().remove_prompt(name)
+
+    def add_resource(self, resource: FunctionResource) -> None:
+        """Offer a `FunctionResource` or `TextResource`."""
+        self._offer_resource(resource.function, resource.uri, **resource.about)
+
+    # --- asked by the program itself ---------------------------------------------------------------------------
+
+    async def list_tools(self) -> list[Any]:
+        """The tools, as a client in this process sees them."""
+        async with Client(self) as client:
+            return await client.list_tools()
+
+    async def list_resources(self) -> list[Any]:
+        """The resources, as a client in this process sees them."""
+        async with Client(self) as client:
+            return await client.list_resources()
+
+    async def list_resource_templates(self) -> list[Any]:
+        """The templates, as a client in this process sees them."""
+        async with Client(self) as client:
+            return await client.list_resource_templates()
+
+    async def list_prompts(self) -> list[Any]:
+        """The prompts, as a client in this process sees them."""
+        async with Client(self) as client:
+            return await client.list_prompts()
+
+    async def call_tool(self, name: str, arguments: dict[str, Any] | None = None) -> Any:
+        """The result of a tool, as a client in this process gets it."""
+        async with Client(self) as client:
+            return await client.call_tool(name, arguments)
+
+    # --- serving -----------------------------------------------------------------------------------------------
+
+    def _serve(self, transport: str, host: str, port: int, path: str) -> None:
+        if transport == "stdio":
+            super().run()
+        else:
+            super().run(http=address(transport, host, port), options=HTTPOptions(path=path))
+
+    async def _serve_async(self, transport: str, host: str, port: int, path: str) -> None:
+        if transport == "stdio":
+            await super().run_async()
+        else:
+            await super().run_async(http=address(transport, host, port), options=HTTPOptions(path=path))
+
+    def _http_app(self, path: str) -> HTTPApp:
+        return self.asgi(HTTPOptions(path=path))
+
+
+def address(transport: str, host: str, port: int) -> str:
+    """Where to serve, as `run(http=...)` takes it. Raises `Different` for a transport that there is not."""
+    if transport not in HTTP:
+        raise Different(f"there is no transport {transport!r}: stdio, or one of {', '.join(HTTP)}")
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def given(about: Mapping[str, Any]) -> dict[str, Any]:
+    """What was said of something, without what was not."""
+    return {key: value for key, value in about.items() if value is not None}
+
+
+def typed(type_: Any, value: Any) -> Any:
+    """Annotations that may be a dict in either spelling."""
+    return type_(**respelled(type_, value)) if isinstance(value, dict) else value

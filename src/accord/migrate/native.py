@@ -1,0 +1,85 @@
+"""What of a program can be written in accord's own words, and the edits that do it.
+
+A server and its contexts change together or not at all: what one call of it needs from `accord.compat` keeps the rest
+there. Types of the protocol change one by one. Whatever is not certain stays, and is told.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from accord.migrate.context_words import CONTEXT, context_words
+from accord.migrate.edits import Edit, Left, Source
+from accord.migrate.imports import Imported
+from accord.migrate.server_words import SERVERS, server_words
+from accord.migrate.type_words import TYPES, type_words
+
+Names = dict[str, str]
+"""A name in the program, as it was imported, and the name in `accord` that it becomes; empty where it is not used any
+more.
+"""
+
+
+class Native:
+    """The names that become accord's own, with the edits for it, and what kept others from it."""
+
+    def __init__(self, source: Source, imported: Mapping[str, Imported]) -> None:
+        self.names: Names = {}
+        self.edits: list[Edit] = []
+        self.left: list[Left] = []
+        self._source = source
+        self._imported = imported
+        """Local names of what was imported, and where from."""
+        self._whole_server()
+        for local, found in imported.items():
+            if found.name in TYPES:
+                self._take({local: TYPES[found.name]}, type_words(source, local, TYPES[found.name]))
+
+        self._drop_unused()
+
+    def _drop_unused(self) -> None:
+        """Names that were only used in what is taken out need not be imported any more."""
+        gone = [(edit.start, edit.end) for edit in self.edits if not edit.text]
+        uses: dict[str, list[bool]] = {}
+        for node in ast.walk(self._source.tree):
+            if isinstance(node, ast.Name) and node.id in self._imported:
+                start, end = self._source.span(node)
+                uses.setdefault(node.id, []).append(any(a <= start and end <= b for a, b in gone))
+        self.names |= {local: "" for local, removed in uses.items() if all(removed)}
+
+    def _whole_server(self) -> None:
+        servers = {local: "Server" for local, found in self._imported.items() if found.name in SERVERS}
+        contexts = {local: "Context" for local, found in self._imported.items() if found.name == CONTEXT}
+        checked = any(self._imported[local].checks_variables for local in servers)
+        words = server_words(self._source, servers, checked=checked)
+        found = [*words, *context_words(self._source, contexts)]
+        self._take({**servers, **contexts}, iter(found))
+
+    def _take(self, names: Names, found: Iterator[Edit | Left]) -> None:
+        """Take all of it, or, where something is left, none."""
+        words = list(found)
+        left = list(dict.fromkeys(one for one in words if isinstance(one, Left)))
+        stops = [one for one in left if one.stops]
+        self.left += stops or left
+        if not stops and not self._taken(names):
+            self.names |= names
+            self.edits += [one for one in words if isinstance(one, Edit)]
+            self.edits += [edit for local, name in names.items() for edit in _uses(self._source, local, name)]
+
+    def _taken(self, names: Names) -> bool:
+        """Whether a new name means something else in the program already."""
+        used = {node.id for node in ast.walk(self._source.tree) if isinstance(node, ast.Name)}
+        defined = {
+            node.name
+            for node in ast.walk(self._source.tree)
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        }
+        return any(new != local and new in used | defined for local, new in names.items())
+
+
+def _uses(source: Source, local: str, name: str) -> Iterator[Edit]:
+    if local != name:
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Name) and node.id == local:
+                yield Edit(*source.span(node), name)

@@ -1,0 +1,29 @@
+"""One program rewritten: `rewrite(text)` gives the new text, and what is left to do by hand."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from accord.migrate.edits import Edit, Left, Source
+from accord.migrate.imports import imported_names, rewritten_imports
+from accord.migrate.native import Native
+
+
+class Rewritten(NamedTuple):
+    """The new text, and what is left, by line of the old one."""
+
+    text: str
+    left: list[Left]
+
+
+def rewrite(text: str, *, native: bool = False) -> Rewritten:
+    """Rewrite the imports of other libraries to `accord.compat`; with `native`, what is plain to accord's own words.
+
+    Raises `SyntaxError` for a text that is no program.
+    """
+    source = Source(text)
+    words = Native(source, imported_names(source)) if native else None
+    found = list(rewritten_imports(source, words.names if words else {}))
+    edits = [one for one in found if isinstance(one, Edit)] + (words.edits if words else [])
+    left = [one for one in found if isinstance(one, Left)] + (words.left if words else [])
+    return Rewritten(source.with_edits(edits), sorted(left))

@@ -1,0 +1,137 @@
+"""`FastMCP(...)` and `MCPServer(...)` in accord's words: how a server is made, what is declared on it, how it runs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterator, Mapping
+
+from accord.migrate.arguments import constant, keywords_of, renamed, without
+from accord.migrate.edits import Edit, Left, Source
+
+SERVERS = ("FastMCP", "MCPServer")
+"""What a server is called."""
+
+_MADE_WITH = {
+    *("name", "instructions", "version", "title", "description", "website_url", "icons", "lifespan"),
+}
+_MEANS_NOTHING = {"json_response", "stateless_http", "debug", "log_level", "dependencies"}
+_DECLARED_WITH = {
+    "tool": {"name", "title", "description", "annotations", "icons", "meta", "tags", "timeout", "version"},
+    "prompt": {"name", "title", "description", "icons", "meta", "tags", "version"},
+    "resource": {"name", "title", "description", "mime_type", "annotations", "icons", "meta", "tags", "version"},
+}
+_SAME = {"name", "instructions", "remove_tool", "run_stdio_async"}
+_WILD = re.compile(r"{\w+\*}")
+_HTTP = ("http", "streamable-http")
+
+
+def server_words(source: Source, servers: Mapping[str, str], *, checked: bool) -> Iterator[Edit | Left]:
+    """What to change for servers of these class names, and what keeps them from it. `checked`: theirs look at the
+    variables of templates, and refuse what could be a way out of a folder.
+    """
+    made = [call for call in _calls(source) if isinstance(call.func, ast.Name) and call.func.id in servers]
+    for call in made:
+        yield from _making(call, source)
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in servers:
+            yield Left(node.lineno, f"{source.of(node)}: accord's Server has no type parameters")
+    held = set(variables(source, made))
+    yield from _used(source, held)
+    if checked:
+        yield from _templates(source, held)
+
+
+def variables(source: Source, made: Collection[ast.Call]) -> Iterator[str]:
+    """The names that hold what such a call makes."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Assign) and node.value in made:
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.AnnAssign) and node.value in made and isinstance(node.target, ast.Name):
+            yield node.target.id
+
+
+def _making(call: ast.Call, source: Source) -> Iterator[Edit | Left]:
+    keywords = keywords_of(call)
+    if keywords is None or len(call.args) > 1:
+        yield Left(call.lineno, f"{source.of(call.func)}(...): name its options one by one")
+        return
+    for name, keyword in keywords.items():
+        if name not in _MADE_WITH | _MEANS_NOTHING:
+            yield Left(keyword.lineno, f"{source.of(call.func)}({name}=...) means something else in accord")
+    gone = [keyword for name, keyword in keywords.items() if name in _MEANS_NOTHING]
+    if not call.args and "name" not in keywords:
+        end = source.span(call)[0] + len(source.of(call.func)) + 1
+        yield Edit(end, end, f'"{source.of(call.func)}"' + (", " if len(keywords) > len(gone) else ""))
+        gone = gone if len(keywords) > len(gone) else []
+    yield from without(call, gone, source)
+
+
+def _used(source: Source, held: Collection[str]) -> Iterator[Edit | Left]:
+    """Every attribute of a server: called in the same words, or in others."""
+    calls = {call.func: call for call in _calls(source)}
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in held:
+            call = calls.get(node)
+            if node.attr in _DECLARED_WITH:
+                yield from _declaring(node, call, source)
+            elif call is not None and node.attr in ("run", "run_async"):
+                yield from _running(call, source)
+            elif call is not None and node.attr == "mount":
+                yield from _mounting(call, source)
+            elif call is not None and node.attr == "add_tool" and len(call.args) == 1 and not call.keywords:
+                yield Edit(*source.span(node), f"{node.value.id}.tool")
+            elif node.attr not in _SAME:
+                yield Left(node.lineno, f"{source.of(node)}: accord's Server has other words for it")
+
+
+def _declaring(node: ast.Attribute, call: ast.Call | None, source: Source) -> Iterator[Left]:
+    if call is None:
+        return
+    keywords = keywords_of(call)
+    unknown = None if keywords is None else [name for name in keywords if name not in _DECLARED_WITH[node.attr]]
+    annotations = None if keywords is None else keywords.get("annotations")
+    if unknown or unknown is None:
+        yield Left(call.lineno, f"{source.of(node)}({', '.join(unknown or ['**'])}=...): not in accord's words")
+    elif annotations is not None and isinstance(annotations.value, ast.Dict):
+        yield Left(call.lineno, f"{source.of(node)}(annotations={{...}}): write ToolAnnotations(...)")
+    elif node.attr == "resource" and _WILD.search(str(constant(call.args[0] if call.args else None))):
+        yield Left(call.lineno, f"{source.of(call.args[0])}: write {{+path}} for what may hold slashes")
+
+
+def _templates(source: Source, held: Collection[str]) -> Iterator[Left]:
+    """Templates, whose variables nobody checks any more."""
+    for call in _calls(source):
+        match call:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="resource"), args=[ast.Constant(value=uri)]):
+                if name in held and "{" in str(uri):
+                    why = f"{uri}: a variable comes as it is; check it before it is part of a path"
+                    yield Left(call.lineno, why, stops=False)
+
+
+def _running(call: ast.Call, source: Source) -> Iterator[Edit | Left]:
+    keywords = keywords_of(call) or {}
+    given = {name: constant(keyword.value) for name, keyword in keywords.items()}
+    transport = given.pop("transport", None) or (constant(call.args[0]) if call.args else "stdio")
+    start, end = source.span(call.func)[1], source.span(call)[1]
+    if transport == "stdio" and not given:
+        if call.args or call.keywords:
+            yield Edit(start, end, "()")
+    elif transport in _HTTP and set(given) <= {"host", "port", "show_banner"} and None not in given.values():
+        host, port = str(given.get("host", "127.0.0.1")), given.get("port", 8000)
+        host = "" if host == "127.0.0.1" else f"[{host}]" if ":" in host else host
+        yield Edit(start, end, f'(http="{host}:{port}")')
+    else:
+        yield Left(call.lineno, f"{source.of(call)}: write run(http=\"host:port\", options=HTTPOptions(...))")
+
+
+def _mounting(call: ast.Call, source: Source) -> Iterator[Edit | Left]:
+    keywords = keywords_of(call)
+    if keywords is None or len(call.args) > 1 or not set(keywords) <= {"server", "namespace", "prefix"}:
+        yield Left(call.lineno, f"{source.of(call)}: write mount(other, prefix=...)")
+    else:
+        yield from renamed(call, {"server": "other", "namespace": "prefix"}, source)
+
+
+def _calls(source: Source) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(source.tree) if isinstance(node, ast.Call))

@@ -1,0 +1,54 @@
+"""Types of the protocol in accord's words: `TextContent(type="text", text=...)` is `TextContent(text=...)`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from accord.migrate.arguments import keywords_of, renamed, without
+from accord.migrate.edits import Edit, Left, Source
+
+TYPES = {
+    name: name
+    for name in (
+        *("Annotations", "AudioContent", "CallToolResult", "Completion", "EmbeddedResource", "Icon", "ImageContent"),
+        *("ModelHint", "ModelPreferences", "PromptMessage", "ResourceLink", "SamplingMessage", "TextContent"),
+        *("Tool", "ToolAnnotations", "ToolError", "Audio", "File", "Image", "Depends"),
+    )
+} | {"TextResourceContents": "ResourceContents", "BlobResourceContents": "ResourceContents"}
+"""What is called so there, and what it is called here."""
+
+_PLAIN = ("ToolError", "Audio", "File", "Image", "Depends")
+"""Those that are called in the same way."""
+
+
+def type_words(source: Source, local: str, name: str) -> Iterator[Edit | Left]:
+    """What to change for a type, under its name in the program; or what keeps it from that."""
+    if name in _PLAIN:
+        return
+    called = set()
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == local:
+            called.add(node.func)
+            yield from _made(node, source)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == local:
+            yield Left(node.lineno, f"{source.of(node)}: accord's types have fields only")
+    if name == "ResourceContents":
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Name) and node.id == local and node not in called:
+                yield Left(node.lineno, f"{local}: accord has one type for both, see .text and .blob")
+
+
+def _made(call: ast.Call, source: Source) -> Iterator[Edit | Left]:
+    keywords = keywords_of(call)
+    if keywords is None or call.args:
+        yield Left(call.lineno, f"{source.of(call.func)}(...): name its fields one by one")
+        return
+    yield from renamed(call, {name: snake(name) for name in keywords}, source)
+    yield from without(call, [keyword for name, keyword in keywords.items() if name == "type"], source)
+
+
+def snake(name: str) -> str:
+    """A field as Python names it: `isError` as `is_error`, `_meta` as `meta`."""
+    return re.sub(r"(?<=[a-z])([A-Z])", lambda found: f"_{found[1].lower()}", name).lstrip("_")

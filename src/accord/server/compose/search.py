@@ -1,0 +1,192 @@
+"""A large catalogue of tools behind two: `search_tools` finds their definitions, `call_tool` calls one.
+
+Where the definitions of all tools of a server take more than a budget of tokens, its list has these two and those that
+are always to be there. That depends on what the server has, and on nobody who asks: "the list of tools [...] MUST NOT
+vary per-connection". The others can be called by their names as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw
+
+from accord.errors import DeclarationError
+from accord.messages import codec
+from accord.messages.base import JSONObject
+from accord.messages.revision import LATEST, RULES
+from accord.messages.tools import CallToolResult, Tool, ToolAnnotations
+from accord.server.compose.provisions import Provisions
+from accord.server.compose.ranking import Ranking, words
+from accord.server.context import Context
+from accord.server.declaring import make_tool
+from accord.server.offer import Offer
+
+if TYPE_CHECKING:
+    from accord.limits import Limits
+    from accord.server.registry import Registry
+
+SEARCH, CALL = "search_tools", "call_tool"
+
+_BYTES = 4
+"""Bytes of JSON that are taken for one token: what English in JSON comes to with most models, about."""
+_NAME, _ARGUMENT = 3, 2
+"""How often the words of a name and of an argument count."""
+
+
+class Found(msgspec.Struct):
+    """What a search found: definitions, and how many more tools have one of the words."""
+
+    tools: list[JSONObject]
+    left_out: int = 0
+
+
+class Search:
+    """The search over the tools of one server. Raises `DeclarationError` for a budget that is none."""
+
+    def __init__(self, registry: Registry, limits: Limits, budget: int, always: Collection[str], most: int) -> None:
+        if budget < 1 or most < 1:
+            raise DeclarationError("a search needs a budget of at least one token, and a limit of at least one tool")
+        self._registry = registry
+        self._provisions = Provisions(registry, limits)
+        self._budget = budget
+        self._always = frozenset(always)
+        self._most = most
+        self._catalogue: tuple[Mapping[str, Any], Mapping[str, Tool], Catalogue] | None = None
+        self.offers: dict[str, Offer] = self._made()
+        """The two tools, by name."""
+
+    def _made(self) -> dict[str, Offer]:
+        safe = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+        name, search = make_tool(self._search, name=SEARCH, annotations=safe, description=_ABOUT_SEARCH)
+        other, call = make_tool(_call, name=CALL, description=_ABOUT_CALL)
+        call.stands_for = named
+        return {name: search, other: call}
+
+    # --- the list ----------------------------------------------------------------------------------------------
+
+    def listed(self, items: dict[str, Any], provided: Mapping[str, Tool]) -> dict[str, Any]:
+        """Of the items of a list, by name, those that are to be in it; `provided` are tools of providers among them."""
+        if self._is_large(provided):
+            return {name: item for name, item in items.items() if name in self._always or name in self.offers}
+        return {name: item for name, item in items.items() if not self._is_mine(name)}
+
+    def _is_mine(self, name: str) -> bool:
+        return self._registry.tools.get(name) is self.offers.get(name, self)
+
+    def _is_large(self, provided: Mapping[str, Tool]) -> bool:
+        """Whether the definitions of all tools are more than the budget; no more are made than it takes to say."""
+        left = self._budget
+        for tool in (*provided.values(), *_definitions(self._own())):
+            left -= tokens(tool)
+            if left < 0:
+                return True
+        return False
+
+    def _own(self) -> dict[str, Offer]:
+        return {name: offer for name, offer in self._registry.tools.items() if not self._is_mine(name)}
+
+    # --- the search --------------------------------------------------------------------------------------------
+
+    async def _search(self, query: str, ctx: Context, limit: int = 5) -> Found:
+        """Find tools.
+
+        Args:
+            query: A few words that say what is to be done, such as "delete calendar event".
+            limit: How many tools to give at most.
+        """
+        catalogue = await self._all()
+        best = [name for name in catalogue.best(query) if ctx.sees(name)]
+        tools = list(self._fitting([catalogue.tools[name] for name in best], max(1, min(limit, self._most))))
+        return Found(tools, len(best) - len(tools))
+
+    def _fitting(self, tools: Sequence[Tool], most: int) -> Iterator[JSONObject]:
+        """The first, and as many of the following as there is room for."""
+        left = self._budget
+        for number, tool in enumerate(tools[:most]):
+            left -= tokens(tool)
+            if number and left < 0:
+                return
+            yield _shown(tool)
+
+    async def _all(self) -> Catalogue:
+        """All tools, made again only where they are no longer what they were."""
+        own, provided = self._registry.tools, {}
+        if self._registry.shown.provided:
+            provided = await self._provisions.listed("tools/list")
+        kept = self._catalogue
+        if kept is None or kept[0] is not own or kept[1] != provided:
+            mine = {name: offer.define(RULES[LATEST]) for name, offer in self._own().items()}
+            kept = self._catalogue = own, provided, Catalogue({**provided, **mine})
+        return kept[2]
+
+
+def check_free(registry: Registry) -> None:
+    """Raise `DeclarationError` where a tool has the name of one of the two."""
+    for name in (SEARCH, CALL):
+        if name in registry.declared("tool"):
+            raise DeclarationError(f"there is a tool {name!r} already, which a search over the tools would have to be")
+
+
+class Catalogue:
+    """Definitions that can be searched."""
+
+    def __init__(self, tools: Mapping[str, Tool]) -> None:
+        self.tools: Mapping[str, Tool] = tools
+        self._ranking = Ranking({name: list(_words(name, tool)) for name, tool in tools.items()})
+
+    def best(self, query: str) -> list[str]:
+        """The names of the tools that have a word of the query, the best first; all of them for no word at all."""
+        return self._ranking.best(query) if query.strip() else list(self.tools)
+
+
+def tokens(tool: Tool) -> int:
+    """What a definition takes of the context of a model, about."""
+    return len(codec.encode(tool)) // _BYTES + 1
+
+
+def named(offer: Offer, arguments: Raw) -> tuple[str, Raw]:
+    """Which tool a call of `call_tool` means, and with which arguments. Raises `InvalidArguments`."""
+    (name, given), _ = offer.bind(arguments, None)
+    return name, Raw(codec.encode(given or {}))
+
+
+def _call(name: str, arguments: dict[str, Any] | None = None) -> CallToolResult:
+    """Never called itself: see `Offer.stands_for`.
+
+    Args:
+        name: The name of the tool.
+        arguments: Its arguments.
+    """
+    raise NotImplementedError
+
+
+def _definitions(offers: Mapping[str, Offer]) -> Iterator[Tool]:
+    return (offer.define(RULES[LATEST]) for offer in offers.values())
+
+
+def _words(name: str, tool: Tool) -> Iterator[str]:
+    yield from (*words(name), *words(tool.title or "")) * _NAME
+    yield from words(tool.description or "")
+    for argument, about in tool.input_schema.get("properties", {}).items():
+        yield from (*words(argument),) * _ARGUMENT
+        if isinstance(about, dict) and isinstance(about.get("description"), str):
+            yield from words(about["description"])
+
+
+def _shown(tool: Tool) -> JSONObject:
+    """What a model has to know of a tool; what all revisions have a name for."""
+    about = {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
+    return {key: value for key, value in about.items() if value is not None}
+
+
+_ABOUT_SEARCH = (
+    "This server has more tools than it lists. Search them by a few words that say what is to be done, and get the "
+    f"definitions of those that fit best; then call one with {CALL}."
+)
+_ABOUT_CALL = (
+    f"Call a tool by its name, as {SEARCH} gives it, with arguments that fit its inputSchema. The result is that of "
+    "the tool."
+)

@@ -1,0 +1,51 @@
+"""Timing: one line in the log for each request."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from accord.errors import DeclarationError
+from accord.messages.tools import CallToolResult
+from accord.server.dispatch import cancelled
+from accord.server.middleware.request import CallNext, Request
+
+log: logging.Logger = logging.getLogger("accord.timing")
+
+_SHOWN = 200
+"""Characters of a name that are logged: a URI is as long as a client likes."""
+
+
+class Timing:
+    """Log method, name, milliseconds and outcome of each request: `Server(middleware=[Timing()])`.
+
+    To `log`, at the level INFO; what takes `slow` seconds or longer, as a warning. The time is that of everything
+    inside, a person's who is asked included. Outcomes: `ok`, `error result` (a tool says so), the name of what was
+    raised, `cancelled`, `asks` (2026-07-28: answered with a question, to be run again).
+    """
+
+    def __init__(self, log: logging.Logger = log, slow: float = 1.0) -> None:
+        if not slow >= 0:
+            raise DeclarationError(f"slow is a number of seconds, not {slow}")
+        self._log = log
+        self._slow = slow
+
+    async def __call__(self, request: Request, call_next: CallNext) -> Any:
+        """See `Server.add_middleware`."""
+        began = time.perf_counter()
+        outcome = "cancelled"
+        try:
+            value = await call_next(request)
+            outcome = "error result" if isinstance(value, CallToolResult) and value.is_error else "ok"
+            return value
+        except BaseException as exc:
+            outcome = "cancelled" if cancelled(exc) else type(exc).__name__
+            raise
+        finally:
+            self._tell(request, time.perf_counter() - began, "asks" if request.over else outcome)
+
+    def _tell(self, request: Request, seconds: float, outcome: str) -> None:
+        level = logging.WARNING if seconds >= self._slow else logging.INFO
+        name = f" {request.name[:_SHOWN]!r}" if request.name else ""  # quoted: a line of the log stays one line
+        self._log.log(level, "%s%s %.1f ms %s", request.method, name, 1000 * seconds, outcome)

@@ -1,0 +1,192 @@
+"""From a document to tools, resources and templates of a server; all of them, or none."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+
+import msgspec
+
+from accord.errors import DeclarationError, SchemaError
+from accord.limits import Limits
+from accord.server.offer import Marks
+from accord.server.openapi.address import Base
+from accord.server.openapi.api import API
+from accord.server.openapi.calls import Call
+from accord.server.openapi.document import Document, Source
+from accord.server.openapi.inprocess import application
+from accord.server.openapi.naming import Names
+from accord.server.openapi.operation import Operation
+from accord.server.openapi.outgoing import Headers, HeaderSource
+from accord.server.openapi.resources import ImportedResource
+from accord.server.openapi.routes import Routes, decide
+from accord.server.openapi.tools import ImportedTool
+from accord.server.openapi.traffic import Send
+from accord.server.openapi.upstream import connections
+
+if TYPE_CHECKING:
+    from accord.server.server import Server
+
+log: logging.Logger = logging.getLogger("accord.server")
+
+_SECONDS = 30.0
+_NOT_IN_SCHEMES = re.compile(r"[^A-Za-z0-9+.-]+")
+
+S = TypeVar("S", bound="Server")
+
+Opened = Callable[[], AbstractAsyncContextManager[Send]]
+
+
+class OpenAPIOptions(TypedDict, total=False):
+    """How an API is imported; see `Server.add_openapi`."""
+
+    base_url: str
+    """Where the API is. By default the first of the document's servers, if that is an absolute URL."""
+    routes: Routes
+    """What becomes of which operation: `[RouteMap(...)]`, or a function. By default everything is a tool."""
+    names: Mapping[str, str]
+    """Names by `operationId`."""
+    prefix: str
+    """Stands before every name, and is the scheme of URIs, which is "api" otherwise."""
+    tags: Collection[str]
+    """Tags of everything that is imported, besides those that the document gives it."""
+    headers: HeaderSource
+    """Headers of every request, or a function that gives them for each call."""
+    forward: Collection[str]
+    """Names of headers that are passed on from the HTTP request that a call came with. None are by default."""
+    query: Mapping[str, str]
+    """What stands in the query of every request, such as a key."""
+    timeout: float
+    """Seconds for an answer: 30 by default."""
+    send: Send
+    """What sends requests, in place of aiohttp."""
+    structured: bool
+    """Whether JSON answers are structured output where the document describes them: True by default."""
+    strict: bool
+    """Whether an answer that is not as described is kept from the caller: False by default."""
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """What became of the operations of a document."""
+
+    tools: list[str]
+    """The names of the new tools."""
+    resources: list[str]
+    """The URIs of the new resources."""
+    templates: list[str]
+    """The new templates of URIs."""
+    left_out: dict[str, str]
+    """What cannot be offered, and why: `{"GET /../x": "..."}`."""
+
+
+def add_openapi(server: Server, source: Source | Document, options: OpenAPIOptions) -> Imported:
+    """Offer the operations of a document. Raises `DeclarationError`."""
+    document = source if isinstance(source, Document) else Document(source)
+    address = options.get("base_url") or document.address or ""
+    if not address.startswith(("http://", "https://")):
+        raise DeclarationError(f"the document does not say where the API is (it says {address!r:.200}): give base_url=")
+    most = server.limits.upstream_bytes
+    return _add(server, document, Base(address), lambda: connections(most), options)
+
+
+def add_application(server: Server, app: Any, lifespan: bool, options: OpenAPIOptions) -> Imported:
+    """Offer the operations of an ASGI application that can describe itself. Raises `DeclarationError`."""
+    base, most = Base(options.get("base_url", "http://localhost")), server.limits.upstream_bytes
+    return _add(server, _described(app), base, lambda: application(app, most, lifespan), options)
+
+
+def server_of(kind: type[S], source: Source, name: str | None, options: OpenAPIOptions) -> S:
+    """A server of one document. Raises `DeclarationError`."""
+    document = Document(source)
+    server = kind(name or document.title, document.version)
+    add_openapi(server, document, options)
+    return server
+
+
+def server_of_application(kind: type[S], app: Any, name: str | None, lifespan: bool, options: OpenAPIOptions) -> S:
+    """A server of one ASGI application. Raises `DeclarationError`."""
+    document = _described(app)
+    server = kind(name or document.title, document.version)
+    add_application(server, app, lifespan, options)
+    return server
+
+
+def _described(app: Any) -> Document:
+    described = getattr(app, "openapi", None)
+    if not callable(described):
+        raise DeclarationError(f"{app!r:.200} has no openapi(): give its document to add_openapi, with send=")
+    return Document(described())
+
+
+def _add(server: Server, document: Document, base: Base, opened: Opened, options: OpenAPIOptions) -> Imported:
+    api = _api(document, base, opened, options, server.limits)
+    routes, prefix = options.get("routes", ()), options.get("prefix")
+    names = Names(options.get("names", {}), prefix)
+    scheme = _NOT_IN_SCHEMES.sub("-", prefix or "api")
+    imported, made = Imported([], [], [], {}), []
+    for method, path, item, content in document.operations():
+        operation = Operation(document, method, path, item, content)
+        into = decide(routes, operation.route)
+        if into != "skip":
+            try:
+                found = _offered(Call(operation, api), names, into, scheme, options.get("tags", ()))
+            except (SchemaError, DeclarationError) as exc:
+                imported.left_out[str(operation.route)] = str(exc)
+                log.warning("accord: %s of the OpenAPI document is left out: %s", operation.route, exc)
+            else:
+                made.append(found)
+    _check_free(server, made)
+    for kind, name, offer in made:
+        server.registry.add(kind, name, offer)
+        {"tool": imported.tools, "resource": imported.resources}.get(kind, imported.templates).append(name)
+    return imported
+
+
+def _api(document: Document, base: Base, opened: Opened, options: OpenAPIOptions, limits: Limits) -> API:
+    given = options.get("send")
+
+    async def open() -> AsyncIterator[Send]:
+        if given is not None:
+            yield given
+        else:
+            async with opened() as send:
+                yield send
+
+    return API(
+        document,
+        base,
+        open,
+        headers=Headers(options.get("headers"), options.get("forward", ())),
+        query=options.get("query", {}),
+        timeout=options.get("timeout", _SECONDS),
+        strict=options.get("strict", False),
+        structured=options.get("structured", True),
+        limits=limits,
+    )
+
+
+def _offered(call: Call, names: Names, into: str, scheme: str, tags: Collection[str]) -> tuple[str, str, Any]:
+    """Kind, name and offer. Raises `SchemaError` and `DeclarationError` for what cannot be offered."""
+    _ = call.operation.path
+    name, marks = names.give(call.route), Marks(tags=call.route.tags.union(tags))
+    if into == "tool":
+        return "tool", name, ImportedTool(name, call).offer(marks)
+    resource = ImportedResource(name, call, scheme, queried=into == "template")
+    return resource.kind, resource.text, resource.offer(marks)
+
+
+def _check_free(server: Server, made: list[tuple[str, str, Any]]) -> None:
+    """Nothing is added unless all of it can be."""
+    registry = server.registry
+    taken = {
+        "tool": set(registry.tools),
+        "resource": set(registry.resources),
+        "resource template": set(registry.templates),
+    }
+    for kind, name, _ in made:
+        if name in taken[kind]:
+            raise DeclarationError(f"there is a {kind} {name!r} already; nothing was imported: give prefix=, or names=")
+        taken[kind].add(name)

@@ -1,0 +1,98 @@
+"""An operation as a resource, or as a template of resources: what is only read, at a URI that mirrors its path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from accord.errors import ResourceNotFound, SchemaError
+from accord.messages.content import Resource
+from accord.messages.resources import ResourceTemplate
+from accord.server.context import Context
+from accord.server.offer import Marks, Offer
+from accord.server.openapi.answers import check_status, is_text
+from accord.server.openapi.calls import Call
+from accord.server.openapi.traffic import Send
+from accord.server.templates import Template
+
+_IN_URIS = "/{}-._~!$&'()*+,;=:@%"
+"""What a URI template may have in a path, braces included."""
+
+
+class ImportedResource:
+    """An operation as a resource, or with `queried` and with variables in its path as a template of resources.
+
+    Raises `SchemaError` for one that needs more than a URI can say.
+    """
+
+    def __init__(self, name: str, call: Call, scheme: str, *, queried: bool) -> None:
+        self._call = call
+        arguments = call.arguments
+        self._variables = {
+            variable: argument
+            for variable, argument in arguments.variables().items()
+            if queried or arguments.parameters[argument].place == "path" or arguments.parameters[argument].required
+        }
+        if arguments.needs_more_than(("path", "query")):
+            raise SchemaError("it needs a body, a header or a cookie, which a URI does not have: make it a tool")
+        self._template = Template(self._text(scheme))
+        route = call.route
+        about: dict[str, Any] = {
+            "name": name,
+            "title": route.summary,
+            "description": route.description,
+            "mime_type": call.operation.answers_with,
+        }
+        text = self._template.text
+        self.definition: Resource | ResourceTemplate = (
+            ResourceTemplate(uri_template=text, **about) if self._variables else Resource(uri=text, **about)
+        )
+
+    def _text(self, scheme: str) -> str:
+        """Its URI, as a template."""
+        names = {argument: variable for variable, argument in self._variables.items()}
+        parameters = self._call.arguments.parameters
+        path, query = self._call.route.path, []
+        for argument, variable in names.items():
+            if parameters[argument].place == "query":
+                query.append(variable)
+            else:
+                path = path.replace("{" + parameters[argument].name + "}", "{" + variable + "}")
+        return f"{scheme}:/{quote(path, safe=_IN_URIS)}" + ("{?" + ",".join(query) + "}" if query else "")
+
+    @property
+    def kind(self) -> str:
+        """What a registry has it as."""
+        return "resource template" if self._variables else "resource"
+
+    @property
+    def text(self) -> str:
+        """The URI, or the template of it."""
+        return self._template.text
+
+    def offer(self, marks: Marks) -> Any:
+        """It, to be put into a registry."""
+        offer = Offer(
+            self.run,
+            lambda _: self.definition,
+            bind=self.bind,
+            context=self._call.api.headers.context,
+            is_async=True,
+            depends=self._call.api.depends,
+        )
+        offer.marks = marks
+        return (self._template, offer) if self._variables else offer
+
+    def bind(self, values: Mapping[str, Any] | None, context: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of `run`. Raises `InvalidArguments`."""
+        return (dict(values or {}), context), {}
+
+    async def run(self, values: Mapping[str, Any], context: Context | None, *, send: Send) -> str | bytes:
+        """What the API answers. Raises `ResourceNotFound`, and `ToolError` for whatever else is no success."""
+        request = self._call.request({self._variables[name]: value for name, value in values.items()})
+        answer, secrets = await self._call.api.fetch(request, send, context)
+        if answer.status in (404, 410):
+            raise ResourceNotFound(uri=self._template.expand(values))
+        check_status(self._call.route, answer, secrets)
+        return answer.text if is_text(answer) else answer.body

@@ -1,0 +1,182 @@
+"""An operation as a tool.
+
+Nothing is read from the document before somebody lists or calls. A tool that then turns out not to be usable is listed
+as such, and says why when it is called; the others do not notice.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import cached_property
+from typing import Any
+
+from msgspec import Raw
+
+from accord.errors import InvalidArguments, Mismatch, SchemaError, ToolError
+from accord.messages.base import JSONObject
+from accord.messages.content import TextContent
+from accord.messages.revision import Rules
+from accord.messages.tools import CallToolResult, Tool, ToolAnnotations
+from accord.server.context import Context
+from accord.server.handmade import Handmade
+from accord.server.offer import Marks, Offer
+from accord.server.openapi.answers import as_content, check_status, fitting, status_of
+from accord.server.openapi.arguments import read_again
+from accord.server.openapi.calls import Call
+from accord.server.openapi.operation import Route
+from accord.server.openapi.traffic import APIAnswer, APIRequest, Send
+from accord.server.results import encode
+
+log: logging.Logger = logging.getLogger("accord.server")
+
+_READS = {"GET", "HEAD", "OPTIONS", "TRACE"}
+_IDEMPOTENT = {"PUT", "DELETE"}
+_DESTRUCTIVE = {"DELETE"}
+
+
+class ImportedTool:
+    """An operation as a tool."""
+
+    def __init__(self, name: str, call: Call) -> None:
+        self._name = name
+        self._call = call
+        self._why: str | None = None
+        self._annotations = annotations_of(call.route)
+
+    def offer(self, marks: Marks) -> Offer:
+        """It, to be put into a registry."""
+        api = self._call.api
+        offer = Offer(
+            self.run,
+            self.define,
+            bind=self.bind,
+            context=api.headers.context,
+            is_async=True,
+            returns=self,
+            depends=api.depends,
+            may_run_again=bool(self._annotations.read_only_hint or self._annotations.idempotent_hint),
+        )
+        offer.marks = marks
+        return offer
+
+    # --- what it is --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _made(self) -> Handmade:
+        """The tool with its schemas, read from the document now."""
+        limits = self._call.api.limits
+        try:
+            return Handmade(self._tool(self._call.input_schema, self._output_schema()), None, limits)
+        except SchemaError as exc:
+            unusable = Tool(name=self._name, description=self._refused(exc), input_schema={"type": "object"})
+            return Handmade(unusable, None, limits)
+
+    def _refused(self, why: SchemaError) -> str:
+        """Why it cannot be called, now and ever after."""
+        self._why = f"{self._call.route} cannot be called, by what its OpenAPI document says: {why}"
+        log.warning("accord: tool %r: %s", self._name, self._why)
+        return self._why
+
+    def _tool(self, input_schema: JSONObject, output_schema: JSONObject | None) -> Tool:
+        route = self._call.route
+        about = [route.description or route.summary or "", "Deprecated." if route.deprecated else ""]
+        return Tool(
+            name=self._name,
+            title=route.summary,
+            description="\n\n".join(filter(None, about)) or None,
+            input_schema=input_schema,
+            output_schema=output_schema,
+            annotations=self._annotations,
+        )
+
+    def _output_schema(self) -> JSONObject | None:
+        """That of the document, where it can be used; answers are text otherwise."""
+        try:
+            return self._call.output_schema
+        except SchemaError as exc:
+            log.warning("accord: tool %r gives text, for its answers cannot be checked: %s", self._name, exc)
+            return None
+
+    def define(self, rules: Rules) -> Tool:
+        """The tool as a revision lists it."""
+        return self._made.define(rules)
+
+    # --- a call ------------------------------------------------------------------------------------------------
+
+    def bind(self, arguments: Raw | None, context: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of `run`. Raises `InvalidArguments`, and `ToolError` where no arguments would do."""
+        made = self._made
+        if self._why is not None:
+            raise ToolError(self._why)
+        try:
+            values = self._values(made, arguments)
+        except SchemaError as exc:
+            raise ToolError(self._refused(exc)) from exc
+        return (self._call.request(values), context), {}
+
+    def _values(self, made: Handmade, arguments: Raw | None) -> JSONObject:
+        """The arguments, with JSON in a string read where something else is asked for, as models write it."""
+        try:
+            (values,), _ = made.bind(arguments, None)
+        except InvalidArguments:
+            meant = read_again(arguments, self._call.input_schema)
+            if meant is None:
+                raise
+            (values,), _ = made.bind(meant, None)
+        return values  # type: ignore[no-any-return]
+
+    async def run(self, request: APIRequest, context: Context | None, *, send: Send) -> Any:
+        """What the API answers. Raises `ToolError` for anything but success."""
+        answer, secrets = await self._call.api.fetch(request, send, context)
+        check_status(self._call.route, answer, secrets)
+        if self.result_schema is None:
+            return as_content(answer, request.url)
+        return self._structured(answer, request)
+
+    def _structured(self, answer: APIAnswer, request: APIRequest) -> Any:
+        """The value of an answer; as text where it is not as the document has it.
+
+        That is marked as an error, for a result of this tool without structured output is none ("Servers MUST provide
+        structured results that conform to this schema"), and clients refuse it without showing it to anyone.
+        """
+        strict = self._call.api.strict
+        assert self._made.output is not None, "there is a schema"
+        try:
+            return fitting(answer, self._made.output, strict=strict)
+        except Mismatch as exc:
+            what = (
+                f"{self._call.route} was answered with {status_of(answer)}, not as its OpenAPI document has it: {exc}"
+            )
+        log.warning("accord: tool %r: %s", self._name, what)
+        if strict:
+            raise ToolError(what)
+        content = as_content(answer, request.url)
+        said = TextContent(text=content) if isinstance(content, str) else content
+        return CallToolResult(content=[TextContent(text=f"{what}. It did answer:"), said], is_error=True)
+
+    # --- what it gives back ------------------------------------------------------------------------------------
+
+    @property
+    def result_schema(self) -> JSONObject | None:
+        """The schema of the value, or None."""
+        return self._made.result_schema
+
+    def pack(self, value: Any) -> Raw:
+        """The value, which `run` has checked already."""
+        return Raw(encode(value))
+
+    def wrap(self, packed: Raw) -> Raw:
+        """As it travels where only objects may."""
+        return self._made.wrap(packed)
+
+
+def annotations_of(route: Route) -> ToolAnnotations:
+    """What a method says of an operation (RFC 9110, 9.2: safe, idempotent)."""
+    if route.method in _READS:
+        return ToolAnnotations(read_only_hint=True, open_world_hint=True)
+    return ToolAnnotations(
+        read_only_hint=False,
+        destructive_hint=True if route.method in _DESTRUCTIVE else None,
+        idempotent_hint=True if route.method in _IDEMPOTENT else None,
+        open_world_hint=True,
+    )

@@ -1,0 +1,258 @@
+"""The blocking `Client`: the verbs of the async one, each waited for.
+
+What is said to the server is said by an `accord.Client`, on a loop in the background; nothing of the protocol is here.
+Types of arguments and results are those of its methods, taken over by `_like` and `_made_like`.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from functools import partial, wraps
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from accord.client.client import Client as AsyncClient
+from accord.client.notices import Notice
+from accord.client.roots import Places
+from accord.client.verbs import ProgressCallback
+from accord.errors import NotConnected
+from accord.limits import Limits
+from accord.messages.base import Meta
+from accord.messages.capabilities import ServerCapabilities
+from accord.messages.identity import Implementation
+from accord.session.stats import Stats
+from accord.sync.background import Background
+from accord.sync.streams import NoticeStream, Subscription
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_LEAVING = 8.0
+"""Seconds that closing a client which nobody closed may take: it may have a server process to end."""
+
+
+def _like(
+    verb: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]],
+) -> Callable[[Callable[..., T]], Callable[Concatenate[Client, P], T]]:
+    """Name, parameters, result and text of a verb of `accord.Client`, for the method that waits for it."""
+    return wraps(verb)
+
+
+def _made_like(
+    made: Callable[Concatenate[AsyncClient, P], None],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[Client, P], None]]:
+    return wraps(made, assigned=("__annotations__",))
+
+
+class Client:
+    """A connection to a Model Context Protocol server, for programs that block: `with Client(target) as client:`.
+
+    Arguments, verbs and results are those of `accord.Client`. Any thread may use it, one with a running event loop
+    too. Callbacks are called in its own thread, where they may not call the client; functions that answer the server
+    (`elicitation`, `sampling`) may. Ctrl-C cancels the call that waits. A client that nobody closes is closed when it
+    is collected, or the program ends.
+    """
+
+    @_made_like(AsyncClient.__init__)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """See `accord.Client`."""
+        self._client = AsyncClient(*args, **options)
+        self._background = Background("client")
+        self._lock = threading.Lock()
+        self._connecting = 0
+        self._end = weakref.finalize(self, _abandon, self._client, self._background)
+
+    # --- lifetime ----------------------------------------------------------------------------------------------
+
+    def connect(self) -> Client:
+        """Open the connection, also when it has died; when it is open, do nothing.
+
+        Raises `ConnectError`, `ConnectionLost`, and `NotConnected` when the client is closed meanwhile.
+        """
+        with self._lock:
+            self._connecting += 1
+            self._background.start()
+        try:
+            self._background.run(self._client.connect())
+        finally:
+            with self._lock:
+                self._connecting -= 1
+                self._rest()
+        return self
+
+    def close(self) -> None:
+        """End the connection and, if it is a child process, the server; bounded in time, from any thread."""
+        if self._background.runs:
+            with suppress(NotConnected):  # another thread has closed it
+                self._background.run(self._client.close())
+        with self._lock:
+            self._rest()
+
+    def _rest(self) -> None:
+        """End the thread where nobody is connected or connects."""
+        if not self._connecting and not _is_connected(self._client):
+            self._background.stop()
+
+    def __enter__(self) -> Client:
+        return self.connect()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- who is there ------------------------------------------------------------------------------------------
+
+    @property
+    def limits(self) -> Limits:
+        """The bounds that protect it."""
+        return self._client.limits
+
+    @property
+    def revision(self) -> str:
+        """The revision in use: "2026-07-28". Raises `NotConnected`, as the others here."""
+        return self._client.revision
+
+    @property
+    def server_info(self) -> Implementation | None:
+        """What the server says it is, if it says so. For display, never for decisions."""
+        return self._client.server_info
+
+    @property
+    def server_capabilities(self) -> ServerCapabilities | None:
+        """What the server says it offers."""
+        return self._client.server_capabilities
+
+    @property
+    def instructions(self) -> str | None:
+        """How the server wants to be used, for a model to read."""
+        return self._client.instructions
+
+    @property
+    def stats(self) -> Stats:
+        """Counters of this connection."""
+        return self._client.stats
+
+    # --- verbs -------------------------------------------------------------------------------------------------
+
+    @_like(AsyncClient.ping)
+    def ping(self, *args: Any, **options: Any) -> Any:
+        return self._background.run(self._client.ping(*args, **options))
+
+    @_like(AsyncClient.list_tools)
+    def list_tools(self, *args: Any, **options: Any) -> Any:
+        return self._background.run(self._client.list_tools(*args, **options))
+
+    @_like(AsyncClient.list_resources)
+    def list_resources(self, *args: Any, **options: Any) -> Any:
+        return self._background.run(self._client.list_resources(*args, **options))
+
+    @_like(AsyncClient.list_resource_templates)
+    def list_resource_templates(self, *args: Any, **options: Any) -> Any:
+        return self._background.run(self._client.list_resource_templates(*args, **options))
+
+    @_like(AsyncClient.list_prompts)
+    def list_prompts(self, *args: Any, **options: Any) -> Any:
+        return self._background.run(self._client.list_prompts(*args, **options))
+
+    @_like(AsyncClient.call_tool)
+    def call_tool(self, *args: Any, **options: Any) -> Any:
+        return self._background.run(self._client.call_tool(*args, **options))
+
+    @_like(AsyncClient.read_resource)
+    def read_resource(self, *args: Any, **options: Any) -> Any:
+        return self._background.run(self._client.read_resource(*args, **options))
+
+    @_like(AsyncClient.get_prompt)
+    def get_prompt(self, *args: Any, **options: Any) -> Any:
+        return self._background.run(self._client.get_prompt(*args, **options))
+
+    @_like(AsyncClient.complete)
+    def complete(self, *args: Any, **options: Any) -> Any:
+        return self._background.run(self._client.complete(*args, **options))
+
+    @_like(AsyncClient.set_log_level)
+    def set_log_level(self, *args: Any, **options: Any) -> Any:
+        return self._background.run(self._client.set_log_level(*args, **options))
+
+    def request(
+        self,
+        method: str,
+        params: Any = None,
+        *,
+        result: type[T],
+        meta: Meta | None = None,
+        on_progress: ProgressCallback | None = None,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        repeatable: bool = False,
+    ) -> T | Any:
+        """As `accord.Client.request`; written out, as the type that it takes is not carried over by `_like`."""
+        return self._background.run(
+            self._client.request(
+                method,
+                params,
+                result=result,
+                meta=meta,
+                on_progress=on_progress,
+                timeout=timeout,
+                total_timeout=total_timeout,
+                repeatable=repeatable,
+            )
+        )
+
+    @_like(AsyncClient.notify)
+    def notify(self, *args: Any, **options: Any) -> Any:
+        return self._background.run(self._client.notify(*args, **options))
+
+    # --- what the server tells, and may know -------------------------------------------------------------------
+
+    def on(self, method: str, callback: Callable[[Notice], Any]) -> Callable[[], None]:
+        """Call `callback(notice)`, plain or async, for each notification of `method`; the returned function ends that.
+
+        Calls are made in order, in the client's thread. What a callback raises is logged; beyond `Limits.notices` that
+        wait, the oldest is dropped.
+        """
+        return partial(self._background.call, self._background.call(self._client.on, method, callback))
+
+    def notifications(self, *methods: str) -> NoticeStream:
+        """Notifications of these methods, or all, to iterate over: `with client.notifications() as stream`."""
+        return NoticeStream(self._background, self._client.notifications(*methods), self)
+
+    def subscribe(
+        self, *uris: str, tools: bool = False, prompts: bool = False, resources: bool = False
+    ) -> Subscription:
+        """Changes of resources and of lists, to iterate over: `with client.subscribe(uri) as subscription`.
+
+        Entering it raises `NotSupported` when the server grants nothing of it, `RequestTimeout`, `ConnectionLost` and
+        what the server answers. It outlives a reconnect. Raises `LocalProtocolError` when nothing is asked for.
+        """
+        source = self._client.subscribe(*uris, tools=tools, prompts=prompts, resources=resources)
+        return Subscription(self._background, source, self)
+
+    def set_roots(self, roots: Places) -> None:
+        """Let the server work in other folders from now on, and tell it so where the revision has a way to.
+
+        Raises `NotSupported` for a client that was made without `roots`, `LocalProtocolError` for what is no folder.
+        """
+        self._background.call(self._client.set_roots, roots)
+
+
+def _is_connected(client: AsyncClient) -> bool:
+    with suppress(NotConnected):
+        return client.connection is not None
+    return False
+
+
+def _abandon(client: AsyncClient, background: Background) -> None:
+    """Close what nobody has closed: at the end of the program, or when the client is collected, in any thread."""
+    if background.is_here:  # which cannot wait for itself
+        threading.Thread(target=_abandon, args=(client, background), daemon=True).start()
+        return
+    if background.runs:
+        with suppress(Exception):  # there is nobody to tell
+            background.run(client.close(), _LEAVING)
+    background.discard()

@@ -1,0 +1,142 @@
+"""A span for each request: begun with what is known, made current, and ended with how it went.
+
+A request that came has the span of who sent it as its parent, by its `_meta`; "SHOULD link current ambient context":
+over HTTP that is the span of the HTTP request, which is the parent where `_meta` says nothing. Over other ways the
+context is that of whoever opened the connection, and means nothing for its requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextvars import Token
+from typing import Any, NamedTuple
+
+from opentelemetry import context as contexts
+from opentelemetry.context import Context
+from opentelemetry.propagate import get_global_textmap
+from opentelemetry.propagators.textmap import TextMapPropagator
+from opentelemetry.trace import (
+    Link,
+    Span,
+    SpanKind,
+    StatusCode,
+    TracerProvider,
+    get_current_span,
+    get_tracer,
+    set_span_in_context,
+)
+
+from accord.errors import ProtocolError
+from accord.telemetry import conventions
+from accord.telemetry.base import Operation
+
+ASKS = "accord.asks_for_input"
+"""On the span of a request that was answered with questions, and will be sent again (2026-07-28)."""
+
+
+class Recorded(NamedTuple):
+    """What is kept of a request that runs."""
+
+    span: Span
+    token: Token[Context]
+
+
+class Spans:
+    """Records spans. `record` says what may be recorded beyond names and numbers: "arguments", "results"."""
+
+    def __init__(
+        self,
+        version: str,
+        provider: TracerProvider | None,
+        propagator: TextMapPropagator | None,
+        record: Collection[str],
+    ) -> None:
+        self._tracer = get_tracer("accord", version, provider)
+        self._propagator = propagator
+        self._record = frozenset(record)
+
+    @property
+    def _propagates(self) -> TextMapPropagator:
+        """Asked for each time: a program may set the global one after the server was made."""
+        return self._propagator or get_global_textmap()
+
+    def begin(self, operation: Operation) -> None:
+        """Begin a span, and make it the current one."""
+        span, context = self._serving(operation) if operation.side == "server" else self._asking(operation)
+        operation.state = Recorded(span, contexts.attach(context))
+        if "arguments" in self._record and span.is_recording():
+            span.set_attributes(conventions.given(operation))
+
+    def _serving(self, operation: Operation) -> tuple[Span, Context]:
+        ambient = contexts.get_current() if operation.place.protocol else Context()
+        parent = self._propagates.extract(operation.carrier, ambient)
+        around = get_current_span(ambient).get_span_context()
+        came_with = get_current_span(parent).get_span_context()
+        links = [Link(around)] if around.is_valid and around != came_with else []
+        span = self._start(operation, SpanKind.SERVER, parent, links)
+        return span, set_span_in_context(span, parent)
+
+    def _asking(self, operation: Operation) -> tuple[Span, Context]:
+        span = self._start(operation, SpanKind.CLIENT, contexts.get_current(), [])
+        context = set_span_in_context(span)
+        self._propagates.inject(operation.carrier, context)
+        return span, context
+
+    def _start(self, operation: Operation, kind: SpanKind, parent: Context, links: list[Link]) -> Span:
+        return self._tracer.start_span(
+            conventions.span_name(operation),
+            parent,
+            kind,
+            conventions.about(operation),
+            links,
+            record_exception=False,
+            set_status_on_exception=False,
+        )
+
+    def go_on(self, operation: Operation, before: Operation) -> None:
+        """Make another span the current one. One that the handler has begun itself stays what it is."""
+        now, then = operation.state, before.state
+        if isinstance(now, Recorded) and isinstance(then, Recorded) and get_current_span() is then.span:
+            contexts.attach(set_span_in_context(now.span))
+
+    def raised(self, operation: Operation, error: BaseException) -> None:
+        """Record what the handler raised."""
+        if isinstance(operation.state, Recorded):
+            operation.state.span.record_exception(error)
+
+    def end(self, operation: Operation) -> None:
+        """End the span, and leave its context. What is not there any more, is over already."""
+        recorded = operation.state
+        if not isinstance(recorded, Recorded):
+            return
+        try:
+            if recorded.span.is_recording():
+                self._finish(operation, recorded.span)
+        finally:
+            recorded.span.end()
+            contexts.detach(recorded.token)
+
+    def _finish(self, operation: Operation, span: Span) -> None:
+        ended = conventions.outcome(operation)
+        span.set_attributes({**_learnt(operation), **ended})
+        if not operation.began and isinstance(operation.error, ProtocolError):
+            span.update_name(conventions.span_name(operation, known=False))
+        if conventions.ERROR_TYPE in ended:
+            # "The status description SHOULD match the JSONRPCError.message if the message is available."
+            error = operation.error
+            span.set_status(StatusCode.ERROR, error.message if isinstance(error, ProtocolError) else None)
+            if error is not None and not operation.told:
+                span.record_exception(error)
+        if "results" in self._record:
+            span.set_attributes(conventions.returned(operation))
+
+
+def _learnt(operation: Operation) -> dict[str, Any]:
+    """What was not known at the beginning."""
+    found: dict[str, Any] = {}
+    if operation.side == "client" and operation.id is not None:
+        found[conventions.REQUEST_ID] = str(operation.id)
+        found[conventions.REVISION] = operation.revision
+    if operation.asks:
+        found[ASKS] = True
+    return found

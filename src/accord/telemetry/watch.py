@@ -1,0 +1,67 @@
+"""Telling a telemetry, which never harms what it is told of: what it raises is logged, the first time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from accord.telemetry.base import Operation, SessionOver, Telemetry
+
+log: logging.Logger = logging.getLogger("accord.telemetry")
+
+
+class Watch:
+    """Tells one telemetry on behalf of one server or client."""
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
+        self._complained = False
+        self._current: ContextVar[Operation | None] = ContextVar("accord_operation", default=None)
+
+    @contextmanager
+    def over(self, operation: Operation) -> Iterator[Operation]:
+        """As long as a request is served, or its answer awaited."""
+        token = self._current.set(operation)
+        self._tell(self._telemetry.begin, operation)
+        try:
+            yield operation
+        except BaseException as exc:
+            operation.error = exc
+            raise
+        finally:
+            self._tell(self._telemetry.end, operation)
+            self._current.reset(token)
+
+    @property
+    def current(self) -> Operation | None:
+        """The request that is served in this context."""
+        return self._current.get()
+
+    def go_on(self, operation: Operation) -> None:
+        """The handler that runs in this context has waited for another request, and goes on on behalf of that."""
+        before = self.current
+        self._current.set(operation)
+        if before is not None:
+            operation.began = True
+            self._tell(self._telemetry.go_on, operation, before)
+
+    def raised(self, error: BaseException) -> None:
+        """The handler of the request that is served in this context has raised."""
+        if (operation := self.current) is not None:
+            operation.told = True
+            self._tell(self._telemetry.raised, operation, error)
+
+    def session(self, over: SessionOver) -> None:
+        """A session has ended."""
+        self._tell(self._telemetry.session, over)
+
+    def _tell(self, told: Callable[..., None], *about: Any) -> None:
+        try:
+            told(*about)
+        except Exception as exc:  # it may raise anything: that is its own affair
+            if not self._complained:
+                self._complained = True
+                log.error("accord: the telemetry failed; this is said once: %r", exc, exc_info=exc)

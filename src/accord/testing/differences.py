@@ -1,0 +1,53 @@
+"""What is different between two JSON values, place by place, for people to read.
+
+A place is written as its keys, joined by dots: `tools.forecast.inputSchema.properties.days.default`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from itertools import zip_longest
+from typing import Any
+
+import msgspec
+
+_LONGEST = 120
+"""Characters of a value that are shown."""
+
+_GONE: Any = object()
+
+
+def differences(was: Any, now: Any, ignore: Sequence[str] = ()) -> list[str]:
+    """A line for each difference, sorted by its place: `days.default: 3 → 5`. Places that match one of `ignore`, where
+    `*` stands for any text, are left out, with all that is in them.
+    """
+    return [line for place, line in _differences(was, now, "") if not _is_ignored(place, ignore)]
+
+
+def _is_ignored(place: str, ignore: Sequence[str]) -> bool:
+    return any(fnmatchcase(place, pattern) or fnmatchcase(place, f"{pattern}.*") for pattern in ignore)
+
+
+def _differences(was: Any, now: Any, place: str) -> Iterator[tuple[str, str]]:
+    if isinstance(was, dict) and isinstance(now, dict):
+        for key in sorted(was.keys() | now.keys()):
+            yield from _differences(was.get(key, _GONE), now.get(key, _GONE), _join(place, key))
+    elif isinstance(was, list) and isinstance(now, list):
+        for number, (one, other) in enumerate(zip_longest(was, now, fillvalue=_GONE)):
+            yield from _differences(one, other, _join(place, str(number)))
+    elif was is _GONE:
+        yield place, f"{place}: new: {_shown(now)}"
+    elif now is _GONE:
+        yield place, f"{place}: gone: {_shown(was)}"
+    elif was != now or isinstance(was, bool) is not isinstance(now, bool):
+        yield place, f"{place or 'the value'}: {_shown(was)} → {_shown(now)}"
+
+
+def _join(place: str, key: str) -> str:
+    return f"{place}.{key}" if place else key
+
+
+def _shown(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

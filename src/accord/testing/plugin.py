@@ -1,0 +1,179 @@
+"""The pytest plugin: fixtures for tests of servers and of clients, and `async def` tests without another plugin.
+
+    def test_forecast(accord_client):               # or: async def, with await before each call
+        assert accord_client.call_tool("forecast", {"city": "Oslo"}).data == "rain"
+
+`accord_server` says which server, or `accord_server` in the settings of pytest. Loaded by every run of pytest where
+accord is installed, so it imports nothing of accord before a test asks for it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
+
+if TYPE_CHECKING:
+    from accord.client.client import Client as AsyncClient
+    from accord.client.target import Target
+    from accord.sync.client import Client
+    from accord.testing.clients import Clients
+
+_SECONDS = 60.0
+_FIXTURES = frozenset(("accord_client", "accord_client_to", "accord_replay", "accord_surface"))
+_CLIENTS: pytest.StashKey[Clients] = pytest.StashKey()
+
+
+class ClientTo(Protocol):
+    """What `accord_client_to` is: a client for this test, of the kind that it needs, not connected yet."""
+
+    def __call__(self, target: Target | None = None, **options: Any) -> Any: ...
+
+
+class Check(Protocol):
+    """What `accord_surface` and `accord_replay` are: a server is compared with a file."""
+
+    def __call__(self, file: str | Path, target: Target | None = None, **options: Any) -> None: ...
+
+
+# --- options -------------------------------------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--accord-update`, and the settings."""
+    group = parser.getgroup("accord")
+    group.addoption("--accord-update", action="store_true", help="write surfaces and transcripts as they are now")
+    parser.addini("accord_server", "the server that accord_client is connected to: a command, FILE.py[:name], a URL")
+    parser.addini("accord_timeout", f"seconds that a test with a client may take; 0: any (default: {_SECONDS:g})")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Know the marker."""
+    config.addinivalue_line("markers", "accord: run this `async def` test on an event loop of its own")
+
+
+def _seconds(config: pytest.Config) -> float | None:
+    """What a test may take, None for any: also while somebody looks at it in a debugger."""
+    text = str(config.getini("accord_timeout") or _SECONDS)
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise pytest.UsageError(f"accord_timeout = {text!r} is no number of seconds") from None
+    return None if config.getoption("usepdb", False) else seconds or None
+
+
+# --- fixtures ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def accord_server(pytestconfig: pytest.Config) -> Target:
+    """The server to be tested, as `accord.Client` takes it. Define this in your conftest.py."""
+    target = str(pytestconfig.getini("accord_server"))
+    if not target:
+        raise pytest.UsageError(
+            "which server shall be tested? Define a fixture `accord_server` that gives it (a Server, FILE.py, a URL), "
+            "or set accord_server in the settings of pytest"
+        )
+    file = pytestconfig.rootpath / target
+    return str(file) if file.name.partition(":")[0].endswith(".py") else target
+
+
+@pytest.fixture
+def accord_options() -> Mapping[str, Any]:
+    """Options of `accord_client`, those of `accord.Client`. Define it where you need other ones than the defaults."""
+    return {}
+
+
+@pytest.fixture
+def accord_client_to(request: pytest.FixtureRequest) -> Iterator[ClientTo]:
+    """`accord_client_to(target, **options)` makes a client, an `accord.Client` in an `async def` test and in others an
+    `accord.sync.Client`. Enter it, or `connect()`; what is open at the end of the test is closed.
+    """
+    from accord.testing.clients import Clients
+
+    def make(target: Target | None = None, **options: Any) -> AsyncClient | Client:
+        return clients.make(request.getfixturevalue("accord_server") if target is None else target, options)
+
+    is_async = inspect.iscoroutinefunction(request.function)
+    clients = Clients(request.node.nodeid, is_async, _seconds(request.config))
+    request.node.stash[_CLIENTS] = clients
+    with clients:
+        yield make
+
+
+@pytest.fixture
+def accord_client(
+    accord_client_to: ClientTo, accord_options: Mapping[str, Any], request: pytest.FixtureRequest
+) -> AsyncClient | Client:
+    """A client of `accord_server`, connected while the test runs: an `accord.Client` in an `async def` test, and in
+    others an `accord.sync.Client`.
+    """
+    client: AsyncClient | Client = accord_client_to(**accord_options)
+    request.node.stash[_CLIENTS].open(client)
+    return client
+
+
+@pytest.fixture
+def accord_surface(request: pytest.FixtureRequest) -> Check:
+    """`accord_surface("weather.surface.json")` fails when `accord_server` offers something else than the file says;
+    `pytest --accord-update` writes it. See `accord.testing.assert_surface`.
+    """
+    from accord.testing.surface import assert_surface
+
+    return _check(request, assert_surface)
+
+
+@pytest.fixture
+def accord_replay(request: pytest.FixtureRequest) -> Check:
+    """`accord_replay("forecast.transcript")` fails when `accord_server` answers what was recorded in another way;
+    `pytest --accord-update` records it anew. See `accord.testing.replay`.
+    """
+    from accord.testing.replay import replay
+
+    return _check(request, replay)
+
+
+def _check(request: pytest.FixtureRequest, compare: Callable[..., None]) -> Check:
+    """The comparison for one test: files stand beside it, and may be written anew."""
+
+    def check(file: str | Path, target: Target | None = None, **options: Any) -> None:
+        __tracebackhide__ = True
+        if target is None:
+            target = request.getfixturevalue("accord_server")
+        update = request.config.getoption("accord_update")
+        compare(file=request.path.parent / file, target=target, update=update, **options)
+
+    return check
+
+
+# --- tests that are `async def` ------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Whoever runs the test, its clients are opened and closed on the loop that runs it."""
+    clients = item.stash.get(_CLIENTS, None)
+    if clients is None or not clients.is_async or not isinstance(item, pytest.Function):
+        return (yield)
+    test = item.obj
+    item.obj = clients.around(test)
+    try:
+        return (yield)
+    finally:
+        item.obj = test
+
+
+@pytest.hookimpl
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run an `async def` test that is ours and that no other plugin has claimed: they are asked first."""
+    ours = _FIXTURES & set(pyfuncitem.fixturenames) or pyfuncitem.get_closest_marker("accord")
+    if not ours or not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    import asyncio
+
+    wanted = pyfuncitem._fixtureinfo.argnames
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
+    return True

@@ -1,0 +1,100 @@
+"""All files of a tree at one moment, and what is different at the next."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies as st
+
+from accord.server.files.listing import Listing, difference, listing
+from accord.server.files.names import DEEPEST, Choice
+from accord.server.files.root import Entry, Root
+
+
+def write(root: Path, *paths: str) -> None:
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(path)
+
+
+def paths(root: Path, most: int = 100, choice: Choice | None = None) -> list[str]:
+    return list(listing(Root(root), choice or Choice(), most).files)
+
+
+def test_files_stand_in_order_folder_by_folder(tmp_path: Path) -> None:
+    write(tmp_path, "b", "a/z", "a/b/c", "c/d", "a.txt")
+    assert paths(tmp_path) == ["a/b/c", "a/z", "a.txt", "b", "c/d"]
+
+
+def test_what_is_left_out_is_not_looked_into(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", "b.txt", ".git/config", "node_modules/x/readme.md", "guide/c.md")
+    found = listing(Root(tmp_path), Choice(["*.md"], ["node_modules"]), 100)
+    assert list(found.files) == ["a.md", "guide/c.md"]
+    assert found.folders == ["", "guide"]
+
+
+def test_names_that_no_uri_can_have_are_not_listed(tmp_path: Path) -> None:
+    write(tmp_path, "good")
+    for name in (b"caf\xe9", b"a\nb", b"a\\b", b"C:x", b"\x1b[0m"):
+        with open(os.fsencode(tmp_path) + b"/" + name, "w"):
+            pass
+    assert paths(tmp_path) == ["good"]
+
+
+@pytest.mark.parametrize(("count", "cut"), [(9, False), (10, False), (11, True), (30, True)])
+def test_at_most_so_many_files_are_listed(tmp_path: Path, count: int, cut: bool) -> None:
+    write(tmp_path, *(f"{number:03}" for number in range(count)))
+    found = listing(Root(tmp_path), Choice(), 10)
+    assert list(found.files) == [f"{number:03}" for number in range(min(count, 10))]
+    assert found.cut is cut
+
+
+def test_folders_without_files_are_bounded_too(tmp_path: Path) -> None:
+    for number in range(30):
+        (tmp_path / f"{number:03}").mkdir()
+    found = listing(Root(tmp_path), Choice(), 10)
+    assert len(found.folders) == 1 + 10
+    assert found.cut
+
+
+def test_a_tree_that_is_too_deep_is_listed_as_far_as_paths_go(tmp_path: Path) -> None:
+    write(tmp_path, "/".join(["d"] * (DEEPEST - 1)) + "/last", "/".join(["d"] * DEEPEST) + "/beyond")
+    assert [path.rpartition("/")[2] for path in paths(tmp_path)] == ["last"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may look into every folder")
+def test_a_folder_that_may_not_be_looked_into_is_left_out(tmp_path: Path) -> None:
+    write(tmp_path, "a/b", "c")
+    (tmp_path / "a").chmod(0)
+    try:
+        assert paths(tmp_path) == ["c"]
+    finally:
+        (tmp_path / "a").chmod(stat.S_IRWXU)
+
+
+def test_a_root_that_is_gone_has_no_files(tmp_path: Path) -> None:
+    root = Root(tmp_path / "root")
+    assert listing(root, Choice(), 10).files == {}
+
+
+Moment = dict[str, tuple[int, int]]
+moments: st.SearchStrategy[Moment] = st.dictionaries(
+    st.sampled_from("abcdef"), st.tuples(st.integers(0, 2), st.integers(0, 2))
+)
+
+
+@given(moments, moments)
+def test_the_difference_leads_from_one_moment_to_the_next(before: Moment, after: Moment) -> None:
+    def at(moment: Moment) -> Listing:
+        files = {path: Entry(path, False, size, changed) for path, (size, changed) in moment.items()}
+        return Listing(files, [""], False, 0, 0)
+
+    found = difference(at(before), at(after))
+    kept = {path: about for path, about in before.items() if path not in found.went}
+    assert not set(found.came) & set(before)
+    assert all(before[path] != after[path] for path in found.changed)
+    assert kept | {path: after[path] for path in (*found.came, *found.changed)} == after
+    assert sorted(found.all) == sorted(path for path in {*before, *after} if before.get(path) != after.get(path))

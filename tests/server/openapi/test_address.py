@@ -1,0 +1,198 @@
+"""Whatever the document and the arguments say, a request stays under the base of its API."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from hypothesis import example, given, strategies as st
+from yarl import URL
+
+from accord.errors import DeclarationError, InvalidArguments, SchemaError
+from accord.server.openapi.address import Base, Path, climbs
+from accord.server.openapi.operation import Parameter
+from accord.server.openapi.styles import in_path
+
+HOSTILE = ["..", ".", "../", "../admin", "..\\admin", "%2e%2e", "%2e%2e%2f", "%252e%252e", "//evil.example", "a/../b"]
+HOSTILE += ["?x=1", "#top", "\\", "https://evil.example/", "@evil.example", ":80", "a\r\nHost: evil", "\0", "a\tb", ""]
+HOSTILE += ["‥", "．．", "．．/x", "..;/x", "..;a=b", ".%2e", "%2E.", "a%2f..%2fb", "a%5c..", "；..", "　..", "..　"]
+HOSTILE += [";..", ". .", "..%00", "%c0%ae%c0%ae", "\ud800", "∕", "a∕b", "ü/ß", "x y+z", "{id}", "%", "%zz", "~user"]
+
+segments = st.text(st.sampled_from("abz019-_.~!$&'()*+,;=:@ü "), min_size=1, max_size=6)
+texts = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=12), st.text(st.sampled_from("./\\%2efcEF;?#@:ü\0\r\n ")))
+bases = st.sampled_from(
+    ["https://api.example.com", "http://127.0.0.1:8000/", "https://api.example.com/v1", "http://[::1]:81/a%20b/c.d/"]
+)
+
+
+@st.composite
+def paths(draw: st.DrawFn) -> tuple[str, list[str]]:
+    """A template, and its variables."""
+    names: list[str] = []
+
+    def segment() -> str:
+        parts = draw(st.lists(st.one_of(segments, st.just("{}")), min_size=1, max_size=3))
+        for at, part in enumerate(parts):
+            if part == "{}":
+                names.append(f"v{len(names)}")
+                parts[at] = "{" + names[-1] + "}"
+        return "".join(parts)
+
+    return "/" + "/".join(segment() for _ in range(draw(st.integers(1, 4)))), names
+
+
+@given(bases, paths(), st.data())
+def test_a_url_that_is_built_stays_under_its_base(base: str, template: tuple[str, list[str]], data: Any) -> None:
+    text, names = template
+    values = {name: data.draw(texts, name) for name in names}
+    try:
+        path = Path(text)
+        filled = path.fill({name: in_path(Parameter(name=name, place="path"), value) for name, value in values.items()})
+    except (SchemaError, InvalidArguments):
+        return
+    url = Base(base).join(filled, "")
+    check(url, base, text)
+    for at, segment in enumerate(text[1:].split("/")):
+        meant = segment
+        for name, value in values.items():
+            meant = meant.replace("{" + name + "}", value)
+        built = urlsplit(url).path.split("/")[-len(text[1:].split("/")) :][at]
+        if "%" not in segment:
+            assert unquote(built) == meant
+
+
+def check(url: str, base: str, template: str) -> None:
+    """By two parsers, one of which normalises."""
+    assert url.isascii()
+    assert url.isprintable()
+    at = urlsplit(base)
+    wanted = (at.scheme, at.hostname, at.port)
+    prefix, count = at.path.rstrip("/"), template.count("/")
+    split = urlsplit(url)
+    assert (split.scheme, split.hostname, split.port) == wanted
+    assert not split.query
+    assert not split.fragment
+    for found in (split.path, URL(url, encoded=True).raw_path, URL(url).raw_path):
+        assert found.startswith(prefix + "/")
+        assert found.removeprefix(prefix).count("/") == count
+    for parsed in (URL(url, encoded=True), URL(url)):
+        assert (parsed.scheme, parsed.host, parsed.explicit_port) == wanted
+        assert not parsed.raw_query_string
+        assert not parsed.raw_fragment
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+@pytest.mark.parametrize("template", ["/users/{id}", "/users/{id}/posts", "/a.{id}", "/{id}{id}"])
+def test_what_is_hostile_stays_in_its_segment_or_is_refused(template: str, value: str) -> None:
+    parameter = Parameter(name="id", place="path")
+    try:
+        filled = Path(template).fill({"id": in_path(parameter, value)})
+    except InvalidArguments:
+        return
+    check(Base("https://api.example.com/v1").join(filled, ""), "https://api.example.com/v1", template)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", ".", "..", "../x", "a/../b", "..\\x", "%2e%2e", ".%2E", "%2e%2e%2fx", "..;/x", "‥", "．．", "a\nb", "\0"],
+)
+def test_a_value_that_some_server_could_take_for_a_step_up_is_refused(value: str) -> None:
+    with pytest.raises(InvalidArguments, match="'id'"):
+        Path("/users/{id}").fill({"id": in_path(Parameter(name="id", place="path"), value)})
+
+
+@pytest.mark.parametrize(
+    ("style", "value"), [("label", ""), ("label", "."), ("label", ["", ""]), ("matrix", ["..", "a"])]
+)
+def test_no_style_makes_a_step_up_of_harmless_parts(style: str, value: Any) -> None:
+    parameter = Parameter(name="id", place="path", style=style, explode=True)
+    try:
+        filled = Path("/users/{id}").fill({"id": in_path(parameter, value)})
+    except InvalidArguments:
+        return
+    assert not any(map(climbs, filled.split("/")))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "users",
+        "//evil.example/x",
+        "/a//b",
+        "/../x",
+        "/a/../b",
+        "/%2e%2e/x",
+        "/a/%2e%2e%2fb",
+        "/a%2fb",
+        "/a\\b",
+        "/a?x=1",
+    ]
+    + ["/a#b", "/a b\n", "/{a", "/a}", "/./x", "/．．/x", "/%", "https://evil.example/x", "/a%00", ""],
+)
+def test_a_path_of_a_document_that_leads_elsewhere_is_refused(path: str) -> None:
+    with pytest.raises(SchemaError, match="path"):
+        Path(path)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "api.example.com",
+        "ftp://api.example.com",
+        "https://",
+        "https://ann:pw@api.example.com",
+        "https://a.example/?x=1",
+    ]
+    + [
+        "https://a.example/#x",
+        "https://a.example/../x",
+        "https://a.example//x",
+        "https://a.example/%2e%2e",
+        "https://a b/",
+    ]
+    + ["https://a.example:x/", "https://a.example\\x", "https://ü.example/"],
+)
+def test_what_no_api_can_be_under_is_no_base(url: str) -> None:
+    with pytest.raises(DeclarationError, match="path|base"):
+        Base(url)
+
+
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        ("/v1/b", "https://api.example.com/v1/b"),
+        ("b?x=1", "https://api.example.com/v1/b?x=1"),
+        ("https://api.example.com/v1/a/", "https://api.example.com/v1/a/"),
+        ("https://api.example.com:443/v1", "https://api.example.com:443/v1"),
+        ("/v2/b", None),
+        ("/v1x", None),
+        ("../b", None),
+        ("/v1/%2e%2e/b", None),
+        ("/v1/..;/b", None),
+        ("//evil.example/v1/b", None),
+        ("https://evil.example/v1/b", None),
+        ("http://api.example.com/v1/b", None),
+        ("https://api.example.com:8443/v1/b", None),
+        ("https://api.example.com@evil.example/v1/b", None),
+        ("https://x@api.example.com/v1/b", None),
+        ("\\\\evil.example\\v1", None),
+        ("b?x=ü", None),
+        ("b?x y", None),
+        ("https://[", None),
+    ],
+)
+def test_a_redirect_is_followed_under_the_base_only(location: str, target: str | None) -> None:
+    assert Base("https://api.example.com/v1").follow("https://api.example.com/v1/a", location) == target
+
+
+@given(st.text(st.sampled_from("/.%2ef\\?#@:;ax"), max_size=20))
+@example("//evil.example/v1/")
+def test_wherever_a_redirect_leads_it_is_under_the_base(location: str) -> None:
+    base = "https://api.example.com/v1"
+    target = Base(base).follow(f"{base}/a", location)
+    if target is not None:
+        for parsed in (urlsplit(target).path, URL(target).raw_path):
+            assert parsed == "/v1" or parsed.startswith("/v1/")
+        assert urlsplit(target).netloc == "api.example.com" == URL(target).host

@@ -1,0 +1,61 @@
+"""The fixed list of programs: programs.toml (what is called) and expected.json (what their own libraries answered)."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tests.switching.sources import Origin
+
+HERE = Path(__file__).parent
+EXPECTED = HERE / "expected.json"
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """One example program, and a visit to it."""
+
+    of: Origin
+    path: str
+    server: str = "mcp"
+    """The expression that gives its server, among its names."""
+    calls: list[tuple[str, dict[str, Any]]] = []
+    reads: list[str] = []
+    prompts: list[tuple[str, dict[str, str]]] = []
+    completes: list[dict[str, Any]] = []
+    """Arguments of `Client.complete`."""
+    answers: list[dict[str, Any]] = []
+    """What the person answers to its questions, in order."""
+    said: str = ""
+    """What the model says, where it asks for that."""
+    roots: list[str] = []
+    files: dict[str, str] = {}
+    """Small files that it reads, and stand-ins for libraries of which it needs next to nothing, laid beside it."""
+    stand_ins: dict[str, str] = {}
+    """More of these, for a library that its own needs whole."""
+    varies: list[str] = []
+    """Keys and texts that are others each time, such as a time."""
+    fails: str = ""
+    """Why it does not do the same here; it is asserted to fail."""
+    error: str = ""
+    """What the failure says."""
+
+    @property
+    def id(self) -> str:
+        """Its name in this list."""
+        return f"{self.of}:{self.path}"
+
+
+def programs() -> list[Program]:
+    """All of them, in the order of the file."""
+    listed = tomllib.loads((HERE / "programs.toml").read_text(encoding="utf-8"))["program"]
+    return [msgspec.convert(one, Program) for one in listed]
+
+
+def expected() -> dict[str, Any]:
+    """What was seen of each in its own library, by id."""
+    seen: dict[str, Any] = json.loads(EXPECTED.read_text(encoding="utf-8"))
+    return seen
