@@ -106,6 +106,7 @@ if TYPE_CHECKING:
     )
     from accord.server.cache import CacheHint as CacheHint
     from accord.server.completable import Completable as Completable
+    from accord.server.compose.change import ArgumentChange as ArgumentChange, ToolChange as ToolChange
     from accord.server.compose.provider import Provided as Provided, Provider as Provider
     from accord.server.context import Context as Context
     from accord.server.depends.mark import Depends as Depends
@@ -120,7 +121,25 @@ if TYPE_CHECKING:
     )
     from accord.server.http.options import HTTPOptions as HTTPOptions
     from accord.server.media import Audio as Audio, File as File, Image as Image
+    from accord.server.middleware.caching import Caching as Caching
+    from accord.server.middleware.kept import MemoryResults as MemoryResults, ResultStore as ResultStore
+    from accord.server.middleware.masking import MaskErrors as MaskErrors
+    from accord.server.middleware.ratelimit import RateLimit as RateLimit
+    from accord.server.middleware.rates import (
+        MemoryRates as MemoryRates,
+        RateStore as RateStore,
+        SQLiteRates as SQLiteRates,
+    )
     from accord.server.middleware.request import CallNext as CallNext, Middleware as Middleware, Request as Request
+    from accord.server.middleware.retry import Retry as Retry
+    from accord.server.middleware.scopes import RequireScopes as RequireScopes
+    from accord.server.middleware.sizelimit import SizeLimit as SizeLimit
+    from accord.server.middleware.timeout import Timeout as Timeout
+    from accord.server.middleware.timing import Timing as Timing
+    from accord.server.openapi.importing import Imported as Imported, OpenAPIOptions as OpenAPIOptions
+    from accord.server.openapi.operation import Route as Route
+    from accord.server.openapi.routes import READS_AS_RESOURCES as READS_AS_RESOURCES, RouteMap as RouteMap
+    from accord.server.openapi.traffic import APIAnswer as APIAnswer, APIRequest as APIRequest
     from accord.server.roots import RootList as RootList
     from accord.server.server import Server as Server
     from accord.store.base import Events as Events, Replay as Replay
@@ -136,12 +155,16 @@ _HOMES = {
     "AccordError": "accord.errors",
     "Annotations": "accord.messages.content",
     "AnswerError": "accord.errors",
+    "APIAnswer": "accord.server.openapi.traffic",
     "APIKeys": "accord.server.http.auth",
+    "APIRequest": "accord.server.openapi.traffic",
+    "ArgumentChange": "accord.server.compose.change",
     "Audio": "accord.server.media",
     "AudioContent": "accord.messages.content",
     "Auth": "accord.server.http.auth",
     "Cache": "accord.client.cache",
     "CacheHint": "accord.server.cache",
+    "Caching": "accord.server.middleware.caching",
     "CallNext": "accord.server.middleware.request",
     "CallToolResult": "accord.messages.tools",
     "Cancelled": "accord.server.asking.questions",
@@ -180,6 +203,7 @@ _HOMES = {
     "Image": "accord.server.media",
     "ImageContent": "accord.messages.content",
     "Implementation": "accord.messages.identity",
+    "Imported": "accord.server.openapi.importing",
     "InternalError": "accord.errors",
     "InvalidParams": "accord.errors",
     "InvalidResult": "accord.errors",
@@ -187,7 +211,10 @@ _HOMES = {
     "Limits": "accord.limits",
     "ListChanged": "accord.client.subscription",
     "LoggingMessageParams": "accord.messages.logging",
+    "MaskErrors": "accord.server.middleware.masking",
     "MemoryEvents": "accord.store.memory",
+    "MemoryRates": "accord.server.middleware.rates",
+    "MemoryResults": "accord.server.middleware.kept",
     "Method": "accord.messages.methods",
     "MethodNotFound": "accord.errors",
     "Middleware": "accord.server.middleware.request",
@@ -200,6 +227,7 @@ _HOMES = {
     "NotExecuted": "accord.errors",
     "Notice": "accord.client.notices",
     "NotSupported": "accord.errors",
+    "OpenAPIOptions": "accord.server.openapi.importing",
     "OpenTelemetry": "accord.telemetry.otel",
     "OutcomeUnknown": "accord.errors",
     "Principal": "accord.server.http.auth",
@@ -208,21 +236,29 @@ _HOMES = {
     "ProtocolError": "accord.errors",
     "Provided": "accord.server.compose.provider",
     "Provider": "accord.server.compose.provider",
+    "RateLimit": "accord.server.middleware.ratelimit",
+    "RateStore": "accord.server.middleware.rates",
     "ReadResourceResult": "accord.messages.resources",
+    "READS_AS_RESOURCES": "accord.server.openapi.routes",
     "Reconnect": "accord.client.backoff",
     "RemoteProtocolError": "accord.errors",
     "Replay": "accord.store.base",
     "Request": "accord.server.middleware.request",
     "RequestTimeout": "accord.errors",
+    "RequireScopes": "accord.server.middleware.scopes",
     "ResourceContents": "accord.messages.content",
     "ResourceLink": "accord.messages.content",
     "ResourceNotFound": "accord.errors",
     "ResourceTemplateReference": "accord.messages.completion",
     "ResourceUpdated": "accord.client.subscription",
+    "ResultStore": "accord.server.middleware.kept",
+    "Retry": "accord.server.middleware.retry",
     "REVISIONS": "accord.messages.revision",
     "Root": "accord.messages.roots",
     "RootList": "accord.server.roots",
     "Roots": "accord.server.asking.questions",
+    "Route": "accord.server.openapi.operation",
+    "RouteMap": "accord.server.openapi.routes",
     "Sample": "accord.server.asking.questions",
     "Sampled": "accord.server.asking.questions",
     "SamplingDeclined": "accord.errors",
@@ -230,13 +266,18 @@ _HOMES = {
     "SchemaError": "accord.errors",
     "Server": "accord.server.server",
     "SessionEnded": "accord.errors",
+    "SizeLimit": "accord.server.middleware.sizelimit",
     "SQLiteEvents": "accord.store.sqlite",
+    "SQLiteRates": "accord.server.middleware.rates",
     "StoreError": "accord.errors",
     "Subscription": "accord.client.subscription",
     "TargetError": "accord.errors",
     "TextContent": "accord.messages.content",
+    "Timeout": "accord.server.middleware.timeout",
+    "Timing": "accord.server.middleware.timing",
     "Tool": "accord.messages.tools",
     "ToolAnnotations": "accord.messages.tools",
+    "ToolChange": "accord.server.compose.change",
     "ToolError": "accord.errors",
     "ToolResult": "accord.client.answers",
     "ToolResultContent": "accord.messages.content",
@@ -248,17 +289,22 @@ _HOMES = {
 """Every public name, and the module that it lives in."""
 
 __all__ = [
+    "READS_AS_RESOURCES",
     "REVISIONS",
+    "APIAnswer",
     "APIKeys",
+    "APIRequest",
     "Accepted",
     "AccordError",
     "Annotations",
     "AnswerError",
+    "ArgumentChange",
     "Audio",
     "AudioContent",
     "Auth",
     "Cache",
     "CacheHint",
+    "Caching",
     "CallNext",
     "CallToolResult",
     "Cancelled",
@@ -296,6 +342,7 @@ __all__ = [
     "Image",
     "ImageContent",
     "Implementation",
+    "Imported",
     "InternalError",
     "InvalidParams",
     "InvalidResult",
@@ -303,7 +350,10 @@ __all__ = [
     "Limits",
     "ListChanged",
     "LoggingMessageParams",
+    "MaskErrors",
     "MemoryEvents",
+    "MemoryRates",
+    "MemoryResults",
     "Method",
     "MethodNotFound",
     "Middleware",
@@ -316,6 +366,7 @@ __all__ = [
     "NotExecuted",
     "NotSupported",
     "Notice",
+    "OpenAPIOptions",
     "OpenTelemetry",
     "OutcomeUnknown",
     "Principal",
@@ -324,21 +375,29 @@ __all__ = [
     "ProtocolError",
     "Provided",
     "Provider",
+    "RateLimit",
+    "RateStore",
     "ReadResourceResult",
     "Reconnect",
     "RemoteProtocolError",
     "Replay",
     "Request",
     "RequestTimeout",
+    "RequireScopes",
     "ResourceContents",
     "ResourceLink",
     "ResourceNotFound",
     "ResourceTemplateReference",
     "ResourceUpdated",
+    "ResultStore",
+    "Retry",
     "Root",
     "RootList",
     "Roots",
+    "Route",
+    "RouteMap",
     "SQLiteEvents",
+    "SQLiteRates",
     "Sample",
     "Sampled",
     "SamplingDeclined",
@@ -346,12 +405,16 @@ __all__ = [
     "SchemaError",
     "Server",
     "SessionEnded",
+    "SizeLimit",
     "StoreError",
     "Subscription",
     "TargetError",
     "TextContent",
+    "Timeout",
+    "Timing",
     "Tool",
     "ToolAnnotations",
+    "ToolChange",
     "ToolError",
     "ToolResult",
     "ToolResultContent",

@@ -62,6 +62,7 @@ def decoded(data: str) -> bytes:
         (File(data=b"a,b", format="csv"), "text/csv"),
         (File(data=b"a", format="plain"), "text/plain"),
         (File(data=b"\xff\0"), "application/octet-stream"),
+        (File(data=b"caf\xe9"), "application/octet-stream"),
         (File(data=b"x", format="x-own"), "application/x-own"),
     ],
 )

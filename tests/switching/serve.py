@@ -12,7 +12,8 @@ file, expression = Path(sys.argv[1]), sys.argv[2]
 sys.argv = [str(file)]
 sys.path.insert(0, str(file.parent))
 spec = importlib.util.spec_from_file_location(file.stem.replace("-", "_"), file)
-assert spec is not None and spec.loader is not None
+assert spec is not None
+assert spec.loader is not None
 program = importlib.util.module_from_spec(spec)
 sys.modules[spec.name] = program
 spec.loader.exec_module(program)

@@ -1,7 +1,7 @@
 """Example programs of other libraries run with their import lines changed, and answer as they did.
 
-Each program of programs.toml is copied, its imports are rewritten by `accord migrate`'s own rule, and a client visits it
-in a process of its own. What it lists and answers is compared with what its own library did, kept in expected.json.
+Each program of programs.toml is copied, its imports are rewritten by the rule of `accord migrate`, and a client visits
+it in a process of its own. What it lists and answers is compared with what its own library did, kept in expected.json.
 `pytest tests/switching --update` visits the originals, in the environments of scripts/peers, and writes that anew.
 """
 

@@ -98,6 +98,7 @@ def _value(result: ToolResult) -> Any:
     others = [_block(block) for block in result.content if not isinstance(block, TextContent)]
     if structured is not UNSET and structured is not None and not _is_block(structured):
         value = structured["result"] if isinstance(structured, dict) and set(structured) == {"result"} else structured
+        value = _text(value) if isinstance(value, str) else value
         return [value, *others] if others else value
     texts = [_text(block.text) for block in result.content if isinstance(block, TextContent)]
     whole = [*texts, *others]

@@ -81,6 +81,7 @@ async def test_a_connection_that_is_lost_ends_with_an_error() -> None:
     ) as client:
         with pytest.raises(ConnectionLost):
             await client.call_tool("die")
+        await client.connection.ended.wait()  # else it might be closed before it is known to be lost
     (point,) = recorder.points("mcp.client.session.duration")
     assert point.attributes["error.type"] == "ConnectionLost"
     assert point.attributes["network.transport"] == "pipe"

@@ -13,11 +13,13 @@ from opentelemetry.trace import SpanKind, StatusCode, get_current_span
 
 from accord import (
     CacheHint,
+    CallNext,
     Client,
     Context,
     Elicit,
     InvalidParams,
     Limits,
+    Request,
     RequestTimeout,
     ResourceNotFound,
     Server,
@@ -205,6 +207,23 @@ async def test_a_call_that_the_client_got_wrong_is_its_error_and_none_of_the_ser
     assert (asked.status.status_code, asked.status.description) == (StatusCode.ERROR, "no tool 'nothing'")
 
 
+async def test_an_error_of_the_protocol_that_a_handler_raises_is_its_own() -> None:
+    recorder = Recorder()
+    server = Server("shop", telemetry=recorder.telemetry)
+
+    @server.prompt
+    async def advise() -> str:
+        raise InvalidParams("not today")
+
+    async with Client(server) as client:
+        with pytest.raises(InvalidParams):
+            await client.get_prompt("advise")
+    (event,) = recorder.server("prompts/get advise").events
+    assert dict(event.attributes or {})["exception.type"] == "accord.errors.InvalidParams"
+    (point,) = recorder.points("mcp.server.operation.duration")
+    assert point.attributes["gen_ai.prompt.name"] == "advise"
+
+
 @pytest.mark.parametrize(("revision", "code"), [(S25, "-32002"), (S26, "-32602")])
 async def test_a_code_is_that_of_the_revision(revision: str, code: str) -> None:
     recorder = Recorder()
@@ -296,12 +315,25 @@ async def test_arguments_and_results_are_recorded_only_if_that_is_wanted() -> No
         assert dict(prompt.attributes or {})["gen_ai.prompt.variable.item"] == "bread-7391"
 
 
+async def test_neither_questions_nor_failures_are_results() -> None:
+    recorder = Recorder(record={"results"})
+    async with connected(recorder) as client:
+        await client.call_tool("order", {"item": "bread"})
+        await client.call_tool("pay")
+    first, second = recorder.of(SpanKind.SERVER, "tools/call order")
+    assert "gen_ai.tool.call.result" in dict(second.attributes or {})
+    for span in (first, recorder.server("tools/call pay"), recorder.client("tools/call pay")):
+        assert "gen_ai.tool.call.result" not in dict(span.attributes or {})
+
+
 async def test_only_the_methods_that_are_wanted_are_recorded() -> None:
     recorder = Recorder(methods={"tools/call"})
     async with connected(recorder) as client:
         await client.call_tool("price", {"item": "bread"})
         await client.list_prompts()
     assert {span.name for span in recorder.spans} == {"tools/call price", "look up"}
+    (point,) = recorder.points("mcp.server.operation.duration")
+    assert point.attributes["mcp.method.name"] == "tools/call"
 
 
 async def test_an_answer_from_the_cache_is_no_request() -> None:
@@ -323,3 +355,34 @@ async def test_calls_at_once_have_traces_of_their_own() -> None:
     assert len({span.context.trace_id for span in served}) == 20
     looked = [span for span in recorder.spans if span.name == "look up"]
     assert {span.parent.span_id for span in looked if span.parent} == {span.context.span_id for span in served}
+
+
+# --- what stands around a handler ------------------------------------------------------------------------------
+
+
+async def test_what_a_middleware_raises_is_recorded_too() -> None:
+    recorder = Recorder()
+
+    async def refuse(request: Request, call_next: CallNext) -> Any:
+        raise PermissionError("not you")
+
+    server = shop(recorder, middleware=[refuse])
+    async with Client(server) as client:
+        assert (await client.call_tool("price", {"item": "bread"})).is_error
+    (event,) = recorder.server("tools/call price").events
+    assert dict(event.attributes or {})["exception.type"] == "PermissionError"
+
+
+async def test_a_tool_of_a_mounted_server_has_the_name_it_is_called_by() -> None:
+    recorder, inner = Recorder(), Server("inner")
+    outer = Server("outer", telemetry=recorder.telemetry)
+
+    @inner.tool
+    async def price() -> str:
+        raise ValueError("too dear")
+
+    outer.mount(inner, prefix="acme")
+    async with Client(outer) as client:
+        await client.call_tool("acme_price")
+    (event,) = recorder.server("tools/call acme_price").events
+    assert dict(event.attributes or {})["exception.type"] == "ValueError"

@@ -42,6 +42,7 @@ async def test_a_call_over_http_is_one_trace(served: Serving, revision: str) -> 
     assert (span["network.transport"], span["network.protocol.name"]) == ("tcp", "http")
     assert span["client.address"] == "127.0.0.1"
     assert ("mcp.session.id" in span) == (revision != "2026-07-28")
+    assert len(recorder.points("mcp.client.session.duration")) == (revision != "2026-07-28")
     attributes = dict(asked.attributes or {})
     assert (attributes["server.address"], attributes["server.port"]) == ("127.0.0.1", served.port)
 

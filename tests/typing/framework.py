@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, assert_type
 
-from accord import CallNext, Context, Depends, Handles, Middleware, Request, Server
+from accord import ArgumentChange, CallNext, Context, Depends, Handles, Middleware, Request, Server, ToolChange
 
 
 @dataclass
@@ -160,3 +160,12 @@ def mounts() -> None:
     server.mount(Server("other"), prefix="other")
     server.unmount(Server("other"))
     server.mount("other")  # type: ignore[arg-type]
+    server.change_tool("other_add", ToolChange(name="add", arguments={"item": ArgumentChange(fixed="book")}))
+    server.change_tool("other_add", "add")  # type: ignore[arg-type]
+
+
+async def shown(ctx: Context) -> None:
+    server.disable("add", tags={"shop"})
+    server.enable(tags={"shop"}, only=True)
+    ctx.disable("add")
+    assert_type(ctx.sees("add"), bool)

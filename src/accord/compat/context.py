@@ -35,8 +35,8 @@ class Context(Native):
 
     @property
     def client_id(self) -> str | None:
-        """Who asks, where somebody found that out."""
-        return None if self.principal is None else self.principal.name
+        """What the client calls itself in the `_meta` of the request."""
+        return self.meta.get("client_id")
 
     async def notify_tools_changed(self) -> None:
         """Tell clients that the tools are others now; accord tells them so by itself, at each change."""

@@ -1,15 +1,19 @@
 """FastMCP 4's server and context, and what programs import beside them.
 
-    from accord.compat.fastmcp import Context, FastMCP      # was: from fastmcp import Context, FastMCP
+from accord.compat.fastmcp import Context, FastMCP      # was: from fastmcp import Context, FastMCP
 """
+
+# mypy: disable-error-code="override"
+# The words of another library are taken in the place of accord's own: that is what this is for.
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from logging import getLogger
-from typing import Any, NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
+from accord.compat.as_tools import PromptsAsTools as PromptsAsTools, ResourcesAsTools as ResourcesAsTools
 from accord.compat.context import Context as Shared
 from accord.compat.differ import Different, refuse
 from accord.compat.fastmcp_client import Client as Client
@@ -18,7 +22,6 @@ from accord.compat.fastmcp_context import (
     ResourceResult as ResourceResult,
     ToolResult as ToolResult,
 )
-from accord.compat.as_tools import PromptsAsTools as PromptsAsTools, ResourcesAsTools as ResourcesAsTools
 from accord.compat.made import (
     FunctionResource as FunctionResource,
     Prompt as Prompt,
@@ -37,19 +40,12 @@ from accord.server.asking.questions import (
     Declined as Declined,
 )
 from accord.server.cache import CacheHint
+from accord.server.context import Context as Plain
 from accord.server.depends.mark import Depends as Depends
 from accord.server.http.app import HTTPApp
 from accord.server.media import Audio as Audio, File as File, Image as Image
 
 __all__ = [
-    "LocalProvider",
-    "Prompt",
-    "PromptsAsTools",
-    "ResourceSecurity",
-    "ResourcesAsTools",
-    "prompt",
-    "resource",
-    "tool",
     "AcceptedElicitation",
     "Audio",
     "CancelledElicitation",
@@ -64,11 +60,16 @@ __all__ = [
     "FunctionResource",
     "Icon",
     "Image",
+    "LocalProvider",
     "Message",
     "NotFoundError",
+    "Prompt",
     "PromptError",
+    "PromptsAsTools",
     "ResourceError",
     "ResourceResult",
+    "ResourceSecurity",
+    "ResourcesAsTools",
     "TextResource",
     "Tool",
     "ToolError",
@@ -76,6 +77,9 @@ __all__ = [
     "ValidationError",
     "get_logger",
     "lifespan",
+    "prompt",
+    "resource",
+    "tool",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -138,7 +142,7 @@ _WILD = re.compile(r"{(\w+)\*}")
 class FastMCP(Adapted):
     """The server of FastMCP 4."""
 
-    context_type = Context
+    context_type: ClassVar[type[Plain]] = Context
 
     def __init__(
         self,
@@ -162,8 +166,8 @@ class FastMCP(Adapted):
             about["cache"] = CacheHint(ttl=cache_ttl / 1000, scope=cache_scope or "private")
         super().__init__(name or "FastMCP", str(version or "0.0.0"), instructions=instructions, **given(about))
         self._security = resource_security
-        for tool in tools:
-            self.add_tool(tool)
+        for one in tools:
+            self.add_tool(one)
         for provider in providers:
             self.add_provider(provider)
 
@@ -180,7 +184,7 @@ class FastMCP(Adapted):
 
         return declare(name_or_fn) if callable(name_or_fn) else declare
 
-    def add_tool(self, tool: Any) -> None:  # type: ignore[override]
+    def add_tool(self, tool: Any) -> None:
         """Offer a function, or a `Tool` made of one."""
         one = made(tool, Tool)
         self.tool(**one.about)(one.function)
@@ -196,8 +200,9 @@ class FastMCP(Adapted):
 
     add_template = add_resource
 
-    def resource(self, uri: str, **about: Any) -> Callable[[F], F]:  # type: ignore[override]
+    def resource(self, uri: str, **about: Any) -> Callable[[F], F]:
         """Offer a function as a resource, or as a template of resources; `{path*}` takes slashes."""
+        refuse("resource()", {"version": about.pop("version", None)}, {"version": "give each version a URI of its own"})
         about = self._about("resource()", about)
 
         def declare(function: F) -> F:
@@ -257,11 +262,11 @@ class FastMCP(Adapted):
 
     # --- serving -----------------------------------------------------------------------------------------------
 
-    def run(self, transport: str | None = None, **options: Any) -> None:  # type: ignore[override]
+    def run(self, transport: str | None = None, **options: Any) -> None:
         """Serve; "http", "streamable-http" and "sse" are one here."""
         self._serve(transport or "stdio", **reached(options))
 
-    async def run_async(self, transport: str | None = None, **options: Any) -> None:  # type: ignore[override]
+    async def run_async(self, transport: str | None = None, **options: Any) -> None:
         """As `run`, on an event loop that runs already."""
         await self._serve_async(transport or "stdio", **reached(options))
 

@@ -1,5 +1,8 @@
 """What FastMCP 4 gives a handler, and what a handler gives back there."""
 
+# mypy: disable-error-code="override"
+# The words of another library are taken in the place of accord's own: that is what this is for.
+
 from __future__ import annotations
 
 from collections.abc import Collection
@@ -80,7 +83,7 @@ class Context(Shared):
         """What the lifespan yielded; an empty dict where there is none."""
         return self.request_context.lifespan_context
 
-    def log(  # type: ignore[override]
+    def log(
         self, message: Any, level: LoggingLevel | None = None, logger_name: str | None = None, extra: Any = None
     ) -> Any:
         """Tell the client what happens here."""
@@ -105,8 +108,10 @@ class Context(Shared):
 
     async def elicit(self, message: str, response_type: Any = None, **about: Any) -> Any:
         """Ask the person to fill in a form: a type, or a list of choices. Raises `Different` for other shapes."""
-        if about or isinstance(response_type, dict) or (
-            isinstance(response_type, list) and not all(isinstance(one, str) for one in response_type)
+        if (
+            about
+            or isinstance(response_type, dict)
+            or (isinstance(response_type, list) and not all(isinstance(one, str) for one in response_type))
         ):
             raise Different("ctx.elicit takes a type here, or a list of strings; titles stand in an Enum or a record")
         return await super().elicit(message, response_type)
@@ -120,8 +125,12 @@ class Context(Shared):
         about["model"] = about.pop("model_preferences", None)
         for name in ("result_type", "tool_concurrency", "mask_error_details"):
             if about.pop(name, None) is not None:
-                raise Different(f"ctx.sample takes no {name}= here: read the text, and call tools in a loop of your own")
-        return await super().sample(messages, system_prompt=system_prompt, max_tokens=about.pop("max_tokens", 512), **about)
+                raise Different(
+                    f"ctx.sample takes no {name}= here: read the text, and call tools in a loop of your own"
+                )
+        return await super().sample(
+            messages, system_prompt=system_prompt, max_tokens=about.pop("max_tokens", 512), **about
+        )
 
     # --- what a session keeps ----------------------------------------------------------------------------------
 
@@ -144,8 +153,10 @@ class Context(Shared):
         return _STATES.setdefault(self._call.peer, {})
 
     async def enable_components(self, *, names: Collection[str] = (), tags: Collection[str] = (), **by: Any) -> None:
-        """Show what is hidden to this session."""
+        """Show what is hidden from this session. Raises `Different` where the server hides something from all."""
         _check(by)
+        if self.server.registry.visibility:
+            raise Different("what mcp.disable(...) hides, no session sees: hide it with ctx.disable_components instead")
         self.enable(*names, tags=tags)
 
     async def disable_components(self, *, names: Collection[str] = (), tags: Collection[str] = (), **by: Any) -> None:

@@ -1,4 +1,4 @@
-"""Tools, prompts and resources made as objects first, and added later: `Tool.from_function(f)`, `FunctionResource(...)`."""
+"""Tools, prompts and resources made as objects, and added later: `Tool.from_function(f)`, `FunctionResource(...)`."""
 
 from __future__ import annotations
 

@@ -1,28 +1,38 @@
 """The official SDK's server, of mcp 2 (`MCPServer`) and of mcp 1 (`FastMCP`), and what programs import beside it.
 
-    from accord.compat.mcpserver import Context, MCPServer       # was: from mcp.server.mcpserver import ...
-    from accord.compat.mcpserver import Context, FastMCP         # was: from mcp.server.fastmcp import ...
+from accord.compat.mcpserver import Context, MCPServer       # was: from mcp.server.mcpserver import ...
+from accord.compat.mcpserver import Context, FastMCP         # was: from mcp.server.fastmcp import ...
 """
+
+# mypy: disable-error-code="override"
+# The words of another library are taken in the place of accord's own: that is what this is for.
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from logging import getLogger
 from types import SimpleNamespace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from accord.compat import types as types
-from accord.compat.context import Context as Shared, Held, RequestContext as RequestContext, Session, Unused
+from accord.compat.context import RequestContext as RequestContext, Session, Unused
 from accord.compat.differ import refuse
-from accord.compat.mcp_client import (
-    Client as Client,
-    create_connected_server_and_client_session as create_connected_server_and_client_session,
-)
 from accord.compat.made import (
     FunctionResource as FunctionResource,
     Prompt as Prompt,
     TextResource as TextResource,
     Tool as Tool,
+)
+from accord.compat.mcp_client import (
+    Client as Client,
+    create_connected_server_and_client_session as create_connected_server_and_client_session,
+)
+from accord.compat.mcp_context import (
+    Context as Context,
+    MCPError as MCPError,
+    McpError as McpError,
+    ResourceNotFoundError as ResourceNotFoundError,
+    UrlElicitationRequiredError as UrlElicitationRequiredError,
 )
 from accord.compat.messages import (
     AssistantMessage as AssistantMessage,
@@ -32,9 +42,8 @@ from accord.compat.messages import (
 from accord.compat.resolve import Resolve as Resolve
 from accord.compat.security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity
 from accord.compat.server import Adapted
-from accord.compat.types import ErrorData, Icon as Icon
-from accord.errors import ProtocolError, ResourceNotFound, ToolError as ToolError, UrlElicitationRequired
-from accord.messages.base import LoggingLevel
+from accord.compat.types import Icon as Icon
+from accord.errors import ToolError as ToolError
 from accord.server.asking.questions import (
     Accepted as AcceptedElicitation,
     Cancelled as CancelledElicitation,
@@ -44,19 +53,18 @@ from accord.server.asking.questions import (
     Sample as Sample,
 )
 from accord.server.cache import CacheHint as Native
+from accord.server.context import Context as Plain
 from accord.server.http.app import HTTPApp
 from accord.server.media import Audio as Audio, Image as Image
 
 __all__ = [
+    "DEFAULT_RESOURCE_SECURITY",
     "AcceptedElicitation",
     "AssistantMessage",
     "Audio",
     "CacheHint",
-    "Client",
-    "DEFAULT_RESOURCE_SECURITY",
-    "ResourceSecurity",
-    "create_connected_server_and_client_session",
     "CancelledElicitation",
+    "Client",
     "Context",
     "DeclinedElicitation",
     "Elicit",
@@ -75,6 +83,7 @@ __all__ = [
     "Resolve",
     "ResourceError",
     "ResourceNotFoundError",
+    "ResourceSecurity",
     "Sample",
     "ServerSession",
     "TextResource",
@@ -82,6 +91,7 @@ __all__ = [
     "ToolError",
     "UrlElicitationRequiredError",
     "UserMessage",
+    "create_connected_server_and_client_session",
     "get_logger",
     "types",
 ]
@@ -125,87 +135,15 @@ and refuses what is declared twice.
 """
 
 
-class McpError(ProtocolError):
-    """A JSON-RPC error, as mcp 1 raises it: `McpError(ErrorData(code=..., message=...))`."""
-
-    def __init__(self, error: ErrorData) -> None:
-        super().__init__(error.message, code=error.code, data=error.data)
-
-
-class MCPError(ProtocolError):
-    """A JSON-RPC error, as mcp 2 raises it."""
-
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
-        super().__init__(message, code=code, data=data)
-
-
-class ResourceNotFoundError(ResourceNotFound):
-    """There is no such resource; the text says which."""
-
-    def __init__(self, message: str = "") -> None:
-        super().__init__(message, data={})
-
-
-class UrlElicitationRequiredError(UrlElicitationRequired):
-    """The person must visit pages first."""
-
-    def __init__(self, elicitations: Sequence[Any], message: str | None = None) -> None:
-        pages = [{"mode": "url", "message": one.message, "url": one.url, "elicitationId": one.elicitation_id}
-                 for one in elicitations]  # fmt: skip
-        super().__init__(message or "the person must visit a page first", elicitations=pages)
-
-
 def CacheHint(*, ttl_ms: float = 0, scope: Any = "private") -> Native:
     """How long a client may keep a result: `ttl_ms` in milliseconds."""
     return Native(ttl=ttl_ms / 1000, scope=scope)
 
 
-class Context(Shared):
-    """What a handler may know, tell and ask."""
-
-    @property
-    def mcp_server(self) -> Any:
-        """The server."""
-        return self.server
-
-    @property
-    def fastmcp(self) -> Any:
-        """The server."""
-        return self.server
-
-    def log(self, level: LoggingLevel, message: Any, *, logger_name: str | None = None, **extra: Any) -> Any:
-        """Tell the client what happens here."""
-        return super().log(level, {"message": message, **extra} if extra else message, logger_name)
-
-    def debug(self, message: Any, *, logger_name: str | None = None, **extra: Any) -> Any:
-        """`log` for the details of a fault."""
-        return self.log("debug", message, logger_name=logger_name, **extra)
-
-    def info(self, message: Any, *, logger_name: str | None = None, **extra: Any) -> Any:
-        """`log` for what goes on."""
-        return self.log("info", message, logger_name=logger_name, **extra)
-
-    def warning(self, message: Any, *, logger_name: str | None = None, **extra: Any) -> Any:
-        """`log` for what should not be."""
-        return self.log("warning", message, logger_name=logger_name, **extra)
-
-    def error(self, message: Any, *, logger_name: str | None = None, **extra: Any) -> Any:
-        """`log` for what failed."""
-        return self.log("error", message, logger_name=logger_name, **extra)
-
-    async def elicit(self, message: str, schema: Any) -> Any:
-        """Ask the person to fill in a form, with the fields of `schema`."""
-        return await super().elicit(message, schema)
-
-    async def read_resource(self, uri: Any) -> Any:
-        """Read a resource of this server: what it holds, each with `.content` and `.mime_type`."""
-        return [Held.of(one) for one in await super().read_resource(str(uri))]
-
-
 class MCPServer(Adapted):
     """The server of mcp 2."""
 
-    context_type = Context
+    context_type: ClassVar[type[Plain]] = Context
 
     def __init__(
         self,
@@ -230,7 +168,9 @@ class MCPServer(Adapted):
         if hints:
             about["cache"] = min(hints.values(), key=lambda hint: hint.ttl)
         about = {key: value for key, value in about.items() if value is not None}
-        super().__init__(name or "mcp-server", version or "0.0.0", instructions=instructions, lifespan=lifespan, **about)
+        super().__init__(
+            name or "mcp-server", version or "0.0.0", instructions=instructions, lifespan=lifespan, **about
+        )
 
     def tool(
         self,
@@ -252,12 +192,12 @@ class MCPServer(Adapted):
 
         return declare(name) if callable(name) else declare
 
-    def add_tool(self, fn: Any, name: str | None = None, **about: Any) -> None:  # type: ignore[override]
+    def add_tool(self, fn: Any, name: str | None = None, **about: Any) -> None:
         """Offer a function, or a `Tool` made of one."""
         made = fn if isinstance(fn, Tool) else Tool(fn, name=name, **about)
         self.tool(**made.about)(made.function)
 
-    def resource(self, uri: str, **about: Any) -> Callable[[F], F]:  # type: ignore[override]
+    def resource(self, uri: str, **about: Any) -> Callable[[F], F]:
         """Offer a function as a resource, or as a template of resources."""
 
         def declare(function: F) -> F:
@@ -266,7 +206,9 @@ class MCPServer(Adapted):
 
         return declare
 
-    def prompt(self, name: Any = None, title: str | None = None, description: str | None = None, icons: Any = None) -> Any:
+    def prompt(
+        self, name: Any = None, title: str | None = None, description: str | None = None, icons: Any = None
+    ) -> Any:
         """Offer a function as a prompt."""
 
         def declare(function: F) -> F:
@@ -280,7 +222,7 @@ class MCPServer(Adapted):
         """Offer a `Prompt` made of a function."""
         self.prompt(**prompt.about)(prompt.function)
 
-    def run(self, transport: str = "stdio", **options: Any) -> None:  # type: ignore[override]
+    def run(self, transport: str = "stdio", **options: Any) -> None:
         """Serve; "streamable-http" and "sse" are one here."""
         self._serve(transport, **self._reached(options))
 

@@ -6,16 +6,16 @@ class without annotations is no structured output.
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, get_type_hints
 
 import msgspec
 
-from accord.compat.wrapping import unannotated, with_signature
+from accord.compat.wrapping import returning, wrapped
 from accord.errors import DeclarationError
 from accord.schema.hints import Reader
+from accord.server.results import UNSTRUCTURED
 
 
 def as_record(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -25,31 +25,22 @@ def as_record(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
     fields = get_type_hints(returns)
     if not fields:
-        return unannotated(function)
-    record = msgspec.defstruct(returns.__name__, [(name, hint) for name, hint in fields.items()])
-    return _converted(function, lambda value: record(**{name: getattr(value, name) for name in fields}), record)
+        return unstructured(function)
+    record = msgspec.defstruct(returns.__name__, list(fields.items()))
+    convert = wrapped(function, after=lambda value: record(**{name: getattr(value, name) for name in fields}))
+    return returning(convert, record)
+
+
+def unstructured(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function without its return annotation: what it returns is content, nothing structured."""
+    return returning(wrapped(function))
 
 
 def _can_be_read(type_: type) -> bool:
+    if issubclass(type_, tuple(UNSTRUCTURED)):
+        return True
     try:
         Reader({}, {}).read(type_)
     except (DeclarationError, NameError):
         return False
     return True
-
-
-def _converted(function: Callable[..., Any], convert: Callable[[Any], Any], returns: type) -> Callable[..., Any]:
-    signature = inspect.signature(function).replace(return_annotation=returns)
-    if inspect.iscoroutinefunction(function):
-
-        @functools.wraps(function)
-        async def waits(*args: Any, **kwargs: Any) -> Any:
-            return convert(await function(*args, **kwargs))
-
-        return with_signature(waits, signature)
-
-    @functools.wraps(function)
-    def runs(*args: Any, **kwargs: Any) -> Any:
-        return convert(function(*args, **kwargs))
-
-    return with_signature(runs, signature)

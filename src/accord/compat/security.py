@@ -7,7 +7,6 @@ outside of its root. Programs that lean on the check keep it.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -15,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from accord.compat.wrapping import wrapped
 from accord.errors import ResourceNotFound
 
 _ABSOLUTE = re.compile(r"[/\\]|[A-Za-z]:")
@@ -61,23 +61,9 @@ def guarded(function: Callable[..., Any], security: ResourceSecurity) -> Callabl
     """The function of a template, which is not called with what is refused: there is no such resource."""
     bound = inspect.signature(function).bind
 
-    def check(args: Any, kwargs: Any) -> None:
+    def check(*args: Any, **kwargs: Any) -> None:
         refused = security.refuses(bound(*args, **kwargs).arguments)
         if refused is not None:
             raise ResourceNotFound(f"there is no such resource: {refused!r} leads out of where it may")
 
-    if inspect.iscoroutinefunction(function):
-
-        @functools.wraps(function)
-        async def waits(*args: Any, **kwargs: Any) -> Any:
-            check(args, kwargs)
-            return await function(*args, **kwargs)
-
-        return waits
-
-    @functools.wraps(function)
-    def runs(*args: Any, **kwargs: Any) -> Any:
-        check(args, kwargs)
-        return function(*args, **kwargs)
-
-    return runs
+    return wrapped(function, before=check)

@@ -1,23 +1,26 @@
 """What both other libraries' servers share, on top of accord's: how things are declared, and how it is run."""
 
+# mypy: disable-error-code="override"
+# The words of another library are taken in the place of accord's own: that is what this is for.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from accord.client.client import Client
 from accord.compat.completing import Handler, complete_prompt, complete_template
 from accord.compat.context import Context
 from accord.compat.differ import Different
 from accord.compat.made import FunctionResource
-from accord.compat.plain_classes import as_record
+from accord.compat.plain_classes import as_record, unstructured
 from accord.compat.resolve import resolving
 from accord.compat.security import ResourceSecurity, guarded
 from accord.compat.types import respelled
-from accord.compat.wrapping import unannotated
 from accord.errors import DeclarationError
 from accord.messages.content import Annotations
 from accord.messages.tools import ToolAnnotations
+from accord.server.context import Context as Plain
 from accord.server.http.app import HTTPApp
 from accord.server.http.options import HTTPOptions
 from accord.server.server import Server
@@ -33,7 +36,7 @@ class Missing(DeclarationError, ValueError):
 class Adapted(Server):
     """accord's server, with the words of both other libraries."""
 
-    context_type = Context
+    context_type: ClassVar[type[Plain]] = Context
     _completing: Handler | None = None
     _security: ResourceSecurity | None = None
 
@@ -44,7 +47,7 @@ class Adapted(Server):
 
     def _offer_tool(self, function: Callable[..., Any], *, structured: bool = True, **about: Any) -> None:
         about["annotations"] = typed(ToolAnnotations, about.get("annotations"))
-        function = as_record(resolving(function)) if structured else unannotated(resolving(function))
+        function = as_record(resolving(function)) if structured else unstructured(resolving(function))
         super().tool(**given(about))(function)
 
     def _offer_resource(self, function: Callable[..., Any], uri: str, **about: Any) -> None:

@@ -27,6 +27,12 @@ from accord.messages import (
 from accord.messages.base import LoggingLevel as LoggingLevel, ModelMeta, Role as Role
 
 __all__ = [
+    "INTERNAL_ERROR",
+    "INVALID_PARAMS",
+    "INVALID_REQUEST",
+    "METHOD_NOT_FOUND",
+    "PARSE_ERROR",
+    "URL_ELICITATION_REQUIRED",
     "Annotations",
     "AnyUrl",
     "AudioContent",
@@ -45,19 +51,14 @@ __all__ = [
     "EmbeddedResource",
     "ErrorData",
     "GetPromptResult",
-    "INTERNAL_ERROR",
-    "INVALID_PARAMS",
-    "INVALID_REQUEST",
     "Icon",
     "ImageContent",
     "Implementation",
     "ListRootsResult",
     "LoggingLevel",
     "LoggingMessageNotificationParams",
-    "METHOD_NOT_FOUND",
     "ModelHint",
     "ModelPreferences",
-    "PARSE_ERROR",
     "Prompt",
     "PromptArgument",
     "PromptMessage",
@@ -77,7 +78,6 @@ __all__ = [
     "TextResourceContents",
     "Tool",
     "ToolAnnotations",
-    "URL_ELICITATION_REQUIRED",
     "_Held",
 ]
 

@@ -1,5 +1,5 @@
-"""A function with another signature than it was written with: some parameters are filled here, or its return
-annotation is left out.
+"""A function that is called through another: something is done before or after it, or it is read as having another
+signature than it was written with.
 """
 
 from __future__ import annotations
@@ -14,22 +14,33 @@ Fill = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 """Makes the keywords of a call out of those that were given."""
 
 
-def unannotated(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function without its return annotation: what it returns is content, nothing structured."""
-    written = inspect.signature(function).replace(return_annotation=inspect.Signature.empty)
+def wrapped(
+    function: Callable[..., Any],
+    *,
+    before: Callable[..., None] = lambda *args, **kwargs: None,
+    after: Callable[[Any], Any] = lambda value: value,
+) -> Callable[..., Any]:
+    """The function, plain or async as it is: `before` sees its arguments and may raise, `after` makes the result."""
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
         async def waits(*args: Any, **kwargs: Any) -> Any:
-            return await function(*args, **kwargs)
+            before(*args, **kwargs)
+            return after(await function(*args, **kwargs))
 
-        return with_signature(waits, written)
+        return waits
 
     @functools.wraps(function)
     def runs(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs)
+        before(*args, **kwargs)
+        return after(function(*args, **kwargs))
 
-    return with_signature(runs, written)
+    return runs
+
+
+def returning(function: Callable[..., Any], hint: Any = inspect.Signature.empty) -> Callable[..., Any]:
+    """A wrapped function, read as having this return annotation; none if none is given."""
+    return with_signature(function, inspect.signature(function).replace(return_annotation=hint))
 
 
 def filled(function: Callable[..., Any], fill: Fill, signature: inspect.Signature) -> Callable[..., Any]:

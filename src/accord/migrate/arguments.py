@@ -18,14 +18,14 @@ def keywords_of(call: ast.Call) -> dict[str, ast.keyword] | None:
 def renamed(call: ast.Call, names: Mapping[str, str], source: Source) -> Iterator[Edit]:
     """Keywords under other names."""
     for one in call.keywords:
-        if one.arg in names and names[one.arg] != one.arg:
+        if one.arg is not None and names.get(one.arg, one.arg) != one.arg:
             start, _ = source.span(one)
             yield Edit(start, start + len(one.arg), names[one.arg])
 
 
 def without(call: ast.Call, gone: Collection[ast.AST], source: Source) -> Iterator[Edit]:
     """Arguments taken out, with the commas that they leave."""
-    given = sorted([*call.args, *call.keywords], key=lambda one: source.span(one))
+    given = sorted([*call.args, *call.keywords], key=source.span)
     at = 0
     while at < len(given):
         if given[at] not in gone:

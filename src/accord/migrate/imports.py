@@ -10,7 +10,6 @@ from typing import NamedTuple
 from accord.compat.names import FOREIGN, HERE, INSTEAD, MODULES
 from accord.migrate.edits import Edit, Left, Source
 
-
 _LONGEST = 100
 """Characters of an import line, beyond which it is broken."""
 
@@ -51,9 +50,14 @@ def rewritten_imports(source: Source, native: Mapping[str, str]) -> Iterator[Edi
 def foreign_imports(source: Source) -> Iterator[ast.Import | ast.ImportFrom]:
     """The statements that import from one of the libraries, or from what stands for them here."""
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.ImportFrom) and not node.level and is_foreign(node.module or ""):
-            yield node
-        elif isinstance(node, ast.Import) and any(is_foreign(alias.name) for alias in node.names):
+        match node:
+            case ast.ImportFrom(level=0, module=str(module)):
+                modules = [module]
+            case ast.Import(names=names):
+                modules = [alias.name for alias in names]
+            case _:
+                continue
+        if any(map(is_foreign, modules)):
             yield node
 
 
@@ -100,7 +104,11 @@ def _rewritten_from(node: ast.ImportFrom, source: Source, native: Mapping[str, s
     found = {place.module for _, place in places if place is not None}
     if not kept:
         yield Edit(*source.lines(node), "")
-    elif len(kept) == len(node.names) and all(place is not None and place.name == alias.name for alias, place in places) and len(found) == 1:
+    elif (
+        len(kept) == len(node.names)
+        and all(place is not None and place.name == alias.name for alias, place in places)
+        and len(found) == 1
+    ):
         start = source.span(node)[0] + source.of(node).index(node.module or "")
         yield Edit(start, start + len(node.module or ""), found.pop())
     elif found or len(kept) < len(node.names):
@@ -120,9 +128,9 @@ def _lines(module: str, places: list[tuple[ast.alias, Place | None]]) -> Iterato
         known_as = name if home == "accord" else alias.asname or alias.name
         by_module.setdefault(home, []).append(name if name == known_as else f"{name} as {known_as}")
     for home, names in by_module.items():
-        names = list(dict.fromkeys(names))
-        line = f"from {home} import {', '.join(names)}"
-        yield line if len(line) <= _LONGEST else f"from {home} import (\n    {_BREAK.join(names)},\n)"
+        once = dict.fromkeys(names)
+        line = f"from {home} import {', '.join(once)}"
+        yield line if len(line) <= _LONGEST else f"from {home} import (\n    {_BREAK.join(once)},\n)"
 
 
 def _rewritten_import(alias: ast.alias, source: Source) -> Iterator[Edit | Left]:
@@ -140,9 +148,10 @@ def _rewritten_import(alias: ast.alias, source: Source) -> Iterator[Edit | Left]
 
 def _unknown_attributes(name: str, home: str, source: Source) -> Iterator[Left]:
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name:
-            if node.attr not in public(home):
-                yield Left(node.lineno, f"{name}.{node.attr}: {instead(node.attr)}")
+        match node:
+            case ast.Attribute(value=ast.Name(id=found), attr=attribute) if found == name:
+                if attribute not in public(home):
+                    yield Left(node.lineno, f"{name}.{attribute}: {instead(attribute)}")
 
 
 def instead(name: str) -> str:

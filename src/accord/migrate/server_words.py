@@ -103,8 +103,8 @@ def _templates(source: Source, held: Collection[str]) -> Iterator[Left]:
     """Templates, whose variables nobody checks any more."""
     for call in _calls(source):
         match call:
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="resource"), args=[ast.Constant(value=uri)]):
-                if name in held and "{" in str(uri):
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="resource"), args=[ast.Constant(str(uri))]):
+                if name in held and "{" in uri:
                     why = f"{uri}: a variable comes as it is; check it before it is part of a path"
                     yield Left(call.lineno, why, stops=False)
 
@@ -118,11 +118,11 @@ def _running(call: ast.Call, source: Source) -> Iterator[Edit | Left]:
         if call.args or call.keywords:
             yield Edit(start, end, "()")
     elif transport in _HTTP and set(given) <= {"host", "port", "show_banner"} and None not in given.values():
-        host, port = str(given.get("host", "127.0.0.1")), given.get("port", 8000)
+        host, port = str(given.get("host", "127.0.0.1")), str(given.get("port", 8000))
         host = "" if host == "127.0.0.1" else f"[{host}]" if ":" in host else host
         yield Edit(start, end, f'(http="{host}:{port}")')
     else:
-        yield Left(call.lineno, f"{source.of(call)}: write run(http=\"host:port\", options=HTTPOptions(...))")
+        yield Left(call.lineno, f'{source.of(call)}: write run(http="host:port", options=HTTPOptions(...))')
 
 
 def _mounting(call: ast.Call, source: Source) -> Iterator[Edit | Left]:

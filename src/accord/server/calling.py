@@ -4,6 +4,7 @@ within its time.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ class Calling:
     def __init__(self, server: Server, limits: Limits) -> None:
         self.server: Server = server
         self.packing: Packer
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
+        """Where it runs; a plain handler is in a thread beside it."""
         self._limits = limits
         self._workers = Workers(limits)
 

@@ -118,7 +118,7 @@ class Context:
     def lifespan(self) -> Any:
         """What the lifespan of the server yielded: `Server(lifespan=...)`; None where there is none."""
         server = self.server
-        return None if server.lifespan is None else server.lifetimes.here().value
+        return None if server.lifespan is None else server.lifetimes.on(self._calling.loop).value
 
     @property
     def state(self) -> dict[str, Any]:

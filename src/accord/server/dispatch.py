@@ -181,7 +181,10 @@ class Dispatch:
         """A tool's result, its failures included. Raises `ProtocolError`."""
         rules = exchange.rules
         try:
-            value = await self._calling.reach(offer, sent.name, sent.arguments, exchange, peer, call)
+            if offer.chain is None:
+                value = await self._calling.run(offer, sent.arguments, call)
+            else:
+                value = await self._calling.reach(offer, sent.name, sent.arguments, exchange, peer, call)
             if self._kinds and isinstance(value, self._kinds):
                 self._server.extended.check(value, exchange, peer.line.session)
                 return self._packer.raw(value, rules)

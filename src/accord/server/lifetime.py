@@ -132,7 +132,11 @@ class Lifetimes:
 
     def here(self) -> Lifetime:
         """That of this loop. Raises `LifespanError` where the server does not run here."""
-        running = self._running.get(asyncio.get_running_loop())
+        return self.on(asyncio.get_running_loop())
+
+    def on(self, loop: asyncio.AbstractEventLoop) -> Lifetime:
+        """That of a loop, from any thread. Raises `LifespanError` where the server does not run there."""
+        running = self._running.get(loop)
         if running is None:
             raise LifespanError(f"the server {self._server.name!r} does not run")
         return running.lifetime

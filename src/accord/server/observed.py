@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import UNSET, Raw
 
@@ -35,6 +36,8 @@ from accord.wire.headers import SESSION_ID
 if TYPE_CHECKING:
     from accord.server.asking.call import Call
     from accord.server.server import Server
+    from accord.session.session import Session
+    from accord.transport.base import Way
 
 _arrived: ContextVar[Request | None] = ContextVar("accord_arrived", default=None)
 """The HTTP request that is being answered, on a server with a telemetry."""
@@ -55,20 +58,19 @@ class ObservedCalling(Calling):
         self, offer: Offer, name: str, arguments: Any, exchange: Exchange, peer: Peer, call: Call | None
     ) -> Any:
         """As `Calling.reach`."""
-        watch = watch_of(self.server)
-        if (operation := watch.current) is not None:
-            operation.began = True
-        try:
+        with watch_of(self.server).handling():
             return await super().reach(offer, name, arguments, exchange, peer, call)
-        except Exception as error:
-            watch.raised(error)
-            raise
+
+    async def run(self, offer: Offer, arguments: Any, call: Call | None, prefix: str = "") -> Any:
+        """As `Calling.run`."""
+        with watch_of(self.server).handling():
+            return await super().run(offer, arguments, call, prefix)
 
 
 class ObservedDispatch(Dispatch):
     """The verbs of a running server, watched."""
 
-    caller = ObservedCalling
+    caller: ClassVar[type[Calling]] = ObservedCalling
 
     async def handle(self, exchange: Exchange, peer: Peer) -> Any:
         """As `Dispatch.handle`. A subscription is no operation: it takes as long as the client stays."""
@@ -98,11 +100,11 @@ class ObservedLine:
     def __init__(self, conversation: Conversation, watch: Watch) -> None:
         self._conversation = conversation
         self._watch = watch
-        self.session = conversation.session
-        self.way = conversation.way
-        self.report = conversation.report
-        self.notify = conversation.notify
-        self.close_stream = conversation.close_stream
+        self.session: Session = conversation.session
+        self.way: Way = conversation.way
+        self.report: Callable[[Exchange, float, float | None, str | None], None] = conversation.report
+        self.notify: Callable[..., None] = conversation.notify
+        self.close_stream: Callable[[Exchange, int | None], None] = conversation.close_stream
 
     @property
     def ready(self) -> asyncio.Event:

@@ -12,7 +12,8 @@ from typing import Any
 
 from accord.errors import DeclarationError, InvalidArguments, InvalidParams
 from accord.messages import codec
-from accord.server.offer import Offer
+from accord.server.depends.mark import is_dependency
+from accord.server.offer import Offer, dependencies_in
 from accord.server.signature import Signature, signature
 
 
@@ -23,7 +24,12 @@ class Completer:
         self._read = read
         self._typed, *self._others = read.names
         self.offer: Offer = Offer(
-            function, lambda _: None, bind=self._bind, context=read.context is not None, is_async=read.is_async
+            function,
+            lambda _: None,
+            bind=self._bind,
+            context=read.context is not None,
+            is_async=read.is_async,
+            depends=dependencies_in(read),
         )
 
     @property
@@ -75,7 +81,7 @@ class Proposals:
 
     def add(self, argument: str, function: Callable[..., Any], context: type) -> None:
         """Complete an argument by a function. Raises `DeclarationError`."""
-        read = signature(function, context=context)
+        read = signature(function, context=context, injected=is_dependency)
         if not read.names:
             raise DeclarationError(
                 f"{read.name} completes an argument: its first parameter takes what was typed so far"

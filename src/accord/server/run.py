@@ -37,14 +37,17 @@ _LEAVING = 1.0
 
 
 async def serve(server: Server, transport: Transport, stop: asyncio.Event | None = None) -> None:
-    """Serve one connection until it ends, or until `stop` is set. Raises `LifespanError`."""
+    """Serve one connection until it ends, or until `stop` is set.
+
+    Raises `LifespanError`; then it is for whoever made the transport to close it, and to say why on it.
+    """
+    await transport.open()  # from now on, what is printed has no business on the wire
     await server.lifetimes.enter()
     audience = server.hub.join(lambda: Audience(server.profile, server.limits))
     try:
         await _serve(server, transport, audience, stop)
     finally:
         server.hub.leave(audience)
-        await server.lifetimes.leave()
 
 
 async def _serve(server: Server, transport: Transport, audience: Audience, stop: asyncio.Event | None) -> None:
@@ -64,7 +67,10 @@ async def _serve(server: Server, transport: Transport, audience: Audience, stop:
     peer = Peer(connection if watched is None else watched.line(connection))
     peer.local = True
     began = asyncio.get_running_loop().time()
-    await connection.start()
+    connection.lasting.push_async_callback(server.lifetimes.leave)
+    connection.lasting.push_async_callback(_end_asking, server, peer)
+    connection.lasting.push_async_callback(hearing.finish, server.limits.close_seconds / 2)
+    connection.begin()
     try:
         with audience.with_peer(peer):
             await _until_over(connection, stop)
@@ -72,12 +78,14 @@ async def _serve(server: Server, transport: Transport, audience: Audience, stop:
             await connection.finish(server.limits.grace_seconds)
     finally:
         await connection.close()
-        await hearing.finish(server.limits.close_seconds / 2)
-        if server.asked is not None:
-            await server.asked.close(peer, server.limits.close_seconds)
         dispatch.close()
         if watched is not None:
             watched.leave(connection, began)
+
+
+async def _end_asking(server: Server, peer: Peer) -> None:
+    if server.asked is not None:
+        await server.asked.close(peer, server.limits.close_seconds)
 
 
 async def _until_over(connection: Connection, stop: asyncio.Event | None) -> None:
@@ -144,9 +152,11 @@ async def serve_stdio(server: Server) -> None:
     """Serve this process's stdin and stdout, on a loop that runs."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     _on_signals(loop, stop)
+    transport = StdioTransport(server.limits, exit_when_stuck=True)
     try:
-        await serve(server, StdioTransport(server.limits, exit_when_stuck=True), stop)
+        await serve(server, transport, stop)
     finally:
+        await transport.close()
         for number in _SIGNALS:
             with contextlib.suppress(NotImplementedError):  # Windows
                 loop.remove_signal_handler(number)

@@ -21,11 +21,6 @@ class Pace:
 
     __slots__ = ("_early", "_exact", "_interval")
 
-    @property
-    def longest(self) -> float:
-        """Seconds from now until the next is due, at most, whatever has happened."""
-        return self._early + self._interval
-
     def __init__(self, per_second: float | None, burst: float | None = None) -> None:
         if burst is None:
             burst = max(1, per_second or 1)
@@ -39,6 +34,11 @@ class Pace:
             self._interval = 1 / per_second
             self._exact = (burst - 1) * self._interval
             self._early = self._exact + _SLIVER * self._interval
+
+    @property
+    def longest(self) -> float:
+        """Seconds from now until the next is due, at most, whatever has happened."""
+        return self._early + self._interval
 
     def step(self, due: float, now: float) -> float | None:
         """When the next is due after one more at `now`, if one was due at `due`; None when it may not happen yet.

@@ -55,12 +55,12 @@ class Operation:
         "method",
         "name",
         "place",
+        "raised",
         "result",
         "revision",
         "side",
         "started",
         "state",
-        "told",
         "uri",
     )
 
@@ -97,8 +97,8 @@ class Operation:
         """Whether the result says that the tool failed (`isError`)."""
         self.result: Any = None
         """The result, as `Raw` or as its type."""
-        self.told: bool = False
-        """Whether what the handler raised was told."""
+        self.raised: BaseException | None = None
+        """The last that a handler of it has raised."""
         self.error: BaseException | None = None
         """What ended it, if not a result."""
         self.code: int | None = None

@@ -125,7 +125,7 @@ class Spans:
             # "The status description SHOULD match the JSONRPCError.message if the message is available."
             error = operation.error
             span.set_status(StatusCode.ERROR, error.message if isinstance(error, ProtocolError) else None)
-            if error is not None and not operation.told:
+            if error is not None and operation.raised is None:
                 span.record_exception(error)
         if "results" in self._record:
             span.set_attributes(conventions.returned(operation))

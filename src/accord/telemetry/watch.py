@@ -48,10 +48,22 @@ class Watch:
             operation.began = True
             self._tell(self._telemetry.go_on, operation, before)
 
-    def raised(self, error: BaseException) -> None:
-        """The handler of the request that is served in this context has raised."""
-        if (operation := self.current) is not None:
-            operation.told = True
+    @contextmanager
+    def handling(self) -> Iterator[None]:
+        """As long as a handler of the request that is served in this context runs: it may raise."""
+        operation = self.current
+        if operation is not None:
+            operation.began = True
+        try:
+            yield
+        except Exception as error:
+            self._raised(self.current, error)
+            raise
+
+    def _raised(self, operation: Operation | None, error: BaseException) -> None:
+        """Tell of an error once, however many functions it passes through."""
+        if operation is not None and operation.raised is not error:
+            operation.raised = error
             self._tell(self._telemetry.raised, operation, error)
 
     def session(self, over: SessionOver) -> None:

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from accord.testing.recorded import RecordedServer as RecordedServer
     from accord.testing.recording import Recording as Recording
-    from accord.testing.replay import replay as replay
-    from accord.testing.surface import assert_surface as assert_surface, surface as surface
+    from accord.testing.replaying import replay as replay
+    from accord.testing.surfaces import assert_surface as assert_surface, surface as surface
     from accord.testing.transports import check_transport as check_transport
 
 _HOMES = {
     "RecordedServer": "recorded",
     "Recording": "recording",
-    "assert_surface": "surface",
+    "assert_surface": "surfaces",
     "check_transport": "transports",
-    "replay": "replay",
-    "surface": "surface",
+    "replay": "replaying",
+    "surface": "surfaces",
 }
 
 __all__ = ["RecordedServer", "Recording", "assert_surface", "check_transport", "replay", "surface"]

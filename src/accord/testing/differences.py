@@ -49,5 +49,5 @@ def _join(place: str, key: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
+    text = msgspec.json.encode(value, order="sorted").decode()
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

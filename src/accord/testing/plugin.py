@@ -121,7 +121,7 @@ def accord_surface(request: pytest.FixtureRequest) -> Check:
     """`accord_surface("weather.surface.json")` fails when `accord_server` offers something else than the file says;
     `pytest --accord-update` writes it. See `accord.testing.assert_surface`.
     """
-    from accord.testing.surface import assert_surface
+    from accord.testing.surfaces import assert_surface
 
     return _check(request, assert_surface)
 
@@ -131,7 +131,7 @@ def accord_replay(request: pytest.FixtureRequest) -> Check:
     """`accord_replay("forecast.transcript")` fails when `accord_server` answers what was recorded in another way;
     `pytest --accord-update` records it anew. See `accord.testing.replay`.
     """
-    from accord.testing.replay import replay
+    from accord.testing.replaying import replay
 
     return _check(request, replay)
 

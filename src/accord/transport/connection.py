@@ -8,6 +8,7 @@ task.
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,8 @@ class Connection(Conversation):
         super().__init__(session, transport, handler, on_notification=on_notification, limits=limits)
         self.transport: Transport = transport
         self.ended: asyncio.Event = asyncio.Event()
+        self.lasting: AsyncExitStack = AsyncExitStack()
+        """What handlers need: it is left when they have ended, and the transport is still there."""
         self._opening = Opening(session, transport, limits)
         self._reading = Reading(session, transport, limits, self._serve, self._reading_reactions(), self._end)
 
@@ -46,6 +49,10 @@ class Connection(Conversation):
     async def start(self) -> None:
         """Open the transport and begin to read. Raises `ConnectError`."""
         await self.transport.open()
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin to read, from a transport that is open."""
         self._reading.read_on()
 
     async def close(self) -> None:
@@ -58,6 +65,7 @@ class Connection(Conversation):
         try:
             await self._reading.end(self.limits.close_seconds / 2)
             await self.finish_telling(self.limits.close_seconds / 2)
+            await self.lasting.aclose()
         finally:
             try:
                 await self.transport.close()

@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +19,8 @@ import pytest
 from accord import DeclarationError, InternalError, ResourceNotFound, ResourceTemplateReference
 from accord.messages.completion import PromptReference
 from accord.server.files import watching
-from accord.server.files.directory import Directory
+from accord.server.files.directory import Directory, changed_at
+from accord.server.files.kinds import BYTES
 from accord.server.files.names import Choice
 from accord.server.files.tree import Tree
 from accord.server.media import File
@@ -116,12 +121,43 @@ async def test_a_file_that_is_too_large_is_listed_and_says_so_when_it_is_read(do
         await read(made, "docs://large")
 
 
-async def test_a_time_that_no_calendar_has_is_left_out(docs: Path) -> None:
+def test_a_time_that_no_calendar_has_is_left_out() -> None:
+    assert changed_at(10**30) is None
+    assert changed_at(-1) is not None
+
+
+async def test_types_by_suffix_go_before_those_that_are_known(docs: Path) -> None:
+    made = directory(docs, kinds={".md": "text/x-own"})
+    assert (await made.resources())[0].mime_type == "text/x-own"
+    assert (await read(made, "docs://readme.md")).mime_type == "text/x-own"
+
+
+async def test_a_file_without_a_suffix_is_what_it_holds(docs: Path) -> None:
+    for name, data, kind in (("text", b"x", "text/plain"), ("image", b"GIF89a", "image/gif"), ("b", b"\xff\0", BYTES)):
+        (docs / name).write_bytes(data)
+        assert (await read(directory(docs), f"docs://{name}")).mime_type == kind
+
+
+@pytest.mark.parametrize(
+    "path", ["../docs/readme.md", "/etc/passwd", ".env", ".git/config", "link", "guide/../readme.md"]
+)
+def test_a_tree_refuses_by_itself(docs: Path, path: str) -> None:
+    (docs / "link").symlink_to("readme.md")
+    (docs / ".env").write_text("SECRET=1")
+    with pytest.raises(ResourceNotFound):
+        Tree(docs, Choice(), max_bytes=100, most=100).read(path)
+
+
+def test_a_system_without_descriptors_left_is_an_error_and_no_file_is_missing(docs: Path) -> None:
+    tree = Tree(docs, Choice(), max_bytes=100, most=100)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
     try:
-        os.utime(docs / "readme.md", ns=(0, 2**62))
-    except OSError:
-        pytest.skip("not on this file system")
-    assert "readme.md" in [each.name for each in await directory(docs).resources()]
+        with pytest.raises(InternalError, match=r"'readme.md' cannot be read: Too many open files"):
+            tree.read("readme.md")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert tree.read("readme.md").data == b"# Hello"
 
 
 async def test_paths_are_proposed_folder_by_folder(docs: Path) -> None:
@@ -239,6 +275,35 @@ async def test_folders_that_come_are_watched_too(docs: Path, seconds: float) -> 
         await heard.until(("", "docs://a/b/c"), ("", "docs://z/b/c"))
 
 
+async def test_a_folder_that_takes_the_place_of_another_is_watched(docs: Path, seconds: float) -> None:
+    for place in (docs, docs.parent):
+        (place / "other").mkdir()
+    made = directory(docs, poll=seconds)
+    heard = Heard(made)
+    await made.resources()
+    async with made.lifespan():
+        (docs / "first").write_text("1")
+        await heard.until(LIST, ("", "docs://first"))
+        (docs / "other").rename(docs.parent / "old")
+        (docs.parent / "other").rename(docs / "other")
+        (docs / "second").write_text("1")
+        await heard.until(LIST, ("", "docs://second"))
+        (docs / "other" / "third").write_text("1")
+        await heard.until(LIST, ("", "docs://other/third"))
+
+
+async def test_a_root_that_goes_and_comes_back_is_watched_again(docs: Path) -> None:
+    made = directory(docs, poll=0.05)
+    heard = Heard(made)
+    await made.resources()
+    async with made.lifespan():
+        (docs.parent / "docs").rename(docs.parent / "elsewhere")
+        await heard.until(LIST, ("", "docs://readme.md"))
+        assert await made.resources() == []
+        (docs.parent / "elsewhere").rename(docs)
+        await heard.until(LIST, ("", "docs://readme.md"))
+
+
 async def test_what_was_left_out_is_not_told(docs: Path, seconds: float) -> None:
     (docs / "outside").symlink_to(docs.parent)
     made = directory(docs, choice=Choice(exclude=["*.tmp"]), poll=seconds)
@@ -281,6 +346,23 @@ async def test_nothing_is_watched_before_or_after_a_server_runs(docs: Path, seco
         assert watchers() == []
 
 
+async def test_the_system_watches_only_while_a_server_runs(docs: Path) -> None:
+    made = directory(docs, poll=3600)
+    heard = Heard(made)
+    await made.resources()
+    async with made.lifespan():
+        for number in range(2):  # the first may have been seen before the watch began, the second was not
+            (docs / f"{number}").write_text("1")
+            await heard.until(LIST)
+        assert any("inotify" in target for target in descriptors())
+    assert watchers() == []
+
+
+def test_a_watch_that_nobody_stops_keeps_no_process_alive(docs: Path) -> None:
+    program = f"from accord.server.files.watching import Watch; Watch(lambda: {{{str(docs)!r}: 1}}, 3600).start()"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=20)
+
+
 async def test_servers_on_several_loops_share_one_watch(docs: Path, seconds: float) -> None:
     made = directory(docs, poll=seconds)
     async with made.lifespan():
@@ -313,7 +395,7 @@ async def test_where_the_system_watches_no_more_it_is_looked_every_so_often(
 async def test_a_look_that_fails_is_not_the_last(docs: Path, caplog: pytest.LogCaptureFixture) -> None:
     looked = threading.Semaphore(0)
 
-    def look() -> list[str]:
+    def look() -> dict[str, int]:
         looked.release()
         raise RuntimeError("the disk is on fire")
 
@@ -325,3 +407,29 @@ async def test_a_look_that_fails_is_not_the_last(docs: Path, caplog: pytest.LogC
     finally:
         watch.stop()
     assert caplog.text.count("RuntimeError: the disk is on fire") == 1
+
+
+async def test_without_watchfiles_it_is_looked_every_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "watchfiles._rust_notify", None)
+    await looks(watching.Watch(dict, 0.01))
+
+
+async def test_a_folder_that_goes_before_it_is_watched_is_looked_for_again(docs: Path) -> None:
+    await looks(watching.Watch(lambda: {str(docs / "gone"): 1}, 0.01))
+
+
+async def looks(watch: watching.Watch) -> None:
+    """It looks more than once though nobody says that anything has changed."""
+    looked, look = threading.Semaphore(0), watch._look
+
+    def noted() -> Mapping[str, int]:
+        looked.release()
+        return look()
+
+    watch._look = noted
+    watch.start()
+    try:
+        for _ in range(4):
+            assert await asyncio.to_thread(looked.acquire, True, 5)
+    finally:
+        watch.stop()

@@ -76,8 +76,8 @@ def test_a_folder_that_may_not_be_looked_into_is_left_out(tmp_path: Path) -> Non
 
 
 def test_a_root_that_is_gone_has_no_files(tmp_path: Path) -> None:
-    root = Root(tmp_path / "root")
-    assert listing(root, Choice(), 10).files == {}
+    found = listing(Root(tmp_path / "root"), Choice(), 10)
+    assert (found.files, found.folders) == ({}, [])
 
 
 Moment = dict[str, tuple[int, int]]

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import example, given, strategies as st
 
+from accord import DeclarationError
 from accord.server.files.names import DEEPEST, LONGEST, Choice, is_name, split
 from accord.server.templates import Template
 
@@ -143,3 +144,9 @@ def test_a_folder_that_is_left_out_takes_along_what_stands_in_it() -> None:
 def test_what_is_left_out_is_so_in_any_spelling() -> None:
     assert not chosen("a/SECRET.Key", exclude=["*.key"])
     assert not chosen("Private/a", exclude=["private"])
+
+
+def test_one_pattern_in_the_place_of_several_is_refused() -> None:
+    for wrong in ({"include": "*.md"}, {"exclude": "*.key"}):
+        with pytest.raises(DeclarationError, match="patterns stand in a list"):
+            Choice(**wrong)

@@ -16,8 +16,35 @@ from accord.server.openapi.styles import in_path
 
 HOSTILE = ["..", ".", "../", "../admin", "..\\admin", "%2e%2e", "%2e%2e%2f", "%252e%252e", "//evil.example", "a/../b"]
 HOSTILE += ["?x=1", "#top", "\\", "https://evil.example/", "@evil.example", ":80", "a\r\nHost: evil", "\0", "a\tb", ""]
-HOSTILE += ["‥", "．．", "．．/x", "..;/x", "..;a=b", ".%2e", "%2E.", "a%2f..%2fb", "a%5c..", "；..", "　..", "..　"]
-HOSTILE += [";..", ". .", "..%00", "%c0%ae%c0%ae", "\ud800", "∕", "a∕b", "ü/ß", "x y+z", "{id}", "%", "%zz", "~user"]
+HOSTILE += [
+    "\u2025",
+    "\uff0e\uff0e",
+    "\uff0e\uff0e/x",
+    "..;/x",
+    "..;a=b",
+    ".%2e",
+    "%2E.",
+    "a%2f..%2fb",
+    "a%5c..",
+    "\uff1b..",
+    "\u3000..",
+    "..\u3000",
+]
+HOSTILE += [
+    ";..",
+    ". .",
+    "..%00",
+    "%c0%ae%c0%ae",
+    "\ud800",
+    "\u2215",
+    "a\u2215b",
+    "ü/ß",
+    "x y+z",
+    "{id}",
+    "%",
+    "%zz",
+    "~user",
+]
 
 segments = st.text(st.sampled_from("abz019-_.~!$&'()*+,;=:@ü "), min_size=1, max_size=6)
 texts = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=12), st.text(st.sampled_from("./\\%2efcEF;?#@:ü\0\r\n ")))
@@ -95,7 +122,22 @@ def test_what_is_hostile_stays_in_its_segment_or_is_refused(template: str, value
 
 @pytest.mark.parametrize(
     "value",
-    ["", ".", "..", "../x", "a/../b", "..\\x", "%2e%2e", ".%2E", "%2e%2e%2fx", "..;/x", "‥", "．．", "a\nb", "\0"],
+    [
+        "",
+        ".",
+        "..",
+        "../x",
+        "a/../b",
+        "..\\x",
+        "%2e%2e",
+        ".%2E",
+        "%2e%2e%2fx",
+        "..;/x",
+        "\u2025",
+        "\uff0e\uff0e",
+        "a\nb",
+        "\0",
+    ],
 )
 def test_a_value_that_some_server_could_take_for_a_step_up_is_refused(value: str) -> None:
     with pytest.raises(InvalidArguments, match="'id'"):
@@ -114,48 +156,27 @@ def test_no_style_makes_a_step_up_of_harmless_parts(style: str, value: Any) -> N
     assert not any(map(climbs, filled.split("/")))
 
 
+ELSEWHERE = (
+    "users //evil.example/x /a//b /../x /a/../b /%2e%2e/x /a/%2e%2e%2fb /a%2fb /a\\b /a?x=1 /a#b /{a /a} /./x /%"
+)
+
+
 @pytest.mark.parametrize(
-    "path",
-    [
-        "users",
-        "//evil.example/x",
-        "/a//b",
-        "/../x",
-        "/a/../b",
-        "/%2e%2e/x",
-        "/a/%2e%2e%2fb",
-        "/a%2fb",
-        "/a\\b",
-        "/a?x=1",
-    ]
-    + ["/a#b", "/a b\n", "/{a", "/a}", "/./x", "/．．/x", "/%", "https://evil.example/x", "/a%00", ""],
+    "path", [*ELSEWHERE.split(), "https://evil.example/x", "/a%00", "", "/a b\n", "/\uff0e\uff0e/x"]
 )
 def test_a_path_of_a_document_that_leads_elsewhere_is_refused(path: str) -> None:
     with pytest.raises(SchemaError, match="path"):
         Path(path)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "api.example.com",
-        "ftp://api.example.com",
-        "https://",
-        "https://ann:pw@api.example.com",
-        "https://a.example/?x=1",
-    ]
-    + [
-        "https://a.example/#x",
-        "https://a.example/../x",
-        "https://a.example//x",
-        "https://a.example/%2e%2e",
-        "https://a b/",
-    ]
-    + ["https://a.example:x/", "https://a.example\\x", "https://ü.example/"],
-)
+NO_BASES = """api.example.com ftp://api.example.com https:// https://ann:pw@a.example https://a.example/?x=1
+https://a.example/#x https://a.example/../x https://a.example//x https://a.example/%2e%2e https://a.example:x/
+https://a.example\\x https://ü.example/"""
+
+
+@pytest.mark.parametrize("url", [*NO_BASES.split(), "", "https://a b/"])
 def test_what_no_api_can_be_under_is_no_base(url: str) -> None:
-    with pytest.raises(DeclarationError, match="path|base"):
+    with pytest.raises(DeclarationError, match=r"of an API|the path of"):
         Base(url)
 
 

@@ -139,7 +139,7 @@ async def test_a_body_that_may_be_left_out_is_left_out() -> None:
     paths = {"/a": {"post": body(schema, required=False)}}
     assert (await asked(paths, {}))["body"] == ""
     assert json.loads((await asked(paths, {"a": "1"}))["body"]) == {"a": "1"}
-    assert "'a' is a required" in await refusal(paths, {"b": "1"}) or "a" in await refusal(paths, {"b": "1"})
+    assert '"a" is a required property' in await refusal(paths, {"b": "1"})
 
 
 async def test_what_only_answers_have_is_no_argument() -> None:

@@ -12,7 +12,8 @@ arguments as it knows them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -155,10 +156,9 @@ class Changed:
         """What binds the arguments of a call."""
 
         def bind(arguments: Any, context: Any) -> tuple[Any, Any]:
-            try:
-                return offer.bind(self.raw_inward(arguments), context)
-            except InvalidArguments as error:
-                raise InvalidArguments(self._explained(error.message)) from error
+            inward = self.raw_inward(arguments)
+            with self._explaining():
+                return offer.bind(inward, context)
 
         return bind
 
@@ -167,7 +167,9 @@ class Changed:
 
         async def unchanged(request: Request, call_next: CallNext) -> Any:
             _, arguments, _, _ = request.inside
-            return await call_next(request.called(self.name, offer, self.raw_inward(arguments)))
+            inward = self.raw_inward(arguments)
+            with self._explaining():
+                return await call_next(request.called(self.name, offer, inward))
 
         return unchanged
 
@@ -189,10 +191,15 @@ class Changed:
         named = {self._inside.get(name, name): value for name, value in given.items()}
         return {**self._default, **named, **self._fixed}
 
-    def _explained(self, message: str) -> str:
-        """What the tool says of its arguments, for those who know them by other names."""
-        names = [(inside, name) for name, inside in self._inside.items() if name != inside and inside in message]
-        return "\n".join([message, *(f'("{inside}" in there is the argument "{name}")' for inside, name in names)])
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """What the tool says of its arguments is for those who know them by other names. Raises `InvalidArguments`."""
+        try:
+            yield
+        except InvalidArguments as error:
+            names = [(inside, name) for name, inside in self._inside.items() if f'"{inside}' in error.message]
+            notes = [f'("{inside}" in there is the argument "{name}")' for inside, name in names if inside != name]
+            raise InvalidArguments("\n".join([error.message, *notes])) from error
 
 
 def _asked(one: Declared, changed: Changed) -> Declared:

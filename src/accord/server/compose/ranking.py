@@ -21,6 +21,8 @@ _MOST_WORDS = 12
 """Words of a query that are looked at: those that the fewest tools have."""
 _MOST_ENDINGS = 20
 """Words that a word of a query may be the beginning of."""
+_STEM = 4
+"""Letters that a word must have to stand for one that begins with it."""
 _QUERY = 1_000
 """Characters of a query that are looked at."""
 
@@ -55,12 +57,15 @@ class Ranking:
         return [self._names[place] for place in sorted(scores, key=lambda place: (-scores[place], place))]
 
     def _known(self, word: str) -> list[str]:
-        """The word, or those that begin with it: somebody may search for `temp`."""
+        """The word; else those that begin with it (`temp`), else the longest that it begins with (`forecasting`)."""
         if word in self._weights:
             return [word]
         start = bisect_left(self._vocabulary, word)
         near = self._vocabulary[start : start + _MOST_ENDINGS] if len(word) > 1 else []
-        return [each for each in near if each.startswith(word)]
+        if longer := [each for each in near if each.startswith(word)]:
+            return longer
+        stems = (word[:length] for length in range(len(word) - 1, _STEM - 1, -1))
+        return [stem for stem in stems if stem in self._weights][:1]
 
 
 def _weights(counts: list[Counter[str]]) -> dict[str, list[tuple[int, float]]]:

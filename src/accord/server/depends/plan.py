@@ -166,7 +166,7 @@ def _hint(make: Callable[..., Any], hint: Any) -> Any:
     if not isinstance(hint, str):
         return hint
     written = getattr(make, "__wrapped__", make)
-    written = written.__init__ if isinstance(written, type) else written
+    written = written.__init__ if isinstance(written, type) else written  # type: ignore[misc]  # which is a class
     try:
         return Reader(getattr(written, "__globals__", {}), around(written)).resolve(hint)
     except NameError:  # imported for type checkers only, as a context often is

@@ -115,7 +115,7 @@ class Directory(Provider):
             name=path,
             mime_type=self._tree.kind(path),
             size=entry.size,
-            annotations=_changed(entry.changed),
+            annotations=changed_at(entry.changed),
         )
 
     def _read(self, uri: str, path: str) -> File:
@@ -146,7 +146,7 @@ class Directory(Provider):
             else:
                 watch.stop()
 
-    def _look(self) -> Sequence[str]:
+    def _look(self) -> Mapping[str, int]:
         """Tell what is different since the last look, or at first since a client was last shown the list. The folders
         to watch.
         """
@@ -158,10 +158,10 @@ class Directory(Provider):
                 self.changed("resources")
             for path in what.all:
                 self.updated(self.uri(path))
-        return [os.path.join(self._tree.root.path, folder) for folder in found.folders]
+        return self._tree.inodes(found.folders)
 
 
-def _changed(nanoseconds: int) -> Annotations | None:
+def changed_at(nanoseconds: int) -> Annotations | None:
     """When something changed, as ISO 8601; None for a time that no calendar has."""
     try:
         text = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(nanoseconds // 1_000_000_000))

@@ -27,7 +27,7 @@ class Listing(NamedTuple):
 
     files: dict[str, Entry]
     folders: list[str]
-    """Those that were looked into, the root (`""`) among them."""
+    """Those that could be looked into, the root (`""`) among them."""
     cut: bool
     """Whether there are more files, or folders, than are listed."""
     taken: float
@@ -47,20 +47,22 @@ def listing(root: Folders, choice: Choice, most: int) -> Listing:
         if entry is not None and not entry.is_folder:
             files["/".join(parts)] = entry
             continue
-        folders.append("/".join(parts))
-        waiting += [((*parts, inner.name), inner) for inner in reversed(_inside(root, choice, parts))]
+        inside = _inside(root, choice, parts)
+        if inside is not None:
+            folders.append("/".join(parts))
+            waiting += [((*parts, inner.name), inner) for inner in reversed(inside)]
     now = time.monotonic()
     return Listing(files, folders, bool(waiting), now, now - begun)
 
 
-def _inside(root: Folders, choice: Choice, parts: Parts) -> list[Entry]:
+def _inside(root: Folders, choice: Choice, parts: Parts) -> list[Entry] | None:
     if len(parts) >= DEEPEST or len("/".join(parts)) > LONGEST - _LONGEST_NAME:
-        return []
+        return None
     try:
         return served(root, choice, parts)
     except OSError as exc:
         log.debug("accord: the folder %r cannot be listed: %s", "/".join(parts), exc)
-        return []
+        return None
 
 
 def served(root: Folders, choice: Choice, parts: Parts) -> list[Entry]:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase, translate
 
+from accord.errors import DeclarationError
+
 Parts = tuple[str, ...]
 """The names on the way from the root, the root itself without any."""
 
@@ -43,18 +45,18 @@ class Choice:
     A pattern without `/` is for names at any depth (`*.md`), one with `/` for paths from the root (`guide/**/*.md`,
     where `**` are any folders). `include` is for files, everything if it is empty; `exclude` for files and folders,
     without regard to case, since there are systems that do not regard it either. Names that begin with a dot are left
-    out unless `hidden`.
+    out unless `hidden`. Raises `DeclarationError` for one pattern in the place of several.
     """
 
     def __init__(self, include: Sequence[str] = (), exclude: Sequence[str] = (), *, hidden: bool = False) -> None:
+        if isinstance(include, str) or isinstance(exclude, str):
+            raise DeclarationError('patterns stand in a list: include=["*.md"]')
         self._include = _Patterns(include) if include else None
         self._exclude = _Patterns([one.casefold() for one in exclude]) if exclude else None
         self._hidden = hidden
 
     def enters(self, parts: Parts) -> bool:
         """Whether a file or folder is not left out, if those that it stands in are not."""
-        if not parts:
-            return True
         if not self._hidden and parts[-1].startswith("."):
             return False
         return self._exclude is None or not self._exclude.fit([part.casefold() for part in parts])

@@ -9,7 +9,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from accord.errors import DeclarationError, InternalError, ResourceNotFound
 from accord.server.files.kinds import kind_of_name
@@ -86,6 +87,15 @@ class Tree:
                 self._most,
             )
         self._told_cut = found.cut
+
+    def inodes(self, folders: Iterable[str]) -> dict[str, int]:
+        """Folders by where they are, without those that are gone."""
+        found: dict[str, int] = {}
+        for folder in folders:
+            path = os.path.join(self.root.path, folder)
+            with suppress(OSError):
+                found[path] = os.lstat(path).st_ino
+        return found
 
     def read(self, path: str) -> File:
         """A file; of a folder the names in it, one a line, those of folders with a `/`.

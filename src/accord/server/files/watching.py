@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 log: logging.Logger = logging.getLogger("accord.server")
 
-Look = Callable[[], Sequence[str]]
-"""Looks at the tree, tells what is different, and gives the folders to watch, by their paths."""
+Look = Callable[[], Mapping[str, int]]
+"""Looks at the tree, tells what is different, and gives the folders to watch by their paths, each with its inode: what
+is watched is the folder, not the path, and another one may have taken its place."""
 
 _SETTLE, _STEP, _ANYWAY = 100, 50, 60_000
 """Milliseconds: what comes together is one change; how soon `stop` is heard; when to look though nothing was said."""
@@ -34,7 +35,7 @@ class Watch:
         self._notifier: Any = _notifier()
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
-        self._folders: Sequence[str] = ()
+        self._folders: Mapping[str, int] = {}
         self._took = 0.0
         self._failed = False
 
@@ -77,14 +78,15 @@ class Watch:
         """Look whenever something is said, until there are other folders."""
         folders = self._folders
         try:
-            with self._notifier(folders, False, False, 0, False, True) as notifier:
+            with self._notifier(list(folders), False, False, 0, False, False) as notifier:  # each folder, none below it
                 self._again()  # at what happened before it was watched
                 while self._folders == folders and notifier.watch(_SETTLE, _STEP, _ANYWAY, over) != "stop":
                     self._again()
                     over.wait(_SHARE * self._took)
         except FileNotFoundError:  # a folder went meanwhile
-            over.wait(_SETTLE / 1000)
             self._again()
+            if self._folders == folders:
+                over.wait(self._poll)
         except Exception as exc:  # the system watches no more than so many folders, of all its programs
             log.warning("accord: files are looked at every %g s: %s", self._poll, exc)
             self._notifier = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 from weakref import WeakSet
@@ -133,9 +134,9 @@ class Caching:
         if request.asked:
             return value
         result = request.pack(value)
-        if type(result) is _RESULTS[request.method] and not getattr(result, "is_error", None):
-            if edition == self._edition:
-                await self._safely(self._store.put(key, codec.encode(result), self._seconds))
+        good = type(result) is _RESULTS[request.method] and not getattr(result, "is_error", None)
+        if good and edition == self._edition:
+            await self._safely(self._store.put(key, codec.encode(result), self._seconds))
         return value
 
     async def _kept(self, request: Request, key: str) -> Any:
@@ -164,5 +165,6 @@ class Caching:
         self._stale.add(prefix)
 
     async def _refresh(self) -> None:
-        while self._stale:
-            await self._safely(self._store.clear(self._stale.pop()))
+        with suppress(KeyError):  # there is nothing, or nothing any more
+            while True:
+                await self._safely(self._store.clear(self._stale.pop()))

@@ -44,7 +44,7 @@ def _wanted(middleware: Middleware) -> int:
     needed = [one for one in parameters if one.default is one.empty and one.kind is not one.VAR_KEYWORD]
     if any(one.kind is one.VAR_POSITIONAL for one in needed):
         return max(2, len(needed) - 1)
-    if any(one.kind is one.KEYWORD_ONLY for one in needed) or parameters[:1] and parameters[0].name == "self":
+    if any(one.kind is one.KEYWORD_ONLY for one in needed) or (parameters[:1] and parameters[0].name == "self"):
         return 0
     return len(needed)
 

@@ -9,6 +9,9 @@ from typing import Protocol
 
 from accord.errors import DeclarationError
 
+_Result = tuple[bytes, float]
+"""What is kept, and when its time is over."""
+
 
 class ResultStore(Protocol):
     """Keeps results by key. The public contract for stores of your own, which several processes may share.
@@ -34,15 +37,13 @@ class MemoryResults:
     below 1.
     """
 
-    def __init__(
-        self, most: int = 1000, bytes: int = 16 << 20, *, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, most: int = 1000, bytes: int = 16 << 20, *, clock: Callable[[], float] = time.monotonic) -> None:
         if most < 1 or bytes < 1:
             raise DeclarationError(f"most and bytes are 1 or more, not {most} and {bytes}")
         self._most = most
         self._bytes = bytes
         self._clock = clock
-        self._held: OrderedDict[str, tuple[bytes, float]] = OrderedDict()
+        self._held: OrderedDict[str, _Result] = OrderedDict()
         self._size = 0
 
     def __len__(self) -> int:

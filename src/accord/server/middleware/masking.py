@@ -24,7 +24,7 @@ class MaskErrors:
     """
 
     def __init__(self, show: tuple[type[Exception], ...] = ()) -> None:
-        self._show = (*_MEANT, *show)
+        self._show: tuple[type[Exception], ...] = (*_MEANT, *show)
 
     async def __call__(self, request: Request, call_next: CallNext) -> Any:
         """See `Server.add_middleware`. Raises `ToolError` or `InternalError` in the place of what is masked."""

@@ -71,19 +71,20 @@ class SQLiteRates:
         self._path = Path(path)
         self._clock = clock
         self._committer = Committer(self._connect, self._explain)
-        self._opened = False
+        self._opened = 0
+        """How often: those who came together have each opened it."""
 
     async def take(self, key: str, pace: Pace) -> float:
         """See `RateStore.take`."""
         if not self._opened:
             await self._committer.start()
-            self._opened = True
+            self._opened += 1
         return await self._committer.do(lambda db: self._take(db, key, pace))
 
     async def close(self) -> None:
         """Finish what was asked so far, and let go of the file."""
-        if self._opened:
-            self._opened = False
+        while self._opened:
+            self._opened -= 1
             await self._committer.stop()
 
     def _take(self, db: sqlite3.Connection, key: str, pace: Pace) -> float:

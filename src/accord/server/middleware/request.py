@@ -126,7 +126,7 @@ class Request:
     @property
     def tool(self) -> Tool | None:
         """The definition of the tool that is called."""
-        return self.definition if self.method == "tools/call" else None  # type: ignore[no-any-return]
+        return self.definition if self.method == "tools/call" else None
 
     @property
     def version(self) -> str | None:

@@ -50,9 +50,7 @@ class RequireScopes:
 
     def _wanted(self, names: Iterable[str], tags: Collection[str]) -> frozenset[str]:
         """The scopes that something asks for."""
-        found = [
-            scopes for pattern, scopes in self._names.items() if any(fnmatchcase(name, pattern) for name in names)
-        ]
+        found = [scopes for pattern, scopes in self._names.items() if any(fnmatchcase(name, pattern) for name in names)]
         found += [scopes for tag, scopes in self._tags.items() if tag in tags]
         return frozenset().union(*found)
 

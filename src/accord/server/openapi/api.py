@@ -82,23 +82,25 @@ class API:
                 self._outputs[key] = made
         return made
 
-    async def fetch(self, request: APIRequest, send: Send, context: Context | None) -> tuple[APIAnswer, Secrets]:
-        """The answer to a request, and what must not be told of it. Raises `ToolError`."""
+    async def fetch(
+        self, what: object, request: APIRequest, send: Send, context: Context | None
+    ) -> tuple[APIAnswer, Secrets]:
+        """The answer to a request for `what`, and what must not be told of it. Raises `ToolError`."""
         ours = await self.headers.of(context)
         secrets = Secrets()
         secrets.keep([*ours.values(), *self._kept])
         try:
             async with asyncio.timeout(self._timeout) as limit:
                 sent = msgspec.structs.replace(request, headers={**request.headers, **ours})
-                return await self._follow(sent, send), secrets
+                return await self._follow(what, sent, send), secrets
         except TimeoutError as exc:
             if not limit.expired():
                 raise
-            raise ToolError(f"{request.method} was not answered within {self._timeout:g} s") from exc
+            raise ToolError(f"{what} was not answered within {self._timeout:g} s") from exc
         except ToolError as exc:
             raise ToolError(secrets.hidden(str(exc))) from exc
 
-    async def _follow(self, request: APIRequest, send: Send) -> APIAnswer:
+    async def _follow(self, what: object, request: APIRequest, send: Send) -> APIAnswer:
         """The answer at the end of redirects, which are followed under the base, and only with the same method."""
         for _ in range(_REDIRECTS):
             answer = await send(request)
@@ -107,8 +109,8 @@ class API:
                 return answer
             target = self.base.follow(request.url, location)
             if target is None:
-                raise ToolError(f"HTTP {answer.status}: it redirects to where the API is not; that is not followed")
+                raise ToolError(f"{what}: HTTP {answer.status}, to where the API is not; that is not followed")
             if request.method not in ("GET", "HEAD") and answer.status not in _KEEPS_METHOD:
-                raise ToolError(f"HTTP {answer.status}: it redirects a {request.method}; that is not followed")
+                raise ToolError(f"{what}: HTTP {answer.status}, which a {request.method} does not follow")
             request = msgspec.structs.replace(request, url=target)
-        raise ToolError(f"redirected more than {_REDIRECTS} times")
+        raise ToolError(f"{what}: redirected more than {_REDIRECTS} times")

@@ -71,8 +71,9 @@ class Document:
         for path, item in self.paths.items():
             try:
                 found = self.resolve(item)
-            except SchemaError:
-                found = {"get": item}  # refused when it is read, by its own name
+            except SchemaError:  # whoever reads it will say so; which methods it has nobody can tell
+                yield "get", path, item, None
+                continue
             yield from ((method, path, found, found[method]) for method in METHODS if method in found)
 
     def resolve(self, node: Any) -> JSONObject:

@@ -170,7 +170,7 @@ def _api(document: Document, base: Base, opened: Opened, options: OpenAPIOptions
 
 def _offered(call: Call, names: Names, into: str, scheme: str, tags: Collection[str]) -> tuple[str, str, Any]:
     """Kind, name and offer. Raises `SchemaError` and `DeclarationError` for what cannot be offered."""
-    _ = call.operation.path
+    call.operation.check()
     name, marks = names.give(call.route), Marks(tags=call.route.tags.union(tags))
     if into == "tool":
         return "tool", name, ImportedTool(name, call).offer(marks)

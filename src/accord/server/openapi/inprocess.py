@@ -21,6 +21,8 @@ ASGIApp: TypeAlias = Callable[
 ]
 
 _PORTS = {"http": 80, "https": 443}
+_START_SECONDS = 60
+"""Time for an application to begin its lifespan."""
 _STOP_SECONDS = 10
 """Time for an application to end its lifespan."""
 
@@ -57,7 +59,12 @@ class _Lifespan:
     async def start(self) -> None:
         self._task = asyncio.create_task(self._run())
         self._told.put_nowait({"type": "lifespan.startup"})
-        answer = await self._said.get()
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                answer = await self._said.get()
+        except TimeoutError:
+            self._task.cancel()
+            raise ToolError(f"the application did not start within {_START_SECONDS} s") from None
         if answer["type"] == "lifespan.startup.failed":
             await asyncio.wait([self._task], timeout=_STOP_SECONDS)
             raise ToolError(f"the application did not start: {answer.get('message') or 'its log says why'}")

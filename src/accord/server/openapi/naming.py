@@ -23,7 +23,9 @@ class Names:
     def give(self, route: Route) -> str:
         """The name of an operation."""
         chosen = self._chosen.get(route.id or "")
-        wanted = self._prefix + (chosen or _plain(_short(route)) or _plain(f"{route.method.lower()}_{route.path}"))
+        wanted = self._prefix + (
+            chosen or _plain(_short(route)) or _plain(f"{route.method.lower()}_{route.path.strip('/')}")
+        )
         name, number = wanted[:_LONGEST], 1
         while name in self._taken:
             number += 1

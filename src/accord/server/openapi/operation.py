@@ -87,6 +87,7 @@ class Operation:
     def __init__(self, document: Document, method: str, path: str, item: Any, content: Any) -> None:
         self.document: Document = document
         self._item = item
+        self._whole = isinstance(content, dict)
         self._content: JSONObject = content if isinstance(content, dict) else {}
         told = self._content.get("tags")
         self.route: Route = Route(
@@ -98,6 +99,13 @@ class Operation:
             tags=frozenset(tag for tag in told if isinstance(tag, str)) if isinstance(told, list) else frozenset(),
             deprecated=self._content.get("deprecated") is True,
         )
+
+    def check(self) -> None:
+        """Raise `SchemaError` for what is wrong at first sight: its path, and what stands in the operation's place."""
+        _ = self.path
+        self.document.resolve(self._item)
+        if not self._whole:
+            raise SchemaError("an operation is an object")
 
     @cached_property
     def path(self) -> Path:

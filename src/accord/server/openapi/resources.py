@@ -91,7 +91,7 @@ class ImportedResource:
     async def run(self, values: Mapping[str, Any], context: Context | None, *, send: Send) -> str | bytes:
         """What the API answers. Raises `ResourceNotFound`, and `ToolError` for whatever else is no success."""
         request = self._call.request({self._variables[name]: value for name, value in values.items()})
-        answer, secrets = await self._call.api.fetch(request, send, context)
+        answer, secrets = await self._call.api.fetch(self._call.route, request, send, context)
         if answer.status in (404, 410):
             raise ResourceNotFound(uri=self._template.expand(values))
         check_status(self._call.route, answer, secrets)

@@ -127,7 +127,7 @@ class ImportedTool:
 
     async def run(self, request: APIRequest, context: Context | None, *, send: Send) -> Any:
         """What the API answers. Raises `ToolError` for anything but success."""
-        answer, secrets = await self._call.api.fetch(request, send, context)
+        answer, secrets = await self._call.api.fetch(self._call.route, request, send, context)
         check_status(self._call.route, answer, secrets)
         if self.result_schema is None:
             return as_content(answer, request.url)

@@ -5,6 +5,7 @@ No cookies are kept, for one caller must not meet those of another; no redirect 
 
 from __future__ import annotations
 
+import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -16,6 +17,9 @@ from accord.transport.http.proxy import proxy_for
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
+
+_LARGE = 1 << 20
+"""Of more bytes at once aiohttp warns."""
 
 
 @asynccontextmanager
@@ -47,7 +51,7 @@ async def _send(session: ClientSession, request: APIRequest, most: int) -> APIAn
             request.method,
             url,
             headers=request.headers,
-            data=request.body,
+            data=_data(request.body),
             allow_redirects=False,
             proxy=proxy.url,
             proxy_headers=proxy.headers,
@@ -57,6 +61,10 @@ async def _send(session: ClientSession, request: APIRequest, most: int) -> APIAn
             return APIAnswer(status=response.status, headers=headers, body=body)
     except http_errors() as exc:
         raise ToolError(str(failure(exc, what, url.authority))) from exc
+
+
+def _data(body: bytes | None) -> bytes | io.BytesIO | None:
+    return io.BytesIO(body) if body is not None and len(body) > _LARGE else body
 
 
 async def _body(response: ClientResponse, most: int, what: str) -> bytes:

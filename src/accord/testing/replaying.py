@@ -28,6 +28,8 @@ from accord.wire.transcript import Transcript
 OPAQUE = ("requestState", "nextCursor", "elicitationId", "taskId")
 """Values that a server makes up, and that come back to it as they are."""
 
+_HOW = "\n--accord-update, or update=True, takes over what it says now"
+
 
 def replay(
     file: str | Path, target: Target, *, update: bool = False, ignore: Sequence[str] = (), timeout: float = 30
@@ -42,51 +44,60 @@ def replay(
     path, background = Path(file), Background("replay")
     background.start()
     try:
-        transcript = background.run(_played(path, read_said(path), target, update, ignore, timeout))
+        player = background.run(_played(read_said(path), target, None if update else ignore, timeout))
     finally:
         background.discard()
+    if player.wrong:
+        listed = "".join(f"\n{sentence}" for sentence in player.wrong)
+        raise AssertionError(
+            f"{path}: the server says something else than was recorded:{listed}{'' if update else _HOW}"
+        )
     if update:
-        write_kept(path, transcript.render())
+        write_kept(path, player.transcript.render())
 
 
-async def _played(
-    file: Path, said: list[Said], target: Target, update: bool, ignore: Sequence[str], seconds: float
-) -> Transcript:
+async def _played(said: list[Said], target: Target, ignore: Sequence[str] | None, seconds: float) -> Player:
     async with reached(target) as transport:
-        recorded = RecordedTransport(transport, Transcript())
-        player = Player(recorded, file, None if update else ignore)
+        player = Player(transport, ignore)
         try:
             async with asyncio.timeout(seconds):
                 await player.play(said)
         except TimeoutError:
-            raise AssertionError(f"{file}: not heard again in {seconds:g} s: {player.waits_for}") from None
-        return recorded.transcript
+            player.wrong.append(f"not heard again in {seconds:g} s: {player.waits_for}")
+        return player
 
 
 class Player:
     """Says the client's half over one transport, and hears the server's. With `ignore` None nothing is compared."""
 
-    def __init__(self, transport: Transport, file: Path, ignore: Sequence[str] | None) -> None:
-        self._transport = transport
-        self._file = file
+    def __init__(self, transport: Transport, ignore: Sequence[str] | None) -> None:
+        self.transcript: Transcript = Transcript()
+        """What is said now."""
+        self.wrong: list[str] = []
+        """What is not as it was recorded, a sentence each."""
+        self.waits_for: str = "nothing"
+        """What was to be heard last."""
+        self._transport = RecordedTransport(transport, self.transcript)
         self._ignore = ignore
         self._heard: list[Said] = []
         self._asked: dict[Any, str] = {}
         self._ids: dict[Any, Any] = {}
         self._opaque: dict[str, str] = {}
-        self.waits_for: str = "nothing"
-        """What was to be heard last."""
 
     async def play(self, said: list[Said]) -> None:
-        """All of it, in order. Raises `AssertionError` at the first difference."""
+        """All of it, in order, unless the connection ends before."""
         for each in said:
             if each.by_client:
                 self._say(each)
             elif each.method != PROGRESS and (self._ignore is not None or each.is_answer or each.is_request):
-                self._compare(each, await self._hear(each))
-        left = [each for each in self._heard if each.method != PROGRESS]
-        if left and self._ignore is not None:
-            raise AssertionError(f"{self._file}: the server also says {_text(left[0].message)}, which is not recorded")
+                now = await self._hear(each)
+                if now is None:
+                    self.wrong.append(f"{self._transport.lost()}; not heard again: {self.waits_for}")
+                    return
+                self._compare(each, now)
+        if self._ignore is not None:
+            beside = [_text(each.message) for each in self._heard if each.method != PROGRESS]
+            self.wrong += [f"the server also says {text}, which is not recorded" for text in beside]
 
     def _say(self, said: Said) -> None:
         message = replaced(said.message, self._opaque)
@@ -97,9 +108,9 @@ class Player:
         self._transport.send(msgspec.json.encode(message))
         self._transport.flush()
 
-    async def _hear(self, said: Said) -> Said:
-        """The next message of the same kind, whatever else comes before it."""
-        self.waits_for = f"{self._name(said)} {_text(said.message)}"
+    async def _hear(self, said: Said) -> Said | None:
+        """The next message of the same kind, whatever else comes before it; None where the connection ends."""
+        self.waits_for = f"{self._name(said)}, {_text(said.message)}"
         while True:
             for each in self._heard:
                 if each.kind == said.kind:
@@ -107,29 +118,21 @@ class Player:
                     return each
             received = await self._transport.receive()
             if not received:
-                raise AssertionError(f"{self._file}: {self._transport.lost()}; not heard again: {self.waits_for}")
+                return None
             self._heard += [Said(0, False, message) for each in received for message in decoded(each)]
 
     def _compare(self, was: Said, now: Said) -> None:
         if was.is_request:
             self._ids[was.message["id"]] = now.message["id"]
         _learn(was.message, now.message, self._opaque)
-        same = {key: value for key, value in was.message.items() if key != "id"}
-        found = differences(
-            replaced(same, self._opaque),
-            {key: value for key, value in now.message.items() if key != "id"},
-            self._ignore or (),
-        )
-        if found and self._ignore is not None:
-            lines = "".join(f"\n  {line}" for line in found)
-            raise AssertionError(
-                f"{self._file}: {self._name(was)} is another than was recorded (--accord-update, or update=True, "
-                f"takes it over):{lines}"
-            )
+        if self._ignore is not None:
+            found = differences(replaced(was.message, self._opaque), now.message, ["id", *self._ignore])
+            if found:
+                self.wrong.append("\n  ".join([f"{self._name(was)}, is another:", *found]))
 
     def _name(self, said: Said) -> str:
         what = f"the answer to {self._asked.get(said.message.get('id'))}" if said.is_answer else said.method
-        return f"message {said.number}, {what},"
+        return f"message {said.number}, {what}"
 
 
 def _learn(was: Any, now: Any, opaque: dict[str, str]) -> None:

@@ -1,0 +1,58 @@
+"""Ten thousand operations of one document are declared in a moment; what each takes is read when it is asked for."""
+
+from __future__ import annotations
+
+import time
+
+from accord import Client, Server
+
+from tests.server.openapi.echo import JSON, answering, body, document, parameter
+
+MODELS = 200
+MOST_SECONDS = 2.0
+"""What is promised; it takes about half a second of a processor."""
+
+
+def model(number: int) -> JSON:
+    following = {"$ref": f"#/components/schemas/Model{(number + 1) % MODELS}"}
+    properties = {"id": {"type": "integer"}, "name": {"type": "string", "nullable": True}}
+    return {"type": "object", "properties": {**properties, **({"next": following} if number % 5 else {})}}
+
+
+def large(operations: int) -> JSON:
+    """A document of so many operations, two for each path."""
+    paths = {}
+    for number in range(operations // 2):
+        reference = {"$ref": f"#/components/schemas/Model{number % MODELS}"}
+        paths[f"/things{number}/{{id}}"] = {
+            "parameters": [parameter("id", "path", {"type": "integer"})],
+            "get": {**answering(reference), "operationId": f"get_{number}", "tags": ["t"], "summary": "Get one"},
+            "put": {**answering(reference), **body(reference), "operationId": f"put_{number}"},
+        }
+    components = {"schemas": {f"Model{number}": model(number) for number in range(MODELS)}}
+    return document(paths, version="3.0.3", components=components)
+
+
+def seconds(source: JSON) -> float:
+    server = Server("large")
+    begun = time.process_time()
+    imported = server.add_openapi(source, base_url="https://api.test")
+    taken = time.process_time() - begun
+    assert len(imported.tools) == len(source["paths"]) * 2
+    return taken
+
+
+def test_ten_thousand_operations_are_declared_in_two_seconds() -> None:
+    source = large(10_000)
+    assert min(seconds(source) for _ in range(2)) < MOST_SECONDS
+
+
+async def test_the_first_page_of_many_is_there_soon() -> None:
+    server = Server("large")
+    server.add_openapi(large(10_000), base_url="https://api.test")
+    async with Client(server) as client:
+        begun = time.process_time()
+        tools = await client.list_tools()
+        taken = time.process_time() - begun
+    assert len(tools) == 10_000
+    assert taken < 5 * MOST_SECONDS

@@ -1,0 +1,185 @@
+"""A conversation is recorded, held again with the server, and again with a client, in every revision."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accord import Client, ProtocolError
+from accord.messages.revision import REVISIONS
+from accord.testing import RecordedServer, Recording, replay
+
+from tests.testing.shops import shop
+
+PROGRAM = """
+import sys
+sys.path.insert(0, {root!r})
+from tests.testing.shops import shop
+shop(**{options!r}).run()
+"""
+ROOT = str(Path(__file__).parents[2])
+ASKS = REVISIONS[2:]
+"""Revisions in which a server may ask the person: elicitation came with the third."""
+
+
+def answer(params: Any) -> Any:
+    return 3 if "many" in params.message else "breads"
+
+
+async def talk(target: Any, revision: str, **options: Any) -> list[str]:
+    """What the client of each test says, and what it hears."""
+    can_ask = revision in ASKS
+    heard: list[str] = []
+    handlers = {"elicitation": answer} if can_ask else {}
+    async with Client(
+        target, revisions=[revision], on_log=lambda log: heard.append(log.data), **handlers, **options
+    ) as client:
+        heard.append((await client.call_tool("price", {"item": "bread"})).text)
+        progress: list[float] = []
+        baked = await client.call_tool("bake", {"breads": 2}, on_progress=lambda done, *_: progress.append(done))
+        heard += [baked.text, str(progress[-1])]
+        heard.append(str((await client.read_resource("shop://sign")).contents[0].text))
+        heard.append(str(len(await client.list_tools())))
+        with pytest.raises(ProtocolError):
+            await client.call_tool("nothing")
+        if can_ask:
+            heard.append((await client.call_tool("order")).text)
+    return heard
+
+
+async def recorded(folder: Path, revision: str) -> Path:
+    """A transcript of a talk with the shop."""
+    recording = Recording()
+    await talk(shop(), revision, record=recording)
+    recording.save(folder / "talks" / "shop.transcript")
+    return folder / "talks" / "shop.transcript"
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_a_server_that_has_not_changed_says_the_same(revision: str, tmp_path: Path) -> None:
+    file = await recorded(tmp_path, revision)
+    before = file.read_text()
+    for _ in range(2):
+        replay(file, shop())
+    assert file.read_text() == before
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_a_client_hears_the_same_from_a_recorded_server(revision: str, tmp_path: Path) -> None:
+    file = await recorded(tmp_path, revision)
+    told = await talk(shop(), revision)
+    for _ in range(2):
+        assert sorted(await talk(RecordedServer(file), revision)) == sorted(told)
+
+
+@pytest.mark.parametrize("revision", [REVISIONS[0], REVISIONS[-1]])
+async def test_a_server_may_be_a_program(revision: str, tmp_path: Path) -> None:
+    file = await recorded(tmp_path, revision)
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM.format(root=ROOT, options={}))
+    replay(file, [sys.executable, str(program)])
+
+
+@pytest.mark.parametrize("revision", [REVISIONS[1], REVISIONS[-1]])
+async def test_a_server_may_be_behind_a_url(revision: str, tmp_path: Path) -> None:
+    """What happens in a session has its id in a header there, which the transport has: it is in no transcript."""
+    file = await recorded(tmp_path, revision)
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM.format(root=ROOT, options={}).replace("run()", "run(http='127.0.0.1:0')"))
+    with subprocess.Popen([sys.executable, str(program)], stderr=subprocess.PIPE, text=True) as process:  # noqa: ASYNC220
+        try:
+            assert process.stderr is not None
+            url = re.search(r"http://\S+/mcp", process.stderr.readline())
+            assert url is not None
+            replay(file, url[0])
+        finally:
+            process.terminate()
+
+
+async def test_another_answer_is_shown_with_what_was_asked(tmp_path: Path) -> None:
+    file = await recorded(tmp_path, "2026-07-28")
+    with pytest.raises(AssertionError, match="message 4, the answer to tools/call price, is another:") as caught:
+        replay(file, shop(changed=True))
+    assert 'result.content.0.text: "2.0" → "5.0"' in str(caught.value)
+    assert "message 2, the answer to server/discover, is another:" in str(caught.value)
+
+
+async def test_what_is_ignored_may_differ(tmp_path: Path) -> None:
+    recording = Recording()
+    async with Client(shop(), record=recording) as client:
+        await client.call_tool("price", {"item": "bread"})
+    recording.save(tmp_path / "price")
+    opening = ["result.instructions", "result.capabilities.prompts"]
+    tools = ["result.tools.*.inputSchema"]
+    replay(
+        tmp_path / "price",
+        shop(changed=True),
+        ignore=[*opening, *tools, "result.content.*", "result.structuredContent"],
+    )
+
+
+async def test_an_update_writes_what_is_said_now(tmp_path: Path) -> None:
+    file = await recorded(tmp_path, "2025-06-18")
+    replay(file, shop(changed=True, chatty=True), update=True)
+    replay(file, shop(changed=True, chatty=True))
+    with pytest.raises(AssertionError):
+        replay(file, shop())
+
+
+async def test_what_is_said_beside_is_told(tmp_path: Path) -> None:
+    file = await recorded(tmp_path, "2025-06-18")
+    with pytest.raises(AssertionError, match=r"also says .*really.*which is not recorded"):
+        replay(file, shop(chatty=True))
+
+
+async def test_what_is_not_said_any_more_is_told(tmp_path: Path) -> None:
+    file = await recorded(tmp_path, "2025-06-18")
+    replay(file, shop(chatty=True), update=True)
+    with pytest.raises(AssertionError, match=r"not heard again in 0\.5 s: message .* notifications/message, .*really"):
+        replay(file, shop(), timeout=0.5)
+
+
+async def test_a_server_that_ends_is_told(tmp_path: Path) -> None:
+    file = await recorded(tmp_path, "2025-06-18")
+    with pytest.raises(AssertionError, match=r"exited with code 3.*not heard again: message 2, the answer to"):
+        replay(file, [sys.executable, "-c", "import sys; sys.stdin.readline(); sys.exit(3)"])
+
+
+async def test_a_request_that_was_not_recorded_is_told(tmp_path: Path) -> None:
+    file = await recorded(tmp_path, "2026-07-28")
+    async with Client(RecordedServer(file)) as client:
+        with pytest.raises(ProtocolError, match=r"has no such request: tools/call price; it has .*tools/call bake"):
+            await client.call_tool("price", {"item": "cake"})
+        with pytest.raises(ProtocolError, match="has no such request: prompts/get praise"):
+            await client.get_prompt("praise", {"item": "cake"})
+
+
+async def test_a_client_of_all_revisions_finds_the_recorded_one(tmp_path: Path) -> None:
+    for revision in REVISIONS:
+        file = await recorded(tmp_path, revision)
+        async with Client(RecordedServer(file)) as client:
+            assert client.revision == revision
+
+
+def test_no_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"there is no .*--accord-update"):
+        replay(tmp_path / "none", shop())
+    with pytest.raises(AssertionError, match="there is no"):
+        RecordedServer(tmp_path / "none")
+
+
+def test_a_file_that_is_no_transcript_is_told(tmp_path: Path) -> None:
+    (tmp_path / "wrong").write_text("→ {}\nwhat?\n")
+    with pytest.raises(ValueError, match="wrong: line 2 begins with neither"):
+        replay(tmp_path / "wrong", shop())
+
+
+def test_nothing_recorded_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="nothing was recorded"):
+        Recording().save(tmp_path / "none")
+    assert not (tmp_path / "none").exists()
