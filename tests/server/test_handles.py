@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
+from collections.abc import Iterator
 from typing import Annotated
 
 import pytest
@@ -99,3 +102,34 @@ async def test_one_belongs_to_whom_it_was_opened_for() -> None:
 def test_what_it_is_is_one_word() -> None:
     with pytest.raises(DeclarationError, match="in one word"):
         Handles("shopping cart", Cart)
+
+
+@pytest.fixture
+def busy_threads() -> Iterator[None]:
+    """Threads that give way to each other all the time."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("busy_threads")
+async def test_plain_tools_open_and_find_from_many_threads_at_once() -> None:
+    server, carts = Server("test"), Handles("cart", list[str], each=10_000)
+
+    @server.tool
+    def look_again(handle: str, ctx: Context) -> int:
+        for _ in range(200):
+            carts.open([], ctx)
+            carts.find(handle, ctx)
+        return len(carts)
+
+    @server.tool
+    def open_cart(ctx: Context) -> str:
+        return carts.open([], ctx)
+
+    async with Client(server) as client:
+        handle = (await client.call_tool("open_cart")).text
+        looks = [client.call_tool("look_again", {"handle": handle}) for _ in range(8)]
+        assert [result.text for result in await asyncio.gather(*looks) if result.is_error] == []
+        assert len(carts) == 1 + 8 * 200

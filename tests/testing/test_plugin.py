@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from accord import Server
+from accord import NotConnected, Server
 from accord.testing.clients import Clients
 
 from tests.testing.runs import CONFTEST, WEATHER, needs, needs_us, run
@@ -19,7 +20,7 @@ pytestmark = [needs_us, pytest.mark.timeout(120)]
 IN_MEMORY = """
     import os
     import pytest
-    from accord import Server
+    from accord import NotConnected, Server
 
     server = Server("desk")
 
@@ -195,7 +196,7 @@ def test_options_and_revisions_are_fixtures(tmp_path: Path) -> None:
 PID = """
     import os
     import pathlib
-    from accord import Server
+    from accord import NotConnected, Server
     server = Server("left")
     @server.tool
     def pid() -> str:
@@ -257,21 +258,29 @@ def test_a_time_limit_that_is_none_is_refused(tmp_path: Path) -> None:
     assert "accord_timeout = 'soon' is no number of seconds" in ran.output
 
 
-async def test_an_error_while_closing_says_whose_client_it_was(server: Server) -> None:
-    async def fail() -> None:
+@pytest.mark.parametrize("is_async", [True, False])
+def test_an_error_while_closing_says_whose_client_it_was(is_async: bool) -> None:
+    """The others are closed all the same."""
+
+    async def fail_async() -> None:
         raise OSError("the disk is full")
 
-    clients = Clients("test_it", True, 5)
-    client = clients.make(server, {})
-    client.close = fail  # type: ignore[method-assign,assignment]
+    def fail() -> None:
+        raise OSError("the disk is full")
+
+    desk, shop = Server("desk"), Server("shop")
+    clients = Clients("test_it", is_async, 5)
+    open_, failing = clients.make(desk, {}), clients.make(shop, {})
+    failing.close = fail_async if is_async else fail  # type: ignore[method-assign,assignment]
+    clients.open(open_)
     with pytest.raises(OSError, match="disk") as caught:
-        await clients.around(nothing)()
-    assert caught.value.__notes__ == [f"while the client of {server!r} was closed, after test_it"]
-
-
-@pytest.fixture
-def server() -> Server:
-    return Server("desk")
+        if is_async:
+            asyncio.run(clients.around(nothing)())  # type: ignore[arg-type]
+        else:
+            clients.__exit__(None, None, None)
+    assert caught.value.__notes__ == [f"while the client of {shop!r} was closed, after test_it"]
+    with pytest.raises(NotConnected):
+        assert open_.revision
 
 
 def test_the_example_passes() -> None:

@@ -7,7 +7,19 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, assert_type
 
-from accord import ArgumentChange, CallNext, Context, Depends, Handles, Middleware, Request, Server, ToolChange
+from accord import (
+    ArgumentChange,
+    CallNext,
+    Context,
+    Depends,
+    Handles,
+    Middleware,
+    RateLimit,
+    Request,
+    Server,
+    Timing,
+    ToolChange,
+)
 
 
 @dataclass
@@ -103,7 +115,7 @@ async def count_words(request: Request, call_next: CallNext, most: int = 3) -> i
     return most + len(str(await call_next(request)))
 
 
-class Retry:
+class Again:
     async def __call__(self, request: Request, call_next: CallNext) -> Any:
         return await call_next(request)
 
@@ -116,8 +128,8 @@ def not_async(request: Request, call_next: CallNext) -> int:
 
 
 async def middleware_is_a_function(request: Request, call_next: CallNext) -> None:
-    every: list[Middleware] = [timing, asking, Retry()]
-    Server("typed", middleware=[timing, asking, Retry()])
+    every: list[Middleware] = [timing, asking, Again(), Timing(), RateLimit(3)]
+    Server("typed", middleware=[timing, asking, Again(), Timing(), RateLimit(3)])
     server.tool(middleware=every)(len)
     server.add_middleware(asking)
     assert_type(await count_words(request, call_next, most=4), int)

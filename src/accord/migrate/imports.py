@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import NamedTuple
 
-from accord.compat.names import FOREIGN, HERE, INSTEAD, MODULES
+from accord.compat.names import FOREIGN, HERE, INSTEAD, MODULES, TYPES
 from accord.migrate.edits import Edit, Left, Source
 
 _LONGEST = 100
@@ -28,6 +28,13 @@ class Imported(NamedTuple):
 
     module: str
     name: str
+    line: int
+
+    @property
+    def is_type(self) -> bool:
+        """Whether it is a type of the protocol."""
+        place = place_of(self.module, self.name)
+        return place is not None and place.module == TYPES
 
     @property
     def checks_variables(self) -> bool:
@@ -64,7 +71,7 @@ def foreign_imports(source: Source) -> Iterator[ast.Import | ast.ImportFrom]:
 def imported_names(source: Source) -> dict[str, Imported]:
     """The names of the program that come from there."""
     return {
-        alias.asname or alias.name: Imported(node.module or "", alias.name)
+        alias.asname or alias.name: Imported(node.module or "", alias.name, alias.lineno)
         for node in foreign_imports(source)
         if isinstance(node, ast.ImportFrom)
         for alias in node.names

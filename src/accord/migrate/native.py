@@ -13,12 +13,19 @@ from accord.migrate.context_words import CONTEXT, context_words
 from accord.migrate.edits import Edit, Left, Source
 from accord.migrate.imports import Imported
 from accord.migrate.server_words import SERVERS, server_words
-from accord.migrate.type_words import TYPES, type_words
+from accord.migrate.type_words import SAME, TYPES, type_words
 
 Names = dict[str, str]
 """A name in the program, as it was imported, and the name in `accord` that it becomes; empty where it is not used any
 more.
 """
+
+
+_BOUND = {
+    *("CurrentContext", "FunctionResource", "LocalProvider", "Prompt", "PromptsAsTools", "Resolve"),
+    *("ResourceSecurity", "ResourcesAsTools", "TextResource", "Tool", "prompt", "resource", "tool"),
+}
+"""What other servers take, and accord's own does not."""
 
 
 class Native:
@@ -33,7 +40,7 @@ class Native:
         """Local names of what was imported, and where from."""
         self._whole_server()
         for local, found in imported.items():
-            if found.name in TYPES:
+            if found.name in SAME or (found.is_type and found.name in TYPES):
                 self._take({local: TYPES[found.name]}, type_words(source, local, TYPES[found.name]))
 
         self._drop_unused()
@@ -53,8 +60,14 @@ class Native:
         contexts = {local: "Context" for local, found in self._imported.items() if found.name == CONTEXT}
         checked = any(self._imported[local].checks_variables for local in servers)
         words = server_words(self._source, servers, checked=checked)
-        found = [*words, *context_words(self._source, contexts)]
+        found = [*self._bound(), *words, *context_words(self._source, contexts)]
         self._take({**servers, **contexts}, iter(found))
+
+    def _bound(self) -> Iterator[Left]:
+        """Names that mean something only on a server of `accord.compat`."""
+        for local, found in self._imported.items():
+            if found.name in _BOUND and not found.is_type:
+                yield Left(found.line, f"{local}: only a server of accord.compat knows what it means")
 
     def _take(self, names: Names, found: Iterator[Edit | Left]) -> None:
         """Take all of it, or, where something is left, none."""

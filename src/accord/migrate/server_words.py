@@ -19,7 +19,7 @@ _MEANS_NOTHING = {"json_response", "stateless_http", "debug", "log_level", "depe
 _DECLARED_WITH = {
     "tool": {"name", "title", "description", "annotations", "icons", "meta", "tags", "timeout", "version"},
     "prompt": {"name", "title", "description", "icons", "meta", "tags", "version"},
-    "resource": {"name", "title", "description", "mime_type", "annotations", "icons", "meta", "tags", "version"},
+    "resource": {"name", "title", "description", "mime_type", "annotations", "icons", "meta", "tags"},
 }
 _SAME = {"name", "instructions", "remove_tool", "run_stdio_async"}
 _WILD = re.compile(r"{\w+\*}")
@@ -38,6 +38,7 @@ def server_words(source: Source, servers: Mapping[str, str], *, checked: bool) -
             yield Left(node.lineno, f"{source.of(node)}: accord's Server has no type parameters")
     held = set(variables(source, made))
     yield from _used(source, held)
+    yield from _returning(source, held)
     if checked:
         yield from _templates(source, held)
 
@@ -97,6 +98,27 @@ def _declaring(node: ast.Attribute, call: ast.Call | None, source: Source) -> It
         yield Left(call.lineno, f"{source.of(node)}(annotations={{...}}): write ToolAnnotations(...)")
     elif node.attr == "resource" and _WILD.search(str(constant(call.args[0] if call.args else None))):
         yield Left(call.lineno, f"{source.of(call.args[0])}: write {{+path}} for what may hold slashes")
+
+
+def _returning(source: Source, held: Collection[str]) -> Iterator[Left]:
+    """Tools that return an ordinary class, which accord cannot read."""
+    ordinary = {
+        node.name
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ClassDef) and not (node.bases or node.keywords or node.decorator_list)
+    }
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.FunctionDef(returns=ast.Name(id=name)) | ast.AsyncFunctionDef(returns=ast.Name(id=name)):
+                if name in ordinary and any(_is_tool(each, held) for each in node.decorator_list):
+                    yield Left(node.lineno, f"{node.name}() returns {name}: make that a dataclass or a model")
+
+
+def _is_tool(decorator: ast.expr, held: Collection[str]) -> bool:
+    match decorator.func if isinstance(decorator, ast.Call) else decorator:
+        case ast.Attribute(value=ast.Name(id=name), attr="tool"):
+            return name in held
+    return False
 
 
 def _templates(source: Source, held: Collection[str]) -> Iterator[Left]:

@@ -9,23 +9,24 @@ from collections.abc import Iterator
 from accord.migrate.arguments import keywords_of, renamed, without
 from accord.migrate.edits import Edit, Left, Source
 
+SAME = ("Audio", "Depends", "File", "Image", "ToolError")
+"""What is called in the same way, and used in the same way."""
+
 TYPES = {
     name: name
     for name in (
+        *SAME,
         *("Annotations", "AudioContent", "CallToolResult", "Completion", "EmbeddedResource", "Icon", "ImageContent"),
         *("ModelHint", "ModelPreferences", "PromptMessage", "ResourceLink", "SamplingMessage", "TextContent"),
-        *("Tool", "ToolAnnotations", "ToolError", "Audio", "File", "Image", "Depends"),
+        *("Tool", "ToolAnnotations"),
     )
 } | {"TextResourceContents": "ResourceContents", "BlobResourceContents": "ResourceContents"}
 """What is called so there, and what it is called here."""
 
-_PLAIN = ("ToolError", "Audio", "File", "Image", "Depends")
-"""Those that are called in the same way."""
-
 
 def type_words(source: Source, local: str, name: str) -> Iterator[Edit | Left]:
     """What to change for a type, under its name in the program; or what keeps it from that."""
-    if name in _PLAIN:
+    if name in SAME:
         return
     called = set()
     for node in ast.walk(source.tree):

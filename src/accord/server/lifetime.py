@@ -14,6 +14,7 @@ from inspect import isasyncgenfunction
 from typing import TYPE_CHECKING, Any
 
 from accord.errors import LifespanError, describe
+from accord.server.depends.entered import Entered
 
 if TYPE_CHECKING:
     from accord.server.depends.plan import Step
@@ -56,7 +57,17 @@ class Lifetime:
 
     async def keep(self, step: Step, given: dict[str, Any]) -> Any:
         """A dependency that lasts, made when it is first needed. Raises what it raises; then it is made anew."""
-        return await self._once((step.key, step.make), lambda stack: step.open(stack, given))
+        made = self._kept.get((step.key, step.make))
+        if made is not None and made.done():
+            return made.result()
+
+        async def open(stack: AsyncExitStack) -> Any:
+            entered = Entered()
+            value = await step.open(entered, given)
+            stack.push_async_callback(entered.leave)
+            return value
+
+        return await self._once((step.key, step.make), open)
 
     async def adopt(self, server: Server) -> None:
         """Have a mounted server run as long as this one. Raises `LifespanError`."""

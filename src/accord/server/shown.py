@@ -88,9 +88,15 @@ class Shown:
         for offer in self.offers():
             if offer.proposals:
                 found.add("completions")
-            if offer.context or (offer.proposals is not None and offer.proposals.context):
+            if self._may_log(offer):
                 found.add("logging")
         return found
+
+    def _may_log(self, offer: Offer) -> bool:
+        """Whether it, or what stands around it or fills or completes its parameters, takes a context."""
+        around = (*self._registry.around, *offer.around)
+        parts = [offer, offer.depends, offer.proposals, *around]
+        return any(part is not None and part.context for part in parts)
 
     def _seen(self, kind: str, own: Mapping[str, Any], others: list[Callable[[], dict[str, Any]]]) -> dict[str, Any]:
         found = dict(own)

@@ -113,7 +113,7 @@ class Signature:
         """The docstring without its sections on arguments and results."""
         return self.docstring.description
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """The names of the parameters that a caller gives."""
         return [field.name for field in self._all.fields]
@@ -191,7 +191,9 @@ class Signature:
         at = self._context_at
         if at is not None:
             return (*values[:at], context, *values[at:]), rest
-        named = dict(zip((field.name for field in self._all.fields), values, strict=True)) | rest
+        named = dict(zip(self.names, values, strict=True))
+        if rest:
+            named |= rest
         if self.context is not None:
             named[self.context] = context
         return (), named

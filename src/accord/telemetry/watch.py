@@ -12,6 +12,8 @@ from accord.telemetry.base import Operation, SessionOver, Telemetry
 
 log: logging.Logger = logging.getLogger("accord.telemetry")
 
+_current: ContextVar[Operation | None] = ContextVar("accord_operation", default=None)
+
 
 class Watch:
     """Tells one telemetry on behalf of one server or client."""
@@ -19,12 +21,11 @@ class Watch:
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
         self._complained = False
-        self._current: ContextVar[Operation | None] = ContextVar("accord_operation", default=None)
 
     @contextmanager
     def over(self, operation: Operation) -> Iterator[Operation]:
         """As long as a request is served, or its answer awaited."""
-        token = self._current.set(operation)
+        token = _current.set(operation)
         self._tell(self._telemetry.begin, operation)
         try:
             yield operation
@@ -33,17 +34,17 @@ class Watch:
             raise
         finally:
             self._tell(self._telemetry.end, operation)
-            self._current.reset(token)
+            _current.reset(token)
 
     @property
     def current(self) -> Operation | None:
         """The request that is served in this context."""
-        return self._current.get()
+        return _current.get()
 
     def go_on(self, operation: Operation) -> None:
         """The handler that runs in this context has waited for another request, and goes on on behalf of that."""
         before = self.current
-        self._current.set(operation)
+        _current.set(operation)
         if before is not None:
             operation.began = True
             self._tell(self._telemetry.go_on, operation, before)

@@ -55,9 +55,9 @@ class Clients:
     ) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        self._end()
         if self._is_late:
             raise self._late("its clients were closed, and what waited for them failed")
-        self._end()
 
     def _end_late(self) -> None:
         """The time is over: whatever waits for one of the clients fails."""
@@ -67,9 +67,12 @@ class Clients:
     def _end(self) -> None:
         with ExitStack() as stack:
             for client, target in self._made:
-                if isinstance(client, Client):
-                    stack.enter_context(self._naming(target))
-                    stack.callback(client.close)
+                stack.callback(self._close, client, target)
+
+    def _close(self, client: AnyClient, target: object) -> None:
+        if isinstance(client, Client):
+            with self._naming(target):
+                client.close()
 
     # --- a test that is `async def` ----------------------------------------------------------------------------
 
@@ -90,16 +93,19 @@ class Clients:
                     raise
                 raise self._late("above is where it waited") from exc
             finally:
-                await self._close()
+                await self._end_async()
 
         return run
 
-    async def _close(self) -> None:
+    async def _end_async(self) -> None:
         async with AsyncExitStack() as stack:
             for client, target in self._made:
-                if isinstance(client, AsyncClient):
-                    stack.enter_context(self._naming(target))
-                    stack.push_async_callback(client.close)
+                stack.push_async_callback(self._close_async, client, target)
+
+    async def _close_async(self, client: AnyClient, target: object) -> None:
+        if isinstance(client, AsyncClient):
+            with self._naming(target):
+                await client.close()
 
     # --- what went wrong ---------------------------------------------------------------------------------------
 

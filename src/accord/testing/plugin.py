@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from accord.testing.clients import Clients
 
 _SECONDS = 60.0
-_FIXTURES = frozenset(("accord_client", "accord_client_to", "accord_replay", "accord_surface"))
+_FIXTURES = frozenset(("accord_client", "accord_client_to", "accord_replay", "accord_server", "accord_surface"))
 _CLIENTS: pytest.StashKey[Clients] = pytest.StashKey()
 
 

@@ -41,7 +41,7 @@ def assert_surface(
     if found:
         listed = "\n".join(f"  {line}" for line in found)
         raise AssertionError(
-            f"the server offers something else than {file} says ({len(found)} differences; --accord-update, or "
+            f"the server offers something else than {file} says (differences: {len(found)}; --accord-update, or "
             f"update=True, takes them over):\n{listed}"
         )
 

@@ -16,10 +16,8 @@ from accord import (
     Elicit,
     InvalidParams,
     ListChanged,
-    PromptReference,
     ProtocolError,
     ResourceNotFound,
-    ResourceTemplateReference,
     ResourceUpdated,
     Server,
 )
@@ -90,9 +88,9 @@ async def test_everything_is_there_behind_the_prefix(revision: str) -> None:
 @pytest.mark.parametrize("revision", REVISIONS[2:])
 async def test_arguments_are_completed_by_the_mounted_server(revision: str) -> None:
     async with Client(parent((child(), "acme")), revisions=[revision]) as client:
-        found = await client.complete(ResourceTemplateReference(uri="data://acme/items/{id}"), id="a")
+        found = await client.complete(template="data://acme/items/{id}", argument="id", value="a")
         assert list(found.values) == ["a0", "a1", "a2"]
-        assert list((await client.complete(PromptReference(name="acme_ask"), topic="x")).values) == ["x!"]
+        assert list((await client.complete(prompt="acme_ask", argument="topic", value="x")).values) == ["x!"]
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -271,7 +269,7 @@ async def test_its_middleware_stands_inside_that_of_its_parent_and_knows_its_nam
         assert log == ["outer out_in_ask", "middle in_ask", "inner ask"]
         log.clear()
         assert (await client.call_tool("out_in_greet", {"who": "Ann"})).text == "inner greets Ann"
-        await client.complete(ResourceTemplateReference(uri="data://out/in/items/{id}"), id="a")
+        await client.complete(template="data://out/in/items/{id}", argument="id", value="a")
         assert log[-1] == "inner data://items/{id}"
     async with Client(inner) as client:
         log.clear()

@@ -152,7 +152,12 @@ def test_a_process_that_cannot_start_ends_with_its_traceback(tmp_path: Path, run
     program = tmp_path / "desk.py"
     program.write_text(PROGRAM.format(begin='raise RuntimeError("no database")', run=run))
     done = subprocess.run(
-        [sys.executable, str(program)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, str(program)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
     )
     assert done.returncode == 1
     assert "RuntimeError: no database" in done.stderr

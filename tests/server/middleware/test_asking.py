@@ -81,7 +81,7 @@ async def test_who_does_not_confirm_has_nothing_done(revision: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 async def test_where_the_client_cannot_be_asked_nothing_is_done_and_it_is_told_why(way: str) -> None:
     server, done = confirming()
-    async with reached(server, way, capabilities={}) as ask:
+    async with reached(server, way) as ask:
         said = await ask(*called("delete", what="it"))
         assert "elicitation" in text(said)
         assert text(await ask(*called("look", what="it"))) == "looked at it"

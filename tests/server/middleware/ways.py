@@ -21,14 +21,15 @@ SOME = ["memory 2025-11-25", "memory 2026-07-28"]
 
 @asynccontextmanager
 async def reached(server: Server, way: str, **headers: str) -> AsyncIterator[Ask]:
-    """A client of the server; `headers` are for HTTP."""
+    """A client of the server, without capabilities; `headers` are for HTTP."""
     kind, _, revision = way.partition(" ")
     if kind == "memory":
         async with raw_peer(server, revision) as peer:
             yield peer.ask
         return
     async with site(server) as here:
-        client = Modern(here.raw, **headers) if revision == REVISIONS[-1] else Stateful(here.raw, **headers)
+        given: dict[str, Any] = {"capabilities": {}, **headers}
+        client = Modern(here.raw, **given) if revision == REVISIONS[-1] else Stateful(here.raw, **given)
         if isinstance(client, Stateful):
             await client.open()
 

@@ -67,7 +67,8 @@ def test_the_root_says_what_it_is() -> None:
 
 def test_components_of_one_name_and_odd_names_are_told_apart() -> None:
     references = [{"$ref": "#/components/schemas/A~1B"}, {"$ref": "#/components/schemas/A%20B"}]
-    found = made({"anyOf": references}, **{"A/B": {"type": "string"}, "A B": {"type": "integer"}})
+    odd: Any = {"A/B": {"type": "string"}, "A B": {"type": "integer"}}
+    found = made({"anyOf": references}, **odd)
     compile(found).validate(7)
     compile(found).validate("x")
     assert len(found["$defs"]) == 2

@@ -201,7 +201,7 @@ async def test_files_travel_as_base64_and_arrive_as_they_are(file: JSON) -> None
     arguments = {'a"\r\nb': given, "all": [given, given], "note": "ü\r\n--", "meta": {"x": 1}}
     request = await asked(paths, arguments, components=components)
     head = f"Content-Type: {request['headers']['content-type']}\r\n\r\n".encode()
-    parts = BytesParser().parsebytes(head + request["body"].encode("latin-1")).get_payload()
+    parts: Any = BytesParser().parsebytes(head + request["body"].encode("latin-1")).get_payload()
     names = [part.get_param("name", header="content-disposition") for part in parts]
     assert names == ["a%22%0D%0Ab", "all", "all", "note", "meta"]
     assert [part.get_payload(decode=True) for part in parts][1:] == [data, data, "ü\r\n--".encode(), b'{"x":1}']

@@ -15,7 +15,7 @@ MOST_SECONDS = 2.0
 
 def model(number: int) -> JSON:
     following = {"$ref": f"#/components/schemas/Model{(number + 1) % MODELS}"}
-    properties = {"id": {"type": "integer"}, "name": {"type": "string", "nullable": True}}
+    properties: JSON = {"id": {"type": "integer"}, "name": {"type": "string", "nullable": True}}
     return {"type": "object", "properties": {**properties, **({"next": following} if number % 5 else {})}}
 
 

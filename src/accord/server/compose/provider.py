@@ -31,8 +31,8 @@ Definition = Tool | Prompt | Resource | ResourceTemplate
 class Provided(msgspec.Struct, frozen=True, eq=False):
     """One thing, and the function that serves it, `async` or plain.
 
-    The handler of a tool takes its arguments as a dict, and a prompt's as well; that of a resource takes nothing. A
-    further parameter annotated `Context` gets the context.
+    The handler of a tool takes its arguments as a dict, and a prompt's as well; a further parameter annotated `Context`
+    gets the context. That of a resource takes nothing.
     """
 
     definition: Definition
@@ -40,7 +40,11 @@ class Provided(msgspec.Struct, frozen=True, eq=False):
 
 
 class Provider:
-    """A source of tools, resources and prompts. Override what there is; nothing is the default."""
+    """A source of tools, resources and prompts. Override what there is; nothing is the default.
+
+    Where one of its methods fails, or takes longer than `Limits.provider_seconds`, its things are left out and the log
+    says so; nobody else notices.
+    """
 
     def __init__(self) -> None:
         self._listeners: list[Callable[[str, str], None]] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from accord.errors import DeclarationError, InternalError, describe
@@ -85,7 +85,7 @@ class Provisions:
                 found.setdefault(outside, mount.renamed(definition, key, outside))
         return self._shown(self._changed(found) if what == "tools" else found)
 
-    async def complete(self, ref: Reference, argument: str, typed: str) -> Completion | Sequence[str] | None:
+    async def complete(self, ref: Reference, argument: str, typed: str) -> Completion | Iterable[str] | None:
         """Values for an argument; None where it is nobody's."""
         for provider in self._registry.providers:
             try:
@@ -94,7 +94,7 @@ class Provisions:
                 _warn(provider, f"complete {argument!r}", exc)
                 continue
             if values is not None:
-                return values if isinstance(values, Completion) else list(values)
+                return values
         for mount, inner in self._mounted():
             inside = mount.inner_ref(ref)
             if inside is not None and (found := await inner.complete(inside, argument, typed)) is not None:
@@ -113,8 +113,13 @@ class Provisions:
                 failed = failed or exc
         for mount, inner in self._mounted():
             inside = mount.inner_uri(name) if kind == "resource" else mount.inner_name(name)
-            if inside is not None and (offer := await getattr(inner, kind)(inside)) is not None:
-                return mount.resource(offer) if kind == "resource" else mount.tool(offer)
+            try:
+                if inside is not None and (offer := await getattr(inner, kind)(inside)) is not None:
+                    return mount.resource(offer) if kind == "resource" else mount.tool(offer)
+            except InternalError as exc:
+                failed = failed or exc
+        if isinstance(failed, InternalError):
+            raise failed
         if failed is not None:
             raise InternalError(f"there may be a {kind} {name!r}, but who may have it failed: {describe(failed)}")
         return None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
-from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 from accord.errors import DeclarationError, ToolError
+from accord.server.depends.entered import Entered
 from accord.server.depends.mark import Dependency, Named
 from accord.server.depends.plan import Overrides, Plan
 
@@ -37,12 +37,18 @@ class Dependencies:
     ) -> Awaitable[Any]:
         """Fill them, and call the function; to be awaited at once. Raises what either raises."""
         plan = self._plan
+        if plan.simple is not None and not (self._named or calling.server.overrides or offer.home):
+            for name, make in plan.simple:
+                kwargs[name] = make()
+            return calling.invoke(offer, args, kwargs)
         overrides = calling.server.overrides or (offer.home is not None and offer.home.overrides)
         if overrides:
             plan = self._replaced(overrides)
         context = calling.context(offer, call) if call is not None else None
         if plan.context and context is None:
-            raise DeclarationError(f"{self._name}: what overrides a dependency takes a Context only if that does as well")
+            raise DeclarationError(
+                f"{self._name}: what overrides a dependency takes a Context only if that does as well"
+            )
         if self._named and context is not None:
             kwargs = {**kwargs, **self._found(kwargs, context)}
         if plan.plain:
@@ -52,11 +58,16 @@ class Dependencies:
     async def _call(
         self, plan: Plan, calling: Calling, offer: Offer, args: Any, kwargs: dict[str, Any], context: Context | None
     ) -> Any:
-        lifetime = (offer.home or calling.server).lifetimes.here()
-        async with AsyncExitStack() as stack:
-            filled = await plan.fill(stack, context, lifetime)
-            return await calling.invoke(offer, args, {**kwargs, **filled})
-        raise ToolError(f"a dependency of {self._name} kept its error to itself: let it pass at the `yield`")
+        entered = Entered()
+        try:
+            lifetime = (offer.home or calling.server).lifetimes.here()
+            filled = await plan.fill(entered, context, lifetime)
+            value = await calling.invoke(offer, args, {**kwargs, **filled})
+        except BaseException as exc:
+            await entered.fail(exc)
+            raise ToolError(f"a dependency of {self._name} kept its error to itself: raise it at the `yield`") from exc
+        await entered.leave()
+        return value
 
     def _found(self, given: Mapping[str, Any], context: Context) -> dict[str, Any]:
         """What texts stand for; a default that is no text stays what it is."""

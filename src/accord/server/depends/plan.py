@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from enum import Enum
 from inspect import Parameter, isasyncgenfunction, iscoroutinefunction, isgeneratorfunction, signature
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import msgspec
 from accord.errors import DeclarationError
 from accord.schema.hints import Reader
 from accord.server.context import Context
+from accord.server.depends.entered import Entered
 from accord.server.depends.mark import Dependency, dependency_in
 from accord.server.parameters import around, called
 
@@ -46,15 +47,15 @@ class Step(msgspec.Struct, frozen=True, eq=False):
     kept: bool
     """Whether it lasts as long as the server runs."""
 
-    async def open(self, stack: AsyncExitStack, given: dict[str, Any]) -> Any:
-        """Its value, to be closed with the stack. Raises what the program raises."""
+    async def open(self, entered: Entered, given: dict[str, Any]) -> Any:
+        """Its value, to be left with what was entered. Raises what the program raises."""
         made = self.make(**given)
         if self.kind is Kind.AWAITED:
             return await made
         if self.kind is Kind.ENTERED:
-            return stack.enter_context(made)
+            return entered.enter(made)
         if self.kind is Kind.ENTERED_ASYNC:
-            return await stack.enter_async_context(made)
+            return await entered.enter_async(made)
         return made
 
 
@@ -70,6 +71,13 @@ class Plan:
         """Whether one of them takes the context."""
         self.plain: bool = all(step.kind is Kind.PLAIN and not step.kept for step in self.steps)
         """Whether nothing has to be awaited or closed."""
+        self.simple: list[tuple[str, Callable[..., Any]]] | None = self._simple()
+        """The parameters, and what is called for each, where that is all there is to it."""
+
+    def _simple(self) -> list[tuple[str, Callable[..., Any]]] | None:
+        if not self.plain or any(step.inputs for step in self.steps) or len(self.steps) != len(self.outputs):
+            return None
+        return [(name, self.steps[place].make) for name, place in self.outputs.items()]
 
     def now(self, context: Context | None) -> dict[str, Any]:
         """The values by parameter, where the plan is `plain`."""
@@ -78,12 +86,12 @@ class Plan:
             values.append(step.make(**_given(step, values, context)) if step.inputs else step.make())
         return {name: values[place] for name, place in self.outputs.items()}
 
-    async def fill(self, stack: AsyncExitStack, context: Context | None, lifetime: Lifetime) -> dict[str, Any]:
-        """The same for any plan; what is to be closed after the call is left on the stack."""
+    async def fill(self, entered: Entered, context: Context | None, lifetime: Lifetime) -> dict[str, Any]:
+        """The same for any plan; what is to be left after the call stands in `entered`."""
         values: list[Any] = []
         for step in self.steps:
-            given = _given(step, values, context)
-            values.append(await (lifetime.keep(step, given) if step.kept else step.open(stack, given)))
+            given = _given(step, values, context) if step.inputs else {}
+            values.append(await (lifetime.keep(step, given) if step.kept else step.open(entered, given)))
         return {name: values[place] for name, place in self.outputs.items()}
 
     def _place(self, wanted: Dependency, above: tuple[Dependency, ...]) -> int:

@@ -57,7 +57,7 @@ class Caching:
         self._seconds = seconds
         self._tools = None if tools is None else frozenset(tools)
         self._extra = key
-        self._store: ResultStore = store or MemoryResults(most, bytes)
+        self._store: ResultStore = MemoryResults(most, bytes) if store is None else store
         self._flights: dict[tuple[asyncio.AbstractEventLoop, str], asyncio.Future[bool]] = {}
         self._followed: WeakSet[Server] = WeakSet()
         self._edition = 0

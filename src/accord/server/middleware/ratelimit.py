@@ -41,7 +41,7 @@ class RateLimit:
             raise DeclarationError(f"rates are counted by {', '.join(_BY)}, or by a function, not by {by!r}")
         self._per_second = per_second
         self._key = by if callable(by) else _BY[by]
-        self._store: RateStore = store or MemoryRates()
+        self._store: RateStore = MemoryRates() if store is None else store
 
     async def __call__(self, request: Request, call_next: CallNext) -> Any:
         """See `Server.add_middleware`. Raises `InternalError` for a request that comes too soon."""

@@ -93,10 +93,8 @@ class SQLiteRates:
         (due,) = db.execute(_READ, (key,)).fetchone() or (-inf,)
         due = min(due, now + pace.longest)  # the clock was set back: nobody waits until it comes there again
         following = pace.step(due, now)
-        if following is None:
-            return pace.wait(due, now)
-        db.execute(_WRITE, (key, following))
-        return 0
+        db.execute(_WRITE, (key, due if following is None else following))
+        return pace.wait(due, now) if following is None else 0
 
     def _connect(self) -> sqlite3.Connection:
         db = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)

@@ -1,0 +1,133 @@
+"""Several versions of one tool or prompt."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, strategies as st
+
+from accord import APIKeys, Client, DeclarationError, InvalidParams, Principal, Server, ToolChange
+from accord.messages.revision import REVISIONS
+from accord.server.compose.versions import rank
+
+from tests.server.compose.reaching import client_of, over_http, tools_of
+
+META = [revision for revision in REVISIONS if revision >= "2025-06-18"]
+
+ORDERS = [
+    ["1", "1.2", "1.9", "1.10", "2.0", "10"],
+    ["2.0-alpha", "2.0-alpha.1", "2.0-alpha.beta", "2.0-beta.2", "2.0-beta.11", "2.0-rc.1", "2.0", "2.0.1"],
+    ["2.0a1", "2.0b1", "2.0b10", "2.0rc1", "2.0", "2.0.post1", "2.1.dev1", "2.1"],
+    ["v1.9", "v1.10-rc1", "v1.10"],
+    ["2.0", "2.0+build.1", "2.0+build.2", "2.0.1-rc+build.9", "2.0.1"],
+    ["2025-12-31", "2026-07-28", "2026-11-02"],
+    ["beta", "0.1"],
+    ["1.99", "2", "2.0.1"],
+]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_versions_are_ordered_as_people_mean_them(order: list[str]) -> None:
+    assert all(rank(older) < rank(newer) for older, newer in pairwise(order))
+
+
+@given(st.lists(st.text("0123v.-+abcrp "), max_size=6))
+def test_any_texts_have_one_order(versions: list[str]) -> None:
+    backwards = versions[::-1]
+    assert sorted(versions, key=rank) == sorted(backwards, key=rank)
+
+
+def server(*versions: str) -> Server:
+    made = Server("versions")
+    for version in versions:
+
+        def tell(says: str = version) -> str:
+            return says
+
+        made.tool("tell", version=version)(tell)
+        made.prompt("ask", version=version)(lambda says=version: says)
+    return made
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("versions", [("1.9", "2.0rc1", "1.10"), ("2.0rc1", "1.10", "1.9"), ("1.10", "1.9", "2.0rc1")])
+async def test_the_newest_is_called_unless_a_request_names_another(revision: str, versions: tuple[str, ...]) -> None:
+    async with Client(server(*versions), revisions=[revision]) as client:
+        assert (await client.call_tool("tell")).text == "2.0rc1"
+        for version in versions:
+            meta = {"accord/version": version}
+            assert (await client.call_tool("tell", meta=meta)).text == version
+            got = await client.get_prompt("ask", meta=meta)
+            assert got.messages[0].content.text == version  # type: ignore[union-attr]
+        for wrong in ("3", "", 2, ["1.9"]):
+            with pytest.raises(InvalidParams, match=r"it has 1\.9, 1\.10, 2\.0rc1"):
+                await client.call_tool("tell", meta={"accord/version": wrong})
+
+
+@pytest.mark.parametrize("revision", META)
+async def test_the_list_has_the_newest_and_says_which_others_there_are(revision: str) -> None:
+    made = server("2.0", "1.9", "1.10")
+    made.tool("plain")(lambda: "")
+    outer = Server("outer")
+    outer.mount(made, "acme")
+    for each, prefix in ((made, ""), (outer, "acme_")):
+        async with Client(each, revisions=[revision]) as client:
+            tools = {tool.name: tool.meta for tool in await client.list_tools()}
+            about = {"accord/version": "2.0", "accord/versions": ["1.9", "1.10", "2.0"]}
+            assert tools == {f"{prefix}tell": about, f"{prefix}plain": None}
+            [prompt] = await client.list_prompts()
+            assert prompt.meta == about
+            assert (await client.call_tool(f"{prefix}tell", meta={"accord/version": "1.9"})).text == "1.9"
+
+
+async def test_one_version_alone_says_so_and_is_no_other() -> None:
+    async with Client(server("1.0")) as client:
+        [tool] = await client.list_tools()
+        assert tool.meta == {"accord/version": "1.0", "accord/versions": ["1.0"]}
+        with pytest.raises(InvalidParams, match=r"no version '2\.0'; it has 1\.0"):
+            await client.call_tool("tell", meta={"accord/version": "2.0"})
+
+
+async def test_a_change_is_made_to_all_versions() -> None:
+    made = server("1", "2")
+    made.change_tool("tell", ToolChange(name="say"))
+    async with Client(made) as client:
+        assert await tools_of(client) == ["say"]
+        assert (await client.call_tool("say", meta={"accord/version": "1"})).text == "1"
+
+
+async def test_a_version_that_somebody_may_not_see_does_not_exist_for_him() -> None:
+    keys = APIKeys({"a": Principal("ann", frozenset({"old", "new"})), "b": Principal("bob")})
+    made = Server("scopes", auth=keys)
+    for version, scopes in (("1", {"old"}), ("2", set[str]()), ("3", {"new"})):
+        made.tool("tell", version=version, scopes=scopes)(lambda says=version: says)
+    async with over_http(made) as url, client_of(url, "a") as ann, client_of(url, "b") as bob:
+        assert (await ann.call_tool("tell")).text == "3"
+        assert (await bob.call_tool("tell")).text == "2"
+        assert (await ann.call_tool("tell", meta={"accord/version": "1"})).text == "1"
+        with pytest.raises(InvalidParams, match=r"it has 2 \("):
+            await bob.call_tool("tell", meta={"accord/version": "1"})
+        [for_ann], [for_bob] = await ann.list_tools(), await bob.list_tools()
+        assert for_ann.meta == {"accord/version": "3", "accord/versions": ["1", "2", "3"]}
+        assert for_bob.meta == {"accord/version": "2", "accord/versions": ["2"]}
+
+
+def test_a_name_is_declared_twice_only_with_another_version() -> None:
+    made = server("1")
+    for options, why in (({}, "declared twice"), ({"version": "1"}, "version 1 of tool 'tell' is declared twice")):
+        with pytest.raises(DeclarationError, match=why):
+            made.tool("tell", **options)(lambda: "")  # type: ignore[call-overload]
+    plain = Server("plain")
+    plain.tool("tell")(lambda: "")
+    with pytest.raises(DeclarationError, match="declared twice"):
+        plain.tool("tell", version="1")(lambda: "")
+
+
+async def test_all_versions_are_removed_together() -> None:
+    made = server("1", "2")
+    async with Client(made) as client:
+        made.remove_tool("tell")
+        assert await tools_of(client) == []
+        made.tool("tell", version="0.5")(lambda: "again")
+        assert (await client.call_tool("tell")).text == "again"

@@ -1,0 +1,331 @@
+"""`Caching`: what is the same, what is kept, and when it is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from accord import (
+    APIKeys,
+    Caching,
+    CallToolResult,
+    Context,
+    DeclarationError,
+    MemoryResults,
+    Principal,
+    Request,
+    Server,
+    TextContent,
+    ToolAnnotations,
+    ToolError,
+)
+
+from tests.server.asking.caller import caller
+from tests.server.http.speaking import Modern, site
+from tests.server.middleware.ways import SOME, WAYS, called, reached, text
+
+READ_ONLY = ToolAnnotations(read_only_hint=True)
+
+
+class Counting(Server):
+    """Every answer has the number of times that a function ran."""
+
+    def __init__(self, caching: Caching, **options: Any) -> None:
+        super().__init__("test", middleware=[caching], **options)
+        self.ran = 0
+        self.prompt(name="tell")(lambda: f"tell {self.count()}")
+        self.resource("data://x")(lambda: f"x {self.count()}")
+
+        @self.tool(annotations=READ_ONLY)
+        async def look(a: int = 0, b: str = "", fail: str = "") -> dict[str, int]:
+            self.count()
+            if fail == "tool":
+                raise ToolError("it failed")
+            if fail == "other":
+                raise ValueError("it failed")
+            return {"ran": self.ran}
+
+        @self.tool(annotations=READ_ONLY)
+        def complains() -> CallToolResult:
+            return CallToolResult(content=[TextContent(text=str(self.count()))], is_error=True)
+
+        @self.tool
+        def write() -> str:
+            return str(self.count())
+
+    def count(self) -> int:
+        self.ran += 1
+        return self.ran
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_what_only_reads_runs_once_and_is_answered_alike(way: str) -> None:
+    server = Counting(Caching())
+    asked = [called("look", a=1), ("prompts/get", {"name": "tell"}), ("resources/read", {"uri": "data://x"})]
+    async with reached(server, way) as ask:
+        first = [(await ask(*each))["result"] for each in asked]
+        again = [(await ask(*each))["result"] for each in asked]
+    assert first == again
+    assert server.ran == 3
+
+
+@pytest.mark.parametrize("way", SOME)
+async def test_what_may_do_something_runs_each_time_unless_it_is_named(way: str) -> None:
+    for caching, ran in ((Caching(), 2), (Caching(tools={"write"}), 1)):
+        server = Counting(caching)
+        async with reached(server, way) as ask:
+            for _ in range(2):
+                await ask(*called("write"))
+        assert server.ran == ran
+
+
+async def test_with_tools_named_a_mark_does_not_count() -> None:
+    server = Counting(Caching(tools=()))
+    async with reached(server, "memory 2026-07-28") as ask:
+        for _ in range(2):
+            await ask(*called("look"))
+    assert server.ran == 2
+
+
+@pytest.mark.parametrize("way", SOME)
+async def test_errors_are_not_kept(way: str) -> None:
+    server = Counting(Caching())
+    async with reached(server, way) as ask:
+        for call in (called("look", fail="tool"), called("look", fail="other"), called("complains")):
+            before = server.ran
+            for _ in range(2):
+                assert (await ask(*call))["result"]["isError"]
+            assert server.ran == before + 2
+
+
+JSON_VALUES = st.fixed_dictionaries({}, optional={"a": st.integers(-(1 << 63), 1 << 63), "b": st.text(max_size=3)})
+
+
+@given(JSON_VALUES, JSON_VALUES)
+def test_two_calls_share_a_result_just_when_their_arguments_are_equal(one: dict[str, Any], two: dict[str, Any]) -> None:
+    async def run() -> int:
+        server = Counting(Caching())
+        async with reached(server, "memory 2026-07-28") as ask:
+            await ask(*called("look", **one))
+            await ask(*called("look", **dict(reversed(two.items()))))
+        return server.ran
+
+    assert asyncio.run(run()) == (1 if one == two else 2)
+
+
+async def test_each_principal_has_its_own_and_so_have_other_scopes() -> None:
+    keys = {
+        "k-ann": Principal("ann"),
+        "k-ann-admin": Principal("ann", frozenset({"admin"})),
+        "k-bob": Principal("bob"),
+    }
+    server = Counting(Caching(), auth=APIKeys(keys))
+    async with site(server) as here:
+        for _ in range(2):
+            for key in keys:
+                client = Modern(here.raw, authorization=f"Bearer {key}")
+                await (await client.call("look")).result()
+    assert server.ran == 3
+
+
+async def test_revisions_and_versions_are_told_apart() -> None:
+    server = Counting(Caching())
+    for version in ("1", "2"):
+        server.tool(name="v", version=version, annotations=READ_ONLY)(lambda version=version: version)
+    for way in SOME:
+        async with reached(server, way) as ask:
+            method, params = called("v")
+            for version in ("1", "2", "1"):
+                assert text(await ask(method, {**params, "_meta": {"accord/version": version}})) == version
+            await ask(*called("look"))
+    assert server.ran == 2
+
+
+async def test_a_key_of_ones_own_adds_to_what_is_the_same_or_says_that_nothing_is() -> None:
+    asked: list[str | None] = []
+
+    def key(request: Request) -> str | None:
+        return asked[-1]
+
+    server = Counting(Caching(key=key))
+    async with reached(server, "memory 2026-07-28") as ask:
+        for language in ("en", "no", "en", None, None):
+            asked.append(language)
+            await ask(*called("look"))
+    assert server.ran == 4
+
+
+@pytest.mark.parametrize("way", SOME)
+async def test_its_time_ends(way: str) -> None:
+    now = [0.0]
+    server = Counting(Caching(seconds=10, store=MemoryResults(clock=lambda: now[0])))
+    async with reached(server, way) as ask:
+        for now[0] in (0, 9.9, 10, 19):
+            await ask(*called("look"))
+    assert server.ran == 2
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_it_is_forgotten_when_a_resource_or_what_is_offered_changes(revision: str) -> None:
+    caching = Caching()
+    server = Counting(caching)
+    async with caller(server, revision) as client:
+
+        async def both() -> str:
+            await client.ask(*called("look"))
+            return text(await client.ask("resources/read", {"uri": "data://x"}))
+
+        assert [await both(), await both()] == ["x 2", "x 2"]
+        server.resource_updated("data://x")
+        assert await both() == "x 3"
+        server.tool(name="more")(lambda: "")
+        assert await both() == "x 5"
+        await caching.clear()
+        assert await both() == "x 7"
+
+
+async def test_what_was_under_way_when_it_changed_is_not_kept() -> None:
+    server = Counting(Caching())
+    go = asyncio.Event()
+    seen: list[str] = []
+
+    @server.resource("data://slow")
+    async def slow() -> str:
+        seen.append("before" if not go.is_set() else "after")
+        await go.wait()
+        return seen[-1]
+
+    async with caller(server, "2025-11-25") as client:
+        id = client.send("resources/read", {"uri": "data://slow"})
+        while not seen:
+            await asyncio.sleep(0)
+        server.resource_updated("data://slow")
+        go.set()
+        assert text(await client.answer(id)) == "before"
+        assert text(await client.ask("resources/read", {"uri": "data://slow"})) == "after"
+
+
+# --- equal requests at once ----------------------------------------------------------------------------------------
+
+
+def slow_server(caching: Caching) -> tuple[Server, list[int], asyncio.Event]:
+    server, ran, go = Server("test", middleware=[caching]), list[int](), asyncio.Event()
+
+    @server.tool(annotations=READ_ONLY)
+    async def look(fail: bool = False) -> str:
+        ran.append(1)
+        await go.wait()
+        if fail:
+            raise ToolError(f"failed {len(ran)}")
+        return f"done {len(ran)}"
+
+    return server, ran, go
+
+
+async def turns(count: int = 20) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_equal_requests_at_once_run_once(revision: str) -> None:
+    server, ran, go = slow_server(Caching())
+    async with caller(server, revision) as client:
+        ids = [client.send(*called("look")) for _ in range(10)]
+        await turns()
+        go.set()
+        assert {text(await client.answer(id)) for id in ids} == {"done 1"}
+    assert len(ran) == 1
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_when_the_first_is_cancelled_the_next_takes_its_place(revision: str) -> None:
+    server, ran, go = slow_server(Caching())
+    async with caller(server, revision) as client:
+        first, *others = [client.send(*called("look")) for _ in range(5)]
+        await turns()
+        client.cancel(first)
+        await turns()
+        go.set()
+        assert {text(await client.answer(id)) for id in others} == {"done 2"}
+    assert len(ran) == 2
+
+
+async def test_when_the_first_fails_each_finds_out_alone() -> None:
+    server, ran, go = slow_server(Caching())
+    async with caller(server, "2025-11-25") as client:
+        ids = [client.send(*called("look", fail=True)) for _ in range(3)]
+        await turns()
+        go.set()
+        assert sorted([text(await client.answer(id)) for id in ids])[0] == "failed 1"
+    assert len(ran) == 3
+
+
+async def test_nobody_waits_for_the_answer_of_another_person() -> None:
+    server, ran = Server("test", middleware=[Caching()]), []
+
+    @server.tool(annotations=READ_ONLY)
+    async def asks(ctx: Context) -> str:
+        ran.append(1)
+        return str((await ctx.elicit("Name?", str)).data)  # type: ignore[union-attr]
+
+    for revision in ("2025-11-25", "2026-07-28"):
+        ran.clear()
+        async with caller(server, revision) as client:
+            for _ in range(2):
+                assert text(await client.through(*called("asks"))) == "answer to Name?"
+        assert len(ran) == (2 if revision == "2025-11-25" else 4)  # there, up to the question and again
+
+
+# --- where it is kept ----------------------------------------------------------------------------------------------
+
+
+class Broken:
+    """A store that fails."""
+
+    async def get(self, key: str) -> bytes | None:
+        raise OSError("no store")
+
+    async def put(self, key: str, value: bytes, seconds: float) -> None:
+        raise OSError("no store")
+
+    async def clear(self, prefix: str = "") -> None:
+        raise OSError("no store")
+
+
+async def test_a_store_that_fails_costs_no_call_and_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    server = Counting(Caching(store=Broken()))
+    async with reached(server, "memory 2026-07-28") as ask:
+        for _ in range(2):
+            assert "error" not in await ask(*called("look"))
+        server.resource_updated("data://x")
+        assert "error" not in await ask(*called("look"))
+    assert server.ran == 3
+    assert "a store of results failed" in caplog.text
+
+
+async def test_memory_is_bounded_by_number_and_bytes_and_what_is_used_stays() -> None:
+    store = MemoryResults(most=2, bytes=100)
+    await store.put("a", b"1", 60)
+    await store.put("b", b"2", 60)
+    assert await store.get("a") == b"1"
+    await store.put("c", b"3", 60)
+    assert [await store.get(key) for key in "abc"] == [b"1", None, b"3"]
+    await store.put("d", b"x" * 100, 60)
+    assert [await store.get(key) for key in "acd"] == [None, None, b"x" * 100]
+    await store.put("d", b"x" * 101, 60)
+    assert await store.get("d") is None
+    assert len(store) == 0
+    await store.put("x 1", b"", 60)
+    await store.put("y 1", b"", 60)
+    await store.clear("x ")
+    assert [await store.get("x 1"), await store.get("y 1")] == [None, b""]
+
+
+@pytest.mark.parametrize("wrong", [{"seconds": 0}, {"seconds": float("nan")}, {"most": 0}, {"bytes": 0}])
+def test_bounds_that_are_none_are_refused(wrong: Any) -> None:
+    with pytest.raises(DeclarationError):
+        Caching(**wrong)
