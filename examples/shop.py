@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Annotated
 
-from accord import Context, Depends, Server
+from accord import Depends, Server
 
 server = Server("shop")
 

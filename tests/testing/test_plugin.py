@@ -274,10 +274,7 @@ def test_an_error_while_closing_says_whose_client_it_was(is_async: bool) -> None
     failing.close = fail_async if is_async else fail  # type: ignore[method-assign,assignment]
     clients.open(open_)
     with pytest.raises(OSError, match="disk") as caught:
-        if is_async:
-            asyncio.run(clients.around(nothing)())  # type: ignore[arg-type]
-        else:
-            clients.__exit__(None, None, None)
+        asyncio.run(clients.around(nothing)()) if is_async else clients.__exit__(None, None, None)  # type: ignore[arg-type]
     assert caught.value.__notes__ == [f"while the client of {shop!r} was closed, after test_it"]
     with pytest.raises(NotConnected):
         assert open_.revision

@@ -61,11 +61,14 @@ def _making(call: ast.Call, source: Source) -> Iterator[Edit | Left]:
         if name not in _MADE_WITH | _MEANS_NOTHING:
             yield Left(keyword.lineno, f"{source.of(call.func)}({name}=...) means something else in accord")
     gone = [keyword for name, keyword in keywords.items() if name in _MEANS_NOTHING]
-    if not call.args and "name" not in keywords:
-        end = source.span(call)[0] + len(source.of(call.func)) + 1
-        yield Edit(end, end, f'"{source.of(call.func)}"' + (", " if len(keywords) > len(gone) else ""))
-        gone = gone if len(keywords) > len(gone) else []
-    yield from without(call, gone, source)
+    if call.args or "name" in keywords:
+        yield from without(call, gone, source)
+    elif len(gone) == len(keywords):
+        yield Edit(source.span(call.func)[1], source.span(call)[1], f'("{source.of(call.func)}")')
+    else:
+        first = source.span(call.keywords[0])[0]
+        yield Edit(first, first, f'"{source.of(call.func)}", ')
+        yield from without(call, gone, source)
 
 
 def _used(source: Source, held: Collection[str]) -> Iterator[Edit | Left]:

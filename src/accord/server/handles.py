@@ -15,6 +15,7 @@ It works in every revision and over every transport, is plain to the model, and 
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
 import time
@@ -24,13 +25,15 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
-from accord.errors import DeclarationError, ToolError
+from accord.errors import DeclarationError, ToolError, describe
 from accord.server.depends.mark import Named
 
 if TYPE_CHECKING:
     from accord.server.context import Context
 
 T = TypeVar("T")
+
+log: logging.Logger = logging.getLogger("accord.server")
 
 
 class _Held(msgspec.Struct, Generic[T]):
@@ -44,8 +47,8 @@ class Handles(Named, Generic[T]):
 
     `what` says in a word what it is: "cart". One belongs to the principal that it was opened for, if that is known; to
     whoever has the text, if not. It is let go `seconds` after it was last used, and the function `close` is called with
-    it, as it is when it is closed. A principal has at most `each` of them, and all together `most`. They are kept in
-    this process. Raises `DeclarationError` for what is no word.
+    it, as it is when it is closed. A principal that is known has at most `each` of them, and all together `most`. They
+    are kept in this process. Raises `DeclarationError` for what is no word.
     """
 
     def __init__(
@@ -84,8 +87,8 @@ class Handles(Named, Generic[T]):
         handle = f"{self.what}_{secrets.token_urlsafe(24)}"
         with self._lock:
             mine = sum(held.principal == principal for held in self._held.values())
-            if mine >= self._each or len(self._held) >= self._most:
-                raise ToolError(f"too many are open, {mine} of your own: close a {self.what}, or come back later")
+            if (principal and mine >= self._each) or len(self._held) >= self._most:
+                raise ToolError(f"too many are open: close a {self.what}, or come back later")
             self._held[handle] = _Held(value, principal, time.monotonic())
         return handle
 
@@ -115,8 +118,12 @@ class Handles(Named, Generic[T]):
     def _drop(self, handle: str) -> None:
         with self._lock:
             held = self._held.pop(handle, None)
-        if held is not None and self._close is not None:
+        if held is None or self._close is None:
+            return
+        try:
             self._close(held.value)
+        except Exception as exc:  # it may be anybody's call that finds it late
+            log.error("accord: closing a %s failed: %s", self.what, describe(exc), exc_info=exc)
 
 
 def _principal(ctx: Context) -> str:

@@ -7,14 +7,17 @@ gone since makes it invalid ("Invalid cursors SHOULD result in an error with cod
 
 from __future__ import annotations
 
+import logging
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Raw
 
-from accord.errors import InvalidParams
+from accord.errors import DeclarationError, InvalidParams
 from accord.messages.revision import Rules
+
+log: logging.Logger = logging.getLogger("accord.server")
 
 
 def cursor_after(name: str) -> str:
@@ -67,7 +70,17 @@ class Pages:
     def _make(self, cursor: str | None, rules: Rules) -> Raw:
         items = self._items()
         page, following = cut(list(items), cursor, self._size)
-        return self._pack([items[name](rules) for name in page], following, rules)
+        found = [defined(name, items[name], rules) for name in page]
+        return self._pack([each for each in found if each is not None], following, rules)
+
+
+def defined(name: str, define: Callable[[Rules], Any], rules: Rules) -> Any:
+    """An item of a list; None for one whose declaration turns out to be wrong: the others are listed all the same."""
+    try:
+        return define(rules)
+    except DeclarationError as exc:
+        log.error("accord: %r cannot be listed: %s", name, exc)
+        return None
 
 
 def cut(names: list[str], cursor: str | None, size: int) -> tuple[list[str], str | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import Annotated, Any
 
@@ -119,7 +119,7 @@ async def test_it_may_stand_as_the_default_and_in_threads_methods_and_schemas_of
     server = Server("shop")
 
     @server.tool
-    def in_a_thread(n: int, *, db: Db = Depends(generator)) -> str:
+    def in_a_thread(n: int, *, db: Db = Depends(generator)) -> str:  # noqa: B008  # what FastAPI has taught people to write
         return f"{n} {db.rows()}"
 
     class Shop:
@@ -218,10 +218,8 @@ async def test_what_the_call_raises_is_seen_at_the_yield_and_told_all_the_same()
 
 async def test_a_dependency_that_keeps_the_error_to_itself_is_told_of() -> None:
     def swallows() -> Iterator[Db]:
-        try:
+        with suppress(ValueError):
             yield Db()
-        except ValueError:
-            pass
 
     server = Server("shop")
 

@@ -67,10 +67,9 @@ class Mount:
     @property
     def provides(self) -> set[str]:
         """The capabilities that this makes up."""
-        capabilities = self.server.registry.capabilities()
-        return {
-            name for name in ("tools", "prompts", "resources", "completions", "logging") if getattr(capabilities, name)
-        }
+        declared = self.server.registry.capabilities()
+        names = ("tools", "prompts", "resources", "completions", "logging")
+        return {name for name in names if getattr(declared, name) is not None}
 
     def inner_ref(self, ref: Reference) -> Reference | None:
         """What is completed, as it is inside; None for what is not from here."""
