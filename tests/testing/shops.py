@@ -31,6 +31,11 @@ def shop(*, changed: bool = False, chatty: bool = False) -> Server:
         count = await ctx.elicit("How many?", int)
         return f"{count.data} {answer.data}"
 
+    @server.tool
+    async def turn() -> None:
+        """Turn the sign."""
+        server.resource_updated("shop://sign")
+
     @server.resource("shop://sign")
     def sign() -> str:
         return "open"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
 import sys
@@ -10,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from accord import Client, ProtocolError
+from accord import Client, ProtocolError, ResourceUpdated
+from accord.client.subscription import SubscriptionEvent
 from accord.messages.revision import REVISIONS
 from accord.testing import RecordedServer, Recording, replay
 
@@ -75,6 +77,25 @@ async def test_a_client_hears_the_same_from_a_recorded_server(revision: str, tmp
     told = await talk(shop(), revision)
     for _ in range(2):
         assert sorted(await talk(RecordedServer(file), revision)) == sorted(told)
+
+
+async def follow(target: Any, revision: str, **options: Any) -> SubscriptionEvent:
+    """The event that comes when a resource is changed by a call."""
+    async with Client(target, revisions=[revision], **options) as client, asyncio.timeout(10):
+        async with client.subscribe("shop://sign") as subscription:
+            await client.call_tool("turn")
+            event = await anext(subscription)
+        await client.ping()
+        return event
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_a_subscription_is_held_again(revision: str, tmp_path: Path) -> None:
+    recording, file = Recording(), tmp_path / "subscription"
+    event = await follow(shop(), revision, record=recording)
+    recording.save(file)
+    replay(file, shop())
+    assert await follow(RecordedServer(file), revision) == event == ResourceUpdated("shop://sign")
 
 
 @pytest.mark.parametrize("revision", [REVISIONS[0], REVISIONS[-1]])

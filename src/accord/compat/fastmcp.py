@@ -14,7 +14,6 @@ from logging import getLogger
 from typing import Any, ClassVar, NoReturn, TypeVar
 
 from accord.compat.as_tools import PromptsAsTools as PromptsAsTools, ResourcesAsTools as ResourcesAsTools
-from accord.compat.context import Context as Shared
 from accord.compat.differ import Different, refuse
 from accord.compat.fastmcp_client import Client as Client
 from accord.compat.fastmcp_context import (
@@ -312,7 +311,7 @@ def lifespan(function: F) -> F:
     return function
 
 
-def _current(ctx: Shared) -> Shared:
+def _current(ctx: Plain) -> Plain:
     return ctx
 
 

@@ -8,19 +8,21 @@ accord's own `Depends` does not see arguments; a question that is always asked i
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, get_args, get_origin
 
-from accord.compat.context import Context
 from accord.compat.wrapping import call, filled
 from accord.errors import DeclarationError, ToolError
 from accord.messages.roots import ListRootsResult
+from accord.schema.hints import Reader
 from accord.server.asking.question import Question
 from accord.server.asking.questions import Accepted, Cancelled, Declined, Roots
-from accord.server.context import Context as Native
+from accord.server.context import Context
+from accord.server.parameters import around
 
 _CONTEXT = "_accord_context"
 """The parameter that a tool with resolvers gets, if it has no context of its own."""
+_OUTCOMES = (Accepted, Declined, Cancelled)
 
 
 class Resolve:
@@ -32,48 +34,68 @@ class Resolve:
 
 def resolving(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with its `Resolve` parameters filled; as it is where it has none. Raises `DeclarationError`."""
-    written = inspect.signature(function)
-    wanted = _wanted(function)
-    if not wanted:
+    hints = _hints(function)
+    if not any(_resolve_in(hint) for hint in hints.values()):
         return function
-    left = [one for one in written.parameters.values() if one.name not in wanted]
-    own = next((one.name for one in left if _is_context(_hints(function).get(one.name))), None)
-    if own is None:
-        left.append(inspect.Parameter(_CONTEXT, inspect.Parameter.KEYWORD_ONLY, annotation=Native))
+    read = _Read(function, hints, ())
+    written = inspect.signature(function)
+    left = [one for one in written.parameters.values() if one.name not in read.wanted]
+    if read.context is None:
+        left.append(inspect.Parameter(_CONTEXT, inspect.Parameter.KEYWORD_ONLY, annotation=Context))
 
     async def fill(given: dict[str, Any]) -> dict[str, Any]:
-        context = given[own] if own is not None else given.pop(_CONTEXT)
-        values = _Call(given, context)
-        return {**given, **{name: await values.of(hint, resolve) for name, (hint, resolve) in wanted.items()}}
+        context = given[read.context] if read.context is not None else given.pop(_CONTEXT)
+        resolved = _Call(given, context)
+        return {**given, **{name: await resolved.of(*wanted) for name, wanted in read.wanted.items()}}
 
     return filled(function, fill, written.replace(parameters=left))
+
+
+class _Read:
+    """What a function takes: what resolvers give it, by name, its context, and the rest."""
+
+    def __init__(
+        self, function: Callable[..., Any], hints: Mapping[str, Any], above: tuple[Callable[..., Any], ...]
+    ) -> None:
+        if function in above:
+            raise DeclarationError(f"{function.__name__}() resolves itself")
+        self.function: Callable[..., Any] = function
+        self.wanted: dict[str, tuple[Any, _Read]] = {}
+        self.context: str | None = None
+        self.arguments: list[str] = []
+        for name in inspect.signature(function).parameters:
+            hint = hints.get(name)
+            resolve = _resolve_in(hint)
+            if resolve is not None:
+                inner = _Read(resolve.function, _hints(resolve.function), (*above, function))
+                self.wanted[name] = get_args(hint)[0], inner
+            elif isinstance(hint, type) and issubclass(hint, Context):
+                self.context = name
+            else:
+                self.arguments.append(name)
 
 
 class _Call:
     """The resolvers of one call, and what they gave."""
 
-    def __init__(self, arguments: dict[str, Any], context: Context) -> None:
+    def __init__(self, arguments: Mapping[str, Any], context: Context) -> None:
         self._arguments = arguments
         self._context = context
         self._made: dict[Callable[..., Any], Any] = {}
 
-    async def of(self, hint: Any, resolve: Resolve) -> Any:
+    async def of(self, hint: Any, read: _Read) -> Any:
         """The value of a parameter with this hint. Raises `ToolError` where the person said no."""
-        if resolve.function not in self._made:
-            self._made[resolve.function] = await self._make(resolve.function)
-        return _fit(hint, self._made[resolve.function])
+        if read.function not in self._made:
+            self._made[read.function] = await self._make(read)
+        return _fit(hint, self._made[read.function])
 
-    async def _make(self, function: Callable[..., Any]) -> Any:
-        wanted, hints = _wanted(function), _hints(function)
-        keywords: dict[str, Any] = {}
-        for name in inspect.signature(function).parameters:
-            if name in wanted:
-                keywords[name] = await self.of(*wanted[name])
-            elif _is_context(hints.get(name)):
-                keywords[name] = self._context
-            elif name in self._arguments:
-                keywords[name] = self._arguments[name]
-        value = await call(function, **keywords)
+    async def _make(self, read: _Read) -> Any:
+        keywords = {name: self._arguments[name] for name in read.arguments if name in self._arguments}
+        if read.context is not None:
+            keywords[read.context] = self._context
+        for name, wanted in read.wanted.items():
+            keywords[name] = await self.of(*wanted)
+        value = await call(read.function, **keywords)
         if not isinstance(value, Question):
             return value
         (answer,) = await self._context.ask(value)
@@ -82,10 +104,8 @@ class _Call:
 
 def _fit(hint: Any, value: Any) -> Any:
     """What was answered, as the parameter wants it: the outcome, or what was filled in."""
-    outcomes = (Accepted, Declined, Cancelled)
-    wants = any(arm is one or get_origin(arm) is one for arm in _arms(hint) for one in outcomes)
-    if wants:
-        return value if isinstance(value, outcomes) else Accepted(value)
+    if any(arm is one or get_origin(arm) is one for arm in _arms(hint) for one in _OUTCOMES):
+        return value if isinstance(value, _OUTCOMES) else Accepted(value)
     if isinstance(value, Declined | Cancelled):
         raise ToolError("the person did not answer the question that this call depends on")
     return value.data if isinstance(value, Accepted) else value
@@ -94,31 +114,25 @@ def _fit(hint: Any, value: Any) -> Any:
 def _arms(hint: Any) -> tuple[Any, ...]:
     """The types that a hint allows, one by one."""
     origin = get_origin(hint)
-    if origin is None or origin in (Accepted, Declined, Cancelled):
+    if origin is None or origin in _OUTCOMES:
         return (hint,)
     return tuple(arm for each in get_args(hint) for arm in _arms(each))
 
 
-def _wanted(function: Callable[..., Any]) -> dict[str, tuple[Any, Resolve]]:
-    """The parameters with a resolver: by name, their hint and it."""
-    found = {}
-    for name, hint in _hints(function).items():
-        if get_origin(hint) is Annotated:
-            inner, *metadata = get_args(hint)
-            resolve = next((one for one in metadata if isinstance(one, Resolve)), None)
-            if resolve is not None:
-                found[name] = (inner, resolve)
-    return found
+def _resolve_in(hint: Any) -> Resolve | None:
+    if get_origin(hint) is not Annotated:
+        return None
+    return next((one for one in get_args(hint)[1:] if isinstance(one, Resolve)), None)
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    try:
-        return get_type_hints(function, include_extras=True)
-    except NameError:  # a name for type checkers only: no resolver can hide in it
-        return dict(getattr(function, "__annotations__", {}))
-    except TypeError as exc:
-        raise DeclarationError(f"the hints of {function!r} cannot be read: {exc}") from exc
-
-
-def _is_context(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, Native)
+    """The hints of a function, also of one inside another. Raises `DeclarationError` for a resolver that is unknown."""
+    reader = Reader(getattr(function, "__globals__", {}), around(inspect.unwrap(function)))
+    found = {}
+    for name, hint in getattr(function, "__annotations__", {}).items():
+        try:
+            found[name] = reader.resolve(hint) if isinstance(hint, str) else hint
+        except NameError as exc:  # a name for type checkers only: no resolver can hide in it
+            if Resolve.__name__ in hint:
+                raise DeclarationError(f"{function.__name__}: the hint of {name!r} cannot be read: {exc}") from exc
+    return found

@@ -66,18 +66,17 @@ class Completions:
         return CompleteResult(completion=bounded(found, self._limits.completions))
 
     def _offer(self, params: CompleteParams, exchange: Exchange, peer: Peer) -> Offer:
-        """What is completed. Raises `InvalidParams` where there is no such thing for this client."""
+        """What is completed. Raises `InvalidParams`, also for what this client may not see."""
         offer, name = self._registry.completed(params.ref), _subject(params.ref)
         if not may_see(offer, name, exchange, peer):
-            raise InvalidParams(f"there is nothing named {name!r} to complete")
-        if offer.proposals is None or not offer.proposals.has(params.argument.name):
-            raise InvalidParams(f"there is no argument {params.argument.name!r} to complete")
+            kind = "prompt" if isinstance(params.ref, PromptReference) else "resource template"
+            raise InvalidParams(f"no {kind} {name!r}")
         return offer
 
     async def _proposed(self, offer: Offer, params: CompleteParams, exchange: Exchange, peer: Peer) -> Any:
         proposals, name = offer.proposals, params.argument.name
-        if proposals is None:
-            return []
+        if proposals is None or not proposals.has(name):
+            raise InvalidParams(f"there is no argument {name!r} to complete")
         completer = proposals.completers.get(name)
         if completer is not None:
             return await self._ask(completer, params, exchange, peer)

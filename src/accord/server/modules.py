@@ -24,9 +24,9 @@ from accord.messages.revision import LATEST, RULES
 from accord.server.declaring import make_tool
 
 if TYPE_CHECKING:
+    from accord.server.importing import Importing
     from accord.server.offer import Offer
     from accord.server.registry import Registry
-    from accord.server.server import Server
 
 log: logging.Logger = logging.getLogger("accord.server")
 
@@ -137,7 +137,7 @@ def _bound(thing: Any, name: str, written: Any) -> Callable[..., Any]:
 
 
 def add_found(
-    server: Server,
+    server: Importing,
     found: Found,
     prefix: str | None,
     include: Collection[str] | None,

@@ -2,57 +2,45 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, ParamSpec, Self, TypeVar, Unpack, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Unpack
 
 import msgspec
 from msgspec import Raw
 
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import codec
-from accord.messages.base import JSONObject, Meta
-from accord.messages.content import Annotations
+from accord.messages.base import JSONObject
 from accord.messages.extension import Extension, settings_of
 from accord.messages.identity import Icon, Implementation
 from accord.messages.revision import REVISIONS, Rules
-from accord.messages.tools import Tool, ToolAnnotations
 from accord.server.cache import DO_NOT_KEEP, CacheHint
-from accord.server.completable import Completable
-from accord.server.composed import Composed
 from accord.server.context import Context
-from accord.server.declaring import complete_by_name, declare_prompt, declare_resource, declare_tool, listed
 from accord.server.extended import Extended
 from accord.server.hub import Hub
+from accord.server.importing import Importing
 from accord.server.registry import Registry
 from accord.session.negotiate import check_spoken
 from accord.session.profile import Profile
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from accord.server.asking.rounds import Rounds
     from accord.server.asking.seal import Keyring
-    from accord.server.files.directory import Directory
     from accord.server.http.app import HTTPApp
     from accord.server.http.auth import Auth
     from accord.server.http.options import HTTPOptions
     from accord.server.lifetime import Lifespan
     from accord.server.middleware.request import Middleware
-    from accord.server.modules import Added
     from accord.server.observed import Watched
     from accord.server.openapi.document import Source
-    from accord.server.openapi.importing import Imported, OpenAPIOptions
+    from accord.server.openapi.importing import OpenAPIOptions
     from accord.telemetry.base import Telemetry
     from accord.transport.base import Transport
 
 F = TypeVar("F", bound=Callable[..., Any])
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
-class Server(Composed):
+class Server(Importing):
     """A Model Context Protocol server: declare tools, resources and prompts on it, then `run()`.
 
     One program serves all revisions at once. `name` and `version` are what clients show; `instructions` tell a
@@ -140,6 +128,22 @@ class Server(Composed):
             self.asked = Rounds(self.name, self._keyring or Keyring(), self.limits)
         return self.asked
 
+    @classmethod
+    def from_openapi(cls, document: Source, *, name: str | None = None, **options: Unpack[OpenAPIOptions]) -> Self:
+        """A server of nothing but an HTTP API, with its name and version; see `add_openapi`."""
+        from accord.server.openapi.importing import server_of
+
+        return server_of(cls, document, name, options)
+
+    @classmethod
+    def from_fastapi(
+        cls, app: Any, *, name: str | None = None, lifespan: bool = True, **options: Unpack[OpenAPIOptions]
+    ) -> Self:
+        """A server of nothing but a FastAPI application, with its name and version; see `add_fastapi`."""
+        from accord.server.openapi.importing import server_of_application
+
+        return server_of_application(cls, app, name, lifespan, options)
+
     def method(self, name: str) -> Callable[[F], F]:
         """Answer a request, or hear a notification, that an extension of this server lists.
 
@@ -159,253 +163,6 @@ class Server(Composed):
         From any thread. Whether it was told: only 2025-11-25 has words for it, and only the client that was asked.
         """
         return self.asked is not None and self.asked.visits.complete(elicitation_id)
-
-    # --- tools -------------------------------------------------------------------------------------------------
-
-    @overload
-    def tool(self, function: F, /) -> F: ...
-
-    @overload
-    def tool(
-        self,
-        name: str | None = None,
-        *,
-        title: str | None = None,
-        description: str | None = None,
-        annotations: ToolAnnotations | None = None,
-        icons: Sequence[Icon] | None = None,
-        meta: Meta | None = None,
-        timeout: float | None = None,
-        strict: bool = False,
-        tags: Iterable[str] = (),
-        scopes: Iterable[str] = (),
-        version: str | None = None,
-        middleware: Sequence[Middleware] = (),
-    ) -> Callable[[F], F]: ...
-
-    def tool(self, name: Any = None, **options: Any) -> Any:
-        """Offer a function as a tool; the function stays what it was.
-
-        Name, description and parameters are read from the function: type hints give the schema, the docstring the
-        descriptions, the return type the structured output. `timeout` is in seconds. `strict` refuses JSON in a
-        string where something else is asked for. `tags` are words to show and hide tools by; `scopes` are what a
-        principal must have been granted, or it does not exist for them; of several with one name and a `version` each,
-        the newest is called unless a request asks for another; `middleware` stands around this tool alone. Raises
-        `DeclarationError`.
-        """
-
-        def declare(function: F, **options: Any) -> F:
-            declare_tool(self.registry, function, **options)
-            return function
-
-        return partial(declare, name=name, **options) if name is None or isinstance(name, str) else declare(name)
-
-    def add_tool(self, tool: Tool, handler: Callable[..., Any], *, timeout: float | None = None) -> None:
-        """Offer a tool with a schema by hand. `handler(arguments)` gets a dict, checked against `input_schema`; a
-        second parameter without a default, or one annotated so, gets the `Context` as well.
-
-        What it returns is taken as for other tools; structured output is checked against `output_schema`. Raises
-        `DeclarationError`.
-        """
-        from accord.server.handmade import handmade_offer
-
-        self.registry.add("tool", tool.name, handmade_offer(tool, handler, timeout, self.limits))
-
-    def remove_tool(self, name: str) -> None:
-        """Offer a tool no longer. From any thread; clients are told. Raises `DeclarationError` where there is none."""
-        self.registry.remove("tool", name)
-
-    # --- resources ---------------------------------------------------------------------------------------------
-
-    def resource(
-        self,
-        uri: str,
-        /,
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        mime_type: str | None = None,
-        size: int | None = None,
-        annotations: Annotations | None = None,
-        icons: Sequence[Icon] | None = None,
-        meta: Meta | None = None,
-        cache: CacheHint = DO_NOT_KEEP,
-        tags: Iterable[str] = (),
-        scopes: Iterable[str] = (),
-        middleware: Sequence[Middleware] = (),
-    ) -> Callable[[Callable[P, R]], Completable[P, R]]:
-        """Offer a function as the resource at `uri`; with `{variables}` (RFC 6570) as a template of resources,
-        whose variables are the function's parameters, each of which may be completed (see `Completable`). `cache`
-        says how long what it returns may be kept. Raises `DeclarationError`.
-        """
-        about = listed(
-            {"title": title, "mime_type": mime_type, "annotations": annotations, "icons": icons, "meta": meta}
-        )
-        options: dict[str, Any] = {"name": name, "description": description, "size": size, "cache": cache, **about}
-        options |= {"tags": tags, "scopes": scopes, "middleware": middleware}
-
-        def declare(function: Callable[P, R]) -> Completable[P, R]:
-            return declare_resource(self.registry, function, uri, **options)
-
-        return declare
-
-    def remove_resource(self, uri: str) -> None:
-        """Offer a resource, or the template of that text, no longer. As `remove_tool`."""
-        self.registry.remove("resource template" if "{" in uri else "resource", uri)
-
-    def resource_updated(self, uri: str) -> None:
-        """A resource has changed: tell those who subscribed to it, or to what it is a part of. From any thread."""
-        self.hub.updated(uri)
-
-    # --- prompts -----------------------------------------------------------------------------------------------
-
-    @overload
-    def prompt(self, function: Callable[P, R], /) -> Completable[P, R]: ...
-
-    @overload
-    def prompt(
-        self,
-        name: str | None = None,
-        *,
-        title: str | None = None,
-        description: str | None = None,
-        icons: Sequence[Icon] | None = None,
-        meta: Meta | None = None,
-        tags: Iterable[str] = (),
-        scopes: Iterable[str] = (),
-        version: str | None = None,
-        middleware: Sequence[Middleware] = (),
-    ) -> Callable[[Callable[P, R]], Completable[P, R]]: ...
-
-    def prompt(self, name: Any = None, **options: Any) -> Any:
-        """Offer a function as a prompt; its parameters are the arguments, each of which may be completed (see
-        `Completable`). Raises `DeclarationError`.
-        """
-        if name is None or isinstance(name, str):
-            return partial(declare_prompt, self.registry, name=name, **options)
-        return declare_prompt(self.registry, name)
-
-    def remove_prompt(self, name: str) -> None:
-        """Offer a prompt no longer. As `remove_tool`."""
-        self.registry.remove("prompt", name)
-
-    def complete(self, ref: str, argument: str) -> Callable[[F], F]:
-        """Complete an argument of the prompt, or of the resource template, that `ref` names; the same as `complete`
-        of what `prompt` and `resource` give. Raises `DeclarationError`.
-        """
-
-        def declare(function: F) -> F:
-            complete_by_name(self.registry, ref, argument, function)
-            return function
-
-        return declare
-
-    # --- modules and objects -----------------------------------------------------------------------------------
-
-    def add_module(
-        self,
-        module: ModuleType,
-        *,
-        prefix: str | None = None,
-        include: Collection[str] | None = None,
-        exclude: Collection[str] = (),
-        tags: Collection[str] = (),
-        annotations: ToolAnnotations | None = None,
-    ) -> Added:
-        """Offer the public functions of a module as tools: those of `__all__`, else those it defines itself. What
-        cannot be a tool is left out, and told; in `include` it raises `DeclarationError`, as a taken name does.
-        """
-        from accord.server.modules import add_found, in_module
-
-        found = in_module(module, include)
-        return add_found(self, found, prefix, include, exclude, tags=tags, annotations=annotations)
-
-    def add_object(
-        self,
-        thing: object,
-        *,
-        prefix: str | None = None,
-        include: Collection[str] | None = None,
-        exclude: Collection[str] = (),
-        tags: Collection[str] = (),
-        annotations: ToolAnnotations | None = None,
-    ) -> Added:
-        """Offer the public methods of an object as tools, those of its bases included; of a class, its static and
-        class methods. As `add_module`.
-        """
-        from accord.server.modules import add_found, in_object
-
-        found = in_object(thing)
-        return add_found(self, found, prefix, include, exclude, tags=tags, annotations=annotations)
-
-    # --- files -------------------------------------------------------------------------------------------------
-
-    def add_directory(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        uri: str | None = None,
-        name: str | None = None,
-        include: Sequence[str] = (),
-        exclude: Sequence[str] = (),
-        hidden: bool = False,
-        max_bytes: int = 8 << 20,
-        most: int = 10_000,
-        mime_types: Mapping[str, str] | None = None,
-        watch: bool = True,
-        poll_seconds: float = 2,
-    ) -> Directory:
-        """Serve the files below a folder as resources below `uri` (`docs://`; its own `file:` URI by default).
-
-        `include` and `exclude` are patterns (`*.md`, `guide/**`). At most `most` files are listed, and `max_bytes` read
-        of each; `mime_types` go by suffix. While the server runs, clients are told what changes if `watch`, which
-        takes `watchfiles` or a look every `poll_seconds`. Links are not followed. Raises `DeclarationError`.
-        """
-        from accord.server.files.directory import add_directory
-        from accord.server.files.names import Choice
-
-        chosen = Choice(include, exclude, hidden=hidden)
-        poll = poll_seconds if watch else None
-        return add_directory(self, path, chosen, uri, name, max_bytes, most, mime_types, poll)
-
-    # --- HTTP APIs ---------------------------------------------------------------------------------------------
-
-    @classmethod
-    def from_openapi(cls, document: Source, *, name: str | None = None, **options: Unpack[OpenAPIOptions]) -> Self:
-        """A server of nothing but an HTTP API, with its name and version; see `add_openapi`."""
-        from accord.server.openapi.importing import server_of
-
-        return server_of(cls, document, name, options)
-
-    def add_openapi(self, document: Source, **options: Unpack[OpenAPIOptions]) -> Imported:
-        """Offer an HTTP API by its OpenAPI document (3.0 or 3.1): a dict, JSON, or the path of a file.
-
-        Every operation becomes a tool, unless `routes` say otherwise. What cannot be offered is left out, and told.
-        Raises `DeclarationError`, and then nothing is added, for what is wrong with all of it.
-        """
-        from accord.server.openapi.importing import add_openapi
-
-        return add_openapi(self, document, options)
-
-    @classmethod
-    def from_fastapi(
-        cls, app: Any, *, name: str | None = None, lifespan: bool = True, **options: Unpack[OpenAPIOptions]
-    ) -> Self:
-        """A server of nothing but a FastAPI application, with its name and version; see `add_fastapi`."""
-        from accord.server.openapi.importing import server_of_application
-
-        return server_of_application(cls, app, name, lifespan, options)
-
-    def add_fastapi(self, app: Any, *, lifespan: bool = True, **options: Unpack[OpenAPIOptions]) -> Imported:
-        """Offer a FastAPI application, or any ASGI application with an `openapi()`, called in this process.
-
-        Its lifespan begins before its first request and ends with this server, unless somebody else runs it
-        (`lifespan=False`). Otherwise as `add_openapi`.
-        """
-        from accord.server.openapi.importing import add_application
-
-        return add_application(self, app, lifespan, options)
 
     # --- serving -----------------------------------------------------------------------------------------------
 

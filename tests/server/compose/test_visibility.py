@@ -238,15 +238,15 @@ async def test_what_differs_by_who_asks_is_not_kept_for_others_and_cursors_are_g
         for client, counts in ((ann, [2, 2, 2, 2]), (bob, [2, 2, 2])):
             cursor, pages = None, []
             while cursor is not None or not pages:
-                page = await client.request("tools/list", {} if cursor is None else {"cursor": cursor})
+                page = await client.request("tools/list", {} if cursor is None else {"cursor": cursor}, result=dict)
                 assert page["cacheScope"] == "private"
                 pages.append(len(page["tools"]))
                 cursor = page.get("nextCursor")
             assert pages == counts
-        first = await ann.request("tools/list", {})
-        assert (await bob.request("tools/list", {"cursor": first["nextCursor"]}))["tools"]
+        first = await ann.request("tools/list", {}, result=dict)
+        assert (await bob.request("tools/list", {"cursor": first["nextCursor"]}, result=dict))["tools"]
         with pytest.raises(InvalidParams):
-            await bob.request("tools/list", {"cursor": "00"})
+            await bob.request("tools/list", {"cursor": "00"}, result=dict)
 
 
 async def test_whoever_started_the_server_may_do_all_that_it_can() -> None:

@@ -91,6 +91,8 @@ UNUSABLE: dict[str, JSON] = {
     "a parameter of itself": get({"$ref": "#/components/parameters/Loop"}),
     "a parameter without a name": get({"in": "query"}),
     "a parameter at no place": get({"name": "a", "in": "body"}),
+    "a style that is none": get(parameter("a", style=["form"])),
+    "a style of elsewhere": get(parameter("a", style="matrix")),
     "parameters that are none": {"parameters": {"a": 1}},
     "a body of itself": {"requestBody": {"$ref": "#/components/requestBodies/Loop"}},
     "a schema of itself": body({"$ref": "#/components/schemas/Loop"}),

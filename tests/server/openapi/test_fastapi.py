@@ -150,6 +150,11 @@ async def test_what_cannot_describe_itself_is_refused() -> None:
         Server("mcp").add_fastapi(object())
 
 
+async def test_where_no_http_request_brought_a_call_nothing_is_passed_on() -> None:
+    async with shopping("in process", forward=["Authorization", "Cookie"]) as client:
+        assert set((await client.call_tool("who")).data.values()) == {None}
+
+
 @pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
 async def test_over_http_only_the_headers_that_are_named_are_passed_on(revision: str) -> None:
     server = Server("mcp")

@@ -96,6 +96,23 @@ async def test_fixed_headers_and_queries_are_no_arguments_and_stand_above_all() 
     assert (request["query"], request["headers"]["x-key"]) == ("q=1&key=a%26b", "ours")
 
 
+async def test_no_member_of_an_argument_takes_the_place_of_a_fixed_one() -> None:
+    paths = {"/a": {"get": get(parameter("filter", schema={"type": "object"}))}}
+    assert (await asked(paths, {"filter": {"a": 1}}, query={"key": "ours"}))["query"] == "a=1&key=ours"
+    server = Server("echo")
+    server.add_fastapi(Echo({"/a": {"get": {**paths["/a"]["get"], "operationId": "a"}}}), query={"key": "ours"})
+    async with Client(server) as client:
+        result = await client.call_tool("a", {"filter": {"KEY": "theirs"}})
+    assert result.text == "'KEY' in the query is set by the server: leave it out"
+
+
+async def test_the_only_arm_of_an_all_of_is_the_body() -> None:
+    pet = {"type": "object", "properties": {"name": {}}, "required": ["name"]}
+    schema = {"allOf": [{"$ref": "#/components/schemas/Pet"}], "description": "A pet"}
+    made = await schema_of({"/a": {"post": body(schema)}}, components={"schemas": {"Pet": pet}})
+    assert (list(made["properties"]), made["required"]) == (["name"], ["name"])
+
+
 async def test_a_function_gives_headers_for_each_call() -> None:
     made = iter(["first", "second"])
 

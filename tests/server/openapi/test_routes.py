@@ -153,6 +153,26 @@ def test_names_can_be_chosen_and_have_a_prefix() -> None:
     assert imported.tools == ["zoo_list_pets", "zoo_add_pet", "zoo_get_pet", "zoo_api_keys"]
 
 
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"names": {"key": "x"}}, "operations that there are not: key"),
+        ({"base": "https://a.test"}, "no option 'base'; known are base_url, routes"),
+        ({"base_url": "ftp://a.test"}, "no base of an API"),
+        ({"headers": {"x": "a\n"}}, "control characters"),
+        ({"forward": "authorization"}, 'forward=\\["authorization"'),
+    ],
+)
+def test_options_that_cannot_work_are_refused(options: Any, text: str) -> None:
+    with pytest.raises(DeclarationError, match=text):
+        pets(**options)
+
+
+def test_a_chosen_name_that_is_none_leaves_its_operation_out() -> None:
+    _, _, imported = pets(names={"keys": "all keys"})
+    assert "'all keys' is no name" in imported.left_out["GET /admin/keys"]
+
+
 def test_where_a_name_is_taken_nothing_is_imported() -> None:
     server = Server("pets")
     server.tool("get_pet")(lambda: "x")

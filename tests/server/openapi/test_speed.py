@@ -47,12 +47,13 @@ def test_ten_thousand_operations_are_declared_in_two_seconds() -> None:
     assert min(seconds(source) for _ in range(2)) < MOST_SECONDS
 
 
-async def test_the_first_page_of_many_is_there_soon() -> None:
+async def test_what_each_of_them_takes_is_read_in_a_moment_too() -> None:
     server = Server("large")
-    server.add_openapi(large(10_000), base_url="https://api.test")
+    server.add_openapi(large(1_000), base_url="https://api.test")
     async with Client(server) as client:
         begun = time.process_time()
         tools = await client.list_tools()
         taken = time.process_time() - begun
-    assert len(tools) == 10_000
-    assert taken < 5 * MOST_SECONDS
+    assert len(tools) == 1_000
+    assert tools[1].input_schema["properties"]["name"] == {"type": ["string", "null"]}
+    assert taken < MOST_SECONDS

@@ -54,7 +54,9 @@ class Ranking:
             for word in known:
                 for place, weight in self._weights[word]:
                     scores[place] += weight
-        return [self._names[place] for place in sorted(scores, key=lambda place: (-scores[place], place))]
+        places = sorted(scores)
+        places.sort(key=scores.__getitem__, reverse=True)  # which leaves in order what is alike
+        return [self._names[place] for place in places]
 
     def _known(self, word: str) -> list[str]:
         """The word; else those that begin with it (`temp`), else the longest that it begins with (`forecasting`)."""

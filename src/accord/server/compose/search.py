@@ -8,6 +8,7 @@ vary per-connection". The others can be called by their names as ever.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -32,12 +33,14 @@ SEARCH, CALL = "search_tools", "call_tool"
 
 _BYTES = 4
 """Bytes of JSON that are taken for one token: what English in JSON comes to with most models, about."""
+_MOST = 1_000
+"""Tools that are looked at after the ranking."""
 _NAME, _ARGUMENT = 3, 2
 """How often the words of a name and of an argument count."""
 
 
 class Found(msgspec.Struct):
-    """What a search found: definitions, and how many more tools have one of the words."""
+    """What a search found: definitions, and how many more tools have one of the words, at most 1,000."""
 
     tools: list[JSONObject]
     left_out: int = 0
@@ -98,7 +101,7 @@ class Search:
             limit: How many tools to give at most.
         """
         catalogue = await self._all()
-        best = [name for name in catalogue.best(query) if ctx.sees(name)]
+        best = [*islice(filter(ctx.sees, catalogue.best(query)), _MOST)]
         tools = list(self._fitting([catalogue.tools[name] for name in best], max(1, min(limit, self._most))))
         return Found(tools, len(best) - len(tools))
 

@@ -159,7 +159,7 @@ def _inputs(make: Callable[..., Any]) -> list[tuple[str, Dependency | None]]:
     for one in parameters:
         hint = _hint(make, one.annotation)
         dependency = dependency_in(hint, one.default)
-        if dependency is not None or hint is Context:
+        if dependency is not None or (isinstance(hint, type) and issubclass(hint, Context)):
             found.append((one.name, dependency))
         elif one.default is Parameter.empty and one.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
             raise DeclarationError(

@@ -28,13 +28,13 @@ from accord.server.media import File
 from accord.server.templates import Template
 
 if TYPE_CHECKING:
-    from accord.server.server import Server
+    from accord.server.importing import Importing
 
 _BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^{}?#\s]*")
 
 
 def add_directory(
-    server: Server,
+    server: Importing,
     path: str | os.PathLike[str],
     choice: Choice,
     uri: str | None,

@@ -38,7 +38,7 @@ class API:
         self,
         document: Document,
         base: Base,
-        open: Open,
+        opened: Open,
         *,
         headers: Headers,
         query: Mapping[str, str],
@@ -56,7 +56,7 @@ class API:
         self.limits: Limits = limits
         self.requests: Schemas = Schemas(document, limits, request=True)
         self.answers: Schemas = Schemas(document, limits, request=False)
-        self.depends: Dependencies = Dependencies("an operation", {"send": Dependency(open, "lifespan")}, {})
+        self.depends: Dependencies = Dependencies("an operation", {"send": Dependency(opened, "lifespan")}, {})
         """Has connections made with the first call, and closed with the server."""
         self.query: list[str] = [f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query.items()]
         """What stands in the query of every request."""

@@ -104,7 +104,7 @@ class Arguments:
         """The members of a body that is simply an object."""
         if self.body is None or not (is_json(self.body.media) or self.body.media in FORMS):
             return None
-        schema = self._resolved(self.body.schema)
+        schema = self._schema_of_body(self.body)
         members = schema.get("properties")
         plain = schema.get("type", "object") == "object" and not schema.keys() & _OWN_RULES
         if not plain or not isinstance(members, dict) or not members or schema.get("additionalProperties"):
@@ -113,6 +113,14 @@ class Arguments:
 
     def _resolved(self, schema: Any) -> JSONObject:
         return self._operation.document.resolve(schema) if isinstance(schema, dict) else {}
+
+    def _schema_of_body(self, body: Body) -> JSONObject:
+        """What a body is, also where that is the only arm of an `allOf`, as some write to add a description."""
+        schema = self._resolved(body.schema)
+        arms = schema.get("allOf")
+        if isinstance(arms, list) and len(arms) == 1 and schema.keys() <= {"allOf", "title", "description"}:
+            return self._resolved(arms[0])
+        return schema
 
     def _is_read_only(self, schema: Any) -> bool:
         return isinstance(schema, dict) and schema.get("readOnly") is True
@@ -125,7 +133,7 @@ class Arguments:
             return [_WHOLE] if body.required else []
         for name, one in self._members.items():
             properties[name] = _as_base64(self._resolved(one)) if name in body.files else one
-        told = self._resolved(body.schema).get("required")
+        told = self._schema_of_body(body).get("required")
         required = [name for name in told if name in self._members] if isinstance(told, list) else []
         if not body.required and required:  # all of it may be left out, but not a part of what it needs
             about["dependentRequired"] = dict.fromkeys(self._members, required)

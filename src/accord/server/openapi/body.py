@@ -47,7 +47,7 @@ def _member(body: Body, name: str, value: Any) -> Parameter:
     """A member of a form as a parameter; one that is an object is JSON, unless its encoding says otherwise."""
     told = body.encoding.get(name)
     told = told if isinstance(told, dict) else {}
-    style = told.get("style", "form")
+    style = told["style"] if isinstance(told.get("style"), str) else "form"
     return Parameter(
         name=name,
         place="query",

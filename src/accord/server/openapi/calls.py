@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from typing import Any
+from urllib.parse import unquote
 
 from msgspec import UNSET
 
@@ -52,7 +53,8 @@ class Call:
         """The request for some arguments. Raises `InvalidArguments` for what cannot be sent."""
         places = self.arguments.split(values)
         path = self.operation.path.fill({one.name: in_path(one, value) for one, value in places.path})
-        query = [piece for one, value in places.query for piece in in_query(one, value)] + self.api.query
+        query = [piece for one, value in places.query for piece in in_query(one, value)]
+        self._check_free(query)
         headers = {one.name.lower(): in_header(one, value) for one, value in places.header if value is not None}
         headers = {**sendable(headers), "accept": _ACCEPTED, "user-agent": "accord"}
         if cookies := [piece for one, value in places.cookie for piece in in_cookie(one, value)]:
@@ -60,8 +62,15 @@ class Call:
         body = None
         if places.body is not UNSET and self.arguments.body is not None:
             body, headers["content-type"] = self._encoded(places.body)
-        url = self.api.base.join(path, "&".join(query))
+        url = self.api.base.join(path, "&".join([*query, *self.api.query]))
         return APIRequest(method=self.route.method, url=url, headers=headers, body=body)
+
+    def _check_free(self, query: list[str]) -> None:
+        """No member of an argument is called as what the server's author has set."""
+        for piece in query:
+            name = unquote(piece.partition("=")[0])
+            if ("query", name.lower()) in self.api.fixed:
+                raise InvalidArguments(f"{name!r} in the query is set by the server: leave it out")
 
     def _encoded(self, value: Any) -> tuple[bytes, str]:
         body = self.arguments.body

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
@@ -28,6 +28,7 @@ from accord.server.openapi.traffic import Send
 from accord.server.openapi.upstream import connections
 
 if TYPE_CHECKING:
+    from accord.server.importing import Importing
     from accord.server.server import Server
 
 log: logging.Logger = logging.getLogger("accord.server")
@@ -82,17 +83,17 @@ class Imported(msgspec.Struct, frozen=True):
     """What cannot be offered, and why: `{"GET /../x": "..."}`."""
 
 
-def add_openapi(server: Server, source: Source | Document, options: OpenAPIOptions) -> Imported:
+def add_openapi(server: Importing, source: Source | Document, options: OpenAPIOptions) -> Imported:
     """Offer the operations of a document. Raises `DeclarationError`."""
     document = source if isinstance(source, Document) else Document(source)
-    address = options.get("base_url") or document.address or ""
-    if not address.startswith(("http://", "https://")):
+    address = options.get("base_url", document.address or "")
+    if "base_url" not in options and not address.startswith(("http://", "https://")):
         raise DeclarationError(f"the document does not say where the API is (it says {address!r:.200}): give base_url=")
     most = server.limits.upstream_bytes
     return _add(server, document, Base(address), lambda: connections(most), options)
 
 
-def add_application(server: Server, app: Any, lifespan: bool, options: OpenAPIOptions) -> Imported:
+def add_application(server: Importing, app: Any, lifespan: bool, options: OpenAPIOptions) -> Imported:
     """Offer the operations of an ASGI application that can describe itself. Raises `DeclarationError`."""
     base, most = Base(options.get("base_url", "http://localhost")), server.limits.upstream_bytes
     return _add(server, _described(app), base, lambda: application(app, most, lifespan), options)
@@ -121,23 +122,13 @@ def _described(app: Any) -> Document:
     return Document(described())
 
 
-def _add(server: Server, document: Document, base: Base, opened: Opened, options: OpenAPIOptions) -> Imported:
+def _add(server: Importing, document: Document, base: Base, opened: Opened, options: OpenAPIOptions) -> Imported:
+    _check_options(options)
     api = _api(document, base, opened, options, server.limits)
-    routes, prefix = options.get("routes", ()), options.get("prefix")
-    names = Names(options.get("names", {}), prefix)
-    scheme = _NOT_IN_SCHEMES.sub("-", prefix or "api")
-    imported, made = Imported([], [], [], {}), []
-    for method, path, item, content in document.operations():
-        operation = Operation(document, method, path, item, content)
-        into = decide(routes, operation.route)
-        if into != "skip":
-            try:
-                found = _offered(Call(operation, api), names, into, scheme, options.get("tags", ()))
-            except (SchemaError, DeclarationError) as exc:
-                imported.left_out[str(operation.route)] = str(exc)
-                log.warning("accord: %s of the OpenAPI document is left out: %s", operation.route, exc)
-            else:
-                made.append(found)
+    operations = [Operation(document, *found) for found in document.operations()]
+    _check_names(options.get("names", {}), operations)
+    imported = Imported([], [], [], {})
+    made = list(_offers(api, operations, options, imported.left_out))
     _check_free(server, made)
     for kind, name, offer in made:
         server.registry.add(kind, name, offer)
@@ -145,10 +136,41 @@ def _add(server: Server, document: Document, base: Base, opened: Opened, options
     return imported
 
 
+def _offers(
+    api: API, operations: list[Operation], options: OpenAPIOptions, left_out: dict[str, str]
+) -> Iterator[tuple[str, str, Any]]:
+    """Kind, name and offer of what operations become; what cannot be offered is told in `left_out`."""
+    routes, prefix = options.get("routes", ()), options.get("prefix")
+    names = Names(options.get("names", {}), prefix)
+    scheme = _NOT_IN_SCHEMES.sub("-", prefix or "api")
+    for operation in operations:
+        route = operation.route
+        into = decide(routes, route)
+        if into == "skip":
+            continue
+        try:
+            yield _offered(Call(operation, api), names, into, scheme, options.get("tags", ()))
+        except (SchemaError, DeclarationError) as exc:
+            left_out[str(route)] = str(exc)
+            log.warning("accord: %s of the OpenAPI document is left out: %s", route, exc)
+
+
+def _check_options(options: OpenAPIOptions) -> None:
+    known = OpenAPIOptions.__annotations__
+    for name in options.keys() - known.keys():
+        raise DeclarationError(f"there is no option {name!r}; known are {', '.join(known)}")
+
+
+def _check_names(chosen: Mapping[str, str], operations: list[Operation]) -> None:
+    unknown = chosen.keys() - {operation.route.id for operation in operations}
+    if unknown:
+        raise DeclarationError(f"names= speaks of operations that there are not: {', '.join(sorted(unknown))}")
+
+
 def _api(document: Document, base: Base, opened: Opened, options: OpenAPIOptions, limits: Limits) -> API:
     given = options.get("send")
 
-    async def open() -> AsyncIterator[Send]:
+    async def sender() -> AsyncIterator[Send]:
         if given is not None:
             yield given
         else:
@@ -158,7 +180,7 @@ def _api(document: Document, base: Base, opened: Opened, options: OpenAPIOptions
     return API(
         document,
         base,
-        open,
+        sender,
         headers=Headers(options.get("headers"), options.get("forward", ())),
         query=options.get("query", {}),
         timeout=options.get("timeout", _SECONDS),
@@ -178,7 +200,7 @@ def _offered(call: Call, names: Names, into: str, scheme: str, tags: Collection[
     return resource.kind, resource.text, resource.offer(marks)
 
 
-def _check_free(server: Server, made: list[tuple[str, str, Any]]) -> None:
+def _check_free(server: Importing, made: list[tuple[str, str, Any]]) -> None:
     """Nothing is added unless all of it can be."""
     registry = server.registry
     taken = {

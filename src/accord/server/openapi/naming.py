@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from accord.errors import DeclarationError
 from accord.server.openapi.operation import Route
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -17,12 +18,14 @@ class Names:
 
     def __init__(self, chosen: Mapping[str, str], prefix: str | None) -> None:
         self._chosen = chosen
-        self._prefix = f"{prefix}_" if prefix else ""
+        self._prefix = f"{_plain(prefix)}_" if prefix else ""
         self._taken: set[str] = set()
 
     def give(self, route: Route) -> str:
-        """The name of an operation."""
+        """The name of an operation. Raises `DeclarationError` for one that was chosen and cannot be a name."""
         chosen = self._chosen.get(route.id or "")
+        if chosen is not None and (chosen != _plain(chosen) or not chosen):
+            raise DeclarationError(f"{chosen!r:.100} is no name: letters, digits, `_`, `-` and `.`")
         wanted = self._prefix + (
             chosen or _plain(_short(route)) or _plain(f"{route.method.lower()}_{route.path.strip('/')}")
         )

@@ -18,9 +18,13 @@ from accord.messages.base import JSONObject
 from accord.server.openapi.address import Path
 from accord.server.openapi.document import Document
 
-_PLACES = ("path", "query", "header", "cookie")
-_STYLES = {"path": "simple", "query": "form", "header": "simple", "cookie": "form"}
-"""The style of a parameter that names none, by where it stands."""
+_STYLES = {
+    "path": ("simple", "label", "matrix"),
+    "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
+    "header": ("simple",),
+    "cookie": ("form",),
+}
+"""How a parameter may be written, by where it stands; the first is meant where none is named."""
 _IGNORED = {"accept", "content-type", "authorization"}
 """ "the parameter definition SHALL be ignored" (OpenAPI, Parameter Object)."""
 _OF_THE_CONNECTION = {"host", "content-length", "transfer-encoding", "connection", "cookie", "upgrade", "te", "trailer"}
@@ -198,13 +202,15 @@ def _is_bytes(schema: Any) -> bool:
 def _parameter(document: Document, node: JSONObject) -> Parameter | None:
     """One parameter; None for what no request can say of itself."""
     name, place = node.get("name"), node.get("in")
-    if not isinstance(name, str) or not name or place not in _PLACES:
+    if not isinstance(name, str) or not name or place not in tuple(_STYLES):
         raise SchemaError(f"a parameter has a name and a place (`in`), and one has {name!r:.100} and {place!r:.100}")
     if place == "header" and name.lower() in _IGNORED | _OF_THE_CONNECTION:
         return None
     kinds = _object(node, "content")
     schema = document.resolve(next(iter(kinds.values()))).get("schema", True) if kinds else node.get("schema", True)
-    style = node.get("style", _STYLES[place])
+    style = node.get("style", _STYLES[place][0])
+    if style not in _STYLES[place]:
+        raise SchemaError(f"the parameter {name!r:.100} has the style {style!r:.100}, which there is not in a {place}")
     return Parameter(
         name=name,
         place=place,

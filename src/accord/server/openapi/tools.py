@@ -25,6 +25,7 @@ from accord.server.openapi.arguments import read_again
 from accord.server.openapi.calls import Call
 from accord.server.openapi.operation import Route
 from accord.server.openapi.traffic import APIAnswer, APIRequest, Send
+from accord.server.redact import redact
 from accord.server.results import encode
 
 log: logging.Logger = logging.getLogger("accord.server")
@@ -147,7 +148,7 @@ class ImportedTool:
             what = (
                 f"{self._call.route} was answered with {status_of(answer)}, not as its OpenAPI document has it: {exc}"
             )
-        log.warning("accord: tool %r: %s", self._name, what)
+        log.warning("accord: tool %r: %s", self._name, redact(what))
         if strict:
             raise ToolError(what)
         content = as_content(answer, request.url)

@@ -1,0 +1,267 @@
+"""What `accord.compat` takes over, and what it refuses with the words to write instead."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import pytest
+from hypothesis import given, strategies as st
+
+import accord
+from accord import Client, ElicitResult, ProtocolError, ToolError
+from accord.compat import fastmcp, mcpserver, types
+from accord.compat.differ import Different
+from accord.compat.fastmcp import FastMCP
+from accord.compat.mcpserver import Elicit, FastMCP as FastMCP1, MCPServer, Resolve
+from accord.compat.security import ResourceSecurity, leads_out
+
+SERVERS = (FastMCP, FastMCP1, MCPServer)
+
+
+# --- types -------------------------------------------------------------------------------------------------------
+
+
+def test_a_type_of_theirs_is_ours_in_both_spellings() -> None:
+    made = types.CallToolResult(content=[types.TextContent(type="text", text="hi")], isError=True, _meta={"a": 1})
+    assert made == accord.CallToolResult(content=[accord.TextContent(text="hi")], is_error=True, meta={"a": 1})
+    assert type(made) is accord.CallToolResult
+    assert isinstance(made.content[0], types.TextContent)
+    assert made.content[0].type == "text"
+    assert types.ToolAnnotations(readOnlyHint=True) == types.ToolAnnotations(read_only_hint=True)
+
+
+def test_contents_are_told_apart_by_what_they_hold() -> None:
+    text = types.TextResourceContents(uri="a:b", mimeType="text/plain", text="hi")
+    assert isinstance(text, types.TextResourceContents)
+    assert not isinstance(text, types.BlobResourceContents)
+
+
+def test_a_field_that_there_is_not_is_refused() -> None:
+    with pytest.raises(Different, match="TextContent has no 'texts' in accord; it has text, annotations, meta"):
+        types.TextContent(texts="hi")
+    with pytest.raises(Different, match="by name"):
+        types.TextContent("hi")
+
+
+# --- what is refused ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: FastMCP("x", auth=object()), "auth= of accord.Server"),
+        (lambda: FastMCP("x", middleware=[object()]), "request, call_next"),
+        (lambda: FastMCP("x", on_duplicate="replace"), "declared twice"),
+        (lambda: FastMCP("x").tool(task=True), "no tasks"),
+        (lambda: FastMCP("x").tool(output_schema={"type": "object"})(print), "return annotation"),
+        (lambda: FastMCP("x").resource("a:b", version="1"), "URI of its own"),
+        (lambda: FastMCP("x").custom_route("/x"), "mount mcp.http_app"),
+        (lambda: FastMCP("x").add_transform(object()), "ToolChange"),
+        (lambda: FastMCP("x").run(transport="websocket"), "no transport 'websocket'"),
+        (lambda: FastMCP("x").run(transport="http", middleware=[1]), "request, call_next"),
+        (lambda: MCPServer("x", token_verifier=object()), "a function of the token"),
+        (lambda: MCPServer("x").streamable_http_app(event_store=object()), "HTTPOptions"),
+        (lambda: FastMCP1("x", nonsense=1), "nothing of the kind"),
+    ],
+)
+def test_what_means_something_else_is_refused_with_the_words_to_write(make: Callable[[], Any], says: str) -> None:
+    with pytest.raises(Different, match=says):
+        make()
+
+
+@pytest.mark.parametrize("name", ["session_id", "list_tools", "input_responses"])
+async def test_a_context_says_what_it_has_not(name: str) -> None:
+    mcp = FastMCP("x")
+
+    @mcp.tool
+    def ask(ctx: fastmcp.Context) -> str:
+        return str(getattr(ctx, name))
+
+    async with Client(mcp) as client:
+        result = await client.call_tool("ask")
+    assert (result.is_error, f"ctx.{name} is not in accord: " in result.text) == (True, True)
+
+
+def test_what_says_nothing_to_a_client_is_taken() -> None:
+    FastMCP("x", dereference_schemas=False)
+    MCPServer("x", log_level="DEBUG", debug=True)
+    assert FastMCP1("x", json_response=True, stateless_http=True, port=9000).settings.port == 9000
+
+
+# --- contexts ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_state_lasts_as_long_as_the_session(revision: str) -> None:
+    mcp = FastMCP("x")
+
+    @mcp.tool
+    async def count(ctx: fastmcp.Context) -> int:
+        await ctx.set_state("calls", (await ctx.get_state("calls") or 0) + 1)
+        return int(await ctx.get_state("calls"))
+
+    async with Client(mcp, revisions=[revision]) as client:
+        counted = [(await client.call_tool("count")).data for _ in range(2)]
+    async with Client(mcp, revisions=[revision]) as other:
+        counted.append((await other.call_tool("count")).data)
+    assert counted == ([1, 2, 1] if revision == "2025-11-25" else [1, 1, 1])  # which knows no sessions
+
+
+async def test_a_dependency_and_a_default_take_the_context() -> None:
+    mcp = FastMCP("x")
+
+    def who(ctx: fastmcp.Context) -> str:
+        return type(ctx).__module__
+
+    @mcp.tool
+    async def name(
+        own: fastmcp.Context = fastmcp.CurrentContext(),  # noqa: B008
+        module: str = fastmcp.Depends(who),
+    ) -> list[str]:
+        return [type(own).__module__, module]
+
+    async with Client(mcp) as client:
+        assert (await client.call_tool("name")).data == ["accord.compat.fastmcp_context"] * 2
+
+
+@pytest.mark.parametrize("make", SERVERS)
+async def test_what_a_lifespan_yields_is_there_in_a_plain_function(make: Any) -> None:
+    async def lifespan(server: Any) -> Any:
+        yield {"name": server.name}
+
+    mcp = make("x", lifespan=lifespan)
+    kind = fastmcp.Context if make is FastMCP else mcpserver.Context
+
+    @mcp.tool()
+    def name(ctx: kind) -> str:  # type: ignore[valid-type]
+        return str(ctx.request_context.lifespan_context["name"])  # type: ignore[attr-defined]
+
+    async with Client(mcp) as client:
+        assert (await client.call_tool("name")).text == "x"
+
+
+# --- resolvers ---------------------------------------------------------------------------------------------------
+
+
+def shop() -> tuple[MCPServer, list[str]]:
+    mcp, calls = MCPServer("x"), []
+
+    def price(title: str) -> int:
+        calls.append(title)
+        return 30
+
+    async def agreed(price: Annotated[int, Resolve(price)]) -> bool | Elicit[bool]:
+        return Elicit(f"Pay {price}?", bool)
+
+    @mcp.tool()
+    async def buy(title: str, price: Annotated[int, Resolve(price)], sure: Annotated[bool, Resolve(agreed)]) -> str:
+        return f"{title}: {price}, {sure}"
+
+    return mcp, calls
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_resolver_runs_once_for_a_call_and_may_ask(revision: str) -> None:
+    mcp, calls = shop()
+    async with Client(mcp, revisions=[revision], elicitation=lambda question: True) as client:
+        assert (await client.call_tool("buy", {"title": "Dune"})).text == "Dune: 30, True"
+    assert calls == ["Dune"]
+
+
+async def test_a_question_that_is_declined_ends_the_call() -> None:
+    mcp, _ = shop()
+    async with Client(mcp, elicitation=lambda question: ElicitResult(action="decline")) as client:
+        result = await client.call_tool("buy", {"title": "Dune"})
+    assert (result.is_error, "did not answer" in result.text) == (True, True)
+
+
+# --- completion --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", ["the prompt", "the function"])
+async def test_one_function_completes_what_is_declared_before_and_after_it(first: str) -> None:
+    mcp = MCPServer("x")
+
+    def complete(ref: Any, argument: Any, context: Any) -> types.Completion:
+        return types.Completion(values=[f"{ref.name}/{argument.name}/{argument.value}/{context and context.arguments}"])
+
+    def review(language: str, code: str) -> str:
+        return ""
+
+    steps = [lambda: mcp.prompt()(review), lambda: mcp.completion()(complete)]
+    for step in steps if first == "the prompt" else reversed(steps):
+        step()
+    async with Client(mcp) as client:
+        alone = await client.complete(prompt="review", argument="language", value="p")
+        known = await client.complete(prompt="review", argument="code", context={"language": "go"})
+    assert (alone.values, known.values) == (["review/language/p/None"], ["review/code//{'language': 'go'}"])
+
+
+# --- paths -------------------------------------------------------------------------------------------------------
+
+PARTS = st.sampled_from(["..", ".", "", "a", "b.txt", "..\\..", "C:", "/", "\0", "...", "a..b", "x\\y"])
+
+
+@given(st.lists(PARTS, max_size=6).map("/".join))
+def test_no_path_leads_out_by_what_is_let_through(path: str) -> None:
+    if ResourceSecurity().refuses({"path": path}) is None:
+        depth = 0
+        for part in path.replace("\\", "/").split("/"):
+            depth += {"..": -1, "": 0, ".": 0}.get(part, 1)
+            assert depth >= 0
+        assert not path.startswith(("/", "\\"))
+        assert "\0" not in path
+
+
+def test_a_path_that_stays_inside_is_let_through() -> None:
+    assert [leads_out(path) for path in ("a/../b", "a/..", "..b", "../a", "a/../../b")] == [False] * 3 + [True] * 2
+
+
+@pytest.mark.parametrize(("make", "checks"), [(FastMCP, True), (MCPServer, True), (FastMCP1, False)])
+async def test_a_template_keeps_the_check_that_its_library_has(make: Any, checks: bool) -> None:
+    mcp = make("x")
+
+    @mcp.resource("files://{name}")
+    def read(name: str) -> str:
+        return name
+
+    async with Client(mcp) as client:
+        assert (await client.read_resource("files://a.txt")).contents[0].text == "a.txt"
+        if not checks:
+            assert (await client.read_resource("files://..%2Fa")).contents[0].text == "../a"
+            return
+        with pytest.raises(ProtocolError, match="no such resource"):
+            await client.read_resource("files://..%2Fa")
+
+
+# --- clients -----------------------------------------------------------------------------------------------------
+
+
+async def test_their_clients_have_their_shapes() -> None:
+    mcp = FastMCP("x")
+
+    @mcp.tool
+    def fail(how: Literal["now"]) -> str:
+        raise ToolError("no")
+
+    @mcp.resource("a:b")
+    def held() -> str:
+        return "hi"
+
+    async with fastmcp.Client(mcp) as client:
+        with pytest.raises(ToolError, match="no"):
+            await client.call_tool("fail", {"how": "now"})
+        assert (await client.call_tool("fail", {"how": "now"}, raise_on_error=False)).is_error
+        assert [one.text for one in await client.read_resource("a:b")] == ["hi"]
+    async with mcpserver.create_connected_server_and_client_session(mcp) as session:
+        await session.initialize()
+        assert [tool.name for tool in (await session.list_tools()).tools] == ["fail"]
+
+
+def test_nothing_of_this_is_loaded_by_accord_itself() -> None:
+    script = "import sys, accord\naccord.Server('x')\nprint([name for name in sys.modules if 'compat' in name])"
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout == "[]\n"
