@@ -58,7 +58,7 @@ def test_a_field_that_there_is_not_is_refused() -> None:
         (lambda: FastMCP("x").tool(task=True), "no tasks"),
         (lambda: FastMCP("x").tool(output_schema={"type": "object"})(print), "return annotation"),
         (lambda: FastMCP("x").resource("a:b", version="1"), "URI of its own"),
-        (lambda: FastMCP("x").custom_route("/x"), "mount mcp.http_app"),
+        (lambda: FastMCP("x").custom_route("/x"), "in one that has the route"),
         (lambda: FastMCP("x").add_transform(object()), "ToolChange"),
         (lambda: FastMCP("x").run(transport="websocket"), "no transport 'websocket'"),
         (lambda: FastMCP("x").run(transport="http", middleware=[1]), "request, call_next"),

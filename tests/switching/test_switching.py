@@ -21,6 +21,7 @@ from accord.client.target import Command
 from accord.migrate.rewrite import rewrite
 
 from tests.interop.peers import peer_python
+from tests.switching import score
 from tests.switching.programs import EXPECTED, Program, expected, programs
 from tests.switching.sources import folder
 from tests.switching.visit import visit
@@ -51,11 +52,11 @@ async def visited(python: Path | str, file: Path, program: Program) -> dict[str,
         return await visit(command, program)
 
 
-def switched(program: Program, scratch: Path) -> Path:
-    """The program with the imports of every file in its folder rewritten."""
+def switched(program: Program, scratch: Path, *, native: bool = False) -> Path:
+    """The program with every file in its folder rewritten: their imports, or what can be in accord's own words."""
     file = laid_out(program, scratch, {**program.files, **program.stand_ins})
     for each in file.parent.rglob("*.py"):
-        each.write_text(rewrite(each.read_text(encoding="utf-8")).text, encoding="utf-8")
+        each.write_text(rewrite(each.read_text(encoding="utf-8"), native=native).text, encoding="utf-8")
     return file
 
 
@@ -72,3 +73,21 @@ async def test_a_program_answers_as_it_did_on_its_own_library(program: Program, 
     with pytest.raises(Exception) as failed:  # noqa: PT011  of any kind: `error` says which
         assert await visited(sys.executable, switched(program, tmp_path), program) == SEEN[program.id]
     assert program.error in str(failed.value)
+
+
+@pytest.mark.parametrize("program", [one for one in LISTED if one.of == "mcp1"], ids=lambda program: program.id)
+async def test_a_program_answers_the_same_in_accords_own_words(program: Program, tmp_path: Path) -> None:
+    file = switched(program, tmp_path, native=True)
+    assert await visited(sys.executable, file, program) == SEEN[program.id]
+
+
+def test_the_page_has_the_score_and_the_list(update: bool) -> None:
+    if update:
+        score.write(score.section(LISTED))
+    assert score.written() == score.section(LISTED)
+
+
+def test_the_list_is_fixed_and_long_enough() -> None:
+    assert len({program.id for program in LISTED}) == len(LISTED) >= 60
+    assert sorted(SEEN) == sorted(program.id for program in LISTED)
+    assert all(bool(program.fails) == bool(program.error) for program in LISTED)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from logging import getLogger
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from accord.compat.as_tools import PromptsAsTools as PromptsAsTools, ResourcesAsTools as ResourcesAsTools
 from accord.compat.differ import Different, refuse
@@ -42,6 +42,7 @@ from accord.server.cache import CacheHint
 from accord.server.context import Context as Plain
 from accord.server.depends.mark import Depends as Depends
 from accord.server.http.app import HTTPApp
+from accord.server.http.options import HTTPOptions
 from accord.server.media import Audio as Audio, File as File, Image as Image
 
 __all__ = [
@@ -123,17 +124,6 @@ _MEANS_NOTHING = (
     "retry_interval",
 )
 """Options about how their server works inside."""
-
-_LACKS = {
-    "add_middleware": "write it as `async def middleware(request, call_next)`, and give it to accord.Server",
-    "add_extension": "see docs/extensions.md",
-    "custom_route": "mount mcp.http_app() in an application that has the route",
-    "from_openapi": "Server.from_openapi(...), see docs/openapi.md",
-    "from_fastapi": "server.add_fastapi(app), see docs/openapi.md",
-    "as_proxy": "mcp.mount(other) for a server of the same process",
-    "import_server": "mcp.mount(other): it is live",
-}
-"""What is not here, and what to write for it."""
 
 _WILD = re.compile(r"{(\w+)\*}")
 
@@ -275,12 +265,7 @@ class FastMCP(Adapted):
 
     def http_app(self, path: str | None = None, **options: Any) -> HTTPApp:
         """An ASGI application; nobody need run its lifespan."""
-        return self._http_app(reached({**options, "path": path})["path"])
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name in _LACKS:
-            raise Different(f"{name}() is not in accord: {_LACKS[name]}")
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return self.asgi(reached({**options, "path": path})["options"])
 
 
 class LocalProvider(FastMCP):
@@ -292,13 +277,14 @@ class LocalProvider(FastMCP):
 
 
 def reached(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Where to serve. Raises `Different` for what accord says in another way."""
-    found = {"host": "127.0.0.1", "port": 8000, "path": "/mcp"}
-    found |= {key: value for key, value in options.items() if key in found and value is not None}
-    if options.get("transport") == "sse" or found["path"] == "/sse":
-        found["path"] = "/mcp"  # HTTP+SSE is at /sse beside it
-    refuse("run()", meant({key: value for key, value in options.items() if key not in (*found, "transport")}), _ADVICE)
-    return found
+    """Where to serve, and how. Raises `Different` for what accord says in another way."""
+    left = {key: value for key, value in meant(options).items() if value is not None}
+    host, port = left.pop("host", "127.0.0.1"), left.pop("port", 8000)
+    path, sse = left.pop("path", "/mcp"), left.pop("transport", None) == "sse"
+    hosts, origins = left.pop("allowed_hosts", ()), left.pop("allowed_origins", ())
+    refuse("run()", left, _ADVICE)
+    at = "/mcp" if sse or path == "/sse" else path  # HTTP+SSE is at /sse beside it
+    return {"host": host, "port": port, "options": HTTPOptions(path=at, hosts=hosts, origins=origins)}
 
 
 def meant(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,7 +40,13 @@ from accord.compat.messages import (
     UserMessage as UserMessage,
 )
 from accord.compat.resolve import Resolve as Resolve
-from accord.compat.security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity
+from accord.compat.security import (
+    DEFAULT_RESOURCE_SECURITY,
+    PathEscapeError as PathEscapeError,
+    ResourceSecurity,
+    TransportSecuritySettings as TransportSecuritySettings,
+    safe_join as safe_join,
+)
 from accord.compat.server import Adapted
 from accord.compat.types import Icon as Icon
 from accord.errors import ToolError as ToolError
@@ -55,6 +61,7 @@ from accord.server.asking.questions import (
 from accord.server.cache import CacheHint as Native
 from accord.server.context import Context as Plain
 from accord.server.http.app import HTTPApp
+from accord.server.http.options import HTTPOptions
 from accord.server.media import Audio as Audio, Image as Image
 
 __all__ = [
@@ -78,6 +85,7 @@ __all__ = [
     "MCPServer",
     "McpError",
     "Message",
+    "PathEscapeError",
     "Prompt",
     "RequestContext",
     "Resolve",
@@ -89,10 +97,12 @@ __all__ = [
     "TextResource",
     "Tool",
     "ToolError",
+    "TransportSecuritySettings",
     "UrlElicitationRequiredError",
     "UserMessage",
     "create_connected_server_and_client_session",
     "get_logger",
+    "safe_join",
     "types",
 ]
 
@@ -109,7 +119,6 @@ _ADVICE = {
     "auth_server_provider": "accord asks an authorization server, and is none",
     "token_verifier": "pass auth=: a function of the token, see docs/http.md",
     "event_store": "pass HTTPOptions(events=...) to asgi() or run()",
-    "transport_security": "pass HTTPOptions(hosts=..., origins=...) to asgi() or run()",
     "middleware": "write it as `async def middleware(request, call_next)`, see docs/middleware.md",
     "request_state_security": "pass state_keys= of accord.Server",
     "subscriptions": "leave it out: clients are always told of changes",
@@ -232,11 +241,11 @@ class MCPServer(Adapted):
 
     def streamable_http_app(self, **options: Any) -> HTTPApp:
         """An ASGI application; nobody need run its lifespan."""
-        return self._http_app(self._reached(options)["path"])
+        return self.asgi(self._reached(options)["options"])
 
     def sse_app(self, **options: Any) -> HTTPApp:
         """An ASGI application, which serves HTTP+SSE at /sse."""
-        return self._http_app(self._reached(options)["path"])
+        return self.asgi(self._reached(options)["options"])
 
     @property
     def session_manager(self) -> Unused:
@@ -244,11 +253,12 @@ class MCPServer(Adapted):
         return Unused()
 
     def _reached(self, options: dict[str, Any]) -> dict[str, Any]:
-        found = {"host": "127.0.0.1", "port": 8000, "path": "/mcp"}
-        spelled = {"streamable_http_path": "path", "host": "host", "port": "port"}
-        found |= {spelled[key]: options.pop(key) for key in list(options) if key in spelled}
-        refuse("run()", meant(options), _ADVICE)
-        return found
+        left = meant(options)
+        host, port = left.pop("host", "127.0.0.1"), left.pop("port", 8000)
+        path, security = left.pop("streamable_http_path", "/mcp"), left.pop("transport_security", None)
+        refuse("run()", left, _ADVICE)
+        hosts, origins = ((), ()) if security is None else security.let_in
+        return {"host": host, "port": port, "options": HTTPOptions(path=path, hosts=hosts, origins=origins)}
 
 
 class FastMCP(MCPServer):
@@ -264,6 +274,7 @@ class FastMCP(MCPServer):
         host: str = "127.0.0.1",
         port: int = 8000,
         streamable_http_path: str = "/mcp",
+        transport_security: TransportSecuritySettings | None = None,
         lifespan: Any = None,
         **others: Any,
     ) -> None:
@@ -276,8 +287,10 @@ class FastMCP(MCPServer):
             resource_security=None,
             **others,
         )
-        self.settings: Any = SimpleNamespace(host=host, port=port, streamable_http_path=streamable_http_path)
-        """Where it is served over HTTP: `host`, `port`, `streamable_http_path`."""
+        self.settings: Any = SimpleNamespace(
+            host=host, port=port, streamable_http_path=streamable_http_path, transport_security=transport_security
+        )
+        """Where it is served over HTTP: `host`, `port`, `streamable_http_path`, `transport_security`."""
 
     @property
     def _mcp_server(self) -> FastMCP:

@@ -1,7 +1,7 @@
-"""What mcp 2 and FastMCP 4 keep out of the variables of a template, also where a program says nothing of it: `..` that
-leads out, absolute paths, and NUL.
+"""Who and what is kept out: of an application over HTTP, of a folder, and of the variables of a template.
 
-accord gives a variable to the function as it came; what serves files is `server.add_directory`, which opens nothing
+mcp 2 and FastMCP 4 look for `..` that leads out, absolute paths and NUL in these also where a program says nothing of
+it. accord gives a variable to the function as it came; what serves files is `server.add_directory`, which opens nothing
 outside of its root. Programs that lean on the check keep it.
 """
 
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -55,6 +56,36 @@ def leads_out(path: str) -> bool:
         if depth < 0:
             return True
     return False
+
+
+class PathEscapeError(ValueError):
+    """A path leads out of its folder."""
+
+
+def safe_join(base: str | Path, *parts: str) -> Path:
+    """A path inside a folder, links resolved. Raises `PathEscapeError` for one that is not."""
+    root = Path(base).resolve()
+    if any("\0" in part or _ABSOLUTE.match(part) for part in parts):
+        raise PathEscapeError(f"{parts!r} is no relative path")
+    path = root.joinpath(*parts).resolve()
+    if not path.is_relative_to(root):
+        raise PathEscapeError(f"{parts!r} leads out of {root}")
+    return path
+
+
+class TransportSecuritySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Who is let in over HTTP besides this machine: accord's `HTTPOptions(hosts=..., origins=...)`."""
+
+    enable_dns_rebinding_protection: bool = True
+    allowed_hosts: Sequence[str] = ()
+    allowed_origins: Sequence[str] = ()
+
+    @property
+    def let_in(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Hosts and origins, as `HTTPOptions` takes them."""
+        if not self.enable_dns_rebinding_protection:
+            return ("*",), ("*",)
+        return self.allowed_hosts, self.allowed_origins
 
 
 def guarded(function: Callable[..., Any], security: ResourceSecurity) -> Callable[..., Any]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from accord.client.client import Client
 from accord.compat.completing import Handler, complete_prompt, complete_template
@@ -21,12 +21,23 @@ from accord.errors import DeclarationError
 from accord.messages.content import Annotations
 from accord.messages.tools import ToolAnnotations
 from accord.server.context import Context as Plain
-from accord.server.http.app import HTTPApp
 from accord.server.http.options import HTTPOptions
 from accord.server.server import Server
 
 HTTP = ("http", "streamable-http", "sse")
 """Names of transports that are one here: HTTP, where a client of any revision finds its own."""
+
+
+LACKS = {
+    "add_extension": "see docs/extensions.md",
+    "as_proxy": "mcp.mount(other) for a server of the same process",
+    "custom_route": "mount the application of this server in one that has the route",
+    "from_fastapi": "server.add_fastapi(app), see docs/openapi.md",
+    "from_openapi": "Server.from_openapi(...), see docs/openapi.md",
+    "get_context": "give the function a parameter: ctx: Context",
+    "import_server": "mcp.mount(other): it is live",
+}
+"""What is not here, and what to write for it."""
 
 
 class Missing(DeclarationError, ValueError):
@@ -114,20 +125,22 @@ class Adapted(Server):
 
     # --- serving -----------------------------------------------------------------------------------------------
 
-    def _serve(self, transport: str, host: str, port: int, path: str) -> None:
+    def _serve(self, transport: str, host: str, port: int, options: HTTPOptions) -> None:
         if transport == "stdio":
             super().run()
         else:
-            super().run(http=address(transport, host, port), options=HTTPOptions(path=path))
+            super().run(http=address(transport, host, port), options=options)
 
-    async def _serve_async(self, transport: str, host: str, port: int, path: str) -> None:
+    async def _serve_async(self, transport: str, host: str, port: int, options: HTTPOptions) -> None:
         if transport == "stdio":
             await super().run_async()
         else:
-            await super().run_async(http=address(transport, host, port), options=HTTPOptions(path=path))
+            await super().run_async(http=address(transport, host, port), options=options)
 
-    def _http_app(self, path: str) -> HTTPApp:
-        return self.asgi(HTTPOptions(path=path))
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in LACKS:
+            raise Different(f"{name}() is not in accord: {LACKS[name]}")
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
 
 def address(transport: str, host: str, port: int) -> str:

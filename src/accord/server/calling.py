@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from accord.limits import Limits
 from accord.messages.content import ResourceContents
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from accord.server.peer import Peer
     from accord.server.server import Server
     from accord.session.exchange import Exchange
+
+T = TypeVar("T")
 
 
 class Calling:
@@ -46,7 +48,7 @@ class Calling:
         """Call what a client asks for; to be awaited at once. Raises what it raises, and what its middleware does."""
         if offer.chain is None:
             return self.run(offer, arguments, call)
-        return offer.chain(Request(self._end, self, exchange, peer, name, offer, arguments, call))
+        return offer.chain(Request(None, self, exchange, peer, name, offer, arguments, call))
 
     def surround(
         self, end: End, name: str, offer: Offer | None, arguments: Any, exchange: Exchange, peer: Peer
@@ -57,10 +59,6 @@ class Calling:
         around = self.server.registry.around if offer is None else (*self.server.registry.around, *offer.around)
         chain = chained([step for step in around if not step.context])
         return (chain or end)(Request(end, self, exchange, peer, name, offer, arguments, None))
-
-    def _end(self, request: Any) -> Awaitable[Any]:
-        offer, arguments, call, _ = request.inside
-        return self.run(offer, arguments, call)
 
     def run(self, offer: Offer, arguments: Any, call: Call | None, prefix: str = "") -> Awaitable[Any]:
         """Call a function. As `reach`, without its middleware."""
@@ -99,9 +97,11 @@ class Calling:
         seconds = offer.timeout or self._limits.tool_seconds
         if seconds is None:
             return self.begin(offer, args, kwargs, call)
-        if call is None:
-            return within(seconds, self.begin(offer, args, kwargs, None))
-        return call.timed(seconds, self.begin(offer, args, kwargs, call))
+        return self.within(seconds, self.begin(offer, args, kwargs, call), call)
+
+    def within(self, seconds: float, work: Awaitable[T], call: Call | None) -> Awaitable[T]:
+        """Await `work` for so long; the time of questions does not count. Raises `OutOfTime`."""
+        return within(seconds, work) if call is None else call.timed(seconds, work)
 
     def begin(self, offer: Offer, args: Any, kwargs: Any, call: Call | None) -> Awaitable[Any]:
         """Call the function with these arguments."""

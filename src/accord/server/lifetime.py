@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from contextvars import copy_context
 from inspect import isasyncgenfunction
 from typing import TYPE_CHECKING, Any
 
 from accord.errors import LifespanError, describe
 from accord.server.depends.entered import Entered
+from accord.server.dispatch import cancelled
 
 if TYPE_CHECKING:
     from accord.server.depends.plan import Step
@@ -38,6 +40,13 @@ class Lifetime:
         self._task: asyncio.Task[None] | None = None
         self._jobs: asyncio.Queue[Job | None] = asyncio.Queue()
         self._kept: dict[Any, asyncio.Future[Any]] = {}
+        self._over = False
+        self._context = copy_context()  # not that of the call which is the first to need something
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing was entered, so that there is nothing to leave."""
+        return self._task is None
 
     async def start(self) -> None:
         """Enter the lifespan. Raises `LifespanError`."""
@@ -82,6 +91,7 @@ class Lifetime:
         """Leave everything, in the reverse order, within `Limits.grace_seconds`; then it is cancelled. What fails is
         logged: nobody is left to be told.
         """
+        self._over = True
         if self._task is None:
             return
         limits = self._server.limits
@@ -94,7 +104,7 @@ class Lifetime:
     async def _once(self, key: Any, open: Callable[[AsyncExitStack], Awaitable[Any]]) -> Any:
         made = self._kept.get(key)
         if made is None:
-            made = self._kept[key] = asyncio.ensure_future(self._enter(open))
+            made = self._kept[key] = self._enter(open)
             made.add_done_callback(lambda done: self._forget_failed(key, done))
         return made.result() if made.done() else await asyncio.shield(made)
 
@@ -102,13 +112,16 @@ class Lifetime:
         if made.cancelled() or made.exception() is not None:
             self._kept.pop(key, None)
 
-    async def _enter(self, open: Callable[[AsyncExitStack], Awaitable[Any]]) -> Any:
-        """Open something in the task that will close it."""
+    def _enter(self, open: Callable[[AsyncExitStack], Awaitable[Any]]) -> asyncio.Future[Any]:
+        """Open something in the task that will close it. Raises `LifespanError` when it is too late for that."""
+        name = self._server.name
+        if self._over:
+            raise LifespanError(f"the server {name!r} has ended")
         if self._task is None:
-            self._task = asyncio.create_task(self._own(), name=f"lifetime of {self._server.name}")
+            self._task = asyncio.create_task(self._own(), name=f"lifetime of {name}", context=self._context)
         opened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._jobs.put_nowait((open, opened))
-        return await opened
+        return opened
 
     async def _own(self) -> None:
         try:
@@ -117,16 +130,26 @@ class Lifetime:
                     await _do(job, stack)
         except Exception as exc:
             log.error("accord: %r failed to end: %s", self._server.name, describe(exc), exc_info=exc)
+        finally:
+            self._over = True
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """Nobody opens what still waits for that."""
+        with suppress(asyncio.QueueEmpty):
+            while True:
+                if (job := self._jobs.get_nowait()) is not None:
+                    job[1].cancel()
 
 
 async def _do(job: Job, stack: AsyncExitStack) -> None:
     open, opened = job
     try:
         value = await open(stack)
-    except asyncio.CancelledError:
-        opened.cancel()
-        raise
     except BaseException as exc:
+        if cancelled(exc):
+            opened.cancel()
+            raise
         if not opened.done():
             opened.set_exception(exc)
     else:
@@ -140,6 +163,7 @@ class Lifetimes:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._running: dict[asyncio.AbstractEventLoop, _Running] = {}
+        self._ending: dict[asyncio.AbstractEventLoop, asyncio.Future[None]] = {}
 
     def here(self) -> Lifetime:
         """That of this loop. Raises `LifespanError` where the server does not run here."""
@@ -157,8 +181,8 @@ class Lifetimes:
         loop = asyncio.get_running_loop()
         running = self._running.get(loop)
         if running is None:
-            self._running = {each: kept for each, kept in self._running.items() if not each.is_closed()}
-            running = self._running[loop] = _Running(self._server)
+            self._forget_closed_loops()
+            running = self._running[loop] = _Running(self._server, self._ending.pop(loop, None))
         running.count += 1
         try:
             await asyncio.shield(running.started)
@@ -174,11 +198,30 @@ class Lifetimes:
         running.count -= 1
         if not running.count:
             del self._running[loop]
-            await running.lifetime.stop()
+            await self._end(running.lifetime, loop)
+
+    async def _end(self, lifetime: Lifetime, loop: asyncio.AbstractEventLoop) -> None:
+        """See it to its end, whether or not anybody waits for that; what comes next waits."""
+        stopping = asyncio.ensure_future(lifetime.stop())
+        if not lifetime.idle:
+            self._ending[loop] = stopping
+        await asyncio.shield(stopping)
+
+    def _forget_closed_loops(self) -> None:
+        for held in (self._running, self._ending):
+            for loop in list(held):  # another thread may add its own meanwhile
+                if loop.is_closed():
+                    held.pop(loop, None)
 
 
 class _Running:
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, before: asyncio.Future[None] | None) -> None:
         self.lifetime = Lifetime(server)
-        self.started = asyncio.ensure_future(self.lifetime.start())
+        self.started = asyncio.ensure_future(self._start(before))
+        self.started.add_done_callback(lambda done: done.cancelled() or done.exception())  # all may have gone meanwhile
         self.count = 0
+
+    async def _start(self, before: asyncio.Future[None] | None) -> None:
+        if before is not None:  # what lasts is there once at a time: a port, a lock
+            await asyncio.wait((before,))
+        await self.lifetime.start()

@@ -17,6 +17,7 @@ from typing import ClassVar
 from urllib.parse import quote
 
 from accord.messages.content import Annotations, AudioContent, EmbeddedResource, ImageContent, ResourceContents
+from accord.server.content import AsContent
 from accord.server.files.kinds import BYTES, kind_of_data, kind_of_name, text_of
 from accord.server.files.root import TooLarge, read_file
 
@@ -24,7 +25,7 @@ MOST = 32 << 20
 """Bytes of one image, sound or file: in base64 they still fit into a message that clients take."""
 
 
-class Media:
+class Media(AsContent):
     """Data of some kind: `path` or `data`, and what it is.
 
     `format` is a suffix ("png", "wav", "csv") or a media type ("image/png"); without it, how the data begins and the
@@ -53,10 +54,6 @@ class Media:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.mime_type}: {len(self.data):,} bytes>"
-
-    def to_content(self) -> ImageContent | AudioContent | EmbeddedResource:
-        """The block of content that it is sent as."""
-        raise NotImplementedError
 
     def to_contents(self, uri: str, mime_type: str | None = None) -> ResourceContents:
         """The same as what the resource at `uri` holds: text or, if it is none, bytes."""

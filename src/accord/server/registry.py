@@ -86,9 +86,9 @@ class Registry:
         shown = self._shown
         if shown is None:
             edition = self._edition
-            shown = Shown(self, self._declared)
-            if edition == self._edition:  # else something has come meanwhile, from another thread
-                self._shown = shown
+            shown = self._shown = Shown(self, self._declared)
+            if edition != self._edition:  # something has come meanwhile, from another thread; looked at last
+                self._shown = None
         return shown
 
     @property
@@ -133,7 +133,7 @@ class Registry:
         """A tool as it is without the change to it, declared here or mounted; None where there is none yet."""
         found = self._declared.tools.get(name)
         for mount in self.mounts:
-            found = found or mount.tools().get(name)
+            found = found or mount.offered("tools").get(name)
         return found
 
     def renew(self, *what: str) -> None:

@@ -24,14 +24,14 @@ from accord.messages.revision import Rules
 from accord.messages.tools import CallToolResult
 from accord.schema.values import to_json
 from accord.server.cache import CacheHint
-from accord.server.media import Media
+from accord.server.content import AsContent
 from accord.server.offer import Offer, Returns
 
 if TYPE_CHECKING:
     from accord.session.exchange import Exchange
 
 CONTENT: tuple[type, ...] = get_args(ContentBlock)
-_BLOCKS = (*CONTENT, Media)
+_BLOCKS = (*CONTENT, AsContent)
 UNSTRUCTURED = frozenset({*_BLOCKS, CallToolResult})
 """Return types that are content already, and so no structured output."""
 
@@ -170,7 +170,7 @@ def content_of(value: Any) -> list[Any]:
         return [value]
     if isinstance(value, str):
         return [TextContent(text=value)]
-    if isinstance(value, Media):
+    if isinstance(value, AsContent):
         return [value.to_content()]
     if isinstance(value, list | tuple) and any(isinstance(item, _BLOCKS) for item in value):
         return [block for item in value for block in content_of(item)]
@@ -183,7 +183,7 @@ def contents_of(value: Any, uri: str, mime_type: str | None) -> list[ResourceCon
         return value.contents
     if isinstance(value, ResourceContents):
         return [value]
-    if isinstance(value, Media):
+    if isinstance(value, AsContent):
         return [value.to_contents(uri, mime_type)]
     if isinstance(value, list | tuple) and value and all(isinstance(item, ResourceContents) for item in value):
         return list(value)
@@ -203,6 +203,6 @@ def messages_of(value: Any) -> list[PromptMessage]:
         return [message for item in value for message in messages_of(item)]
     if isinstance(value, dict) and "role" in value and "content" in value:
         block = value["content"]
-        [block] = content_of(block) if isinstance(block, str | Media) else [msgspec.convert(block, ContentBlock)]
+        [block] = content_of(block) if isinstance(block, str | AsContent) else [msgspec.convert(block, ContentBlock)]
         return [PromptMessage(role=value["role"], content=block)]
     return [PromptMessage(role="user", content=block) for block in content_of(value)]

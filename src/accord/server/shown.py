@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -43,20 +43,15 @@ class Shown:
 
     def __init__(self, registry: Registry, declared: Declared) -> None:
         self._registry = registry
-        mounts = registry.mounts
-        self.tools: dict[str, Offer] = self._seen("tool", declared.tools, [mount.tools for mount in mounts])
-        self.prompts: dict[str, Offer] = self._seen("prompt", declared.prompts, [mount.prompts for mount in mounts])
-        self.resources: dict[str, Offer] = self._seen(
-            "resource", declared.resources, [mount.resources for mount in mounts]
-        )
-        self.templates: dict[str, tuple[Template, Offer]] = self._seen(
-            "resource template", declared.templates, [mount.templates for mount in mounts]
-        )
+        self.tools: dict[str, Offer] = self._seen("tool", declared)
+        self.prompts: dict[str, Offer] = self._seen("prompt", declared)
+        self.resources: dict[str, Offer] = self._seen("resource", declared)
+        self.templates: dict[str, tuple[Template, Offer]] = self._seen("resource template", declared)
         self.guarded: bool = any(
             each.marks.scopes for offer in self.offers() for each in offer.versions.values() or (offer,)
         )
         """Whether there is something that not everybody may see."""
-        self.provided: bool = bool(registry.providers) or any(mount.provided for mount in mounts)
+        self.provided: bool = bool(registry.providers) or any(mount.provided for mount in registry.mounts)
         """Whether there are more things than these, which somebody has to be asked for."""
 
     def offers(self) -> Iterator[Offer]:
@@ -98,13 +93,12 @@ class Shown:
         parts = [offer, offer.depends, offer.proposals, *around]
         return any(part is not None and part.context for part in parts)
 
-    def _seen(self, kind: str, own: Mapping[str, Any], others: list[Callable[[], dict[str, Any]]]) -> dict[str, Any]:
-        found = dict(own)
-        for mounted in others:
-            for name, offer in mounted().items():
+    def _seen(self, kind: str, declared: Declared) -> dict[str, Any]:
+        registry, found = self._registry, dict(declared.of(kind))
+        for mount in registry.mounts:
+            for name, offer in mount.offered(_FIELDS[kind]).items():
                 if found.setdefault(name, offer) is not offer:
                     log.warning("accord: the mounted %s %r is hidden by another of that name", kind, name)
-        registry = self._registry
         if kind == "tool" and registry.changes:
             found = _changed(registry, found)
         if kind == "tool" and registry.search is not None:

@@ -42,7 +42,8 @@ class Batch:
 class Exchange(msgspec.Struct, eq=False):
     """A request in flight, in either direction.
 
-    `driver`, `way`, `who`, `headers` and `goes_on` belong to whoever drives the session; the session never looks at them.
+    `driver`, `way`, `who`, `headers` and `goes_on` belong to whoever drives the session; the session never looks at
+    them.
     """
 
     id: RequestId

@@ -32,7 +32,7 @@ _HOW = "\n--accord-update, or update=True, takes over what it says now"
 
 
 def replay(
-    file: str | Path, target: Target, *, update: bool = False, ignore: Sequence[str] = (), timeout: float = 30
+    file: str | Path, target: Target, *, update: bool = False, ignore: Sequence[str] = (), timeout: float = 10
 ) -> None:
     """Raise `AssertionError` when a server says something else than was recorded in `file` (see `Recording`).
 

@@ -151,3 +151,25 @@ async def test_its_context_can_tell_and_log() -> None:
         id = client.send("tools/call", {"name": "it", "arguments": {}}, progressToken="t")
         assert text(await client.answer(id)) == "done"
     assert [message["method"] for message in client.told] == ["notifications/progress", "notifications/message"]
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_the_context_is_that_of_the_server_that_the_middleware_belongs_to(revision: str) -> None:
+    seen: list[tuple[str, Any]] = []
+
+    async def look(request: Request, call_next: CallNext, ctx: Context) -> Any:
+        seen.append((ctx.server.name, ctx.lifespan))
+        return await call_next(request)
+
+    def server_of(name: str) -> Server:
+        async def lifespan(server: Server) -> Any:
+            yield f"of {name}"
+
+        return Server(name, lifespan=lifespan, middleware=[look])
+
+    outer, inner = server_of("outer"), server_of("inner")
+    inner.tool(name="it", middleware=[look])(lambda: "done")
+    outer.mount(inner, "acme")
+    async with caller(outer, revision) as client:
+        assert text(await client.ask(*called("acme_it"))) == "done"
+    assert seen == [("outer", "of outer"), ("inner", "of inner"), ("inner", "of inner")]

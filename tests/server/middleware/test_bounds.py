@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from typing import Any
 
 import pytest
@@ -141,7 +142,7 @@ async def test_the_time_of_a_question_does_not_count(
 
     @server.tool(annotations=annotations)
     async def it(ctx: Context) -> str:
-        return str((await ctx.elicit("Sure?", str)).data)  # type: ignore[union-attr]
+        return str((await ctx.elicit("Sure?", str)).data)
 
     def later(question: Any) -> dict[str, Any]:
         raise Later
@@ -239,15 +240,13 @@ async def test_nobody_is_asked_twice(revision: str) -> None:
 
 
 async def test_pauses_grow_at_random_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    from accord.server.middleware import retry as module
-
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    monkeypatch.setattr(module.random, "random", lambda: 1.0)
-    monkeypatch.setattr(module.asyncio, "sleep", sleep)
+    monkeypatch.setattr(random, "random", lambda: 1.0)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
     server, _ = failing(Retry(5, pause=0.5, longest=3), *(ConnectionError() for _ in range(5)))
     async with reached(server, "memory 2026-07-28") as ask:
         assert text(await ask(*called("reads"))) == "done 6"

@@ -270,7 +270,7 @@ async def test_nobody_waits_for_the_answer_of_another_person() -> None:
     @server.tool(annotations=READ_ONLY)
     async def asks(ctx: Context) -> str:
         ran.append(1)
-        return str((await ctx.elicit("Name?", str)).data)  # type: ignore[union-attr]
+        return str((await ctx.elicit("Name?", str)).data)
 
     for revision in ("2025-11-25", "2026-07-28"):
         ran.clear()

@@ -12,7 +12,8 @@ from yarl import URL
 from accord.errors import DeclarationError, InvalidArguments, SchemaError
 from accord.server.openapi.address import Base, Path, climbs
 from accord.server.openapi.operation import Parameter
-from accord.server.openapi.styles import in_path
+from accord.server.openapi.outgoing import sendable
+from accord.server.openapi.styles import in_path, in_query
 
 HOSTILE = ["..", ".", "../", "../admin", "..\\admin", "%2e%2e", "%2e%2e%2f", "%252e%252e", "//evil.example", "a/../b"]
 HOSTILE += ["?x=1", "#top", "\\", "https://evil.example/", "@evil.example", ":80", "a\r\nHost: evil", "\0", "a\tb", ""]
@@ -154,6 +155,39 @@ def test_no_style_makes_a_step_up_of_harmless_parts(style: str, value: Any) -> N
     except InvalidArguments:
         return
     assert not any(map(climbs, filled.split("/")))
+
+
+scalars = st.one_of(texts, st.integers(), st.floats(), st.booleans(), st.none())
+values = st.one_of(scalars, st.lists(scalars, max_size=3), st.dictionaries(texts, scalars, max_size=3))
+styles = st.sampled_from(["simple", "label", "matrix"])
+
+
+@given(bases, styles, st.booleans(), st.sampled_from(["/a/{id}", "/{id}.x/b", "/a{id}{id}"]), values, values)
+def test_no_style_of_any_value_leaves_the_base(
+    base: str, style: str, explode: bool, template: str, value: Any, sought: Any
+) -> None:
+    in_the_path = Parameter(name="id", place="path", style=style, explode=explode)
+    in_the_query = Parameter(name="q?#", place="query", style="form", explode=explode)
+    try:
+        path = Path(template).fill({"id": in_path(in_the_path, value)})
+        query = "&".join(in_query(in_the_query, sought))
+    except InvalidArguments:
+        return
+    check(Base(base).join(path, ""), base, template)
+    split = urlsplit(Base(base).join(path, query))
+    assert (split.query, split.fragment) == (query, "")
+    assert split.path == urlsplit(Base(base).join(path, "")).path
+
+
+@given(st.text(max_size=20))
+@example("a\r\nHost: evil")
+def test_a_header_that_is_sent_is_one_line(text: str) -> None:
+    try:
+        (value,) = sendable({"X-A": text}).values()
+    except InvalidArguments:
+        return
+    assert value == text
+    assert len(value.encode(errors="replace").splitlines()) <= 1
 
 
 ELSEWHERE = (

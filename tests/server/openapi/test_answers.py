@@ -11,7 +11,7 @@ import pytest
 from accord import AudioContent, Client, EmbeddedResource, ImageContent, Limits, Server
 from accord.client.answers import ToolResult
 
-from tests.server.openapi.echo import JSON, Echo, always, answering, document, get
+from tests.server.openapi.echo import JSON, Echo, always, answering, body, document, get
 from tests.server.openapi.loopback import on_loopback
 
 PET: JSON = {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}, "at": {"type": "string"}}}
@@ -221,3 +221,18 @@ async def test_a_path_over_a_socket_is_sent_as_it_was_built() -> None:
     paths = [asked["path"] for asked in app.asked]
     encoded = ["a%2Fb", "x%3Fy%23z", "%2541", "%C3%BC", "a%2Bb%20c", "http%3A%2F%2Fevil.example"]
     assert paths == [f"/v1/a/{each}" for each in encoded]
+
+
+async def test_a_large_body_is_sent_without_a_word() -> None:
+    app = Echo({"/a": {"post": {**body({"type": "string"}, "text/plain"), "operationId": "a"}}}, length)
+    server = Server("api")
+    async with on_loopback(app) as url:
+        server.add_openapi(app.openapi(), base_url=url)
+        async with Client(server) as client:
+            assert (await client.call_tool("a", {"body": "x" * 20})).text == "20"
+            assert int((await client.call_tool("a", {"body": "x" * (3 << 20)})).text) > 60_000
+
+
+def length(asked: JSON) -> tuple[int, dict[str, str], bytes]:
+    """How much there was in the first piece of a body."""
+    return 200, {"content-type": "text/plain"}, str(len(asked["body"])).encode()

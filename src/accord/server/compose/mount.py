@@ -18,6 +18,7 @@ from accord.server.templates import Template
 if TYPE_CHECKING:
     from accord.server.middleware.request import CallNext, Request
     from accord.server.server import Server
+    from accord.server.shown import Shown
 
 Renames = Callable[[str], "str | None"]
 
@@ -34,6 +35,7 @@ class Mount:
         self.server: Server = server
         self.prefix: str = prefix
         self._alive = Around(_alive(server))
+        self._made: dict[str, tuple[tuple[Shown, bool], dict[str, Any]]] = {}
 
     def name(self, name: str) -> str:
         """The name of a tool or prompt, as it is outside: `acme_forecast`."""
@@ -86,22 +88,30 @@ class Mount:
 
     # --- what is offered ---------------------------------------------------------------------------------------
 
-    def tools(self) -> dict[str, Offer]:
-        """All of them that are seen, by the name outside."""
+    def offered(self, kind: str) -> dict[str, Any]:
+        """All of a kind ("tools", "prompts", "resources", "templates") that are seen there, by the name or URI outside.
+
+        They are made again only where something there has changed, not with every change of another server.
+        """
+        of = self.server.registry.shown, self.server.lives
+        made, found = self._made.get(kind, (None, {}))
+        if made != of:
+            found = getattr(self, f"_{kind}")()
+            self._made[kind] = of, found
+        return found
+
+    def _tools(self) -> dict[str, Offer]:
         registry = self.server.registry
         own = () if registry.search is None else registry.search.offers.values()  # they search there, not here
         return {self.name(name): self.tool(offer) for name, offer in registry.tools.items() if offer not in own}
 
-    def prompts(self) -> dict[str, Offer]:
-        """Likewise."""
+    def _prompts(self) -> dict[str, Offer]:
         return {self.name(name): self.tool(offer) for name, offer in self.server.registry.prompts.items()}
 
-    def resources(self) -> dict[str, Offer]:
-        """By the URI outside."""
+    def _resources(self) -> dict[str, Offer]:
         return {self.uri(uri): self.resource(offer) for uri, offer in self.server.registry.resources.items()}
 
-    def templates(self) -> dict[str, tuple[Template, Offer]]:
-        """By the text outside."""
+    def _templates(self) -> dict[str, tuple[Template, Offer]]:
         held = self.server.registry.templates
         return {self.uri(text): (Template(self.uri(text)), self.template(offer)) for text, (_, offer) in held.items()}
 

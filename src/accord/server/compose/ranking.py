@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 _K1, _B = 1.2, 0.75
 """How soon more of the same word says no more, and how much long texts are held back: the usual values."""
 
-_MOST_WORDS = 12
+_MOST_WORDS = 8
 """Words of a query that are looked at: those that the fewest tools have."""
 _MOST_ENDINGS = 20
 """Words that a word of a query may be the beginning of."""

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from accord.errors import DeclarationError
+from accord.server.middleware.request import Request
 from accord.server.parameters import called
 
 if TYPE_CHECKING:
-    from accord.server.middleware.request import CallNext, Middleware, Request
+    from accord.server.middleware.request import CallNext, Middleware
 
 _HOW = "write it as `async def middleware(request, call_next)`, with a third parameter `ctx: Context` if it wants one"
 
@@ -53,14 +54,10 @@ def chained(steps: Sequence[Around]) -> CallNext | None:
     """All of them, the first outermost; None for none."""
     if not steps:
         return None
-    following: CallNext = _handler
+    following: CallNext = Request.run
     for step in reversed(steps):
         following = _step(step, following)
     return following
-
-
-def _handler(request: Request) -> Awaitable[Any]:
-    return request.run()
 
 
 def _step(step: Around, following: CallNext) -> Callable[[Request], Awaitable[Any]]:

@@ -10,7 +10,6 @@ from msgspec import Raw
 
 from accord.messages import codec
 from accord.messages.meta import Params
-from accord.transport.patience import within
 
 if TYPE_CHECKING:
     from accord.messages.identity import Implementation
@@ -41,6 +40,7 @@ class Request:
         "_calling",
         "_end",
         "_exchange",
+        "_inner",
         "_offer",
         "_peer",
         "_raw",
@@ -51,7 +51,7 @@ class Request:
 
     def __init__(
         self,
-        end: End,
+        end: End | None,
         calling: Calling,
         exchange: Exchange,
         peer: Peer,
@@ -70,6 +70,7 @@ class Request:
         self._exchange = exchange
         self._peer = peer
         self._offer = offer
+        self._inner: Offer | None = None
         self._raw = arguments
         self._arguments: dict[str, Any] | None = None
         self._call = call
@@ -105,7 +106,7 @@ class Request:
     def called(self, name: str, offer: Offer, arguments: Any) -> Request:
         """The same request as a mounted server knows it, or a tool that is changed where it is shown."""
         changed = self._copied()
-        changed.name, changed._offer = name, offer
+        changed.name, changed._offer, changed._inner = name, offer, offer
         changed._raw = arguments
         return changed
 
@@ -113,7 +114,7 @@ class Request:
         made = Request(
             self._end, self._calling, self._exchange, self._peer, self.name, self._offer, self._raw, self._call
         )
-        made.asked_for, made._state = self.asked_for, self.state
+        made.asked_for, made._state, made._inner = self.asked_for, self.state, self._inner
         return made
 
     @property
@@ -204,9 +205,11 @@ class Request:
 
     @property
     def context(self) -> Context:
-        """The context of the call. See `chain`: only for middleware that has a parameter for it."""
+        """The context of the call, of the server that the middleware belongs to. See `chain`: only for middleware that
+        has a parameter for it.
+        """
         assert self._call is not None
-        return self._calling.context(self._offer, self._call)
+        return self._calling.context(self._inner, self._call)
 
     def pack(self, value: Any) -> Any:
         """What a handler returned as the result that the client will get: a `CallToolResult`, `GetPromptResult`,
@@ -219,7 +222,7 @@ class Request:
 
         Raises `OutOfTime`, which is a `TimeoutError`.
         """
-        return within(seconds, work) if self._call is None else self._call.timed(seconds, work)
+        return self._calling.within(seconds, work, self._call)
 
     @property
     def server(self) -> Server:
@@ -232,8 +235,10 @@ class Request:
         return self._calling.server.lifetimes.here()
 
     def run(self) -> Awaitable[Any]:
-        """Call the handler."""
-        return self._end(self)
+        """Call the handler, or do what stands at the end in its place."""
+        if self._end is not None:
+            return self._end(self)
+        return self._calling.run(self._offer, self._raw, self._call)  # type: ignore[arg-type]  # there is an offer
 
     # For `calling`, which is on the other side of it.
 
