@@ -19,7 +19,7 @@ from hypothesis import given, strategies as st
 
 from accord import Limits, Server
 from accord.messages.revision import HANDSHAKE
-from accord.server.audience import Audience, and_above
+from accord.server.audience import Audience, audience_of, and_above
 from accord.server.run import serve
 from accord.transport import memory
 
@@ -341,7 +341,7 @@ def test_a_loop_that_was_closed_while_it_served_is_passed_over() -> None:
     made = server()
 
     async def served() -> Audience:
-        return Audience(made.profile, made.limits)
+        return audience_of(made)
 
     with closing(asyncio.new_event_loop()) as loop:
         made.hub.audiences[loop] = loop.run_until_complete(served())

@@ -75,7 +75,9 @@ async def test_a_program_answers_as_it_did_on_its_own_library(program: Program, 
     assert program.error in str(failed.value)
 
 
-@pytest.mark.parametrize("program", [one for one in LISTED if one.of == "mcp1"], ids=lambda program: program.id)
+@pytest.mark.parametrize(
+    "program", [one for one in LISTED if one.of == "mcp1" and not one.fails], ids=lambda program: program.id
+)
 async def test_a_program_answers_the_same_in_accords_own_words(program: Program, tmp_path: Path) -> None:
     file = switched(program, tmp_path, native=True)
     assert await visited(sys.executable, file, program) == SEEN[program.id]

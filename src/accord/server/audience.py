@@ -14,16 +14,19 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from accord.errors import InternalError, InvalidParams
 from accord.limits import Limits
 from accord.messages import codec
 from accord.messages.resources import ResourceUpdatedParams
+from accord.server.compose.access import may_hear_of
 from accord.server.listener import NOTHING, Client, Listen, Listener, Outlet
 
 if TYPE_CHECKING:
     from accord.server.peer import Peer
+    from accord.server.server import Server
     from accord.session.exchange import Exchange
     from accord.session.profile import Profile
 
@@ -35,13 +38,18 @@ _KEPT = 512
 """Bytes for one who is told of one resource, beside the URI."""
 
 
+MayHear = Callable[[str], Callable[["Peer"], bool]]
+"""Which clients may be told that a resource has changed."""
+
+
 class Audience:
     """Touched on its own loop only. `profile` gives what the server says of itself by now."""
 
-    def __init__(self, profile: Callable[[], Profile], limits: Limits) -> None:
+    def __init__(self, profile: Callable[[], Profile], limits: Limits, may_hear: MayHear) -> None:
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self._profile = profile
         self._limits = limits
+        self._may_hear = may_hear
         self._clients: dict[Peer, Client] = {}
         self._by_list: dict[str, dict[Listener, None]] = {method: {} for method in LIST_CHANGES.values()}
         self._by_uri: dict[str, dict[Listener, None]] = {}
@@ -53,7 +61,7 @@ class Audience:
     @contextmanager
     def with_peer(self, peer: Peer, held: int = 0) -> Iterator[None]:
         """As long as a client is connected, which takes so many bytes meanwhile beside what it subscribes to."""
-        client = self._clients[peer] = Client(Outlet(peer.line, peer.principal))
+        client = self._clients[peer] = Client(Outlet(peer))
         self._add(client, LIST_CHANGES.values(), ())
         self._charge(client.outlet, held)
         try:
@@ -173,7 +181,13 @@ class Audience:
         found: dict[Listener, None] = {}
         for subscribed in and_above(uri, self._limits.uri_bytes):
             found.update(self._by_uri.get(subscribed, {}))
-        return found
+        may_hear = self._may_hear(uri) if found else None
+        return [each for each in found if may_hear is not None and may_hear(each.outlet.peer)]
+
+
+def audience_of(server: Server) -> Audience:
+    """The clients of a server on this loop."""
+    return Audience(server.profile, server.limits, partial(may_hear_of, server.registry))
 
 
 def _cost(uri: str) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from accord.limits import Limits
 from accord.messages.content import ResourceContents
 from accord.server.context import Context
+from accord.server.finding import Finding
 from accord.server.middleware.chain import chained
 from accord.server.middleware.request import End, Request
 from accord.server.results import Packer, contents_of
@@ -75,8 +76,14 @@ class Calling:
         return server.context_type(server, self, call)
 
     async def read(self, server: Server, uri: str, call: Call) -> list[ResourceContents]:
-        """Read a resource inside another call. Raises `ResourceNotFound`, and what its function raises."""
-        offer, variables = server.registry.resource(uri)
+        """Read a resource inside another call. Raises `ResourceNotFound`, also for what the client of that call may
+        not see, and what its function raises.
+        """
+        offer, variables = await Finding(server.registry, self._limits).resource(uri, call.exchange, call.peer)
+        home = offer.home or server
+        if home is not self.server:  # which is mounted: it has to run, and its functions know it
+            await self.server.lifetimes.here().adopt(home)
+            offer = offer.derived(home=home)
         value = await self.run(offer, variables, call, f"{uri} ")
         return contents_of(value, uri, offer.define(call.exchange.rules).mime_type)
 

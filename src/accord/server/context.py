@@ -208,7 +208,9 @@ class Context:
         return _DONE
 
     async def read_resource(self, uri: str) -> list[ResourceContents]:
-        """Read a resource of this server. Raises `ResourceNotFound`, and what its function raises."""
+        """Read a resource of this server. Raises `ResourceNotFound`, also for what the client may not see, and what its
+        function raises. Middleware is not asked.
+        """
         return await self._calling.read(self.server, uri, self._call)
 
     # --- asking ------------------------------------------------------------------------------------------------

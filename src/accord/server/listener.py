@@ -19,7 +19,7 @@ from accord.session.states import Phase
 
 if TYPE_CHECKING:
     from accord.messages.revision import Rules
-    from accord.server.peer import Line
+    from accord.server.peer import Line, Peer
     from accord.session.exchange import Exchange
     from accord.session.profile import Profile
 
@@ -38,15 +38,16 @@ Notice = tuple["Listener", str, bytes]
 class Outlet:
     """The way to one client, shared by its listeners."""
 
-    def __init__(self, line: Line, principal: str) -> None:
-        self.line: Line = line
-        self.principal: str = principal
+    def __init__(self, peer: Peer) -> None:
+        self.peer: Peer = peer
+        self.line: Line = peer.line
+        self.principal: str = peer.principal
         """Who the client is, or an empty string."""
         self.uris: int = 0
         """Resources that its listeners want to be told of, in all."""
         self.bytes: int = 0
         """Memory for that, about."""
-        self._limits = line.session.limits
+        self._limits = self.line.session.limits
         self._sent = 0  # bytes, about, since it was last known to read
         self._held: OrderedDict[Notice, None] = OrderedDict()
         self._draining: asyncio.Task[None] | None = None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from accord.messages.base import LoggingLevel
     from accord.messages.identity import Implementation
     from accord.messages.revision import Rules
+    from accord.server.http.auth import Principal
     from accord.server.logs import Logs
     from accord.server.roots import RootList
     from accord.session.events import NotificationReceived
@@ -72,6 +73,8 @@ class Peer:
     def __init__(self, line: Line, principal: str = "") -> None:
         self.line: Line = line
         self.principal: str = principal
+        self.who: Principal | None = None
+        """The same, with what was granted, as it was when it was last heard of."""
         self.shared: bool = False
         """Whether many come as this one, whom nobody tells apart: what one does is no reason to bound others."""
         self.roots: RootList | None = None

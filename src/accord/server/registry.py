@@ -168,8 +168,7 @@ class Registry:
         `may_log`: there are handlers elsewhere that can log.
         """
         self._capable |= self.shown.capable | {each for mount in self.mounts for each in mount.provides}
-        if self.providers:
-            self._capable |= {"tools", "prompts", "resources", "completions", "logging"}
+        self._capable |= {each for provider in self.providers for each in provider.provides}
         if may_log:
             self._capable.add("logging")
         lists = ListCapability(list_changed=True)

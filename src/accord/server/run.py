@@ -17,7 +17,7 @@ from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from accord.errors import DeclarationError
-from accord.server.audience import Audience
+from accord.server.audience import Audience, audience_of
 from accord.server.dispatch import Dispatch
 from accord.server.hearing import Hearing
 from accord.server.peer import Peer
@@ -43,7 +43,7 @@ async def serve(server: Server, transport: Transport, stop: asyncio.Event | None
     """
     await transport.open()  # from now on, what is printed has no business on the wire
     await server.lifetimes.enter()
-    audience = server.hub.join(lambda: Audience(server.profile, server.limits))
+    audience = server.hub.join(lambda: audience_of(server))
     try:
         await _serve(server, transport, audience, stop)
     finally:

@@ -105,8 +105,8 @@ class Shown:
             found = {**registry.search.offers, **found}
         if registry.visibility:
             found = {name: held for name, held in found.items() if registry.visibility.shows(name, _marks(held).tags)}
-        for held in found.values():
-            dress(held[1] if isinstance(held, tuple) else held, registry)
+        for name, held in found.items():
+            dress(name, held[1] if isinstance(held, tuple) else held, registry)
         return found
 
 
@@ -114,8 +114,13 @@ def _told(offer: Offer, rules: Rules) -> Any:
     return told(offer, rules, [*offer.versions] or [offer.marks.version or ""])
 
 
-def dress(offer: Offer, registry: Registry) -> None:
-    """Put the middleware of its server, and its own, around it; around all of its versions."""
+def dress(name: str, offer: Offer, registry: Registry) -> None:
+    """Put the middleware of its server, and its own, around it; around all of its versions. And have it ask for what
+    the middleware of the server wants of who sees it.
+    """
+    for guard in [step.guard for step in registry.around if step.guard is not None]:
+        scopes = offer.marks.scopes | guard(name, offer.marks.tags)
+        offer.marks = msgspec.structs.replace(offer.marks, scopes=scopes)
     offer.open = not offer.marks.scopes and offer.marks.version is None and offer.stands_for is None
     around = (*registry.around, *offer.around)
     if around or offer.chain is not None:
@@ -123,7 +128,7 @@ def dress(offer: Offer, registry: Registry) -> None:
         offer.asks = offer.asks or any(each.context for each in around)
     for version in offer.versions.values():
         if version is not offer:
-            dress(version, registry)
+            dress(name, version, registry)
 
 
 def _changed(registry: Registry, found: dict[str, Offer]) -> dict[str, Offer]:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from accord import APIKeys, DeclarationError, Principal, RequireScopes, Server
+from accord import APIKeys, Caching, DeclarationError, Principal, RequireScopes, Server, Tool, ToolAnnotations
+from accord.server.compose.provider import Provided, Provider
 
 from tests.server.http.speaking import Modern, Stateful, site
 from tests.server.middleware.ways import SOME, called, names, reached, text
@@ -121,14 +122,57 @@ async def test_all_lists_are_filtered() -> None:
         assert names(await (await eve.ask("resources/templates/list")).result()) == []
 
 
-async def test_rules_of_a_mounted_server_hold_for_calls_by_the_names_inside() -> None:
+async def test_rules_of_a_mounted_server_hold_by_the_names_inside_also_in_lists() -> None:
     outer = Server("outer", auth=APIKeys(KEYS))
     outer.mount(guarded(), "acme")
     async with site(outer) as here:
         eve, ann = (Modern(here.raw, authorization=f"Bearer {key}") for key in ("k-eve", "k-ann"))
+        assert names(await (await eve.ask("tools/list")).result()) == ["acme_look"]
+        assert len(names(await (await ann.ask("tools/list")).result())) == 4
         assert "no tool 'acme_delete_row'" in text(await (await eve.call("acme_delete_row")).result())
         assert "no tool 'acme_pay'" in text(await (await eve.call("acme_pay")).result())
         assert text(await (await ann.call("acme_pay")).result()) == "done"
+
+
+async def test_a_search_finds_no_more_than_the_list_shows() -> None:
+    server = guarded(auth=APIKeys(KEYS))
+    server.search_tools(budget=1)
+    async with site(server) as here:
+        for key, seen in SEEN.items():
+            client = Modern(here.raw, authorization=f"Bearer {key}")
+            said = await (await client.call("search_tools", {"query": "", "limit": 10})).result()
+            found = said["result"]["structuredContent"]
+            assert found["tools"]
+            assert {tool["name"] for tool in found["tools"]} <= set(seen)
+            assert len(found["tools"]) + found["left_out"] == len(seen)
+
+
+@pytest.mark.parametrize("caching_first", [False, True])
+async def test_its_place_does_not_matter_not_even_inside_a_cache(caching_first: bool) -> None:
+    server = Server("test", middleware=[Caching(), RULES] if caching_first else [RULES, Caching()], auth=APIKeys(KEYS))
+    server.tool(name="delete_it", annotations=ToolAnnotations(read_only_hint=True))(lambda: "done")
+    async with site(server) as here:
+        for key, said in (("k-ann", "done"), ("k-eve", "no tool 'delete_it'"), ("k-bob", "done")):
+            client = Modern(here.raw, authorization=f"Bearer {key}")
+            assert text(await (await client.call("delete_it")).result()) == said
+
+
+async def test_what_a_provider_has_is_guarded_too() -> None:
+    class Rows(Provider):
+        async def tools(self) -> list[Tool]:
+            return [Tool(name=name, input_schema={"type": "object"}) for name in ("look", "delete_all")]
+
+        async def tool(self, name: str) -> Provided | None:
+            tools = {tool.name: tool for tool in await self.tools()}
+            return Provided(tools[name], lambda arguments: "done") if name in tools else None
+
+    server = Server("test", middleware=[RULES], auth=APIKeys(KEYS))
+    server.add_provider(Rows())
+    async with site(server) as here:
+        eve, ann = (Modern(here.raw, authorization=f"Bearer {key}") for key in ("k-eve", "k-ann"))
+        assert names(await (await eve.ask("tools/list")).result()) == ["look"]
+        assert text(await (await eve.call("delete_all")).result()) == "no tool 'delete_all'"
+        assert text(await (await ann.call("delete_all")).result()) == "done"
 
 
 @pytest.mark.parametrize("wrong", [({},), ({"delete_*": "admin"},), (None,)])

@@ -39,6 +39,19 @@ class Provided(msgspec.Struct, frozen=True, eq=False):
     handler: Callable[..., Any]
 
 
+_CAPABILITIES = {
+    "tools": ("tools", "logging"),
+    "tool": ("tools", "logging"),
+    "prompts": ("prompts", "logging"),
+    "prompt": ("prompts", "logging"),
+    "resources": ("resources",),
+    "templates": ("resources",),
+    "resource": ("resources",),
+    "complete": ("completions",),
+}
+"""What a provider makes up that has these; the handlers of tools and prompts may log."""
+
+
 class Provider:
     """A source of tools, resources and prompts. Override what there is; nothing is the default.
 
@@ -48,6 +61,17 @@ class Provider:
 
     def __init__(self) -> None:
         self._listeners: list[Callable[[str, str], None]] = []
+
+    @property
+    def provides(self) -> set[str]:
+        """The capabilities that this makes up, by the methods that are overridden."""
+        kind = type(self)
+        return {
+            capability
+            for method, capabilities in _CAPABILITIES.items()
+            if getattr(kind, method) is not getattr(Provider, method)
+            for capability in capabilities
+        }
 
     async def tools(self) -> Sequence[Provided]:
         """All tools."""

@@ -153,7 +153,7 @@ class Provisions:
         visibility = self._registry.visibility
         if offer is None or (visibility is not None and not visibility.shows(name, offer.marks.tags)):
             return None
-        dress(offer, self._registry)
+        dress(name, offer, self._registry)
         return offer
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from accord.limits import Limits
-from accord.server.audience import Audience
+from accord.server.audience import Audience, audience_of
 from accord.server.dispatch import Dispatch
 from accord.server.hearing import Hearing
 from accord.server.peer import Line, Peer
@@ -38,7 +38,7 @@ class Site:
         self.limits: Limits = over_http(server.limits)
         self._rates: dict[str, tuple[Rate, Rate]] = {}
         profile = server.profile()
-        self.audience: Audience = server.hub.join(lambda: Audience(server.profile, server.limits))
+        self.audience: Audience = server.hub.join(lambda: audience_of(server))
         watched = server.watched
         begin = Dispatch if watched is None else watched.dispatch
         self.dispatch: Dispatch = begin(server, Packer(profile.raw_info), self.limits, self.audience)
@@ -60,6 +60,7 @@ class Site:
         if who is None:
             return Peer(end)
         peer = Peer(end, who.id)
+        peer.who = who
         peer.calls, peer.completions = self._rates_of(who.id)
         return peer
 

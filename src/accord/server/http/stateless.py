@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from accord.errors import DeclarationError, InternalError, InvalidRequest, ProtocolError
 from accord.messages.envelope import Incoming
 from accord.messages.revision import RULES
+from accord.server.compose.access import has_scopes
 from accord.server.dispatch import read_call
 from accord.server.http.alone import AlonePost, ListenPost
 from accord.server.http.auth import Principal, id_of
@@ -92,7 +93,7 @@ class Stateless:
             return await self._notified(incoming, request, send, who)
         caller = self._caller(who)
         try:
-            posted = self._read(incoming, request)
+            posted = self._read(incoming, request, who)
         except ProtocolError as error:
             refused = error_bytes(incoming.id, error, caller.session.agreed)
             return await respond(send, status_of_refusal(error.code), refused)
@@ -106,7 +107,7 @@ class Stateless:
             return await self._listen(exchange, caller, request, receive, send)
         return await AlonePost(exchange, caller.conversation, receive, send).answer()
 
-    def _read(self, incoming: Incoming, request: Request) -> Posted:
+    def _read(self, incoming: Incoming, request: Request, who: Principal | None) -> Posted:
         """`_meta`, once the headers say the same as the body. Raises `InvalidParams`, `HeaderMismatch`."""
         method: str = incoming.method  # type: ignore[assignment]  # `post` has looked
         posted = peek.posted(incoming.params)
@@ -119,14 +120,18 @@ class Stateless:
             if subject is not None:  # else whoever reads the params will say so
                 check_name(request.headers, subject)
             if method == "tools/call":
-                self._check_parameters(incoming, request, subject)
+                self._check_parameters(incoming, request, subject, who)
         return posted
 
-    def _check_parameters(self, incoming: Incoming, request: Request, name: str | None) -> None:
-        """ "Servers MUST reject requests" whose `Mcp-Param-*` headers say something else than the arguments."""
+    def _check_parameters(
+        self, incoming: Incoming, request: Request, name: str | None, who: Principal | None
+    ) -> None:
+        """ "Servers MUST reject requests" whose `Mcp-Param-*` headers say something else than the arguments; but of a
+        tool that is not there for somebody, this would tell that it is.
+        """
         offer = self._site.server.registry.tools.get(name or "")
         try:
-            if offer is not None and offer.mirrored:
+            if offer is not None and has_scopes(offer, who) and offer.mirrored:
                 check_parameters(offer.mirrored, request.headers, read_call(incoming.params).arguments)
         except DeclarationError as exc:  # of a schema that could not be made before
             raise InternalError(str(exc)) from exc

@@ -56,6 +56,7 @@ class Visitor:
 
     def receive(self, body: bytes, who: Principal | None, headers: Mapping[bytes, bytes]) -> list[Event]:
         """What one POST brought. Its requests may do what whoever posted it may, not what the session began with."""
+        self.peer.who = who
         events = self.session.receive(body)
         for event in events:
             if type(event) is RequestReceived:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,6 +24,10 @@ class Around(msgspec.Struct, frozen=True, eq=False):
     function: Callable[..., Awaitable[Any]]
     context: bool = False
     """Whether it takes the context: then the call may ask the client."""
+    guard: Callable[[str, Collection[str]], frozenset[str]] | None = None
+    """Says which scopes a principal must have to see something of that name and with these tags: what the middleware
+    has as `scopes_of`. It is asked before anything of that name is listed, found or called.
+    """
 
 
 def around(middleware: Middleware) -> Around:
@@ -36,7 +40,7 @@ def around(middleware: Middleware) -> Around:
     wanted = _wanted(middleware)
     if wanted not in (2, 3):
         raise DeclarationError(f"the middleware {name} takes {wanted} arguments: {_HOW}")
-    return Around(middleware, wanted == 3)
+    return Around(middleware, wanted == 3, getattr(middleware, "scopes_of", None))
 
 
 def _wanted(middleware: Middleware) -> int:

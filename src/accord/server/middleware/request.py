@@ -177,7 +177,8 @@ class Request:
     @property
     def principal(self) -> Principal | None:
         """Who asks; None where nobody was asked."""
-        return self._exchange.who  # type: ignore[no-any-return]
+        who: Principal | None = self._exchange.who
+        return who
 
     @property
     def revision(self) -> str:

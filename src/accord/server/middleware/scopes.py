@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -22,7 +22,8 @@ class RequireScopes:
     call is answered like that of an unknown name, since "forbidden" would say that it is there. A client that started
     this server is asked for no scopes. Raises `DeclarationError` for scopes that are a single text.
 
-    A URI may be written in several ways, and a template may answer to all: name the whole template, not a URI in it.
+    On a server it is the same as `scopes=` of each thing, so its place among the middleware does not matter. A URI may
+    be written in several ways, and a template may answer to all: name the whole template, not a URI in it.
     """
 
     def __init__(
@@ -36,27 +37,26 @@ class RequireScopes:
         if not self._names and not self._tags:
             raise DeclarationError('say what asks for which scopes: RequireScopes({"delete_*": {"admin"}})')
 
+    def scopes_of(self, name: str, tags: Collection[str]) -> frozenset[str]:
+        """The scopes that something asks for: see `Around.guard`."""
+        found = [scopes for pattern, scopes in self._names.items() if fnmatchcase(name, pattern)]
+        found += [scopes for tag, scopes in self._tags.items() if tag in tags]
+        return frozenset().union(*found)
+
     async def __call__(self, request: Request, call_next: CallNext) -> Any:
-        """See `Server.add_middleware`. Raises the error of an unknown name."""
+        """See `Server.add_middleware`. For what a provider lists, what a rule says of one URI of a template, and where
+        this stands around one function. Raises the error of an unknown name.
+        """
         if request.local:
             return await call_next(request)
         granted = frozenset() if request.principal is None else request.principal.scopes
         if request.lists:
-            items = await call_next(request)
-            return [each for each in items if self._wanted(_known(each), request.tags_of(listed_as(each))) <= granted]
-        if not self._wanted((request.name, request.declared_as), request.tags) <= granted:
+            items = [(listed_as(each), each) for each in await call_next(request)]
+            return [each for name, each in items if self.scopes_of(name, request.tags_of(name)) <= granted]
+        wanted = [self.scopes_of(name, request.tags) for name in (request.name, request.declared_as)]
+        if not frozenset().union(*wanted) <= granted:
             raise _unknown(request)
         return await call_next(request)
-
-    def _wanted(self, names: Iterable[str], tags: Collection[str]) -> frozenset[str]:
-        """The scopes that something asks for."""
-        found = [scopes for pattern, scopes in self._names.items() if any(fnmatchcase(name, pattern) for name in names)]
-        found += [scopes for tag, scopes in self._tags.items() if tag in tags]
-        return frozenset().union(*found)
-
-
-def _known(definition: Any) -> tuple[str]:
-    return (listed_as(definition),)
 
 
 def _unknown(request: Request) -> ProtocolError:
