@@ -449,7 +449,7 @@ def test_excluding_what_does_not_exist_is_refused() -> None:
         Server("test").add_object(Counter(), exclude=["delete_al"])
 
 
-@pytest.mark.parametrize("thing", ["made", Counter, Counter()], ids=repr)
+@pytest.mark.parametrize("thing", ["made", Counter, Counter()], ids=["text", "class", "object"])
 def test_what_is_no_module_is_refused(thing: Any) -> None:
     with pytest.raises(DeclarationError, match="is no module: import it"):
         Server("test").add_module(thing)

@@ -19,7 +19,7 @@ from hypothesis import given, strategies as st
 
 from accord import Limits, Server
 from accord.messages.revision import HANDSHAKE
-from accord.server.audience import Audience, audience_of, and_above
+from accord.server.audience import Audience, and_above, audience_of
 from accord.server.run import serve
 from accord.transport import memory
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from accord.compat.differ import Different
 from accord.compat.fastmcp import FastMCP
 from accord.compat.mcpserver import Elicit, FastMCP as FastMCP1, MCPServer, Resolve
 from accord.compat.security import ResourceSecurity, leads_out
+
+from tests.switching.sources import ROOT
 
 SERVERS = (FastMCP, FastMCP1, MCPServer)
 
@@ -42,6 +45,8 @@ def test_contents_are_told_apart_by_what_they_hold() -> None:
 def test_a_field_that_there_is_not_is_refused() -> None:
     with pytest.raises(Different, match="TextContent has no 'texts' in accord; it has text, annotations, meta"):
         types.TextContent(texts="hi")
+    with pytest.raises(Different, match="TextContent has no 'type' in accord"):
+        types.TextContent(type="image", text="hi")
     with pytest.raises(Different, match="by name"):
         types.TextContent("hi")
 
@@ -265,3 +270,17 @@ def test_nothing_of_this_is_loaded_by_accord_itself() -> None:
     script = "import sys, accord\naccord.Server('x')\nprint([name for name in sys.modules if 'compat' in name])"
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert done.stdout == "[]\n"
+
+
+async def test_the_example_serves_what_it_did() -> None:
+    async with Client(str(ROOT / "examples" / "switched.py")) as client:
+        assert (await client.call_tool("forecast", {"city": "Oslo"})).data == {"celsius": 3}
+        assert (await client.read_resource("weather://Oslo")).contents[0].text == "Oslo: 3 °C"
+        assert [tool.annotations for tool in await client.list_tools()] == [accord.ToolAnnotations(read_only_hint=True)]
+
+
+def test_the_pages_that_are_named_are_there() -> None:
+    sources = [*(ROOT / "src/accord/compat").glob("*.py"), *(ROOT / "src/accord/migrate").glob("*.py")]
+    named = {page for file in sources for page in re.findall(r"docs/\w+\.md", file.read_text(encoding="utf-8"))}
+    assert len(named) > 5
+    assert [page for page in named if not (ROOT / page).exists()] == []

@@ -104,7 +104,7 @@ _ADVICE = {
     "tasks": "accord has no tasks",
     "on_duplicate": "what is declared twice is refused: give one of them another name, or a version",
     "request_state_security": "pass state_keys= of accord.Server",
-    "session_state_store": "keep it in Handles: see docs/framework.md",
+    "session_state_store": "keep it in Handles: see docs/dependencies.md",
     "strict_input_validation": "say it of each tool: @server.tool(strict=True)",
     "event_store": "pass HTTPOptions(events=...) to asgi() or run()",
     "tool_names": "use server.change_tool(name, ToolChange(name=...)) before mounting",

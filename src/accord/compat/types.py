@@ -110,7 +110,7 @@ def respelled(type_: Any, given: dict[str, Any]) -> dict[str, Any]:
     names |= {name: name for name in type_.__struct_fields__}
     found = {}
     for key, value in given.items():
-        if value is None or (key in _TAGS and key not in names):
+        if value is None or (key == "type" and value == type_.__struct_config__.tag):
             continue
         if key not in names:
             raise Different(f"{type_.__name__} has no {key!r} in accord; it has {', '.join(type_.__struct_fields__)}")
@@ -118,36 +118,32 @@ def respelled(type_: Any, given: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-_TAGS = ("type", "mode", "method")
-"""What says of which type something is."""
-
-
 class Annotations(content.Annotations, metaclass=Spelling):
-    """As there."""
+    """For whom something is, how much it matters (0 to 1), and when it changed (ISO 8601)."""
 
 
 class TextContent(content.TextContent, metaclass=Spelling):
-    """As there."""
+    """Text."""
 
 
 class ImageContent(content.ImageContent, metaclass=Spelling):
-    """As there."""
+    """An image."""
 
 
 class AudioContent(content.AudioContent, metaclass=Spelling):
-    """As there."""
+    """Sound."""
 
 
 class ResourceLink(content.ResourceLink, metaclass=Spelling):
-    """As there."""
+    """A resource that can be read, named in passing."""
 
 
 class EmbeddedResource(content.EmbeddedResource, metaclass=Spelling):
-    """As there."""
+    """A resource with what it holds."""
 
 
 class ResourceContents(content.ResourceContents, metaclass=Spelling):
-    """As there."""
+    """What a resource holds: `text`, or `blob` in base64."""
 
 
 class _Held(Spelling):
@@ -159,135 +155,135 @@ class _Held(Spelling):
 
 
 class TextResourceContents(content.ResourceContents, metaclass=_Held):
-    """As there."""
+    """What a resource holds: `text`, or `blob` in base64."""
 
 
 class BlobResourceContents(content.ResourceContents, metaclass=_Held):
-    """As there."""
+    """What a resource holds: `text`, or `blob` in base64."""
 
 
 class Resource(content.Resource, metaclass=Spelling):
-    """As there."""
+    """A resource as a list names it (server, Resources)."""
 
 
 class ResourceTemplate(resources.ResourceTemplate, metaclass=Spelling):
-    """As there."""
+    """A family of resources, by an RFC 6570 template of their URIs."""
 
 
 class ReadResourceResult(resources.ReadResourceResult, metaclass=Spelling):
-    """As there."""
+    """Result of `resources/read`."""
 
 
 class Tool(tools.Tool, metaclass=Spelling):
-    """As there."""
+    """A tool as `tools/list` names it."""
 
 
 class ToolAnnotations(tools.ToolAnnotations, metaclass=Spelling):
-    """As there."""
+    """What a tool says of its own conduct."""
 
 
 class CallToolResult(tools.CallToolResult, metaclass=Spelling):
-    """As there."""
+    """Result of `tools/call`."""
 
 
 class Prompt(prompts.Prompt, metaclass=Spelling):
-    """As there."""
+    """A prompt as `prompts/list` names it."""
 
 
 class PromptArgument(prompts.PromptArgument, metaclass=Spelling):
-    """As there."""
+    """One argument of a prompt."""
 
 
 class PromptMessage(prompts.PromptMessage, metaclass=Spelling):
-    """As there."""
+    """One message of a prompt."""
 
 
 class GetPromptResult(prompts.GetPromptResult, metaclass=Spelling):
-    """As there."""
+    """Result of `prompts/get`."""
 
 
 class Icon(identity.Icon, metaclass=Spelling):
-    """As there."""
+    """An image to show for something (basic, Icons)."""
 
 
 class Implementation(identity.Implementation, metaclass=Spelling):
-    """As there."""
+    """The program that speaks: `clientInfo` and `serverInfo`."""
 
 
 class Completion(completion.Completion, metaclass=Spelling):
-    """As there."""
+    """At most 100 values."""
 
 
 class CompletionArgument(completion.CompletionArgument, metaclass=Spelling):
-    """As there."""
+    """The argument, and what has been typed of it."""
 
 
 class CompletionContext(completion.CompletionContext, metaclass=Spelling):
-    """As there."""
+    """Arguments that already have their value."""
 
 
 class PromptReference(completion.PromptReference, metaclass=Spelling):
-    """As there."""
+    """Completion for an argument of this prompt."""
 
 
 class ResourceTemplateReference(completion.ResourceTemplateReference, metaclass=Spelling):
-    """As there."""
+    """Completion for a variable of this resource template."""
 
 
 class ElicitResult(elicitation.ElicitResult, metaclass=Spelling):
-    """As there."""
+    """Result of `elicitation/create`, or the answer to it in a retry."""
 
 
 class ElicitRequestFormParams(elicitation.ElicitParams, metaclass=Spelling):
-    """As there."""
+    """Params of `elicitation/create`: a form to fill (no `mode`, or "form"), or a page to visit ("url")."""
 
 
 class ElicitRequestURLParams(elicitation.ElicitParams, metaclass=Spelling):
-    """As there."""
+    """Params of `elicitation/create`: a form to fill (no `mode`, or "form"), or a page to visit ("url")."""
 
 
 class SamplingMessage(sampling.SamplingMessage, metaclass=Spelling):
-    """As there."""
+    """One message to or of a model: a block, from 2025-11-25 on also a list of them."""
 
 
 class CreateMessageResult(sampling.CreateMessageResult, metaclass=Spelling):
-    """As there."""
+    """Result of `sampling/createMessage`, or the answer to it in a retry."""
 
 
 class ModelHint(sampling.ModelHint, metaclass=Spelling):
-    """As there."""
+    """Part of the name of a model that would suit."""
 
 
 class ModelPreferences(sampling.ModelPreferences, metaclass=Spelling):
-    """As there."""
+    """What matters in the choice of a model, each from 0 to 1."""
 
 
 class Root(roots.Root, metaclass=Spelling):
-    """As there."""
+    """A folder, as a `file:` URI."""
 
 
 class ListRootsResult(roots.ListRootsResult, metaclass=Spelling):
-    """As there."""
+    """Result of `roots/list`, or the answer to it in a retry."""
 
 
 class ClientCapabilities(capabilities.ClientCapabilities, metaclass=Spelling):
-    """As there."""
+    """What a client can do for a server."""
 
 
 class ElicitationCapability(capabilities.ElicitationCapability, metaclass=Spelling):
-    """As there."""
+    """`elicitation`: by form, by URL."""
 
 
 class RootsCapability(capabilities.RootsCapability, metaclass=Spelling):
-    """As there."""
+    """`roots`: perhaps the client tells when they change."""
 
 
 class SamplingCapability(capabilities.SamplingCapability, metaclass=Spelling):
-    """As there."""
+    """`sampling`: perhaps with context of servers, and with tools."""
 
 
 class LoggingMessageNotificationParams(logging.LoggingMessageParams, metaclass=Spelling):
-    """As there."""
+    """Params of `notifications/message`."""
 
 
 class ErrorData(msgspec.Struct, kw_only=True):

@@ -181,8 +181,10 @@ class Audience:
         found: dict[Listener, None] = {}
         for subscribed in and_above(uri, self._limits.uri_bytes):
             found.update(self._by_uri.get(subscribed, {}))
-        may_hear = self._may_hear(uri) if found else None
-        return [each for each in found if may_hear is not None and may_hear(each.outlet.peer)]
+        if not found:
+            return ()
+        may_hear = self._may_hear(uri)
+        return [listener for listener in found if may_hear(listener.outlet.peer)]
 
 
 def audience_of(server: Server) -> Audience:

@@ -16,7 +16,7 @@ from accord.server.asking.questions import Elicit, Roots
 from accord.session.exchange import Exchange
 
 from tests.server.asking.caller import asks, caller, questions, retry, texts
-from tests.server.asking.conftest import Clock
+from tests.server.conftest import Clock
 
 SAFE = ToolAnnotations(read_only_hint=True)
 MARKS = [None, SAFE]

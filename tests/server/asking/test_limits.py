@@ -17,7 +17,7 @@ from accord.server.asking.questions import Elicit
 from accord.server.peer import Peer
 
 from tests.server.asking.caller import JSON, Later, asks, caller, retry, texts, yes
-from tests.server.asking.conftest import Clock
+from tests.server.conftest import Clock
 
 
 def serving(**limits: Any) -> tuple[Server, list[str]]:

@@ -22,7 +22,7 @@ from accord.server.asking.state import State, States
 from accord.server.peer import Peer
 
 from tests.server.asking.caller import JSON, Caller, asks, caller, questions, retry, texts
-from tests.server.asking.conftest import Clock
+from tests.server.conftest import Clock
 
 SAFE = ToolAnnotations(read_only_hint=True)
 OLD, NEW = bytes(range(32)), bytes(range(32, 64))

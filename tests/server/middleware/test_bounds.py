@@ -24,10 +24,8 @@ from accord import (
 )
 
 from tests.server.asking.caller import Later, asks, caller, retry
-from tests.server.asking.conftest import Clock
+from tests.server.conftest import Clock
 from tests.server.middleware.ways import SOME, WAYS, called, reached, text
-
-pytest_plugins = ["tests.server.asking.conftest"]
 
 # --- how large -----------------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from accord.errors import DeclarationError, StoreError
 from tests.server.asking.caller import caller
 from tests.server.middleware.ways import SOME, WAYS, called, reached, text
 from tests.server.test_misbehaving_handlers import RAISED
+from tests.telemetry.recorder import Recorder
 
 LINE = re.compile(r"(\S+)( '.*'| \".*\")? \d+\.\d ms (.+)")
 
@@ -195,3 +196,19 @@ async def test_a_question_and_a_cancel_are_no_errors(caplog: pytest.LogCaptureFi
         client.cancel(id)
         assert text(await client.through(*called("asks"))) == "accept"
     assert "reference" not in caplog.text
+
+
+@pytest.mark.parametrize("way", SOME)
+async def test_a_watched_server_has_its_middleware_too(way: str) -> None:
+    server = Server("test", middleware=[MaskErrors()], telemetry=Recorder().telemetry)
+    server.prompt(name="tell")(lambda city="": "tell").complete("city")(lambda typed: ["Oslo"])
+
+    @server.tool
+    async def fails() -> str:
+        raise SecretError("hunter2")
+
+    ref = {"ref": {"type": "ref/prompt", "name": "tell"}, "argument": {"name": "city", "value": ""}}
+    async with reached(server, way) as ask:
+        assert text(await ask(*called("fails"))).startswith("an internal error, reference ")
+        assert (await ask("completion/complete", ref))["result"]["completion"]["values"] == ["Oslo"]
+        assert "result" in await ask("tools/list")

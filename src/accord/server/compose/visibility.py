@@ -9,43 +9,50 @@ import msgspec
 from accord.errors import DeclarationError
 
 
-class _Rule(msgspec.Struct, frozen=True):
+class Rule(msgspec.Struct, frozen=True):
+    """One of them."""
+
     shown: bool
     names: frozenset[str]
     tags: frozenset[str]
 
     def speaks_of(self, name: str, tags: Collection[str]) -> bool:
+        """Whether it says anything about a thing."""
         return name in self.names or not self.tags.isdisjoint(tags)
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What was said so far, as it can be kept."""
+
+    rules: tuple[Rule, ...] = ()
+    otherwise: bool = True
+    """Whether that is shown of which nothing was said."""
 
 
 class Visibility:
     """Rules of a server, or of one session. Names are those of tools and prompts, URIs, and texts of templates."""
 
-    def __init__(self) -> None:
-        self._rules: list[_Rule] = []
-        self._otherwise = True
+    def __init__(self, said: Said = Said()) -> None:
+        self.said: Said = said
 
     def __bool__(self) -> bool:
         """Whether anything can be hidden."""
-        return bool(self._rules) or not self._otherwise
+        return bool(self.said.rules) or not self.said.otherwise
 
     def set(self, shown: bool, names: Iterable[str], tags: Iterable[str], *, only: bool = False) -> None:
         """Show or hide these; with `only`, hide all others, whatever was said before. Raises `DeclarationError`."""
-        rule = _Rule(shown, frozenset(names), words("tags", tags))
+        rule = Rule(shown, frozenset(names), words("tags", tags))
         if not rule.names and not rule.tags:
             raise DeclarationError("name what is to be shown or hidden: by its name, or by tags={...}")
-        if only:
-            self._rules, self._otherwise = [], False
-        if rule in self._rules:
-            self._rules.remove(rule)
-        self._rules = [*self._rules, rule]
+        before = Said(otherwise=False) if only else self.said
+        self.said = Said((*(each for each in before.rules if each != rule), rule), before.otherwise)
 
     def shows(self, name: str, tags: Collection[str]) -> bool:
         """Whether it is seen."""
-        for rule in reversed(self._rules):
+        for rule in reversed(self.said.rules):
             if rule.speaks_of(name, tags):
                 return rule.shown
-        return self._otherwise
+        return self.said.otherwise
 
 
 def words(what: str, words: Iterable[str]) -> frozenset[str]:

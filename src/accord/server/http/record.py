@@ -11,6 +11,7 @@ from accord.messages.base import LoggingLevel
 from accord.messages.capabilities import ClientCapabilities
 from accord.messages.identity import Implementation
 from accord.messages.revision import RULES
+from accord.server.compose.visibility import Said
 
 log: logging.Logger = logging.getLogger("accord")
 
@@ -27,6 +28,8 @@ class Record(msgspec.Struct):
     capabilities: ClientCapabilities
     log_level: LoggingLevel = "debug"
     subscriptions: list[str] = []
+    view: Said | None = None
+    """What its session hides from it."""
 
 
 _record = msgspec.json.Decoder(Record)

@@ -21,6 +21,7 @@ from accord.errors import EventsGone, InternalError, StoreError
 from accord.messages import codec
 from accord.messages.envelope import RequestId
 from accord.messages.revision import RULES
+from accord.server.compose.visibility import Said, Visibility
 from accord.server.http.channel import Channel
 from accord.server.http.kept import Kept, place_of
 from accord.server.http.record import Record
@@ -71,6 +72,7 @@ class HTTPSession(Visitor):
         self._channels: dict[str, Channel] = {GENERAL: self.general}
         self._broken: set[str] = set()
         self._resuming = asyncio.Lock()
+        self._kept_view: Said | None = None
 
     # --- POST --------------------------------------------------------------------------------------------------
 
@@ -200,6 +202,11 @@ class HTTPSession(Visitor):
 
     # --- surviving ---------------------------------------------------------------------------------------------
 
+    @property
+    def _view(self) -> Said | None:
+        """What was shown to it and hidden from it, by now."""
+        return None if self.peer.view is None else self.peer.view.said
+
     async def _save(self) -> None:
         """Keep what the next process must know."""
         session = self.session
@@ -218,12 +225,14 @@ class HTTPSession(Visitor):
             peer.capabilities,
             self.peer.log_level,
             uris,
+            self._view,
         )
+        self._kept_view = self._view
         await self.site.events.save(self.id, codec.encode(record))
 
     async def _remember(self, served: list[Exchange]) -> None:
         """Keep what these requests have changed. They are answered all the same where it cannot be kept."""
-        if any(exchange.method.name in _CHANGES for exchange in served):
+        if self._view is not self._kept_view or any(exchange.method.name in _CHANGES for exchange in served):
             try:
                 await self._save()
             except StoreError as exc:
@@ -238,6 +247,8 @@ class HTTPSession(Visitor):
         session.peer = Profile(record.info, record.capabilities)
         session.calls.begin_at(secrets.randbits(_ID_BITS))  # or a late answer to the other would be taken for ours
         self.peer.log_level = record.log_level
+        self.peer.view = None if record.view is None else Visibility(record.view)
+        self._kept_view = record.view
         with suppress(InternalError):  # the limit may be lower than it was
             for uri in record.subscriptions:
                 self.site.audience.subscribe(self.peer, uri)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from accord.server.http.options import HTTPOptions
     from accord.server.server import Server
 
+log: logging.Logger = logging.getLogger("accord")
+
 
 class Site:
     """Everything that belongs to a server and a loop, and to no client."""
@@ -37,6 +40,8 @@ class Site:
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self.limits: Limits = over_http(server.limits)
         self._rates: dict[str, tuple[Rate, Rate]] = {}
+        if server.auth is None and server.registry.shown.guarded:
+            log.warning("accord: %r has things for certain scopes, and no auth= to grant any: nobody sees them", server)
         profile = server.profile()
         self.audience: Audience = server.hub.join(lambda: audience_of(server))
         watched = server.watched

@@ -123,9 +123,7 @@ class Stateless:
                 self._check_parameters(incoming, request, subject, who)
         return posted
 
-    def _check_parameters(
-        self, incoming: Incoming, request: Request, name: str | None, who: Principal | None
-    ) -> None:
+    def _check_parameters(self, incoming: Incoming, request: Request, name: str | None, who: Principal | None) -> None:
         """ "Servers MUST reject requests" whose `Mcp-Param-*` headers say something else than the arguments; but of a
         tool that is not there for somebody, this would tell that it is.
         """

@@ -1,0 +1,3 @@
+"""The clock that tests of questions move."""
+
+from tests.server.asking.conftest import clock as clock
