@@ -1,3 +1,0 @@
-"""The clock that tests of questions move."""
-
-from tests.server.asking.conftest import clock as clock
