@@ -90,7 +90,7 @@ SEAMS = (
     Seam(
         "what few servers are made of: what lasts as long as they run, other servers, providers, dependencies",
         r"server/(composed|finding|offer)\.py",
-        "lifetimes|mount|provisions|dependencies_in",
+        "lifetimes|mount|change_tool|provisions|dependencies_in",
     ),
     Seam("imports and files: loaded by the server that has them", r"server/\w+\.py", r"(add|from|search)_\w+"),
     Seam("asking: loaded by the first handler that asks", r"server/(server|offer)\.py", "rounds|declared_in|_keyring"),

@@ -156,3 +156,12 @@ async def test_one_decorator_may_be_used_for_several_resources() -> None:
     async with raw_peer(server) as peer:
         (listed,) = (await peer.ask("resources/templates/list"))["result"]["resourceTemplates"]
         assert (listed["name"], listed.get("description")) == ("two", None)
+
+
+def test_a_resource_without_its_uri_is_refused_rather_than_left_out() -> None:
+    server: Any = Server("notes")
+    with pytest.raises(DeclarationError, match=r'write @server.resource\("scheme://path"\)'):
+
+        @server.resource
+        def notes() -> str:
+            return "none"

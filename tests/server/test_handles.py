@@ -136,3 +136,10 @@ async def test_plain_tools_open_and_find_from_many_threads_at_once() -> None:
         looks = [client.call_tool("look_again", {"handle": handle}) for _ in range(8)]
         assert [result.text for result in await asyncio.gather(*looks) if result.is_error] == []
         assert len(carts) == 1 + 8 * 200
+
+
+def test_what_closes_one_is_not_async_since_nobody_would_await_it() -> None:
+    async def close(cart: Cart) -> None: ...
+
+    with pytest.raises(DeclarationError, match="what closes a cart is called from any thread"):
+        Handles("cart", Cart, close=close)

@@ -125,6 +125,12 @@ def test_neither_or_both_of_path_and_data_are_refused() -> None:
     assert Image(data=b"").data == b""
 
 
+@pytest.mark.parametrize("data", ["text", 5, [1, 2]])
+def test_data_that_are_no_bytes_are_refused(data: Any) -> None:
+    with pytest.raises(TypeError, match=r"Image\(data=...\) takes bytes"):
+        Image(data=data)
+
+
 def test_what_is_too_large_is_refused(tmp_path: Path) -> None:
     with open(tmp_path / "large", "wb") as file:
         file.truncate(MOST + 1)

@@ -70,6 +70,7 @@ def test_a_field_that_there_is_not_is_refused() -> None:
         (lambda: MCPServer("x", token_verifier=object()), "a function of the token"),
         (lambda: MCPServer("x").streamable_http_app(event_store=object()), "HTTPOptions"),
         (lambda: FastMCP1("x", nonsense=1), "nothing of the kind"),
+        (lambda: fastmcp.Client("x.py", sampling_handler=print), "pass sampling= to accord.Client"),
     ],
 )
 def test_what_means_something_else_is_refused_with_the_words_to_write(make: Callable[[], Any], says: str) -> None:

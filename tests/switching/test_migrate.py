@@ -188,6 +188,12 @@ def test_a_template_that_was_checked_is_told_but_rewritten() -> None:
     assert (line, "check it" in why) == (3, True)
 
 
+def test_a_field_in_the_spelling_of_the_wire_is_told() -> None:
+    text = "from mcp.types import Tool\nprint(result.isError, result.text)\n"
+    assert left(text) == [(2, ".isError: accord's types have .is_error")]
+    assert left("print(result.isError)") == []
+
+
 def test_a_name_that_the_program_uses_already_is_not_taken() -> None:
     text = 'from fastmcp import FastMCP\nclass Server: ...\nmcp = FastMCP("x")\n'
     assert "from accord.compat.fastmcp import FastMCP" in native(text)

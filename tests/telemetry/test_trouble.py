@@ -113,6 +113,19 @@ def test_an_unknown_thing_to_record_is_refused() -> None:
         OpenTelemetry(record={"everything"})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("option", ["record", "methods"])
+def test_a_text_where_a_set_is_asked_for_is_not_taken_for_its_letters(option: Any) -> None:
+    with pytest.raises(DeclarationError, match=option + r"=\{'tools/call'\}"):
+        OpenTelemetry(**{option: "tools/call"})
+
+
+@pytest.mark.parametrize("telemetry", [True, OpenTelemetry])
+def test_what_is_no_telemetry_is_refused_when_it_is_given(telemetry: Any) -> None:
+    for side in (Server, Client):
+        with pytest.raises(DeclarationError, match=r"telemetry=OpenTelemetry\(\)"):
+            side("python shop.py", telemetry=telemetry)
+
+
 def test_a_server_and_a_client_without_telemetry_load_none_of_it() -> None:
     assert run("") == ""
     assert "accord.telemetry.spans" in run("telemetry=OpenTelemetry()")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from accord.errors import DeclarationError
@@ -10,6 +10,11 @@ from accord.errors import DeclarationError
 
 class Different(DeclarationError):
     """Something of another library that accord does in its own way, or not at all; the text says what to write."""
+
+
+def meant(options: Mapping[str, Any], nothing: Collection[str]) -> dict[str, Any]:
+    """Options without those that say nothing of what a client sees."""
+    return {key: value for key, value in options.items() if key not in nothing}
 
 
 def refuse(where: str, given: Mapping[str, Any], known: Mapping[str, str]) -> None:

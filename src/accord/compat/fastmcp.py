@@ -14,13 +14,9 @@ from logging import getLogger
 from typing import Any, ClassVar, TypeVar
 
 from accord.compat.as_tools import PromptsAsTools as PromptsAsTools, ResourcesAsTools as ResourcesAsTools
-from accord.compat.differ import Different, refuse
+from accord.compat.differ import Different, meant, refuse
 from accord.compat.fastmcp_client import Client as Client
-from accord.compat.fastmcp_context import (
-    Context as Context,
-    ResourceResult as ResourceResult,
-    ToolResult as ToolResult,
-)
+from accord.compat.fastmcp_context import Context as Context, ToolResult as ToolResult
 from accord.compat.made import (
     FunctionResource as FunctionResource,
     Prompt as Prompt,
@@ -67,7 +63,6 @@ __all__ = [
     "PromptError",
     "PromptsAsTools",
     "ResourceError",
-    "ResourceResult",
     "ResourceSecurity",
     "ResourcesAsTools",
     "TextResource",
@@ -149,7 +144,7 @@ class FastMCP(Adapted):
         providers: Sequence[Any] = (),
         **others: Any,
     ) -> None:
-        refuse("FastMCP()", meant(others), _ADVICE)
+        refuse("FastMCP()", meant(others, _MEANS_NOTHING), _ADVICE)
         about: dict[str, Any] = {"website_url": website_url, "icons": icons, "lifespan": lifespan}
         if cache_ttl is not None:
             about["cache"] = CacheHint(ttl=cache_ttl / 1000, scope=cache_scope or "private")
@@ -212,7 +207,7 @@ class FastMCP(Adapted):
         return declare(name_or_fn) if callable(name_or_fn) else declare
 
     def _about(self, where: str, about: dict[str, Any]) -> dict[str, Any]:
-        refuse(where, {key: value for key, value in meant(about).items() if key in _ADVICE}, _ADVICE)
+        refuse(where, {key: value for key, value in meant(about, _MEANS_NOTHING).items() if key in _ADVICE}, _ADVICE)
         if about.get("version") is not None:
             about["version"] = str(about["version"])
         return {key: value for key, value in about.items() if key not in _MEANS_NOTHING}
@@ -278,18 +273,13 @@ class LocalProvider(FastMCP):
 
 def reached(options: Mapping[str, Any]) -> dict[str, Any]:
     """Where to serve, and how. Raises `Different` for what accord says in another way."""
-    left = {key: value for key, value in meant(options).items() if value is not None}
+    left = {key: value for key, value in meant(options, _MEANS_NOTHING).items() if value is not None}
     host, port = left.pop("host", "127.0.0.1"), left.pop("port", 8000)
     path, sse = left.pop("path", "/mcp"), left.pop("transport", None) == "sse"
     hosts, origins = left.pop("allowed_hosts", ()), left.pop("allowed_origins", ())
     refuse("run()", left, _ADVICE)
     at = "/mcp" if sse or path == "/sse" else path  # HTTP+SSE is at /sse beside it
     return {"host": host, "port": port, "options": HTTPOptions(path=at, hosts=hosts, origins=origins)}
-
-
-def meant(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options without those that say nothing of what a client sees."""
-    return {key: value for key, value in options.items() if key not in _MEANS_NOTHING}
 
 
 def lifespan(function: F) -> F:

@@ -5,21 +5,42 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from accord.client.answers import ToolResult
 from accord.client.client import Client as Native
+from accord.compat.differ import refuse
 from accord.errors import ToolError
+
+_ADVICE = {
+    "auth": "pass http=HTTPSettings(...) to accord.Client, see docs/client.md",
+    "elicitation_handler": "pass elicitation= to accord.Client: a function of the question",
+    "log_handler": "pass on_log= to accord.Client",
+    "message_handler": "pass on_notification= to accord.Client",
+    "mode": "accord.Client(..., revisions=[...]) says which revisions are tried",
+    "progress_handler": "pass on_progress= to each call",
+    "sampling_handler": "pass sampling= to accord.Client: a function of the question",
+}
 
 
 class Client(Native):
     """A client whose `call_tool` raises `ToolError` where a tool failed, and whose `read_resource` gives a list."""
 
+    def __init__(self, transport: Any, *, timeout: Any = None, roots: Any = None, **others: Any) -> None:
+        refuse("Client()", others, _ADVICE)
+        target = str(transport) if isinstance(transport, Path) else transport
+        seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+        super().__init__(target, timeout=seconds, roots=roots)
+
     async def call_tool(
         self, name: str, arguments: dict[str, Any] | None = None, *, raise_on_error: bool = True, **options: Any
     ) -> ToolResult:
         """Call a tool. Raises `ToolError` unless `raise_on_error` is false."""
-        result = await super().call_tool(name, arguments, **options)
+        known = {"timeout": options.pop("timeout", None), "meta": options.pop("meta", None)}
+        refuse("call_tool()", options, _ADVICE)
+        result = await super().call_tool(name, arguments, **known)
         if result.is_error and raise_on_error:
             raise ToolError(result.text)
         return result

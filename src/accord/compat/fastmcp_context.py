@@ -57,13 +57,6 @@ class ToolResult(CallToolResult, metaclass=_Results):
     """A tool's result in all its parts: `ToolResult(content="text", structured_content={...}, meta={...})`."""
 
 
-class ResourceContent(msgspec.Struct):
-    """One thing that a resource holds."""
-
-    content: str | bytes
-    mime_type: str | None = None
-
-
 class ResourceResult(msgspec.Struct):
     """What a resource holds, as `ctx.read_resource` gives it."""
 

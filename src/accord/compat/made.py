@@ -13,11 +13,6 @@ class Made:
         self.function: Callable[..., Any] = function
         self.about: dict[str, Any] = about
 
-    @property
-    def name(self) -> str:
-        """What it will be called."""
-        return str(self.about.get("name") or self.function.__name__)
-
     @classmethod
     def from_function(cls, fn: Callable[..., Any], name: str | None = None, **about: Any) -> Made:
         """A function, to be given to `add_tool` or `add_prompt`."""

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from accord.compat import types as types
 from accord.compat.context import RequestContext as RequestContext, Session, Unused
-from accord.compat.differ import refuse
+from accord.compat.differ import meant, refuse
 from accord.compat.made import (
     FunctionResource as FunctionResource,
     Prompt as Prompt,
@@ -169,7 +169,7 @@ class MCPServer(Adapted):
         resource_security: ResourceSecurity | None = DEFAULT_RESOURCE_SECURITY,
         **others: Any,
     ) -> None:
-        refuse(type(self).__name__, meant(others), _ADVICE)
+        refuse(type(self).__name__, meant(others, _MEANS_NOTHING), _ADVICE)
         about: dict[str, Any] = {"title": title, "description": description, "website_url": website_url, "icons": icons}
         self._security = resource_security
         hints = dict(cache_hints or {})
@@ -253,7 +253,7 @@ class MCPServer(Adapted):
         return Unused()
 
     def _reached(self, options: dict[str, Any]) -> dict[str, Any]:
-        left = meant(options)
+        left = meant(options, _MEANS_NOTHING)
         host, port = left.pop("host", "127.0.0.1"), left.pop("port", 8000)
         path, security = left.pop("streamable_http_path", "/mcp"), left.pop("transport_security", None)
         refuse("run()", left, _ADVICE)
@@ -299,8 +299,3 @@ class FastMCP(MCPServer):
 
     def _reached(self, options: dict[str, Any]) -> dict[str, Any]:
         return super()._reached({**vars(self.settings), **options})
-
-
-def meant(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options without those that say nothing of what a client sees."""
-    return {key: value for key, value in options.items() if key not in _MEANS_NOTHING}

@@ -78,7 +78,6 @@ __all__ = [
     "TextResourceContents",
     "Tool",
     "ToolAnnotations",
-    "_Held",
 ]
 
 PARSE_ERROR = -32700

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from accord.migrate.edits import Edit, Left, Source
 from accord.migrate.imports import imported_names, rewritten_imports
 from accord.migrate.native import Native
+from accord.migrate.spellings import wire_spellings
 
 
 class Rewritten(NamedTuple):
@@ -26,4 +27,6 @@ def rewrite(text: str, *, native: bool = False) -> Rewritten:
     found = list(rewritten_imports(source, words.names if words else {}))
     edits = [one for one in found if isinstance(one, Edit)] + (words.edits if words else [])
     left = [one for one in found if isinstance(one, Left)] + (words.left if words else [])
+    if edits:
+        left += wire_spellings(source)
     return Rewritten(source.with_edits(edits), sorted(left))

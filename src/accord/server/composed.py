@@ -102,10 +102,12 @@ class Composed:
         `weather://prefix/oslo`. Its middleware, its lifespan and its dependencies stay its own. Where two things have
         one name, the server's own goes first, then what was mounted first.
 
-        Raises `DeclarationError` for a prefix that cannot be one, and for servers in a circle.
+        Raises `DeclarationError` for what is no `Server`, a prefix that cannot be one, and servers in a circle.
         """
         from accord.server.compose.mount import Mount, check_circle
 
+        if not isinstance(other, Composed):
+            raise DeclarationError(f"{other!r:.200} is no server: mount(server, prefix) takes a Server object")
         mount = Mount(other, prefix)
         check_circle(self, other)
         self.registry.mounts = (*self.registry.mounts, mount)
@@ -151,9 +153,13 @@ class Composed:
     def change_tool(self, name: str, change: ToolChange) -> None:
         """Offer a tool with another name, text or arguments; its own, or one that is mounted, by its name here.
 
-        A second change takes the place of the first. Raises `DeclarationError` where the tool is there, and has no such
-        argument.
+        A second change takes the place of the first. Raises `DeclarationError` for what is no `ToolChange`, and where
+        the tool is there, and has no such argument.
         """
+        from accord.server.compose.change import ToolChange
+
+        if not isinstance(change, ToolChange):
+            raise DeclarationError(f"{change!r:.200} is no change of a tool: write ToolChange(name=..., ...)")
         offer = self.registry.unchanged(name)
         if offer is not None:
             change.check(offer)

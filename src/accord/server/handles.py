@@ -20,6 +20,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from inspect import iscoroutinefunction
 from itertools import takewhile
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -27,6 +28,7 @@ import msgspec
 
 from accord.errors import DeclarationError, ToolError, describe
 from accord.server.depends.mark import Named
+from accord.server.parameters import called
 
 if TYPE_CHECKING:
     from accord.server.context import Context
@@ -48,7 +50,7 @@ class Handles(Named, Generic[T]):
     `what` says in a word what it is: "cart". One belongs to the principal that it was opened for, if that is known; to
     whoever has the text, if not. It is let go `seconds` after it was last used, and the function `close` is called with
     it, as it is when it is closed. A principal that is known has at most `each` of them, and all together `most`. They
-    are kept in this process. Raises `DeclarationError` for what is no word.
+    are kept in this process. Raises `DeclarationError` for what is no word, and for a `close` that is async.
     """
 
     def __init__(
@@ -63,6 +65,8 @@ class Handles(Named, Generic[T]):
     ) -> None:
         if not what.isidentifier():
             raise DeclarationError(f"say in one word what the handles are for, not {what!r}")
+        if close is not None and iscoroutinefunction(called(close)):
+            raise DeclarationError(f"what closes a {what} is called from any thread, so it cannot be async")
         self.what: str = what
         self._seconds = seconds
         self._most = most

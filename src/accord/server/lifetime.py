@@ -202,10 +202,11 @@ class Lifetimes:
 
     async def _end(self, lifetime: Lifetime, loop: asyncio.AbstractEventLoop) -> None:
         """See it to its end, whether or not anybody waits for that; what comes next waits."""
-        stopping = asyncio.ensure_future(lifetime.stop())
-        if not lifetime.idle:
-            self._ending[loop] = stopping
-        await asyncio.shield(stopping)
+        if lifetime.idle:
+            return await lifetime.stop()
+        self._ending[loop] = asyncio.ensure_future(lifetime.stop())
+        await asyncio.shield(self._ending[loop])
+        return None
 
     def _forget_closed_loops(self) -> None:
         for held in (self._running, self._ending):

@@ -11,6 +11,7 @@ and while a temporary file is still there.
 from __future__ import annotations
 
 import os
+import re
 from binascii import b2a_base64
 from pathlib import Path
 from typing import ClassVar
@@ -25,12 +26,16 @@ MOST = 32 << 20
 """Bytes of one image, sound or file: in base64 they still fit into a message that clients take."""
 
 
+_FORMAT = re.compile(r"[\w!#$&^.+-]+(/[\w!#$&^.+-]+)?( ?;[\x20-\x7e]*)?", re.ASCII).fullmatch
+"""A suffix or a media type (RFC 6838, 4.2), perhaps with parameters."""
+
+
 class Media(AsContent):
     """Data of some kind: `path` or `data`, and what it is.
 
     `format` is a suffix ("png", "wav", "csv") or a media type ("image/png"); without it, how the data begins and the
-    suffix of the path tell. Raises `ValueError` for neither or both of `path` and `data`, and for more than 32 MiB;
-    `OSError` for what is no file that can be read.
+    suffix of the path tell. Raises `ValueError` for neither or both of `path` and `data`, for a format that is
+    none, and for more than 32 MiB; `TypeError` for data that are no bytes; `OSError` for what is no file that can be read.
     """
 
     _family: ClassVar[str] = ""
@@ -71,6 +76,8 @@ class Media(AsContent):
         name = type(self).__name__
         if (path is None) == (data is None):
             raise ValueError(f"{name} takes a path or data, one of the two")
+        if data is not None and not isinstance(data, bytes | bytearray | memoryview):
+            raise TypeError(f"{name}(data=...) takes bytes, not {type(data).__name__}; a file is given as path")
         try:
             found = read_file(path, MOST) if path is not None else bytes(data or b"")
         except TooLarge:
@@ -87,6 +94,8 @@ class Media(AsContent):
         return next(fitting, BYTES if self.path else self._default)
 
     def _kind_of_format(self, format: str) -> str:
+        if not _FORMAT(format):
+            raise ValueError(f"{format!r:.100} is no format: give a suffix ('png') or a media type ('image/png')")
         if "/" in format:
             return format
         kind = kind_of_name(f"x.{format}")
@@ -153,10 +162,12 @@ class File(Media):
         """What names it: where it was read, or `file:///` and the name that it was given."""
         if self._name is None and self.path is not None:
             return self.path.resolve().as_uri()
-        name = self._name or "resource"
+        name = (self._name or "").rpartition("/")[2]
+        if name.strip(".") == "":  # no name, or a step up
+            name = "resource"
         if "." not in name and self._suffix:
             name += f".{self._suffix}"
-        return "file:///" + quote(name.rpartition("/")[2], errors="replace")
+        return "file:///" + quote(name, errors="replace")
 
     def to_resource_content(
         self, mime_type: str | None = None, annotations: Annotations | None = None

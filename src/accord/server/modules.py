@@ -10,11 +10,10 @@ told, in the `Added` that is returned and in the log. Where the request itself i
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable, Collection, Mapping
 from functools import partial, partialmethod, singledispatchmethod
-from types import ModuleType
+from types import BuiltinFunctionType, MethodWrapperType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -61,7 +60,7 @@ def in_module(module: ModuleType, include: Collection[str] | None) -> Found:
     if not isinstance(module, ModuleType):
         raise DeclarationError(f"{module!r} is no module: import it, and give the module itself")
     place, held = f"module {module.__name__!r}", vars(module)
-    names = include if include is not None else held.get("__all__")
+    names = include if include is not None else _named(place, held)
     if names is None:
         return Found(place, {name: value for name, value in _public(held) if _is_own(value, module)}, {})
     named = {name: held[name] for name in names if name in held}
@@ -70,24 +69,39 @@ def in_module(module: ModuleType, include: Collection[str] | None) -> Found:
     return Found(place, {name: value for name, value in _public(named) if _is_function(value)}, absent)
 
 
+def _named(place: str, held: Mapping[str, Any]) -> Collection[str] | None:
+    """The names in `__all__`, if there is one. Raises `DeclarationError` for one that is no list of names."""
+    names = held.get("__all__")
+    if names is not None and not (_is(names, list, tuple) and all(_is(name, str) for name in names)):
+        raise DeclarationError(f"{place}: its `__all__` is no list of names: give include=[...]")
+    return names
+
+
 def _public(held: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in held.items() if not name.startswith("_")]
 
 
 def _is_function(value: Any) -> bool:
-    return callable(value) and not isinstance(value, type)
+    return callable(value) and not _is(value, type)
 
 
 def _is_own(value: Any, module: ModuleType) -> bool:
     """Whether it is a function that the module defines, rather than imports."""
-    while isinstance(value, partial):
+    while _is(value, partial):
         value = value.func
     return _is_routine(value) and getattr(value, "__module__", None) == module.__name__
 
 
 def _is_routine(value: Any) -> bool:
     """Whether it is a function as `def` makes it, decorated or not: no object that happens to be callable."""
-    return inspect.isroutine(value) and callable(value)
+    kind = type(value)
+    bound = hasattr(kind, "__get__") and not hasattr(kind, "__set__")
+    return callable(value) and (bound or _is(value, BuiltinFunctionType, MethodWrapperType))
+
+
+def _is(value: Any, *kinds: type) -> bool:
+    """As `isinstance`, which also asks `__class__`: a lazy object answers that by loading what it stands for."""
+    return issubclass(type(value), kinds)
 
 
 def in_object(thing: Any) -> Found:
@@ -95,16 +109,16 @@ def in_object(thing: Any) -> Found:
 
     Raises `DeclarationError` for a module.
     """
-    if isinstance(thing, ModuleType):
+    if _is(thing, ModuleType):
         raise DeclarationError(f"{thing.__name__!r} is a module: use add_module")
-    kind = thing if isinstance(thing, type) else type(thing)
+    kind = thing if _is(thing, type) else type(thing)
     found = Found(f"class {kind.__qualname__}", {}, {})
     for name, written in _public(_held(kind)):
-        if isinstance(written, singledispatchmethod):
+        if _is(written, singledispatchmethod):
             found.left_out[name] = "which function runs depends on the type of the argument: write one for each type"
         elif not _is_routine(_inside(written)):
             continue
-        elif kind is thing and not isinstance(written, classmethod | staticmethod):
+        elif kind is thing and not _is(written, classmethod, staticmethod):
             found.left_out[name] = "it is a method of no object yet: give add_object an instance of the class"
         else:
             found.functions[name] = _bound(thing, name, written)
@@ -121,14 +135,14 @@ def _held(kind: type) -> dict[str, Any]:
 
 def _inside(written: Any) -> Any:
     """The function under what makes a special method of it."""
-    if isinstance(written, classmethod | staticmethod):
+    if _is(written, classmethod, staticmethod):
         return written.__func__
-    return written.func if isinstance(written, partialmethod) else written
+    return written.func if _is(written, partialmethod) else written
 
 
 def _bound(thing: Any, name: str, written: Any) -> Callable[..., Any]:
     """A method of an object, such that its parameters can be read."""
-    if isinstance(written, partialmethod):  # Python binds it to a function of (*args, **keywords)
+    if _is(written, partialmethod):  # Python binds it to a function of (*args, **keywords)
         return partial(written.func.__get__(thing, type(thing)), *written.args, **written.keywords)
     return getattr(thing, name)  # type: ignore[no-any-return]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
+from accord.errors import DeclarationError
 from accord.limits import Limits
 from accord.messages.base import Meta
 from accord.messages.content import Annotations
@@ -111,6 +112,8 @@ class Offering:
         whose variables are the function's parameters, each of which may be completed (see `Completable`). `cache`
         says how long what it returns may be kept. Raises `DeclarationError`.
         """
+        if not isinstance(uri, str):
+            raise DeclarationError('a resource has a URI: write @server.resource("scheme://path")')
         about = listed(
             {"title": title, "mime_type": mime_type, "annotations": annotations, "icons": icons, "meta": meta}
         )

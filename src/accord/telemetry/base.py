@@ -7,7 +7,7 @@ that asks its client something is the sender of that. `Telemetry` is what to imp
 from __future__ import annotations
 
 import time
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 from msgspec import Raw
@@ -137,6 +137,7 @@ class SessionOver(msgspec.Struct, frozen=True):
     """Why, where nobody wanted it to."""
 
 
+@runtime_checkable
 class Telemetry(Protocol):
     """Is told of requests and sessions, on the event loop that serves them.
 

@@ -39,6 +39,9 @@ class OpenTelemetry:
         record: Collection[Literal["arguments", "results"]] = (),
         methods: Collection[str] | None = None,
     ) -> None:
+        for name, given in (("record", record), ("methods", methods)):
+            if isinstance(given, str):
+                raise DeclarationError(f"{name} is a set of texts: {name}={{{given!r}}}")
         if unknown := {*record} - {"arguments", "results"}:
             raise DeclarationError(f"record={sorted(unknown)} is not known; there are 'arguments' and 'results'")
         spans, durations = _parts()

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from accord.errors import DeclarationError
 from accord.telemetry.base import Operation, SessionOver, Telemetry
 
 log: logging.Logger = logging.getLogger("accord.telemetry")
@@ -16,9 +17,11 @@ _current: ContextVar[Operation | None] = ContextVar("accord_operation", default=
 
 
 class Watch:
-    """Tells one telemetry on behalf of one server or client."""
+    """Tells one telemetry on behalf of one server or client. Raises `DeclarationError` for what is none."""
 
     def __init__(self, telemetry: Telemetry) -> None:
+        if isinstance(telemetry, type) or not isinstance(telemetry, Telemetry):
+            raise DeclarationError(f"{telemetry!r:.200} is no telemetry: write telemetry=OpenTelemetry()")
         self._telemetry = telemetry
         self._complained = False
 

@@ -8,8 +8,8 @@ task.
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from typing import Any
 
 from accord.errors import AccordError, ConnectionLost, NotConnected
@@ -65,6 +65,12 @@ class Connection(Conversation):
         try:
             await self._reading.end(self.limits.close_seconds / 2)
             await self.finish_telling(self.limits.close_seconds / 2)
+        finally:
+            await self._let_go()
+
+    async def _let_go(self) -> None:
+        """Each of them, also where the one before fails, or is cancelled because it takes too long."""
+        try:
             await self.lasting.aclose()
         finally:
             try:

@@ -433,6 +433,12 @@ def test_a_change_that_does_not_fit_is_refused_where_the_tool_is_there(
         assert name in each.registry.tools
 
 
+@pytest.mark.parametrize("name", ["forecast", "later"])
+def test_what_is_no_change_is_refused_whether_the_tool_is_there_or_not(name: str) -> None:
+    with pytest.raises(DeclarationError, match=r"write ToolChange\(name="):
+        server().change_tool(name, {"name": "weather"})  # type: ignore[arg-type]
+
+
 async def test_names_may_be_swapped() -> None:
     made = server()
     swapped = {"q": ArgumentChange(name="units"), "units": ArgumentChange(name="q")}

@@ -177,6 +177,12 @@ async def test_a_call_that_runs_goes_on_when_its_server_is_unmounted() -> None:
         assert (await call).text == "done"
 
 
+@pytest.mark.parametrize("other", ["acme", "https://example.com/mcp", None])
+def test_what_is_no_server_cannot_be_mounted(other: Any) -> None:
+    with pytest.raises(DeclarationError, match="takes a Server object"):
+        Server("outer").mount(other)
+
+
 def test_servers_cannot_stand_in_a_circle() -> None:
     one, two, three = Server("one"), Server("two"), Server("three")
     one.mount(two)

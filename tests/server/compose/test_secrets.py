@@ -116,7 +116,7 @@ async def test_what_a_session_hides_is_hidden_after_a_restart(tmp_path: Path) ->
         assert text(await (await client.call("hide")).result()) == "hidden"
     async with site(made, options=HTTPOptions(events=SQLiteEvents(store))) as here:
         client = Stateful(here.raw).join(client.id)
-        assert (await (await client.ask("resources/list")).result())["resources"] == []
+        assert (await (await client.ask("resources/list")).json())["result"]["resources"] == []
 
 
 class Shelf(Provider):

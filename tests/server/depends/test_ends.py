@@ -8,12 +8,25 @@ import logging
 import sys
 import threading
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Annotated
 
 import pytest
 
-from accord import CallNext, Client, Context, Depends, LifespanError, Limits, Request, Server
+from accord import (
+    CallNext,
+    Client,
+    Context,
+    Depends,
+    HTTPOptions,
+    LifespanError,
+    Limits,
+    MemoryEvents,
+    Request,
+    Server,
+    StoreError,
+)
 from accord.server.lifetime import Lifetime
 
 
@@ -146,6 +159,50 @@ async def test_the_next_client_finds_a_lifespan_that_has_not_begun_before_the_la
     await asyncio.gather(leaving, entering)
     await server.lifetimes.leave()
     assert happened == ["begins", "ends", "has ended"] * 2
+
+
+async def test_it_ends_although_a_handler_will_not_and_the_client_has_lost_patience() -> None:
+    ended, begun = asyncio.Event(), asyncio.Event()
+
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        yield
+        ended.set()
+
+    server = Server("desk", lifespan=lifespan, limits=Limits(grace_seconds=0.01, close_seconds=20))
+
+    @server.tool
+    async def stay() -> None:
+        begun.set()
+        while not ended.is_set():
+            with suppress(asyncio.CancelledError):
+                await ended.wait()
+
+    async with asyncio.timeout(10):
+        async with Client(server, limits=Limits(close_seconds=0.2)) as client:
+            call = asyncio.create_task(client.call_tool("stay"))
+            await begun.wait()
+        await ended.wait()
+        await asyncio.wait((call,))
+        assert call.exception() is not None
+
+
+async def test_an_application_whose_store_fails_at_the_end_has_ended_all_the_same() -> None:
+    happened: list[str] = []
+
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        happened.append("begins")
+        yield
+        happened.append("ends")
+
+    class Failing(MemoryEvents):
+        async def close(self) -> None:
+            raise OSError("the disk is gone")
+
+    app = Server("desk", lifespan=lifespan).asgi(HTTPOptions(events=Failing()))
+    await app.start()
+    with suppress(StoreError, OSError):
+        await app.close()
+    assert happened == ["begins", "ends"]
 
 
 asked: ContextVar[str] = ContextVar("asked", default="nobody")

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from accord import DeclarationError, InternalError, ResourceNotFound, ResourceTemplateReference
+from accord import DeclarationError, InternalError, ResourceNotFound, ResourceTemplateReference, Server
 from accord.messages.completion import PromptReference
 from accord.server.files import watching
 from accord.server.files.directory import Directory, changed_at
@@ -205,6 +205,20 @@ def test_what_is_no_folder_is_refused(docs: Path) -> None:
             directory(path)
     with pytest.raises(DeclarationError, match="max_bytes"):
         directory(docs, max_bytes=1 << 30)
+
+
+def test_two_folders_cannot_have_the_same_uris(docs: Path) -> None:
+    server = Server("docs")
+    server.add_directory(docs, uri="docs://")
+    with pytest.raises(DeclarationError, match="another uri="):
+        server.add_directory(docs / "guide", uri="docs://")
+    server.add_directory(docs / "guide", uri="guide://")
+    assert len(server.registry.providers) == 2
+
+
+def test_a_suffix_without_its_dot_is_refused(docs: Path) -> None:
+    with pytest.raises(DeclarationError, match=r"mime_types=\{'\.log': "):
+        Server("docs").add_directory(docs, mime_types={"log": "text/plain"})
 
 
 # --- what changes --------------------------------------------------------------------------------------------------

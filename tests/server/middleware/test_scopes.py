@@ -159,12 +159,9 @@ async def test_its_place_does_not_matter_not_even_inside_a_cache(caching_first: 
 
 async def test_what_a_provider_has_is_guarded_too() -> None:
     class Rows(Provider):
-        async def tools(self) -> list[Tool]:
-            return [Tool(name=name, input_schema={"type": "object"}) for name in ("look", "delete_all")]
-
-        async def tool(self, name: str) -> Provided | None:
-            tools = {tool.name: tool for tool in await self.tools()}
-            return Provided(tools[name], lambda arguments: "done") if name in tools else None
+        async def tools(self) -> list[Provided]:
+            tools = [Tool(name=name, input_schema={"type": "object"}) for name in ("look", "delete_all")]
+            return [Provided(tool, lambda arguments: "done") for tool in tools]
 
     server = Server("test", middleware=[RULES], auth=APIKeys(KEYS))
     server.add_provider(Rows())

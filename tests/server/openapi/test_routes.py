@@ -161,6 +161,11 @@ def test_names_can_be_chosen_and_have_a_prefix() -> None:
         ({"base_url": "ftp://a.test"}, "no base of an API"),
         ({"headers": {"x": "a\n"}}, "control characters"),
         ({"forward": "authorization"}, 'forward=\\["authorization"'),
+        ({"headers": "x: a"}, "headers= is a mapping"),
+        ({"query": "key=a"}, "query= is a mapping"),
+        ({"names": ["keys"]}, "names= is a mapping"),
+        ({"tags": "zoo"}, "tags={'zoo'}"),
+        ({"routes": [("GET", "skip")]}, "RouteMap"),
     ],
 )
 def test_options_that_cannot_work_are_refused(options: Any, text: str) -> None:

@@ -8,7 +8,7 @@ vary per-connection". The others can be called by their names as ever.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -82,7 +82,7 @@ class Search:
     def _is_large(self, provided: Mapping[str, Tool]) -> bool:
         """Whether the definitions of all tools are more than the budget; no more are made than it takes to say."""
         left = self._budget
-        for tool in (*provided.values(), *_definitions(self._own())):
+        for tool in chain(provided.values(), _definitions(self._own())):
             left -= tokens(tool)
             if left < 0:
                 return True

@@ -32,8 +32,8 @@ class Said(msgspec.Struct, frozen=True):
 class Visibility:
     """Rules of a server, or of one session. Names are those of tools and prompts, URIs, and texts of templates."""
 
-    def __init__(self, said: Said = Said()) -> None:
-        self.said: Said = said
+    def __init__(self, said: Said | None = None) -> None:
+        self.said: Said = said or Said()
 
     def __bool__(self) -> bool:
         """Whether anything can be hidden."""

@@ -48,6 +48,8 @@ def add_directory(
     tree = Tree(path, choice, max_bytes=max_bytes, most=most, kinds=mime_types)
     base = Path(tree.root.path).as_uri() if uri is None else uri
     made = Directory(tree, base, name=name, poll_seconds=poll_seconds)
+    if any(isinstance(each, Directory) and each.base == made.base for each in server.registry.providers):
+        raise DeclarationError(f"a folder is served below {made.base!r} already: give this one another uri=")
     server.add_provider(made)
     return made
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase, translate
+from unicodedata import normalize
 
 from accord.errors import DeclarationError
 
@@ -44,7 +45,7 @@ class Choice:
 
     A pattern without `/` is for names at any depth (`*.md`), one with `/` for paths from the root (`guide/**/*.md`,
     where `**` are any folders). `include` is for files, everything if it is empty; `exclude` for files and folders,
-    without regard to case, since there are systems that do not regard it either. Names that begin with a dot are left
+    without regard to case and to how an accent is written, since there are systems that do not regard it either. Names that begin with a dot are left
     out unless `hidden`. Raises `DeclarationError` for one pattern in the place of several.
     """
 
@@ -52,14 +53,14 @@ class Choice:
         if isinstance(include, str) or isinstance(exclude, str):
             raise DeclarationError('patterns stand in a list: include=["*.md"]')
         self._include = _Patterns(include) if include else None
-        self._exclude = _Patterns([one.casefold() for one in exclude]) if exclude else None
+        self._exclude = _Patterns([_folded(one) for one in exclude]) if exclude else None
         self._hidden = hidden
 
     def enters(self, parts: Parts) -> bool:
         """Whether a file or folder is not left out, if those that it stands in are not."""
         if not self._hidden and parts[-1].startswith("."):
             return False
-        return self._exclude is None or not self._exclude.fit([part.casefold() for part in parts])
+        return self._exclude is None or not self._exclude.fit([_folded(part) for part in parts])
 
     def serves(self, parts: Parts) -> bool:
         """Whether a file is among what was included, if it is not left out."""
@@ -69,6 +70,11 @@ class Choice:
         """Whether a file or folder may be asked for: neither it nor any above it is left out."""
         entered = all(self.enters(parts[:count]) for count in range(1, len(parts) + 1))
         return entered and (folder or self.serves(parts))
+
+
+def _folded(text: str) -> str:
+    """Equal for names that some system takes for one: in other capitals, with accents as characters of their own."""
+    return text if text.isascii() and text.islower() else normalize("NFC", text.casefold())
 
 
 class _Patterns:
@@ -86,8 +92,20 @@ class _Patterns:
 
 
 def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
-    if not pattern:
-        return not parts
-    if pattern[0] == "**":
-        return _fits(parts, pattern[1:]) or (bool(parts) and _fits(parts[1:], pattern))
-    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
+    """Whether names fit a pattern of names; all places of it that they can have come to are looked at together."""
+    places = _places({0}, pattern)
+    for part in parts:
+        stay = {place for place in places if pattern[place : place + 1] == ["**"]}
+        go = {place + 1 for place in places - stay if place < len(pattern) and fnmatchcase(part, pattern[place])}
+        places = _places(stay | go, pattern)
+    return len(pattern) in places
+
+
+def _places(places: set[int], pattern: Sequence[str]) -> set[int]:
+    """These, and those behind the `**` that stand there, which may be no folder."""
+    found = set(places)
+    for place in places:
+        while pattern[place : place + 1] == ["**"]:
+            place += 1
+            found.add(place)
+    return found

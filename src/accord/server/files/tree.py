@@ -35,7 +35,7 @@ class Tree:
     """The files below a folder that were chosen.
 
     `max_bytes` is the most that is read of a file, `most` how many are listed, `kinds` media types by suffix. Raises
-    `DeclarationError` where there is no such folder, and for bounds that cannot be kept.
+    `DeclarationError` where there is no such folder, for bounds that cannot be kept, and a suffix without its dot.
     """
 
     def __init__(
@@ -51,6 +51,8 @@ class Tree:
             raise DeclarationError(f"there is no folder {os.fspath(path)!r} to add")
         if not (0 < max_bytes <= MOST and most > 0):
             raise DeclarationError(f"max_bytes is from 1 to {MOST:,}, which messages can hold, and most at least 1")
+        if wrong := [suffix for suffix in kinds or () if not suffix.startswith(".")]:
+            raise DeclarationError(f"a suffix begins with a dot: mime_types={{'.{wrong[0]}': ...}}, not {wrong[0]!r}")
         self.root: Root | ResolvedRoot = Root(path) if os.open in os.supports_dir_fd else ResolvedRoot(path)
         self._choice = choice
         self._max_bytes = max_bytes

@@ -259,9 +259,11 @@ class HTTPApp:
         endpoint = self._endpoints.pop(asyncio.get_running_loop(), None)
         if endpoint is None:
             return
-        await endpoint.close()
-        await endpoint.site.events.close()  # others may have opened it as well
-        await self._server.lifetimes.leave()
+        try:
+            await endpoint.close()
+            await endpoint.site.events.close()  # others may have opened it as well
+        finally:
+            await self._server.lifetimes.leave()
 
 
 def _session_id(request: Request) -> str:

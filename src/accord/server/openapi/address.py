@@ -13,8 +13,10 @@ from collections.abc import Mapping
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from accord.errors import DeclarationError, InvalidArguments, SchemaError
+from accord.transport.http.secrecy import plain_if_wrong
 
-_VARIABLE = re.compile(r"\{([^{}]*)\}")
+VARIABLE = re.compile(r"\{([^{}]*)\}")
+"""What is filled in, in a path and in the URL of a server."""
 _PCHAR = "-._~!$&'()*+,;=:@%"
 """What may stand in a segment as it is (RFC 3986, pchar); a document writes its own escapes."""
 _NOT_IN_PATHS = re.compile(r"[?#\\{}]")
@@ -31,7 +33,7 @@ class Base:
         where = _where(url)
         if where is None:
             raise DeclarationError(
-                f"{url!r:.200} is no base of an API: write it as 'https://api.example.com/v1', "
+                f"{plain_if_wrong(url)!r:.200} is no base of an API: write it as 'https://api.example.com/v1', "
                 "without a name, a query or a fragment"
             )
         self._scheme, self._host, self._port, path = where
@@ -86,16 +88,16 @@ class Path:
         self._template = template
         if not template.startswith("/"):
             raise SchemaError(f"the path {template!r:.200} does not begin with a slash")
-        self.variables: tuple[str, ...] = tuple(dict.fromkeys(_VARIABLE.findall(template)))
+        self.variables: tuple[str, ...] = tuple(dict.fromkeys(VARIABLE.findall(template)))
         segments = template[1:].split("/")
         for at, segment in enumerate(segments):
             if not segment and at < len(segments) - 1:
                 raise SchemaError(f"the path {template!r:.200} has an empty segment")
             self._check(segment)
-        self._segments = [_VARIABLE.split(segment) for segment in segments]
+        self._segments = [VARIABLE.split(segment) for segment in segments]
 
     def _check(self, segment: str) -> None:
-        literal = _VARIABLE.sub("", segment)
+        literal = VARIABLE.sub("", segment)
         if _NOT_IN_PATHS.search(literal) or _CONTROL.search(unquote(literal)) or _BARE_PERCENT.search(literal):
             raise SchemaError(f"the path {self._template!r:.200} has a character that cannot stand in one")
         if climbs(segment) or _SEPARATORS.search(unquote(unquote(literal))):
@@ -119,6 +121,11 @@ class Path:
         if _CONTROL.search(unquote(unquote(segment))):
             raise InvalidArguments(f"{name!r} has control characters, which cannot stand in the path {self._template}")
         return segment
+
+
+def divides(text: str) -> bool:
+    """Whether a text that is percent-encoded has a slash in it, of either kind, once it is decoded, or once more."""
+    return _SEPARATORS.search(unquote(unquote(text))) is not None
 
 
 def climbs(segment: str) -> bool:

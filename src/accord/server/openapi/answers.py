@@ -84,6 +84,13 @@ def fitting(answer: APIAnswer, validator: Validator, *, strict: bool) -> Any:
 
 
 def _without_nulls(value: Any) -> Any:
+    try:
+        return _pruned(value)
+    except RecursionError as exc:
+        raise Mismatch("nested too deep") from exc
+
+
+def _pruned(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _without_nulls(member) for name, member in value.items() if member is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+        return {name: _pruned(member) for name, member in value.items() if member is not None}
+    return [_pruned(item) for item in value] if isinstance(value, list) else value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -42,6 +42,7 @@ class API:
         *,
         headers: Headers,
         query: Mapping[str, str],
+        slashes: Collection[str],
         timeout: float,
         strict: bool,
         structured: bool,
@@ -60,12 +61,16 @@ class API:
         """Has connections made with the first call, and closed with the server."""
         self.query: list[str] = [f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query.items()]
         """What stands in the query of every request."""
+        self.slashes: Collection[str] = slashes
+        """Parameters whose values may have slashes in the path."""
+        self.closed: set[tuple[str, str]] = set()
+        """Method and path of operations that are not offered, and that no argument leads to."""
         self.fixed: set[tuple[str, str]] = {
             *(("query", name.lower()) for name in query),
             *(("header", name) for name in headers.names),
         }
         """Parameters that no caller chooses."""
-        self._kept = list(query.values())
+        self._kept = [*query.values(), *(quote(value, safe="") for value in query.values())]
         self._timeout = timeout
         self._outputs: dict[str, JSONObject] = {}
 

@@ -11,7 +11,8 @@ from msgspec import UNSET
 from accord.errors import InvalidArguments
 from accord.messages.base import JSONObject
 from accord.server.openapi.api import API
-from accord.server.openapi.arguments import Arguments
+from accord.server.openapi.address import divides
+from accord.server.openapi.arguments import Arguments, Places
 from accord.server.openapi.body import encode
 from accord.server.openapi.operation import Operation, Route
 from accord.server.openapi.outgoing import sendable
@@ -52,7 +53,7 @@ class Call:
     def request(self, values: JSONObject) -> APIRequest:
         """The request for some arguments. Raises `InvalidArguments` for what cannot be sent."""
         places = self.arguments.split(values)
-        path = self.operation.path.fill({one.name: in_path(one, value) for one, value in places.path})
+        path = self._path(places)
         query = [piece for one, value in places.query for piece in in_query(one, value)]
         self._check_free(query)
         headers = {one.name.lower(): in_header(one, value) for one, value in places.header if value is not None}
@@ -64,6 +65,20 @@ class Call:
             body, headers["content-type"] = self._encoded(places.body)
         url = self.api.base.join(path, "&".join([*query, *self.api.query]))
         return APIRequest(method=self.route.method, url=url, headers=headers, body=body)
+
+    def _path(self, places: Places) -> str:
+        """The path, which is one of this operation and of no other."""
+        texts = {one.name: in_path(one, value) for one, value in places.path}
+        for name, text in texts.items():
+            if name not in self.api.slashes and divides(text):
+                raise InvalidArguments(
+                    f"{name!r} has a slash, which many servers take for the end of a part of the path; "
+                    f"where this one does not, its author says so: slashes=[{name!r}]"
+                )
+        path = self.operation.path.fill(texts)
+        if texts and (self.route.method, unquote(path)) in self.api.closed:
+            raise InvalidArguments(f"{unquote(path)!r:.200} is another operation of the API, which is not offered")
+        return path
 
     def _check_free(self, query: list[str]) -> None:
         """No member of an argument is called as what the server's author has set."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from accord.errors import SchemaError
+from accord.limits import Limits
 from accord.messages.base import JSONObject
 
 Refer = Callable[[str], str]
@@ -24,16 +25,19 @@ _ONE = {"not", "if", "then", "else", "items", "contains", "additionalProperties"
 _ONE |= {"unevaluatedItems", "unevaluatedProperties"}
 _MANY = {"allOf", "anyOf", "oneOf", "prefixItems"}
 _ABOUT = ("title", "description", "default", "examples", "deprecated")
+_PATTERN = 10_000
+"""Characters of a pattern: a megabyte of it takes seconds to be read."""
 _NAMED = {"properties", "patternProperties", "dependentSchemas"}
 
 
 class Converter:
     """Converts schemas for one direction: those of requests, or else those of answers."""
 
-    def __init__(self, refer: Refer, *, request: bool, depth: int) -> None:
+    def __init__(self, refer: Refer, *, request: bool, limits: Limits) -> None:
         self._refer = refer
         self._unwanted = "readOnly" if request else "writeOnly"
-        self._depth = depth
+        self._depth = limits.schema_depth
+        self._left = self._most = limits.schema_nodes
 
     def convert(self, schema: Any, depth: int = 0) -> Any:
         """One schema. Raises `SchemaError`."""
@@ -41,8 +45,7 @@ class Converter:
             return schema
         if not isinstance(schema, dict):
             raise SchemaError(f"a schema is an object, not {type(schema).__name__}")
-        if depth > self._depth:
-            raise SchemaError(f"a schema is nested more than {self._depth} levels deep")
+        self._check_bounds(schema, depth)
         made = {}
         for key, value in schema.items():  # in its order: what is listed is the same in every process
             if key in _KEPT:
@@ -56,6 +59,16 @@ class Converter:
         if made.get("required"):
             self._leave_out(schema, made)
         return self._translated(schema, made)
+
+    def _check_bounds(self, schema: JSONObject, depth: int) -> None:
+        """In a dict, and in YAML, one schema may stand in many places: what it comes to is counted here."""
+        self._left -= 1
+        if self._left < 0:
+            raise SchemaError(f"a schema has more than {self._most:,} schemas in it")
+        if depth > self._depth:
+            raise SchemaError(f"a schema is nested more than {self._depth} levels deep")
+        if len(str(schema.get("pattern", ""))) > _PATTERN:
+            raise SchemaError(f"a pattern has more than {_PATTERN:,} characters")
 
     def _wanted(self, schema: JSONObject, key: str) -> list[tuple[str, Any]]:
         named = schema[key]

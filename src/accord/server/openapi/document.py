@@ -8,6 +8,7 @@ the others stay.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,6 +18,7 @@ import msgspec
 
 from accord.errors import DeclarationError, SchemaError
 from accord.messages.base import JSONObject
+from accord.server.openapi.address import VARIABLE
 
 Source: TypeAlias = Mapping[str, Any] | str | os.PathLike[str]
 """A document, its text, or the path of its file."""
@@ -60,11 +62,13 @@ class Document:
         first = servers[0] if isinstance(servers, list) and servers else None
         if not isinstance(first, dict) or not isinstance(first.get("url"), str):
             return None
-        url: str = first["url"]
-        for name, variable in _table(first, "variables").items():
-            if isinstance(variable, dict):
-                url = url.replace("{" + name + "}", str(variable.get("default", "")))
-        return url
+        variables = _table(first, "variables")
+
+        def filled(found: re.Match[str]) -> str:
+            variable = variables.get(found[1])
+            return str(variable.get("default", "")) if isinstance(variable, dict) else found[0]
+
+        return VARIABLE.sub(filled, first["url"])
 
     def operations(self) -> Iterator[tuple[str, str, Any, Any]]:
         """Method, path, the item of the path, and the operation, as they are written and not looked into yet."""
@@ -93,7 +97,7 @@ class Document:
         value: Any = self.content
         for step in unquote(reference[2:]).split("/"):
             key = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+            if isinstance(value, list) and key.isdecimal() and len(key) < 10 and int(key) < len(value):
                 value = value[int(key)]
             elif isinstance(value, Mapping) and key in value:
                 value = value[key]

@@ -12,6 +12,7 @@ import msgspec
 
 from accord.errors import DeclarationError, SchemaError
 from accord.limits import Limits
+from accord.server.compose.visibility import words
 from accord.server.offer import Marks
 from accord.server.openapi.address import Base
 from accord.server.openapi.api import API
@@ -22,7 +23,7 @@ from accord.server.openapi.naming import Names
 from accord.server.openapi.operation import Operation
 from accord.server.openapi.outgoing import Headers, HeaderSource
 from accord.server.openapi.resources import ImportedResource
-from accord.server.openapi.routes import Routes, decide
+from accord.server.openapi.routes import Routes, check_routes, decide
 from accord.server.openapi.tools import ImportedTool
 from accord.server.openapi.traffic import Send
 from accord.server.openapi.upstream import connections
@@ -58,6 +59,9 @@ class OpenAPIOptions(TypedDict, total=False):
     """Headers of every request, or a function that gives them for each call."""
     forward: Collection[str]
     """Names of headers that are passed on from the HTTP request that a call came with. None are by default."""
+    slashes: Collection[str]
+    """Names of parameters whose values may have slashes in the path. None may by default: many servers read an encoded
+    slash as a real one, and answer with another operation, perhaps one that was skipped."""
     query: Mapping[str, str]
     """What stands in the query of every request, such as a key."""
     timeout: float
@@ -116,10 +120,9 @@ def server_of_application(kind: type[S], app: Any, name: str | None, lifespan: b
 
 
 def _described(app: Any) -> Document:
-    described = getattr(app, "openapi", None)
-    if not callable(described):
+    if not callable(getattr(app, "openapi", None)):
         raise DeclarationError(f"{app!r:.200} has no openapi(): give its document to add_openapi, with send=")
-    return Document(described())
+    return Document(app.openapi())
 
 
 def _add(server: Importing, document: Document, base: Base, opened: Opened, options: OpenAPIOptions) -> Imported:
@@ -140,16 +143,17 @@ def _offers(
     api: API, operations: list[Operation], options: OpenAPIOptions, left_out: dict[str, str]
 ) -> Iterator[tuple[str, str, Any]]:
     """Kind, name and offer of what operations become; what cannot be offered is told in `left_out`."""
-    routes, prefix = options.get("routes", ()), options.get("prefix")
+    routes, prefix = check_routes(options.get("routes", ())), options.get("prefix")
     names = Names(options.get("names", {}), prefix)
-    scheme = _NOT_IN_SCHEMES.sub("-", prefix or "api")
+    scheme, tags = _NOT_IN_SCHEMES.sub("-", prefix or "api"), words("tags", options.get("tags", ()))
     for operation in operations:
         route = operation.route
         into = decide(routes, route)
         if into == "skip":
+            api.closed.add((route.method, route.path))
             continue
         try:
-            yield _offered(Call(operation, api), names, into, scheme, options.get("tags", ()))
+            yield _offered(Call(operation, api), names, into, scheme, tags)
         except (SchemaError, DeclarationError) as exc:
             left_out[str(route)] = str(exc)
             log.warning("accord: %s of the OpenAPI document is left out: %s", route, exc)
@@ -159,6 +163,9 @@ def _check_options(options: OpenAPIOptions) -> None:
     known = OpenAPIOptions.__annotations__
     for name in options.keys() - known.keys():
         raise DeclarationError(f"there is no option {name!r}; known are {', '.join(known)}")
+    for name in ("names", "query"):
+        if not isinstance(options.get(name, {}), Mapping):
+            raise DeclarationError(f"{name}= is a mapping of texts, not {options[name]!r:.100}")  # type: ignore[literal-required]
 
 
 def _check_names(chosen: Mapping[str, str], operations: list[Operation]) -> None:
@@ -183,6 +190,7 @@ def _api(document: Document, base: Base, opened: Opened, options: OpenAPIOptions
         sender,
         headers=Headers(options.get("headers"), options.get("forward", ())),
         query=options.get("query", {}),
+        slashes=options.get("slashes", ()),
         timeout=options.get("timeout", _SECONDS),
         strict=options.get("strict", False),
         structured=options.get("structured", True),

@@ -6,6 +6,7 @@ Its lifespan begins before its first request and ends with whoever opened it; an
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
@@ -14,6 +15,8 @@ from urllib.parse import unquote, urlsplit
 from accord.errors import ToolError
 from accord.server.openapi.traffic import APIAnswer, APIRequest, Send
 from accord.server.openapi.upstream import too_large
+
+log: logging.Logger = logging.getLogger("accord.server")
 
 Message: TypeAlias = MutableMapping[str, Any]
 ASGIApp: TypeAlias = Callable[
@@ -36,13 +39,24 @@ async def application(app: ASGIApp, most: int, lifespan: bool) -> AsyncIterator[
     if lifespan:
         await life.start()
 
+    running: set[asyncio.Task[None]] = set()
+
     async def send(request: APIRequest) -> APIAnswer:
-        return await _Request(request, most, life.state).answered_by(app)
+        return await _Request(request, most, life.state).answered_by(app, running)
 
     try:
         yield send
     finally:
+        await _ended(running)
         await life.stop()
+
+
+async def _ended(running: set[asyncio.Task[None]]) -> None:
+    """What an application does after its answers is given time to end."""
+    if running:
+        _, late = await asyncio.wait(running, timeout=_STOP_SECONDS)
+        for task in late:
+            task.cancel()
 
 
 class _Lifespan:
@@ -87,7 +101,10 @@ class _Lifespan:
 
 
 class _Request:
-    """One request to an application, and what it answers."""
+    """One request to an application, and what it answers.
+
+    The application runs in a task of its own: it may go on after its answer, with what it does in the background.
+    """
 
     def __init__(self, request: APIRequest, most: int, state: dict[str, Any]) -> None:
         self._request = request
@@ -97,21 +114,37 @@ class _Request:
         self._status = 0
         self._headers: dict[str, str] = {}
         self._body = bytearray()
+        self._what = f"{request.method} {urlsplit(request.url).path}"
         self._over = asyncio.Event()
+        self._answer: asyncio.Future[APIAnswer] = asyncio.get_running_loop().create_future()
 
-    async def answered_by(self, app: ASGIApp) -> APIAnswer:
-        """Raises `ToolError`."""
-        what = f"{self._request.method} {urlsplit(self._request.url).path}"
+    async def answered_by(self, app: ASGIApp, running: set[asyncio.Task[None]]) -> APIAnswer:
+        """The answer, as soon as it is whole; the application is in `running` until it ends. Raises `ToolError`."""
+        task = asyncio.create_task(self._run(app))
+        running.add(task)
+        task.add_done_callback(running.discard)
+        try:
+            return await self._answer
+        finally:
+            if not self._over.is_set():
+                task.cancel()
+
+    async def _run(self, app: ASGIApp) -> None:
         try:
             await app(self._scope(), self._receive, self._send)
-        except ToolError:
-            raise
         except Exception as exc:
-            if not self._over.is_set():  # what fails after its answer is for its own log
-                raise ToolError(f"{what}: the application failed: {type(exc).__name__}") from exc
-        if not self._over.is_set():
-            raise ToolError(f"{what}: the application ended without an answer")
-        return APIAnswer(status=self._status, headers=self._headers, body=bytes(self._body))
+            if self._over.is_set():
+                log.exception("accord: %s: the application failed after its answer", self._what)
+            self._fail(f"the application failed: {type(exc).__name__}", exc)
+        else:
+            self._fail("the application ended without an answer")
+
+    def _fail(self, why: str, cause: BaseException | None = None) -> None:
+        """There will be no answer, if there is none yet."""
+        if not self._answer.done():
+            error = ToolError(f"{self._what}: {why}")
+            error.__cause__ = cause
+            self._answer.set_exception(error)
 
     def _scope(self) -> dict[str, Any]:
         url = urlsplit(self._request.url)
@@ -148,8 +181,18 @@ class _Request:
             for name, text in message.get("headers", ()):
                 self._headers[bytes(name).decode("latin-1").lower()] = bytes(text).decode("latin-1")
         elif message["type"] == "http.response.body":
-            self._body += message.get("body", b"")
-            if len(self._body) > self._most:
-                raise too_large(f"{self._request.method} {urlsplit(self._request.url).path}", self._most)
+            self._add(message.get("body", b""))
             if not message.get("more_body", False):
                 self._over.set()
+                if not self._answer.done():
+                    answer = APIAnswer(status=self._status, headers=self._headers, body=bytes(self._body))
+                    self._answer.set_result(answer)
+
+    def _add(self, piece: bytes) -> None:
+        """More of the body. Raises `ToolError`, whatever the application makes of it."""
+        if len(self._body) + len(piece) > self._most:
+            error = too_large(self._what, self._most)
+            if not self._answer.done():
+                self._answer.set_exception(error)
+            raise error
+        self._body += piece

@@ -20,6 +20,7 @@ class Names:
         self._chosen = chosen
         self._prefix = f"{_plain(prefix)}_" if prefix else ""
         self._taken: set[str] = set()
+        self._numbers: dict[str, int] = {}
 
     def give(self, route: Route) -> str:
         """The name of an operation. Raises `DeclarationError` for one that was chosen and cannot be a name."""
@@ -29,10 +30,12 @@ class Names:
         wanted = self._prefix + (
             chosen or _plain(_short(route)) or _plain(f"{route.method.lower()}_{route.path.strip('/')}")
         )
-        name, number = wanted[:_LONGEST], 1
+        name = plain = wanted[:_LONGEST]
+        number = self._numbers.get(plain, 1)
         while name in self._taken:
             number += 1
             name = f"{wanted[: _LONGEST - len(str(number)) - 1]}_{number}"
+        self._numbers[plain] = number
         self._taken.add(name)
         return name
 

@@ -28,7 +28,9 @@ _STYLES = {
 _IGNORED = {"accept", "content-type", "authorization"}
 """ "the parameter definition SHALL be ignored" (OpenAPI, Parameter Object)."""
 _OF_THE_CONNECTION = {"host", "content-length", "transfer-encoding", "connection", "cookie", "upgrade", "te", "trailer"}
-"""Headers that say how a request travels, and to whom: no model chooses these."""
+_OF_THE_CONNECTION |= {"expect", "keep-alive", "proxy-authorization", "proxy-connection", "http2-settings", "via"}
+_OF_THE_CONNECTION |= {"content-encoding", "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"}
+"""Headers that say how a request travels, from whom and to whom: no model chooses these."""
 URLENCODED = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 FORMS = (URLENCODED, MULTIPART)

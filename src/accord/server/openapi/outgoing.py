@@ -30,8 +30,10 @@ class Headers:
         self._source: Callable[..., Any] | None = None
         if callable(given):
             self._source = given
-        elif given is not None:
+        elif isinstance(given, Mapping):
             self._fixed = _fixed(given)
+        elif given is not None:
+            raise DeclarationError(f"headers= is a mapping of texts, or a function that gives one, not {given!r:.100}")
         if isinstance(forward, str):
             raise DeclarationError(f'forward is a list of names: forward=["{forward}"]')
         self._forward = [name.lower() for name in forward]

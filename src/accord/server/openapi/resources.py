@@ -11,6 +11,7 @@ from accord.messages.content import Resource
 from accord.messages.resources import ResourceTemplate
 from accord.server.context import Context
 from accord.server.offer import Marks, Offer
+from accord.server.openapi.address import VARIABLE
 from accord.server.openapi.answers import check_status, is_text
 from accord.server.openapi.calls import Call
 from accord.server.openapi.traffic import Send
@@ -51,14 +52,11 @@ class ImportedResource:
 
     def _text(self, scheme: str) -> str:
         """Its URI, as a template."""
-        names = {argument: variable for variable, argument in self._variables.items()}
         parameters = self._call.arguments.parameters
-        path, query = self._call.route.path, []
-        for argument, variable in names.items():
-            if parameters[argument].place == "query":
-                query.append(variable)
-            else:
-                path = path.replace("{" + parameters[argument].name + "}", "{" + variable + "}")
+        places = [(variable, parameters[argument]) for variable, argument in self._variables.items()]
+        query = [variable for variable, one in places if one.place == "query"]
+        names = {one.name: variable for variable, one in places if one.place == "path"}
+        path = VARIABLE.sub(lambda found: f"{{{names[found[1]]}}}", self._call.route.path)
         return f"{scheme}:/{quote(path, safe=_IN_URIS)}" + ("{?" + ",".join(query) + "}" if query else "")
 
     @property

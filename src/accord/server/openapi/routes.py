@@ -66,6 +66,13 @@ READS_AS_RESOURCES: Sequence[RouteMap] = (
 """What is only read becomes a resource, or a template of resources where its path has variables."""
 
 
+def check_routes(routes: Routes) -> Routes:
+    """Raises `DeclarationError` for what is neither a table nor a function."""
+    if not callable(routes) and (isinstance(routes, str) or not all(isinstance(row, RouteMap) for row in routes)):
+        raise DeclarationError(f"routes= is a list of RouteMap(...), or a function of a Route, not {routes!r:.200}")
+    return routes
+
+
 def decide(routes: Routes, route: Route) -> Into:
     """What becomes of an operation. Raises `DeclarationError` for what a function must not say."""
     if callable(routes):

@@ -49,17 +49,21 @@ class Schemas:
             pending.extend(further - defs.keys())
         return {**made, "$defs": dict(sorted(defs.items()))} if defs else made
 
-    def is_object(self, schema: Any, depth: int = 0) -> bool:
+    def is_object(self, schema: Any) -> bool:
         """Whether a schema is for objects only, as far as it says so plainly."""
-        schema = self._document.resolve(schema) if isinstance(schema, dict) else {}
-        if schema.get("nullable") is True or depth > self._limits.schema_depth:
-            return False
-        if "type" in schema:
-            return bool(schema["type"] == "object")
-        arms = schema.get("allOf")
-        return "properties" in schema or (
-            isinstance(arms, list) and any(self.is_object(arm, depth + 1) for arm in arms)
-        )
+        pending, seen = [schema], set[int]()
+        while pending:
+            found = pending.pop()
+            one = self._document.resolve(found) if isinstance(found, dict) else {}
+            if id(one) in seen or one.get("nullable") is True:
+                continue
+            seen.add(id(one))  # it may stand in its own arms, twice in each
+            if one["type"] == "object" if "type" in one else "properties" in one:
+                return True
+            arms = one.get("allOf")
+            if "type" not in one and isinstance(arms, list):
+                pending += arms
+        return False
 
     def _rooted(self, made: Any, found: set[str]) -> tuple[JSONObject, set[str]]:
         """A schema whose root says what it is, rather than where that stands."""
@@ -90,7 +94,7 @@ class Schemas:
             found.add(self._name(reference))
             return f"#/$defs/{self._name(reference)}"
 
-        converter = Converter(refer, request=self._request, depth=self._limits.schema_depth)
+        converter = Converter(refer, request=self._request, limits=self._limits)
         return converter.convert(schema), found
 
     def _name(self, reference: str) -> str:

@@ -74,7 +74,7 @@ class ImportedTool:
 
     def _refused(self, why: SchemaError) -> str:
         """Why it cannot be called, now and ever after."""
-        self._why = f"{self._call.route} cannot be called, by what its OpenAPI document says: {why}"
+        self._why = f"{self._call.route} cannot be called, by what its OpenAPI document says: {why!s:.1000}"
         log.warning("accord: tool %r: %s", self._name, self._why)
         return self._why
 
@@ -145,15 +145,15 @@ class ImportedTool:
         try:
             return fitting(answer, self._made.output, strict=strict)
         except Mismatch as exc:
-            what = (
-                f"{self._call.route} was answered with {status_of(answer)}, not as its OpenAPI document has it: {exc}"
-            )
-        log.warning("accord: tool %r: %s", self._name, redact(what))
-        if strict:
-            raise ToolError(what)
+            where = exc.path
+            what = f"{self._call.route} was answered with {status_of(answer)}, not as its OpenAPI document has it"
+            full = f"{what}: {exc}"
+        log.warning("accord: tool %r: %s", self._name, redact(full))
+        if strict:  # the reason quotes what is kept from the caller
+            raise ToolError(f"{what}, at {where}; the log of the server says more")
         content = as_content(answer, request.url)
         said = TextContent(text=content) if isinstance(content, str) else content
-        return CallToolResult(content=[TextContent(text=f"{what}. It did answer:"), said], is_error=True)
+        return CallToolResult(content=[TextContent(text=f"{full}. It did answer:"), said], is_error=True)
 
     # --- what it gives back ------------------------------------------------------------------------------------
 

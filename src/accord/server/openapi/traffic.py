@@ -5,10 +5,15 @@
 
 from __future__ import annotations
 
+import codecs
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 import msgspec
+
+_CHARSETS = re.compile(r"(utf|iso|latin|windows|cp|koi8|mac|big5|gb|euc|shift_?jis|ks_c|tis|us-ascii)[\w.:-]*").fullmatch
+"""What texts on the web are written in. Python has other codecs by name, some that fail and one that takes hours."""
 
 
 class APIRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,11 +43,16 @@ class APIAnswer(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """The body as text, in the charset that is named."""
-        _, _, named = self.headers.get("content-type", "").lower().partition("charset=")
-        try:
-            return self.body.decode(named.partition(";")[0].strip(" \"'") or "utf-8", errors="replace")
-        except LookupError:
-            return self.body.decode(errors="replace")
+        _, _, said = self.headers.get("content-type", "").lower().partition("charset=")
+        named = said.partition(";")[0].strip(" \"'")
+        return self.body.decode(named if _CHARSETS(named) and _is_known(named) else "utf-8", errors="replace")
+
+
+def _is_known(charset: str) -> bool:
+    try:
+        return bool(codecs.lookup(charset))
+    except LookupError:
+        return False
 
 
 Send: TypeAlias = Callable[[APIRequest], Awaitable[APIAnswer]]
