@@ -125,6 +125,22 @@ def test_neither_or_both_of_path_and_data_are_refused() -> None:
     assert Image(data=b"").data == b""
 
 
+@pytest.mark.parametrize("format", ["png\r\n", "a/b\r\nX: y", "../../etc", "image/", " ", "", ".", "png\u202e", "é", "a;\n"])
+def test_a_format_that_is_none_is_refused(format: str) -> None:
+    with pytest.raises(ValueError, match="is no format"):
+        Image(data=b"", format=format)
+
+
+@pytest.mark.parametrize("format", ["text/html; charset=utf-8", "application/vnd.api+json", "c++", ".tar.gz"])
+def test_a_format_may_be_any_suffix_or_media_type(format: str) -> None:
+    assert "/" in File(data=b"", format=format).mime_type
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/..", "a/", "", "/"])
+def test_a_name_that_is_a_step_is_none(name: str) -> None:
+    assert File(data=b"", name=name).uri == "file:///resource"
+
+
 @pytest.mark.parametrize("data", ["text", 5, [1, 2]])
 def test_data_that_are_no_bytes_are_refused(data: Any) -> None:
     with pytest.raises(TypeError, match=r"Image\(data=...\) takes bytes"):

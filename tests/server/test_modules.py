@@ -466,6 +466,35 @@ def test_a_module_without_functions_is_refused(source: str) -> None:
         Server("test").add_module(module(source))
 
 
+class Lazy:
+    """Loads what it stands for, as soon as somebody asks what it is."""
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        raise RuntimeError("loaded")
+
+    def __call__(self) -> None: ...
+
+
+def test_what_is_loaded_when_it_is_asked_what_it_is_is_not_asked() -> None:
+    made = module("def tell() -> str: ...")
+    made.lazy = Lazy()  # type: ignore[attr-defined]
+    assert Server("test").add_module(made).tools == ["tell"]
+
+    class Holder:
+        lazy = Lazy()
+
+        def tell(self) -> str: ...  # type: ignore[empty-body]
+
+    assert Server("test").add_object(Holder()).tools == ["tell"]
+
+
+@pytest.mark.parametrize("named", ["'tell'", "5", "[[], 'tell']", "['tell', 1]"])
+def test_an_all_that_is_no_list_of_names_is_refused(named: str) -> None:
+    with pytest.raises(DeclarationError, match=r"module 'made': its `__all__` is no list of names"):
+        Server("test").add_module(module(f"__all__ = {named}\ndef tell(): ..."))
+
+
 NAMES = st.from_regex(r"[a-z_]{1,4}", fullmatch=True).filter(lambda name: not keyword.iskeyword(name))
 
 

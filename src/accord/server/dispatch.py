@@ -21,6 +21,7 @@ from accord.errors import (
     NotSupported,
     ProtocolError,
     RequestTimeout,
+    ResourceNotFound,
     ToolError,
     describe,
 )
@@ -214,7 +215,10 @@ class Dispatch:
         cache = offer.cache if params.request_state is None and params.input_responses is None else DO_NOT_KEEP
 
         async def work(call: Call | None) -> Raw:
-            value = await self._calling.reach(offer, params.uri, variables, exchange, peer, call)
+            try:
+                value = await self._calling.reach(offer, params.uri, variables, exchange, peer, call)
+            except ResourceNotFound as error:  # by a handler that did not say which: then it is the one asked for
+                raise error if error.uri else ResourceNotFound(error.message, uri=params.uri) from error
             return self._packer.resource(value, params.uri, offer.define(exchange.rules), cache, exchange.rules)
 
         return await self._answer(turn, exchange, peer, work)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
+import time
 from urllib.parse import quote
 
 import pytest
@@ -144,6 +146,30 @@ def test_a_folder_that_is_left_out_takes_along_what_stands_in_it() -> None:
 def test_what_is_left_out_is_so_in_any_spelling() -> None:
     assert not chosen("a/SECRET.Key", exclude=["*.key"])
     assert not chosen("Private/a", exclude=["private"])
+
+
+def test_what_is_left_out_is_so_however_its_accents_are_written() -> None:
+    one, two = "caf\u00e9", "cafe\u0301"
+    assert not chosen(f"{two}/a.md", exclude=[one])
+    assert not chosen(f"{one}/a.md", exclude=[two, "*.txt"])
+    assert not chosen(f"x/{two.upper()}.md", exclude=[f"x/{one}.*"])
+
+
+def test_a_pattern_of_any_folders_and_a_hostile_path_take_no_time() -> None:
+    begun = time.monotonic()
+    for _ in range(100):
+        assert not chosen("a/" * 63 + "x", include=["**/a*/" * 8 + "*.md"], exclude=["**/*a/" * 8 + "*.key"])
+    assert time.monotonic() - begun < 5
+
+
+PIECES = st.lists(st.sampled_from(["a", "b", "**", "*", "a*"]), min_size=2, max_size=6)
+
+
+@given(PIECES, st.lists(st.sampled_from(["a", "b", "ab"]), min_size=1, max_size=6))
+def test_a_pattern_fits_what_its_expression_does(pattern: list[str], parts: list[str]) -> None:
+    meaning = {"**": "(?:[^/]+/)*", "*": "[^/]*/", "a*": "a[^/]*/"}
+    expression = "".join(meaning.get(piece, piece + "/") for piece in pattern)
+    assert chosen("/".join(parts), include=["/".join(pattern)]) == bool(re.fullmatch(expression, "/".join(parts) + "/"))
 
 
 def test_one_pattern_in_the_place_of_several_is_refused() -> None:

@@ -31,7 +31,7 @@ class Base:
 
     def __init__(self, url: str) -> None:
         where = _where(url)
-        if where is None:
+        if where is None or "{" in url:  # a variable that nobody filled in
             raise DeclarationError(
                 f"{plain_if_wrong(url)!r:.200} is no base of an API: write it as 'https://api.example.com/v1', "
                 "without a name, a query or a fragment"

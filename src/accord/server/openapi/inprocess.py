@@ -47,15 +47,19 @@ async def application(app: ASGIApp, most: int, lifespan: bool) -> AsyncIterator[
     try:
         yield send
     finally:
-        await _ended(running)
-        await life.stop()
+        try:
+            await _ended(running)
+        finally:
+            await life.stop()
 
 
 async def _ended(running: set[asyncio.Task[None]]) -> None:
     """What an application does after its answers is given time to end."""
-    if running:
-        _, late = await asyncio.wait(running, timeout=_STOP_SECONDS)
-        for task in late:
+    try:
+        if running:
+            await asyncio.wait(running, timeout=_STOP_SECONDS)
+    finally:
+        for task in [*running]:
             task.cancel()
 
 

@@ -1,0 +1,248 @@
+"""Documents, answers and arguments that mean harm: each is refused, or harmless, and takes no time worth a word."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+from fastapi import BackgroundTasks, FastAPI
+
+from accord import READS_AS_RESOURCES, Client, DeclarationError, RouteMap, Server
+
+from tests.server.openapi.echo import JSON, Echo, always, answering, body, document, get, parameter
+
+
+async def called(app: Any, arguments: JSON, **options: Any) -> tuple[bool, str]:
+    """Whether a call of the first tool of an application is an error, and its text."""
+    server = Server("api")
+    name = server.add_fastapi(app, **options).tools[0]
+    async with Client(server) as client:
+        result = await client.call_tool(name, arguments)
+    return bool(result.is_error), result.text
+
+
+# --- documents -------------------------------------------------------------------------------------------------
+
+
+async def test_a_schema_that_is_in_its_own_arms_twice_is_read_at_once() -> None:
+    schema = {"allOf": [{"$ref": "#/components/schemas/A"}] * 2}
+    app = Echo({"/a": {"get": answering({"$ref": "#/components/schemas/A"})}}, components={"schemas": {"A": schema}})
+    async with asyncio.timeout(5):
+        assert not (await called(app, {}))[0]
+
+
+async def test_one_schema_that_stands_in_a_million_places_is_refused() -> None:
+    schema: JSON = {"type": "object"}
+    for _ in range(20):
+        schema = {"properties": {"x": schema, "y": schema}}
+    failed, text = await called(Echo({"/a": {"post": body(schema)}}), {})
+    assert failed
+    assert "more than 5,000 schemas" in text
+
+
+async def test_a_pattern_that_takes_seconds_to_be_read_is_refused_in_few_words() -> None:
+    hostile = parameter("q", schema={"type": "string", "pattern": "(a+)+$" * 100_000})
+    failed, text = await called(Echo({"/a": {"get": get(hostile)}}), {"q": "a"})
+    assert failed
+    assert "pattern" in text
+    assert len(text) < 1_500
+
+
+def test_an_index_of_any_length_leads_nowhere() -> None:
+    imported = Server("api").add_openapi(
+        document({"/a": {"$ref": "#/servers/" + "9" * 5_000}}, servers=[{"url": "http://api.test"}])
+    )
+    assert "there is nothing there" in imported.left_out["GET /a"]
+
+
+def test_variables_of_a_server_are_filled_in_once() -> None:
+    variables = {f"v{at}": {"default": f"{{v{at + 1}}}" * 10} for at in range(60)}
+    with pytest.raises(DeclarationError, match="v1.*is no base"):
+        Server("api").add_openapi(document({}, servers=[{"url": "http://{v0}/", "variables": variables}]))
+
+
+def test_thousands_of_operations_of_one_name_are_told_apart_in_a_moment() -> None:
+    paths = {f"/a{at}": {"get": {**get(), "operationId": "same"}} for at in range(10_000)}
+    begun = time.monotonic()
+    tools = Server("api").add_openapi(document(paths), base_url="http://api.test").tools
+    assert len(set(tools)) == 10_000
+    assert time.monotonic() - begun < 8
+
+
+def test_a_password_in_a_base_is_not_told() -> None:
+    with pytest.raises(DeclarationError) as refused:
+        Server("api").add_openapi(document({}), base_url="http://user:sesame@api.test/v1")
+    assert "sesame" not in str(refused.value)
+
+
+async def test_headers_that_say_how_a_request_travels_are_no_arguments() -> None:
+    names = ["Proxy-Authorization", "Expect", "Keep-Alive", "Content-Encoding", "X-Forwarded-For", "Forwarded"]
+    server = Server("api")
+    server.add_fastapi(Echo({"/a": {"get": get(*(parameter(name, "header") for name in names))}}))
+    async with Client(server) as client:
+        (tool,) = await client.list_tools()
+    assert tool.input_schema["properties"] == {}
+
+
+async def test_variables_of_a_template_that_become_alike_stay_apart() -> None:
+    echo, server = Echo({"/x/{a-b}/{a_b}": {"get": get()}}), Server("api")
+    server.add_fastapi(echo, routes=READS_AS_RESOURCES)
+    async with Client(server) as client:
+        await client.read_resource("api://x/1/2")
+    assert echo.asked[0]["path"] == "/x/1/2"
+
+
+# --- arguments -------------------------------------------------------------------------------------------------
+
+
+def users() -> FastAPI:
+    app = FastAPI()
+
+    @app.get("/users/all")
+    async def everyone() -> str:
+        return "SECRET"
+
+    @app.get("/users/{name}")
+    async def user(name: str) -> str:
+        return f"user {name}"
+
+    @app.get("/users/{name}/secrets")
+    async def secrets(name: str) -> str:
+        return "SECRET"
+
+    return app
+
+
+SKIPPED = [RouteMap(pattern="secrets|all", into="skip")]
+
+
+@pytest.mark.parametrize("name", ["7/secrets", "7%2Fsecrets", "7\\secrets", "7%5csecrets", "all", "%61ll"])
+async def test_no_argument_leads_to_an_operation_that_was_skipped(name: str) -> None:
+    failed, text = await called(users(), {"name": name}, routes=SKIPPED)
+    assert "SECRET" not in text
+    assert failed == (name != "%61ll")  # that is a name with a percent sign
+
+
+async def test_an_operation_that_is_offered_may_be_met_and_slashes_may_be_allowed() -> None:
+    echo = Echo({"/projects/{id}": {"get": get(parameter("id", "path"))}})
+    assert not (await called(echo, {"id": "group/project"}, slashes=["id"]))[0]
+    assert echo.asked[0]["path"] == "/projects/group%2Fproject"
+
+
+# --- answers ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("charset", ["undefined", "idna", "punycode", "unicode_escape", "a\0b", "hex", "x" * 5_000, ""])
+async def test_a_charset_that_no_text_has_is_read_as_utf_8(charset: str) -> None:
+    app = Echo({"/a": {"get": get()}}, always("ü\\n".encode(), media=f"text/plain; charset={charset}"))
+    assert await called(app, {}) == (False, "ü\\n")
+
+
+@pytest.mark.parametrize("charset", ["latin1", "ISO-8859-1", "windows-1252", '"utf-16-be"', "Shift_JIS", "koi8-r"])
+async def test_a_charset_of_texts_is_heeded(charset: str) -> None:
+    content = "b".encode(charset.strip('"'))
+    app = Echo({"/a": {"get": get()}}, always(content, media=f"text/plain; charset={charset}"))
+    assert await called(app, {}) == (False, "b")
+
+
+async def test_an_answer_that_is_nested_without_end_is_text() -> None:
+    app = Echo({"/a": {"get": answering({"type": "array"})}}, always(b"[" * 800 + b"null" + b"]" * 800))
+    failed, text = await called(app, {})
+    assert failed
+    assert "nested" in text.partition("\n")[0]
+
+
+async def test_an_answer_that_is_kept_from_the_caller_is_not_quoted() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    app = Echo({"/a": {"get": answering(schema)}}, always({"a": "private"}))
+    failed, text = await called(app, {}, strict=True)
+    assert failed
+    assert "$.a" in text
+    assert "private" not in text
+
+
+async def test_a_key_of_the_query_is_not_told_as_it_travels() -> None:
+    def repeat(asked: JSON) -> tuple[int, dict[str, str], bytes]:
+        return 500, {"content-type": "text/plain"}, asked["query"].encode()
+
+    failed, text = await called(Echo({"/a": {"get": get()}}, repeat), {}, query={"k": "abc+def/ghi=="})
+    assert failed
+    assert "abc" not in text
+
+
+# --- an application in this process ----------------------------------------------------------------------------
+
+
+async def test_what_an_application_does_after_its_answer_is_not_waited_for_and_not_cut() -> None:
+    app, go, done = FastAPI(), asyncio.Event(), asyncio.Event()
+
+    async def later() -> None:
+        await go.wait()
+        done.set()
+
+    @app.get("/a")
+    async def answer(background: BackgroundTasks) -> str:
+        background.add_task(later)
+        return "sent"
+
+    server = Server("api")
+    server.add_fastapi(app, timeout=5)
+    async with Client(server) as client:
+        assert (await client.call_tool("answer", {})).text == '"sent"'
+        assert not done.is_set()
+        go.set()
+        async with asyncio.timeout(5):
+            await done.wait()
+
+
+async def test_what_fails_after_the_answer_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    app = FastAPI()
+
+    def later() -> None:
+        raise RuntimeError("no mail today")
+
+    @app.get("/a")
+    async def answer(background: BackgroundTasks) -> str:
+        background.add_task(later)
+        return "sent"
+
+    assert await called(app, {}) == (False, '"sent"')
+    assert "failed after its answer" in caplog.text
+
+
+async def test_a_request_that_is_not_answered_in_time_is_not_worked_on_any_more() -> None:
+    ended = asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+    app.openapi = lambda: document({"/a": {"get": get()}})  # type: ignore[attr-defined]
+    failed, text = await called(app, {}, timeout=0.05)
+    assert failed
+    assert "not answered within" in text
+    async with asyncio.timeout(5):
+        await ended.wait()
+
+
+async def test_an_answer_without_end_is_cut_even_if_the_application_goes_on() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while True:
+            try:
+                await send({"type": "http.response.body", "body": bytes(1 << 20), "more_body": True})
+            except Exception:
+                await asyncio.sleep(0)
+
+    app.openapi = lambda: document({"/a": {"get": get()}})  # type: ignore[attr-defined]
+    async with asyncio.timeout(10):
+        failed, text = await called(app, {})
+    assert failed
+    assert "larger than" in text
