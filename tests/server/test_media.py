@@ -125,7 +125,9 @@ def test_neither_or_both_of_path_and_data_are_refused() -> None:
     assert Image(data=b"").data == b""
 
 
-@pytest.mark.parametrize("format", ["png\r\n", "a/b\r\nX: y", "../../etc", "image/", " ", "", ".", "png\u202e", "é", "a;\n"])
+@pytest.mark.parametrize(
+    "format", ["png\r\n", "a/b\r\nX: y", "../../etc", "image/", " ", "", ".", "png\u202e", "é", "a;\n"]
+)
 def test_a_format_that_is_none_is_refused(format: str) -> None:
     with pytest.raises(ValueError, match="is no format"):
         Image(data=b"", format=format)

@@ -55,8 +55,7 @@ class Completions:
         """
         params = codec.decode_params(CompleteParams, exchange.params)
         self._check_rate(peer)
-        provided = await self._provided(params) if self._registry.shown.provided else None
-        offer = self._offer(params, exchange, peer) if provided is None else None
+        offer, provided = await self._found(params, exchange, peer)
 
         async def end(request: Request) -> Any:
             given = _given(params, request.inside[1])
@@ -65,13 +64,26 @@ class Completions:
         found = await self._surround(end, _subject(params.ref), offer, _arguments(params), exchange, peer)
         return CompleteResult(completion=bounded(found, self._limits.completions))
 
-    def _offer(self, params: CompleteParams, exchange: Exchange, peer: Peer) -> Offer:
-        """What is completed. Raises `InvalidParams`, also for what this client may not see."""
-        offer, name = self._registry.completed(params.ref), _subject(params.ref)
+    async def _found(self, params: CompleteParams, exchange: Exchange, peer: Peer) -> tuple[Offer | None, Any]:
+        """What is completed; or, where it was not declared, what a provider proposes.
+
+        Raises `InvalidParams`, also for what this client may not see.
+        """
+        try:
+            offer = self._registry.completed(params.ref)
+        except InvalidParams:
+            provided = await self._provided(params) if self._registry.shown.provided else None
+            if provided is None:
+                raise
+            return None, provided
+        self._check_seen(offer, params, exchange, peer)
+        return offer, None
+
+    def _check_seen(self, offer: Offer, params: CompleteParams, exchange: Exchange, peer: Peer) -> None:
+        name = _subject(params.ref)
         if not may_see(offer, name, exchange, peer):
             kind = "prompt" if isinstance(params.ref, PromptReference) else "resource template"
             raise InvalidParams(f"no {kind} {name!r}")
-        return offer
 
     async def _proposed(self, offer: Offer, params: CompleteParams, exchange: Exchange, peer: Peer) -> Any:
         proposals, name = offer.proposals, params.argument.name

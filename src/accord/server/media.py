@@ -35,7 +35,8 @@ class Media(AsContent):
 
     `format` is a suffix ("png", "wav", "csv") or a media type ("image/png"); without it, how the data begins and the
     suffix of the path tell. Raises `ValueError` for neither or both of `path` and `data`, for a format that is
-    none, and for more than 32 MiB; `TypeError` for data that are no bytes; `OSError` for what is no file that can be read.
+    none, and for more than 32 MiB; `TypeError` for data that are no bytes; `OSError` for what is no file that can be
+    read.
     """
 
     _family: ClassVar[str] = ""

@@ -23,6 +23,9 @@ async def called(app: Any, arguments: JSON, **options: Any) -> tuple[bool, str]:
     return bool(result.is_error), result.text
 
 
+ID = {"$ref": "#/components/schemas/Id"}
+
+
 # --- documents -------------------------------------------------------------------------------------------------
 
 
@@ -59,7 +62,7 @@ def test_an_index_of_any_length_leads_nowhere() -> None:
 
 def test_variables_of_a_server_are_filled_in_once() -> None:
     variables = {f"v{at}": {"default": f"{{v{at + 1}}}" * 10} for at in range(60)}
-    with pytest.raises(DeclarationError, match="v1.*is no base"):
+    with pytest.raises(DeclarationError, match=r"v1.*is no base"):
         Server("api").add_openapi(document({}, servers=[{"url": "http://{v0}/", "variables": variables}]))
 
 
@@ -75,6 +78,20 @@ def test_a_password_in_a_base_is_not_told() -> None:
     with pytest.raises(DeclarationError) as refused:
         Server("api").add_openapi(document({}), base_url="http://user:sesame@api.test/v1")
     assert "sesame" not in str(refused.value)
+
+
+async def test_what_only_answers_have_is_no_argument_wherever_that_is_said() -> None:
+    whole = {"type": "object", "required": ["id", "name"], "properties": {"id": ID, "name": {"type": "string"}}}
+    inner = {"type": "object", "properties": {"all": {"type": "array", "items": whole}}, "required": ["all"]}
+    paths = {"/a": {"post": body(whole)}, "/b": {"post": body(inner)}}
+    echo, server = Echo(paths, components={"schemas": {"Id": {"type": "integer", "readOnly": True}}}), Server("api")
+    server.add_fastapi(echo)
+    async with Client(server) as client:
+        assert not (await client.call_tool("post_a", {"name": "x"})).is_error
+        assert not (await client.call_tool("post_b", {"all": [{"name": "x"}]})).is_error
+        a, b = await client.list_tools()
+    assert list(a.input_schema["properties"]) == ["name"]
+    assert list(b.input_schema["properties"]["all"]["items"]["properties"]) == ["name"]
 
 
 async def test_headers_that_say_how_a_request_travels_are_no_arguments() -> None:
@@ -161,6 +178,13 @@ async def test_an_answer_that_is_kept_from_the_caller_is_not_quoted() -> None:
     assert failed
     assert "$.a" in text
     assert "private" not in text
+
+
+async def test_a_secret_is_not_told_in_a_header_either() -> None:
+    app = Echo({"/a": {"get": get()}}, always("", 429, retry_after="sesame-sesame"))
+    failed, text = await called(app, {}, headers={"Authorization": "Bearer sesame-sesame"})
+    assert failed
+    assert "sesame" not in text
 
 
 async def test_a_key_of_the_query_is_not_told_as_it_travels() -> None:

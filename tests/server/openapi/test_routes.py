@@ -40,7 +40,9 @@ def test_everything_is_a_tool_unless_it_is_said() -> None:
 
 
 async def test_what_is_only_read_may_be_resources() -> None:
-    server, echo, imported = pets(routes=[RouteMap(pattern="^/admin", into="skip"), *READS_AS_RESOURCES], slashes=["pet-id"])
+    server, echo, imported = pets(
+        routes=[RouteMap(pattern="^/admin", into="skip"), *READS_AS_RESOURCES], slashes=["pet-id"]
+    )
     assert (imported.tools, imported.resources) == (["add_pet"], ["api://pets"])
     assert imported.templates == ["api://pets/{pet_id}{?part}"]
     async with Client(server) as client:

@@ -41,7 +41,9 @@ class Dependencies:
             for name, make in plan.simple:
                 kwargs[name] = make()
             return calling.invoke(offer, args, kwargs)
-        overrides = calling.server.overrides or (offer.home is not None and offer.home.overrides)
+        overrides = calling.server.overrides
+        if offer.home is not None and offer.home.overrides:
+            overrides = {**offer.home.overrides, **overrides}
         if overrides:
             plan = self._replaced(overrides)
         context = calling.context(offer, call) if call is not None else None
@@ -80,6 +82,6 @@ class Dependencies:
     def _replaced(self, overrides: Overrides) -> Plan:
         """The plan with other functions in it."""
         known = self._overridden
-        if known is None or known[0] is not overrides:
+        if known is None or known[0] != overrides:
             known = self._overridden = overrides, Plan(self._wanted, overrides)
         return known[1]

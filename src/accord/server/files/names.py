@@ -45,7 +45,7 @@ class Choice:
 
     A pattern without `/` is for names at any depth (`*.md`), one with `/` for paths from the root (`guide/**/*.md`,
     where `**` are any folders). `include` is for files, everything if it is empty; `exclude` for files and folders,
-    without regard to case and to how an accent is written, since there are systems that do not regard it either. Names that begin with a dot are left
+XX    without regard to case and to how an accent is written, since there are systems that do not regard it either. Names that begin with a dot are left
     out unless `hidden`. Raises `DeclarationError` for one pattern in the place of several.
     """
 
@@ -104,8 +104,7 @@ def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
 def _places(places: set[int], pattern: Sequence[str]) -> set[int]:
     """These, and those behind the `**` that stand there, which may be no folder."""
     found = set(places)
-    for place in places:
-        while pattern[place : place + 1] == ["**"]:
-            place += 1
-            found.add(place)
+    for at, piece in enumerate(pattern):
+        if at in found and piece == "**":
+            found.add(at + 1)
     return found

@@ -24,7 +24,7 @@ def check_status(what: object, answer: APIAnswer, secrets: Secrets) -> None:
         return
     said = [f"{what}: {status_of(answer)}"]
     if (after := answer.headers.get("retry-after")) and answer.status in (429, 503):
-        said.append(f"try again after {visible(after)[:50]}{' s' if after.isdecimal() else ''}")
+        said.append(f"try again after {visible(secrets.hidden(after))[:50]}{' s' if after.isdecimal() else ''}")
     if answer.body:
         said.append(f"it says {redact(excerpt(answer.body, secrets))}")
     raise ToolError("; ".join(said))

@@ -123,7 +123,9 @@ class Arguments:
         return schema
 
     def _is_read_only(self, schema: Any) -> bool:
-        return isinstance(schema, dict) and schema.get("readOnly") is True
+        return isinstance(schema, dict) and (
+            schema.get("readOnly") is True or self._resolved(schema).get("readOnly") is True
+        )
 
     def _add_body(self, body: Body, properties: JSONObject, about: JSONObject) -> list[str]:
         """Add the body's properties; those that are required."""

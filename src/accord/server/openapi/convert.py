@@ -16,6 +16,8 @@ from accord.messages.base import JSONObject
 
 Refer = Callable[[str], str]
 """What a reference of the document is called in the schema that is made."""
+Resolve = Callable[[Any], JSONObject]
+"""The schema at the end of references."""
 
 _KEPT = {"type", "enum", "const", "default", "title", "description", "format", "deprecated", "examples", "pattern"}
 _KEPT |= {"multipleOf", "maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum", "maxLength", "minLength"}
@@ -33,8 +35,9 @@ _NAMED = {"properties", "patternProperties", "dependentSchemas"}
 class Converter:
     """Converts schemas for one direction: those of requests, or else those of answers."""
 
-    def __init__(self, refer: Refer, *, request: bool, limits: Limits) -> None:
+    def __init__(self, refer: Refer, resolve: Resolve, *, request: bool, limits: Limits) -> None:
         self._refer = refer
+        self._resolve = resolve
         self._unwanted = "readOnly" if request else "writeOnly"
         self._depth = limits.schema_depth
         self._left = self._most = limits.schema_nodes
@@ -77,7 +80,9 @@ class Converter:
         return [(name, one) for name, one in named.items() if not self._is_unwanted(one)]
 
     def _is_unwanted(self, schema: Any) -> bool:
-        return isinstance(schema, dict) and schema.get(self._unwanted) is True
+        return isinstance(schema, dict) and (
+            schema.get(self._unwanted) is True or self._resolve(schema).get(self._unwanted) is True
+        )
 
     def _leave_out(self, schema: JSONObject, made: JSONObject) -> None:
         """What this direction does not have is not required in it either."""

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from accord.errors import ToolError
 from accord.server.openapi.traffic import APIAnswer, APIRequest, Send
 from accord.server.openapi.upstream import too_large
+from accord.server.redact import redact
 
 log: logging.Logger = logging.getLogger("accord.server")
 
@@ -85,7 +86,8 @@ class _Lifespan:
             raise ToolError(f"the application did not start within {_START_SECONDS} s") from None
         if answer["type"] == "lifespan.startup.failed":
             await asyncio.wait([self._task], timeout=_STOP_SECONDS)
-            raise ToolError(f"the application did not start: {answer.get('message') or 'its log says why'}")
+            log.error("accord: the application did not start: %s", redact(str(answer.get("message", ""))))
+            raise ToolError("the application did not start: its log, and that of this server, say why")
 
     async def _run(self) -> None:
         scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": self.state}

@@ -94,7 +94,7 @@ class Schemas:
             found.add(self._name(reference))
             return f"#/$defs/{self._name(reference)}"
 
-        converter = Converter(refer, request=self._request, limits=self._limits)
+        converter = Converter(refer, self._document.resolve, request=self._request, limits=self._limits)
         return converter.convert(schema), found
 
     def _name(self, reference: str) -> str:

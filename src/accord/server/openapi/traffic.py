@@ -12,7 +12,9 @@ from typing import TypeAlias
 
 import msgspec
 
-_CHARSETS = re.compile(r"(utf|iso|latin|windows|cp|koi8|mac|big5|gb|euc|shift_?jis|ks_c|tis|us-ascii)[\w.:-]*").fullmatch
+_CHARSETS = re.compile(
+    r"(utf|iso|latin|windows|cp|koi8|mac|big5|gb|euc|shift_?jis|ks_c|tis|us-ascii)[\w.:-]*"
+).fullmatch
 """What texts on the web are written in. Python has other codecs by name, some that fail and one that takes hours."""
 
 
