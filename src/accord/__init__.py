@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         AudioContent as AudioContent,
         EmbeddedResource as EmbeddedResource,
         ImageContent as ImageContent,
+        Resource as Resource,
         ResourceContents as ResourceContents,
         ResourceLink as ResourceLink,
         TextContent as TextContent,
@@ -77,8 +78,16 @@ if TYPE_CHECKING:
     from accord.messages.identity import Icon as Icon, Implementation as Implementation
     from accord.messages.logging import LoggingMessageParams as LoggingMessageParams
     from accord.messages.methods import Method as Method
-    from accord.messages.prompts import GetPromptResult as GetPromptResult, PromptMessage as PromptMessage
-    from accord.messages.resources import ReadResourceResult as ReadResourceResult
+    from accord.messages.prompts import (
+        GetPromptResult as GetPromptResult,
+        Prompt as Prompt,
+        PromptArgument as PromptArgument,
+        PromptMessage as PromptMessage,
+    )
+    from accord.messages.resources import (
+        ReadResourceResult as ReadResourceResult,
+        ResourceTemplate as ResourceTemplate,
+    )
     from accord.messages.revision import REVISIONS as REVISIONS
     from accord.messages.roots import Root as Root
     from accord.messages.sampling import (
@@ -145,6 +154,7 @@ if TYPE_CHECKING:
     from accord.store.base import Events as Events, Replay as Replay
     from accord.store.memory import MemoryEvents as MemoryEvents
     from accord.store.sqlite import SQLiteEvents as SQLiteEvents
+    from accord.telemetry.base import Telemetry as Telemetry
     from accord.telemetry.otel import OpenTelemetry as OpenTelemetry
     from accord.transport.http.settings import HTTPSettings as HTTPSettings
 
@@ -231,6 +241,8 @@ _HOMES = {
     "OpenTelemetry": "accord.telemetry.otel",
     "OutcomeUnknown": "accord.errors",
     "Principal": "accord.server.http.auth",
+    "Prompt": "accord.messages.prompts",
+    "PromptArgument": "accord.messages.prompts",
     "PromptMessage": "accord.messages.prompts",
     "PromptReference": "accord.messages.completion",
     "ProtocolError": "accord.errors",
@@ -246,9 +258,11 @@ _HOMES = {
     "Request": "accord.server.middleware.request",
     "RequestTimeout": "accord.errors",
     "RequireScopes": "accord.server.middleware.scopes",
+    "Resource": "accord.messages.content",
     "ResourceContents": "accord.messages.content",
     "ResourceLink": "accord.messages.content",
     "ResourceNotFound": "accord.errors",
+    "ResourceTemplate": "accord.messages.resources",
     "ResourceTemplateReference": "accord.messages.completion",
     "ResourceUpdated": "accord.client.subscription",
     "ResultStore": "accord.server.middleware.kept",
@@ -272,6 +286,7 @@ _HOMES = {
     "StoreError": "accord.errors",
     "Subscription": "accord.client.subscription",
     "TargetError": "accord.errors",
+    "Telemetry": "accord.telemetry.base",
     "TextContent": "accord.messages.content",
     "Timeout": "accord.server.middleware.timeout",
     "Timing": "accord.server.middleware.timing",
@@ -370,6 +385,8 @@ __all__ = [
     "OpenTelemetry",
     "OutcomeUnknown",
     "Principal",
+    "Prompt",
+    "PromptArgument",
     "PromptMessage",
     "PromptReference",
     "ProtocolError",
@@ -384,9 +401,11 @@ __all__ = [
     "Request",
     "RequestTimeout",
     "RequireScopes",
+    "Resource",
     "ResourceContents",
     "ResourceLink",
     "ResourceNotFound",
+    "ResourceTemplate",
     "ResourceTemplateReference",
     "ResourceUpdated",
     "ResultStore",
@@ -409,6 +428,7 @@ __all__ = [
     "StoreError",
     "Subscription",
     "TargetError",
+    "Telemetry",
     "TextContent",
     "Timeout",
     "Timing",

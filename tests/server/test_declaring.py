@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from functools import partial
@@ -9,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from accord import Context, DeclarationError, Server, Tool
+from accord import Client, Context, DeclarationError, Depends, Server, Tool
 
 from tests.server.raw import raw_peer
 
@@ -165,3 +166,42 @@ def test_a_resource_without_its_uri_is_refused_rather_than_left_out() -> None:
         @server.resource
         def notes() -> str:
             return "none"
+
+
+async def test_texts_of_uris_and_prompts_become_what_is_asked_for_and_nothing_is_said(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = Server("shelf")
+
+    @server.resource("shelf://{row}")
+    def row(row: int) -> str:
+        return str(row + 1)
+
+    @server.prompt
+    def look(row: int) -> str:
+        return str(row + 1)
+
+    with caplog.at_level(logging.WARNING, "accord"):
+        async with Client(server) as client:
+            assert (await client.read_resource("shelf://3")).contents[0].text == "4"
+            assert (await client.get_prompt("look", {"row": "3"})).messages[0].content.text == "4"
+    assert caplog.text == ""
+
+
+MISTAKES = [
+    (lambda: Server("x").tool(version=2)(plain), "version='2'"),
+    (lambda: Server("x").tool(annotations={"readOnlyHint": True})(plain), r"ToolAnnotations\(read_only_hint"),
+    (lambda: Depends(plain, scope="session"), "'call' or 'lifespan'"),
+    (lambda: Server("x", auth={"key": "ann"}), "auth=APIKeys"),
+    (lambda: Server("x", lifespan=object()), "takes the server"),
+]
+
+
+def plain() -> str:
+    return "plain"
+
+
+@pytest.mark.parametrize(("mistake", "text"), MISTAKES)
+def test_what_people_bring_from_other_libraries_is_refused_with_the_words_to_write(mistake: Any, text: str) -> None:
+    with pytest.raises(DeclarationError, match=text):
+        mistake()

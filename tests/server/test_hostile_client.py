@@ -88,7 +88,8 @@ async def watched(made: Server, revision: str | None, monkeypatch: pytest.Monkey
     )
     ours, theirs = memory.pair()
     serving = asyncio.create_task(made.serve(theirs))
-    await asyncio.sleep(0)
+    while not seen:
+        await asyncio.sleep(0)
     peer = Watched(ours)
     peer.connection = seen[0]
     try:

@@ -469,8 +469,8 @@ def test_a_module_without_functions_is_refused(source: str) -> None:
 class Lazy:
     """Loads what it stands for, as soon as somebody asks what it is."""
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         raise RuntimeError("loaded")
 
     def __call__(self) -> None: ...

@@ -35,7 +35,9 @@ class Rest(msgspec.Struct, frozen=True, eq=False):
 
 
 class Arguments:
-    """The parameters of one tool, and the types their arguments become; `name` is for the log."""
+    """The parameters of one function, and the types their arguments become; `name` is for the log. `texts`: all that
+    comes is texts (variables of a URI, arguments of a prompt), so that nobody need be told of JSON in them.
+    """
 
     def __init__(
         self,
@@ -45,12 +47,14 @@ class Arguments:
         *,
         rest: Rest | None = None,
         strict: bool = False,
+        texts: bool = False,
     ) -> None:
         self._name = name
         self._fields = fields
         self._types = types
         self._rest = rest
         self._strict = strict
+        self._texts = texts
         self._known = {field.key for field in fields}
 
     def read(self, raw: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -97,7 +101,7 @@ class Arguments:
                 fitted = convert(other, type_)
             except msgspec.ValidationError:
                 continue
-            if isinstance(value, str):
+            if isinstance(value, str) and not self._texts:
                 log.warning("accord: argument %r of %s came as JSON in a string; it was decoded", key, self._name)
             return fitted
         failures.append(explain.argument(key, node, value, str(failure)))

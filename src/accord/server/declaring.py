@@ -12,7 +12,7 @@ from accord.messages.content import Resource
 from accord.messages.meta import check_meta
 from accord.messages.prompts import Prompt
 from accord.messages.resources import ResourceTemplate
-from accord.messages.tools import Tool
+from accord.messages.tools import Tool, ToolAnnotations
 from accord.schema.values import to_json
 from accord.server.asking.question import is_question
 from accord.server.cache import DO_NOT_KEEP, CacheHint
@@ -54,6 +54,8 @@ def make_tool(
 ) -> tuple[str, Offer]:
     """A function as a tool, and its name; `about` are further fields of `Tool`. Raises `DeclarationError`."""
     function = plain(function)
+    if not isinstance(about.get("annotations"), ToolAnnotations | None):
+        raise DeclarationError("annotations of a tool are ToolAnnotations(read_only_hint=True, ...)")
     read = signature(function, context=Context, injected=is_filled, unstructured=UNSTRUCTURED, strict=strict)
     tool = Tool(
         name=name or read.name,
@@ -79,7 +81,7 @@ def declare_prompt(
     **about: Any,
 ) -> Completable[P, R]:
     """Offer a function as a prompt; `about` are further fields of `Prompt`. Raises `DeclarationError`."""
-    read = signature(plain(function), context=Context, injected=is_filled, unstructured=UNSTRUCTURED)
+    read = signature(plain(function), context=Context, injected=is_filled, unstructured=UNSTRUCTURED, texts=True)
     prompt = Prompt(name=name or read.name, description=description or read.description or None, **listed(about))
     offer = prompt_offer(plain(function), read, prompt)
     offer.proposals = Proposals(f"prompt {prompt.name!r}", read)
@@ -105,7 +107,7 @@ def declare_resource(
     """Offer a function as a resource, or with `{variables}` in the URI as a template of resources; `about` are
     further fields of `Resource` or `ResourceTemplate`, as `listed` gives them. Raises `DeclarationError`.
     """
-    read = signature(plain(function), context=Context, injected=is_filled, unstructured=UNSTRUCTURED)
+    read = signature(plain(function), context=Context, injected=is_filled, unstructured=UNSTRUCTURED, texts=True)
     marked = partial(mark, tags=tags, scopes=scopes, middleware=middleware)
     fields = {"name": name or read.name, "description": description or read.description or None, **about}
     if "{" in uri:
@@ -171,6 +173,8 @@ def mark(
     version: str | None = None,
 ) -> None:
     """Say of an offer who sees it, and what stands around it. Raises `DeclarationError`."""
+    if version is not None and not isinstance(version, str):
+        raise DeclarationError(f"a version is a text: version={str(version)!r}")
     if tags or scopes or version is not None:
         offer.marks = Marks(words("tags", tags), words("scopes", scopes), version)
     if middleware:

@@ -47,10 +47,11 @@ class _Held(msgspec.Struct, Generic[T]):
 class Handles(Named, Generic[T]):
     """Things of one kind that stay on the server between calls, each under a text that nobody can guess.
 
-    `what` says in a word what it is: "cart". One belongs to the principal that it was opened for, if that is known; to
-    whoever has the text, if not. It is let go `seconds` after it was last used, and the function `close` is called with
-    it, as it is when it is closed. A principal that is known has at most `each` of them, and all together `most`. They
-    are kept in this process. Raises `DeclarationError` for what is no word, and for a `close` that is async.
+    `what` says in a word what it is: "cart"; `type` tells it to type checkers. One belongs to the principal that it was
+    opened for, if that is known; to whoever has the text, if not. It is let go `seconds` after it was last used, and
+    the function `close` is called with it, as it is when it is closed. A principal that is known has at most `each` of
+    them, and all together `most`. They are kept in this process. Raises `DeclarationError` for what is no word, and for
+    a `close` that is async.
     """
 
     def __init__(

@@ -10,12 +10,14 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
 from accord.errors import DeclarationError
 from accord.schema.records import MISSING
+
+M = TypeVar("M")
 
 _VARARGS, _VARKEYWORDS, _GENERATOR, _COROUTINE, _ITERABLE, _ASYNC_GENERATOR = (
     0x04,
@@ -129,6 +131,24 @@ def called(function: Any) -> Any:
     if isinstance(function, (FunctionType, MethodType, type)):
         return function
     return type(function).__call__
+
+
+def mark_in(hint: Any, kind: type[M]) -> M | None:
+    """The mark of a kind that a parameter is annotated with. Raises `DeclarationError` where it stands inside of
+    another type, such as a union: it would mark nothing, and a model could give what the program or a person gives.
+    """
+    if get_origin(hint) is Annotated:
+        for extra in hint.__metadata__:
+            if isinstance(extra, kind):
+                return extra
+    if _holds(hint, kind):
+        raise DeclarationError(f"the mark in {hint} is hidden inside of its type: write Annotated[X | None, mark]")
+    return None
+
+
+def _holds(hint: Any, kind: type[Any]) -> bool:
+    inside = () if get_origin(hint) is Literal else get_args(hint)
+    return any(isinstance(each, kind) or _holds(each, kind) for each in inside)
 
 
 def _or_missing(value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Unpack
 import msgspec
 from msgspec import Raw
 
+from accord.errors import DeclarationError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import codec
 from accord.messages.base import JSONObject
@@ -52,7 +53,7 @@ class Server(Importing):
     requests: `OpenTelemetry()`. `middleware` stands around all that it does for its clients, see `add_middleware`.
     `lifespan` is an async context manager, or an async generator, that takes the server: it is entered when the server
     starts, once however many clients there are, and left when it ends; what it yields is `ctx.lifespan`.
-    Raises `DeclarationError` for keys that cannot seal.
+    Raises `DeclarationError` for keys that cannot seal, for an `auth` or a `lifespan` that is none.
     """
 
     context_type: ClassVar[type[Context]] = Context
@@ -97,6 +98,10 @@ class Server(Importing):
         """`rounds`, once a call may have asked; None on a server that never needed them."""
         self._keyring: Keyring | None = None if state_keys is None else _keyring(state_keys)
         self.cache = cache
+        if auth is not None and not hasattr(auth, "authenticate"):
+            raise DeclarationError(f"{type(auth).__name__} cannot tell who asks: write auth=APIKeys({{...}})")
+        if lifespan is not None and not callable(lifespan):
+            raise DeclarationError("lifespan= is a function that takes the server, and yields once")
         self.auth: Auth | None = auth
         """Who finds out who asks, over HTTP."""
         self.watched: Watched | None = None if telemetry is None else _watched(telemetry)

@@ -49,16 +49,17 @@ def signature(
     injected: Injected | None = None,
     unstructured: Collection[type] = (),
     strict: bool = False,
+    texts: bool = False,
 ) -> Signature:
     """Reads a function. Raises DeclarationError that says how to write what cannot work.
 
     `context` is the type that marks the context parameter, `unstructured` are return types that are content
     already, `strict` refuses arguments that are right only after `3.0` is taken for `3` or JSON in a string
-    is decoded.
+    is decoded; `texts` says that all arguments come as texts.
     """
     contexts = context if isinstance(context, tuple) else (context,)
     try:
-        return Signature(function, contexts, injected, frozenset(unstructured), strict)
+        return Signature(function, contexts, injected, frozenset(unstructured), strict, texts)
     except DeclarationError as exc:
         raise DeclarationError(f"{getattr(function, '__qualname__', function)}: {exc}") from exc.__cause__
 
@@ -73,6 +74,7 @@ class Signature:
         injected: Injected | None,
         unstructured: frozenset[type],
         strict: bool,
+        texts: bool,
     ) -> None:
         self.function = function
         self.context: str | None = None
@@ -86,6 +88,7 @@ class Signature:
         self._is_injected = injected
         self._unstructured = unstructured
         self._strict = strict
+        self._texts = texts
         self._around: Mapping[str, Any] = {}
         self._hints: _Hints | None = None
         self._read_or_wait()
@@ -248,7 +251,7 @@ class Signature:
     def _arguments(self) -> Arguments:
         rest = self._all.rest
         open_ = None if rest is None else Rest(rest, Decodables().of(rest))
-        return Arguments(self.name, self._all.fields, self._types, rest=open_, strict=self._strict)
+        return Arguments(self.name, self._all.fields, self._types, rest=open_, strict=self._strict, texts=self._texts)
 
     @cached_property
     def _result_type(self) -> Any:
@@ -329,7 +332,8 @@ class Signature:
         named = named_in(hint)
         if named is not None:
             self.named[parameter.name] = named
-            parameter.hint = Annotated[str, msgspec.Meta(description=named.described)]
+            text = Annotated[str, msgspec.Meta(description=named.described)]
+            parameter.hint = text if default is not None else text | None
         return True
 
     def _result(self, reader: Reader) -> Node | None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from accord import Client, Context, DeclarationError, Depends, Elicit, Server, ToolError
+from accord import Client, Context, DeclarationError, Depends, Elicit, Handles, Server, ToolError
 
 REVISIONS = ["2024-11-05", "2025-11-25", "2026-07-28"]
 
@@ -454,3 +454,38 @@ def _signature(needs: list[int], makes: list[Callable[..., Any]]) -> Any:
             for number in needs
         ]
     )
+
+
+HIDDEN = [
+    Annotated[dict[str, str], Depends(dict)] | None,
+    list[Annotated[dict[str, str], Depends(dict)]],
+    Annotated[bool, Elicit("Delete it?")] | None,
+    Annotated[list[str], Handles("cart", list[str])] | None,
+]
+
+
+@pytest.mark.parametrize("hint", HIDDEN)
+def test_a_mark_inside_of_a_type_is_refused_rather_than_given_to_the_model(hint: Any) -> None:
+    def delete(it: Any = None) -> str:
+        return "gone"
+
+    delete.__annotations__["it"] = hint
+    with pytest.raises(DeclarationError, match=r"write Annotated\[X | None, mark\]"):
+        Server("files").tool(delete)
+
+
+async def test_a_handle_may_be_left_out() -> None:
+    server, carts = Server("shop"), Handles("cart", list[str])
+
+    @server.tool
+    def count(cart: Annotated[list[str] | None, carts] = None) -> int:
+        return len(cart or ())
+
+    @server.tool
+    def open_cart(ctx: Context) -> str:
+        return carts.open(["tea"], ctx)
+
+    async with Client(server) as client:
+        assert (await client.call_tool("count")).data == 0
+        cart = (await client.call_tool("open_cart")).text
+        assert (await client.call_tool("count", {"cart": cart})).data == 1

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from accord.server.files import watching
 from accord.server.files.directory import Directory, changed_at
 from accord.server.files.kinds import BYTES
 from accord.server.files.names import Choice
+from accord.server.files.root import Entry, Root
 from accord.server.files.tree import Tree
 from accord.server.media import File
 
@@ -192,6 +194,24 @@ async def test_a_list_is_good_for_a_moment(docs: Path) -> None:
 def test_a_base_that_can_begin_no_uri_is_refused(docs: Path, base: str) -> None:
     with pytest.raises(DeclarationError, match="cannot begin URIs"):
         directory(docs, base)
+
+
+def test_a_folder_that_takes_long_is_not_looked_through_for_everyone_anew(docs: Path) -> None:
+    looks, go = [], threading.Event()
+
+    class Slow(Root):
+        def entries(self, parts: tuple[str, ...]) -> Iterator[Entry]:
+            looks.append(parts)
+            assert go.wait(10)
+            return super().entries(parts)
+
+    tree = Tree(docs, Choice(), max_bytes=100, most=10)
+    tree.root = Slow(docs)
+    with ThreadPoolExecutor(10) as threads:
+        found = [threads.submit(tree.complete, "") for _ in range(10)]
+        threading.Timer(0.3, go.set).start()
+        assert len({tuple(each.result()) for each in found}) == 1
+    assert looks == [()]
 
 
 def test_a_base_gets_the_slash_that_it_lacks(docs: Path) -> None:

@@ -60,6 +60,27 @@ def test_an_index_of_any_length_leads_nowhere() -> None:
     assert "there is nothing there" in imported.left_out["GET /a"]
 
 
+@pytest.mark.parametrize(
+    "operation",
+    [
+        body({"type": "object", "properties": {True: {"type": "string"}}}),  # in YAML that is `on:`
+        body({"type": "object", "properties": {"a": {"type": "string"}}, "required": [[]]}),
+        body({"type": "string", "default": {None: {}}}),
+        body({"type": "string", "default": "\ud800"}),
+        answering({"$ref": {}}),
+        answering({"type": "object"}, media=True),  # type: ignore[arg-type]
+        get(parameter("q", content={b"x": {}})),
+    ],
+)
+async def test_what_is_odd_in_one_operation_does_not_take_the_others_along(operation: JSON) -> None:
+    server = Server("api")
+    paths: dict[Any, Any] = {"/a": {"post": operation}, "/b": {"get": get()}, "x-more": {"get": 5}, 7: {}}
+    server.add_fastapi(Echo(paths))
+    async with Client(server) as client:
+        assert {tool.name for tool in await client.list_tools()} == {"post_a", "get_b"}
+        assert not (await client.call_tool("get_b")).is_error
+
+
 def test_variables_of_a_server_are_filled_in_once() -> None:
     variables = {f"v{at}": {"default": f"{{v{at + 1}}}" * 10} for at in range(60)}
     with pytest.raises(DeclarationError, match=r"v1.*is no base"):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from accord.server.parameters import mark_in
 
 if TYPE_CHECKING:
     from accord.messages.asking import InputRequest
@@ -47,10 +49,8 @@ class Question(ABC, Generic[R]):
 
 
 def question_in(hint: Any) -> Question[Any] | None:
-    """The question that a hint is annotated with."""
-    if get_origin(hint) is not Annotated:
-        return None
-    return next((extra for extra in get_args(hint)[1:] if isinstance(extra, Question)), None)
+    """The question that a hint is annotated with. Raises `DeclarationError`, as `mark_in`."""
+    return mark_in(hint, Question)  # type: ignore[type-abstract]  # which is looked for, not made
 
 
 def is_question(hint: Any, default: Any) -> bool:

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
+
+from accord.errors import DeclarationError
+from accord.server.parameters import mark_in
 
 if TYPE_CHECKING:
     from accord.server.context import Context
@@ -37,18 +40,17 @@ def Depends(make: Callable[..., Any], *, scope: Scope = "call", cached: bool = T
     and a `Context`.
 
     `scope="call"` makes it anew for each call, once in a call however often it is asked for (unless not `cached`);
-    `scope="lifespan"` makes it once, when it is first needed, and closes it with the server.
+    `scope="lifespan"` makes it once, when it is first needed, and closes it with the server. Raises `DeclarationError`
+    for another scope.
     """
+    if scope not in get_args(Scope):
+        raise DeclarationError(f"there is no scope {scope!r} of a dependency: it is 'call' or 'lifespan'")
     return Dependency(make, scope, cached)
 
 
 def dependency_in(hint: Any, default: Any) -> Dependency | None:
-    """The mark that a parameter has, as its default or in its annotation."""
-    if isinstance(default, Dependency):
-        return default
-    if get_origin(hint) is not Annotated:
-        return None
-    return next((extra for extra in get_args(hint)[1:] if isinstance(extra, Dependency)), None)
+    """The mark that a parameter has, as its default or in its annotation. Raises `DeclarationError`, as `mark_in`."""
+    return default if isinstance(default, Dependency) else mark_in(hint, Dependency)
 
 
 class Named(ABC):
@@ -65,10 +67,8 @@ class Named(ABC):
 
 
 def named_in(hint: Any) -> Named | None:
-    """The mark that a parameter has in its annotation."""
-    if get_origin(hint) is not Annotated:
-        return None
-    return next((extra for extra in get_args(hint)[1:] if isinstance(extra, Named)), None)
+    """The mark that a parameter has in its annotation. Raises `DeclarationError`, as `mark_in`."""
+    return mark_in(hint, Named)  # type: ignore[type-abstract]  # which is looked for, not made
 
 
 def is_dependency(hint: Any, default: Any) -> bool:

@@ -45,8 +45,9 @@ class Choice:
 
     A pattern without `/` is for names at any depth (`*.md`), one with `/` for paths from the root (`guide/**/*.md`,
     where `**` are any folders). `include` is for files, everything if it is empty; `exclude` for files and folders,
-XX    without regard to case and to how an accent is written, since there are systems that do not regard it either. Names that begin with a dot are left
-    out unless `hidden`. Raises `DeclarationError` for one pattern in the place of several.
+    without regard to case and to how an accent is written, since there are systems that do not regard these either.
+    Names that begin with a dot are left out unless `hidden`. Raises `DeclarationError` for one pattern in the place of
+    several.
     """
 
     def __init__(self, include: Sequence[str] = (), exclude: Sequence[str] = (), *, hidden: bool = False) -> None:

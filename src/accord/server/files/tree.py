@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from typing import NamedTuple
 
 from accord.errors import DeclarationError, InternalError, ResourceNotFound
 from accord.server.files.kinds import kind_of_name
@@ -29,6 +30,17 @@ _FRESH = 0.5
 """Seconds that a listing is good for: nobody makes us walk the tree more often."""
 _SHARE = 10
 """Or so many times what it took to walk the tree, if that is more."""
+
+_FOLDERS = 16
+"""Folders that are remembered for so long: a large one is not looked through for every key that somebody types."""
+
+
+class _Folder(NamedTuple):
+    """What is served of one folder, when that was known, and how long it took, in seconds."""
+
+    entries: list[Entry]
+    taken: float
+    seconds: float
 
 
 class Tree:
@@ -61,6 +73,8 @@ class Tree:
         self._lock = threading.Lock()
         self._last: Listing | None = None
         self._told_cut = False
+        self._looking = threading.Lock()
+        self._folders: dict[Parts, _Folder] = {}
 
     def kind(self, path: str) -> str | None:
         """The media type of a file by its name; None where that does not tell."""
@@ -128,8 +142,22 @@ class Tree:
     def _folder(self, parts: Parts) -> File:
         if not self._choice.allows(parts, folder=True):
             raise ResourceNotFound(uri="/".join(parts))
-        names = [_shown(entry) for entry in served(self.root, self._choice, parts)]
+        names = [_shown(entry) for entry in self._served(parts)]
         return File(data="\n".join(names[: self._most]).encode(), format=FOLDER)
+
+    def _served(self, parts: Parts) -> list[Entry]:
+        """What is served of a folder, as it is, or was a moment ago. Raises `OSError`."""
+        with self._looking:
+            known = self._folders.pop(parts, None)
+            if known is None or time.monotonic() - known.taken > _SHARE * known.seconds:
+                begun = time.monotonic()
+                found = served(self.root, self._choice, parts)
+                now = time.monotonic()
+                known = _Folder(found, now, now - begun)
+            self._folders[parts] = known
+            if len(self._folders) > _FOLDERS:
+                del self._folders[next(iter(self._folders))]
+            return known.entries
 
     def complete(self, typed: str) -> list[str]:
         """The paths that begin with what was typed, one folder further; none where there is no such folder."""
@@ -138,7 +166,7 @@ class Tree:
         if parts is None or not self._choice.allows(parts, folder=True):
             return []
         try:
-            found = served(self.root, self._choice, parts)
+            found = self._served(parts)
         except OSError:
             return []
         return [above + slash + _shown(entry) for entry in found if entry.name.startswith(start)]

@@ -77,6 +77,7 @@ class API:
     def output_schema(self, schema: Any) -> JSONObject:
         """The schema of answers that stands alone, and can be used. Raises `SchemaError`."""
         key = schema["$ref"] if isinstance(schema, dict) and schema.keys() == {"$ref"} else None
+        key = key if isinstance(key, str) else None
         made = self._outputs.get(key) if key is not None else None
         if made is None:
             made = self.answers.standing_alone(schema)

@@ -136,7 +136,8 @@ class Arguments:
         for name, one in self._members.items():
             properties[name] = _as_base64(self._resolved(one)) if name in body.files else one
         told = self._schema_of_body(body).get("required")
-        required = [name for name in told if name in self._members] if isinstance(told, list) else []
+        names = [name for name in told if isinstance(name, str)] if isinstance(told, list) else []
+        required = [name for name in names if name in self._members]
         if not body.required and required:  # all of it may be left out, but not a part of what it needs
             about["dependentRequired"] = dict.fromkeys(self._members, required)
             return []

@@ -10,8 +10,8 @@ from msgspec import UNSET
 
 from accord.errors import InvalidArguments
 from accord.messages.base import JSONObject
-from accord.server.openapi.api import API
 from accord.server.openapi.address import divides
+from accord.server.openapi.api import API
 from accord.server.openapi.arguments import Arguments, Places
 from accord.server.openapi.body import encode
 from accord.server.openapi.operation import Operation, Route

@@ -73,6 +73,8 @@ class Document:
     def operations(self) -> Iterator[tuple[str, str, Any, Any]]:
         """Method, path, the item of the path, and the operation, as they are written and not looked into yet."""
         for path, item in self.paths.items():
+            if not isinstance(path, str) or path.startswith("x-"):  # no path, but an extension
+                continue
             try:
                 found = self.resolve(item)
             except SchemaError:  # whoever reads it will say so; which methods it has nobody can tell

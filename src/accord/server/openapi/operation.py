@@ -141,7 +141,7 @@ class Operation:
         if "requestBody" not in self._content:
             return None
         about = self.document.resolve(self._content["requestBody"])
-        kinds = _object(about, "content")
+        kinds = _kinds(about)
         if not kinds:
             return None
         media = min(kinds, key=_preference)
@@ -166,12 +166,17 @@ class Operation:
     @property
     def answers_with(self) -> str | None:
         """The media type of what a call gives, as far as it is known."""
-        return next((_kind(media) for answer in self._successes() for media in _object(answer, "content")), None)
+        return next((_kind(media) for answer in self._successes() for media in _kinds(answer)), None)
 
     def _successes(self) -> list[JSONObject]:
         """The answers with a status of 2xx."""
         told = _object(self._content, "responses").items()
         return [self.document.resolve(node) for status, node in told if _SUCCESS.fullmatch(str(status))]
+
+
+def _kinds(holder: JSONObject) -> JSONObject:
+    """What a body may be, by media type."""
+    return {media: kind for media, kind in _object(holder, "content").items() if isinstance(media, str)}
 
 
 def _kind(media: str) -> str:
@@ -208,7 +213,7 @@ def _parameter(document: Document, node: JSONObject) -> Parameter | None:
         raise SchemaError(f"a parameter has a name and a place (`in`), and one has {name!r:.100} and {place!r:.100}")
     if place == "header" and name.lower() in _IGNORED | _OF_THE_CONNECTION:
         return None
-    kinds = _object(node, "content")
+    kinds = _kinds(node)
     schema = document.resolve(next(iter(kinds.values()))).get("schema", True) if kinds else node.get("schema", True)
     style = node.get("style", _STYLES[place][0])
     if style not in _STYLES[place]:
@@ -233,7 +238,7 @@ def _with_example(schema: Any, node: JSONObject) -> Any:
 
 
 def _json_schema(document: Document, answer: JSONObject) -> Any:
-    kinds = _object(answer, "content")
+    kinds = _kinds(answer)
     found = next((kind for media, kind in kinds.items() if is_json(media)), None)
     return None if found is None else document.resolve(found).get("schema")
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import msgspec
+
 from accord.errors import SchemaError
 from accord.limits import Limits
 from accord.messages.base import JSONObject
@@ -20,6 +22,14 @@ _MOST = 500
 _ABOUT = {"title", "description", "default", "examples", "deprecated"}
 """What may stand beside a reference without a meaning of its own."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+def _as_json(schema: JSONObject) -> JSONObject:
+    """The same as JSON has it: in YAML and in a dict, names and values may be of any type. Raises `SchemaError`."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(schema), type=JSONObject)
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise SchemaError(f"a schema holds what JSON does not have: {exc}") from exc
 
 
 class Schemas:
@@ -47,7 +57,7 @@ class Schemas:
                 raise SchemaError(f"it refers to more than {_MOST} schemas, directly or through others")
             defs[name], further = self._component(name)
             pending.extend(further - defs.keys())
-        return {**made, "$defs": dict(sorted(defs.items()))} if defs else made
+        return _as_json({**made, "$defs": dict(sorted(defs.items()))} if defs else made)
 
     def is_object(self, schema: Any) -> bool:
         """Whether a schema is for objects only, as far as it says so plainly."""
