@@ -119,6 +119,7 @@ if TYPE_CHECKING:
     from accord.server.compose.provider import Provided as Provided, Provider as Provider
     from accord.server.context import Context as Context
     from accord.server.depends.mark import Depends as Depends
+    from accord.server.files.directory import Directory as Directory
     from accord.server.handles import Handles as Handles
     from accord.server.header import Header as Header
     from accord.server.http.auth import (
@@ -145,7 +146,7 @@ if TYPE_CHECKING:
     from accord.server.middleware.sizelimit import SizeLimit as SizeLimit
     from accord.server.middleware.timeout import Timeout as Timeout
     from accord.server.middleware.timing import Timing as Timing
-    from accord.server.openapi.importing import Imported as Imported, OpenAPIOptions as OpenAPIOptions
+    from accord.server.openapi.importing import OpenAPIOptions as OpenAPIOptions
     from accord.server.openapi.operation import Route as Route
     from accord.server.openapi.routes import READS_AS_RESOURCES as READS_AS_RESOURCES, RouteMap as RouteMap
     from accord.server.openapi.traffic import APIAnswer as APIAnswer, APIRequest as APIRequest
@@ -213,7 +214,7 @@ _HOMES = {
     "Image": "accord.server.media",
     "ImageContent": "accord.messages.content",
     "Implementation": "accord.messages.identity",
-    "Imported": "accord.server.openapi.importing",
+    "Imported": "accord.server.imported",
     "InternalError": "accord.errors",
     "InvalidParams": "accord.errors",
     "InvalidResult": "accord.errors",

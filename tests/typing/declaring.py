@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import assert_type
 
-from accord import CacheHint, Completion, Context, Extension, Method, Server
-from accord.server.modules import Added
+from accord import CacheHint, Completion, Context, Extension, Imported, Method, Server
 
 FIND = Extension(name="com.example/search", methods=(Method("com.example/find", "client", int, str),))
 
@@ -84,7 +83,7 @@ async def with_what_the_server_fills(ctx: Context) -> None:
 
 
 def many_at_once() -> None:
-    assert_type(server.add_module(math, include=["isclose"], tags={"numbers"}), Added)
+    assert_type(server.add_module(math, include=["isclose"], tags={"numbers"}), Imported)
     added = server.add_object(Planner(), prefix="planner")
     assert_type(added.tools, list[str])
     assert_type(added.left_out, dict[str, str])

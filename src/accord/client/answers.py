@@ -113,7 +113,11 @@ class Reader:
 
 
 def arguments_of(given: Mapping[str, Any] | None) -> Any:
-    """Arguments as they go out: as JSON; none at all stays none. Raises `LocalProtocolError` for what is no JSON."""
+    """Arguments as they go out: as JSON; none at all stays none. Raises `LocalProtocolError` for what is no mapping, or
+    no JSON.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise LocalProtocolError(f'arguments are a mapping, such as {{"city": "Oslo"}}, not {given!r:.200}')
     if not given:
         return None
     try:

@@ -23,7 +23,6 @@ from accord.schema import explain
 from accord.schema.convert import convert
 from accord.schema.hints import Field, Node
 
-
 log: logging.Logger = logging.getLogger("accord.server")
 
 

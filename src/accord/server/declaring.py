@@ -20,7 +20,7 @@ from accord.server.completable import Completable, plain
 from accord.server.compose.visibility import words
 from accord.server.context import Context
 from accord.server.depends.mark import is_dependency
-from accord.server.middleware.chain import around
+from accord.server.middleware.chain import all_around
 from accord.server.offer import Marks, Offer, prompt_offer, resource_offer, tool_offer
 from accord.server.proposals import Proposals
 from accord.server.registry import Registry
@@ -177,8 +177,7 @@ def mark(
         raise DeclarationError(f"a version is a text: version={str(version)!r}")
     if tags or scopes or version is not None:
         offer.marks = Marks(words("tags", tags), words("scopes", scopes), version)
-    if middleware:
-        offer.around = tuple(around(each) for each in middleware)
+    offer.around = all_around(middleware)
 
 
 def listed(about: dict[str, Any]) -> dict[str, Any]:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from accord.server.files.directory import Directory
-    from accord.server.modules import Added
+    from accord.server.imported import Imported
     from accord.server.openapi.document import Source
-    from accord.server.openapi.importing import Imported, OpenAPIOptions
+    from accord.server.openapi.importing import OpenAPIOptions
 
 
 class Importing(Offering, Composed):
@@ -34,7 +34,7 @@ class Importing(Offering, Composed):
         exclude: Collection[str] = (),
         tags: Collection[str] = (),
         annotations: ToolAnnotations | None = None,
-    ) -> Added:
+    ) -> Imported:
         """Offer the public functions of a module as tools: those of `__all__`, else those it defines itself. What
         cannot be a tool is left out, and told; in `include` it raises `DeclarationError`, as a taken name does.
         """
@@ -52,7 +52,7 @@ class Importing(Offering, Composed):
         exclude: Collection[str] = (),
         tags: Collection[str] = (),
         annotations: ToolAnnotations | None = None,
-    ) -> Added:
+    ) -> Imported:
         """Offer the public methods of an object as tools, those of its bases included; of a class, its static and
         class methods. As `add_module`.
         """

@@ -5,7 +5,7 @@
 
 Looking runs nothing: what is there is read from `__dict__` (of the module, of the classes), so no property is computed
 and no `__getattr__` is asked. Names that begin with an underscore are never offered. What else cannot be a tool is
-told, in the `Added` that is returned and in the log. Where the request itself is wrong, nothing is added.
+told, in the `Imported` that is returned and in the log. Where the request itself is wrong, nothing is added.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import msgspec
 from accord.errors import DeclarationError
 from accord.messages.revision import LATEST, RULES
 from accord.server.declaring import make_tool
+from accord.server.imported import Imported
 
 if TYPE_CHECKING:
     from accord.server.importing import Importing
@@ -28,15 +29,6 @@ if TYPE_CHECKING:
     from accord.server.registry import Registry
 
 log: logging.Logger = logging.getLogger("accord.server")
-
-
-class Added(msgspec.Struct, frozen=True):
-    """What became tools, and what did not."""
-
-    tools: list[str]
-    """The names of the new tools."""
-    left_out: dict[str, str]
-    """What is public and cannot be a tool, by the name it has in its module or class, and why."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -157,7 +149,7 @@ def add_found(
     include: Collection[str] | None,
     exclude: Collection[str],
     **about: Any,
-) -> Added:
+) -> Imported:
     """Offer what was found, or what `include` names, without what `exclude` names; `about` as for `make_tool`.
 
     Raises `DeclarationError` for a name that is taken or unknown, and for one in `include` that cannot be a tool.
@@ -177,7 +169,7 @@ def add_found(
     for name, offer in offers.items():
         server.registry.add("tool", name, offer)
     _tell(found, left_out)
-    return Added(list(offers), left_out)
+    return Imported(tools=list(offers), left_out=left_out)
 
 
 def _chosen(found: Found, include: Collection[str] | None, exclude: Collection[str]) -> dict[str, Callable[..., Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from accord.errors import DeclarationError
 from accord.limits import Limits
@@ -26,6 +26,36 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class PromptOptions(TypedDict, total=False):
+    """What may be said of a prompt; see `Server.prompt`."""
+
+    name: str | None
+    """That of the function, by default."""
+    title: str | None
+    description: str | None
+    """What the docstring says, by default."""
+    icons: Sequence[Icon] | None
+    meta: Meta | None
+    tags: Iterable[str]
+    """Words to show and hide it by."""
+    scopes: Iterable[str]
+    """What a principal must have been granted, or it does not exist for them."""
+    version: str | None
+    """Of several with one name, the newest is taken unless a request asks for another."""
+    middleware: Sequence[Middleware]
+    """What stands around this alone."""
+
+
+class ToolOptions(PromptOptions, total=False):
+    """What may be said of a tool; see `Server.tool`."""
+
+    annotations: ToolAnnotations | None
+    timeout: float | None
+    """In seconds."""
+    strict: bool
+    """Whether JSON in a string is refused where something else is asked for."""
+
+
 class Offering:
     """The part of `Server` that declares. What is declared while it serves is told to its clients."""
 
@@ -36,44 +66,28 @@ class Offering:
     # --- tools -------------------------------------------------------------------------------------------------
 
     @overload
-    def tool(self, function: F, /) -> F: ...
+    def tool(self, function: F, /, **options: Unpack[ToolOptions]) -> F: ...
 
     @overload
-    def tool(
-        self,
-        name: str | None = None,
-        *,
-        title: str | None = None,
-        description: str | None = None,
-        annotations: ToolAnnotations | None = None,
-        icons: Sequence[Icon] | None = None,
-        meta: Meta | None = None,
-        timeout: float | None = None,
-        strict: bool = False,
-        tags: Iterable[str] = (),
-        scopes: Iterable[str] = (),
-        version: str | None = None,
-        middleware: Sequence[Middleware] = (),
-    ) -> Callable[[F], F]: ...
+    def tool(self, name: str | None = None, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
 
-    def tool(self, name: Any = None, **options: Any) -> Any:
-        """Offer a function as a tool; the function stays what it was.
+    def tool(self, function: Any = None, /, **options: Any) -> Any:
+        """Offer a function as a tool; the function stays what it was. `@server.tool`, `@server.tool("name", ...)`, and
+        `server.tool(function, name="name", ...)` say the same; for what else may be said, see `ToolOptions`.
 
         Name, description and parameters are read from the function: type hints give the schema, the docstring the
-        descriptions, the return type the structured output. `timeout` is in seconds. `strict` refuses JSON in a
-        string where something else is asked for. `tags` are words to show and hide tools by; `scopes` are what a
-        principal must have been granted, or it does not exist for them; of several with one name and a `version` each,
-        the newest is called unless a request asks for another; `middleware` stands around this tool alone. Raises
-        `DeclarationError`.
+        descriptions, the return type the structured output. Raises `DeclarationError`.
         """
 
         def declare(function: F, **options: Any) -> F:
             declare_tool(self.registry, function, **options)
             return function
 
-        return partial(declare, name=name, **options) if name is None or isinstance(name, str) else declare(name)
+        return _now_or_later(declare, function, options)
 
-    def add_tool(self, tool: Tool, handler: Callable[..., Any], *, timeout: float | None = None) -> None:
+    def add_tool(
+        self, tool: Tool, handler: Callable[..., Any] | None = None, *, timeout: float | None = None
+    ) -> None:
         """Offer a tool with a schema by hand. `handler(arguments)` gets a dict, checked against `input_schema`; a
         second parameter without a default, or one annotated so, gets the `Context` as well.
 
@@ -136,30 +150,18 @@ class Offering:
     # --- prompts -----------------------------------------------------------------------------------------------
 
     @overload
-    def prompt(self, function: Callable[P, R], /) -> Completable[P, R]: ...
+    def prompt(self, function: Callable[P, R], /, **options: Unpack[PromptOptions]) -> Completable[P, R]: ...
 
     @overload
     def prompt(
-        self,
-        name: str | None = None,
-        *,
-        title: str | None = None,
-        description: str | None = None,
-        icons: Sequence[Icon] | None = None,
-        meta: Meta | None = None,
-        tags: Iterable[str] = (),
-        scopes: Iterable[str] = (),
-        version: str | None = None,
-        middleware: Sequence[Middleware] = (),
+        self, name: str | None = None, /, **options: Unpack[PromptOptions]
     ) -> Callable[[Callable[P, R]], Completable[P, R]]: ...
 
-    def prompt(self, name: Any = None, **options: Any) -> Any:
+    def prompt(self, function: Any = None, /, **options: Any) -> Any:
         """Offer a function as a prompt; its parameters are the arguments, each of which may be completed (see
-        `Completable`). Raises `DeclarationError`.
+        `Completable`). As `tool`; see `PromptOptions`. Raises `DeclarationError`.
         """
-        if name is None or isinstance(name, str):
-            return partial(declare_prompt, self.registry, name=name, **options)
-        return declare_prompt(self.registry, name)
+        return _now_or_later(partial(declare_prompt, self.registry), function, options)
 
     def remove_prompt(self, name: str) -> None:
         """Offer a prompt no longer. As `remove_tool`."""
@@ -175,3 +177,12 @@ class Offering:
             return function
 
         return declare
+
+
+def _now_or_later(declare: Callable[..., Any], function: Any, options: dict[str, Any]) -> Any:
+    """Declare a function, or, where there is none yet but perhaps a name, what declares one."""
+    if function is not None and not isinstance(function, str):
+        return declare(function, **options)
+    if function is not None and options.setdefault("name", function) != function:
+        raise DeclarationError(f"it has two names, {function!r} and {options['name']!r}: give one")
+    return partial(declare, **options)

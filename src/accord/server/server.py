@@ -111,8 +111,7 @@ class Server(Importing):
         """Who is connected, to be told of changes."""
         self.registry: Registry = Registry(self._pack_list, limits.page_size, self.hub.changed)
         self.lifespan = lifespan
-        for each in middleware:
-            self.add_middleware(each)
+        self.registry.around = all_around(middleware)
 
     def __repr__(self) -> str:
         held = self.registry

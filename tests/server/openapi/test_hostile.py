@@ -68,6 +68,8 @@ def test_an_index_of_any_length_leads_nowhere() -> None:
         body({"type": "string", "default": {None: {}}}),
         body({"type": "string", "default": "\ud800"}),
         answering({"$ref": {}}),
+        answering({}, media="text/\ud800"),
+        get(summary="\ud800", description="\ud800"),
         answering({"type": "object"}, media=True),  # type: ignore[arg-type]
         get(parameter("q", content={b"x": {}})),
     ],

@@ -7,6 +7,7 @@ vary per-connection". The others can be called by their names as ever.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from accord.limits import Limits
     from accord.server.registry import Registry
 
+log: logging.Logger = logging.getLogger("accord.server")
+
 SEARCH, CALL = "search_tools", "call_tool"
 
 _BYTES = 4
@@ -50,12 +53,17 @@ class Search:
     """The search over the tools of one server. Raises `DeclarationError` for a budget that is none."""
 
     def __init__(self, registry: Registry, limits: Limits, budget: int, always: Collection[str], most: int) -> None:
-        if budget < 1 or most < 1:
-            raise DeclarationError("a search needs a budget of at least one token, and a limit of at least one tool")
+        if not isinstance(budget, int) or not isinstance(most, int) or budget < 1 or most < 1:
+            raise DeclarationError(
+                "a search needs a budget of tokens and a limit of tools, numbers of at least 1: "
+                "search_tools(4000, limit=20)"
+            )
         self._registry = registry
         self._provisions = Provisions(registry, limits)
         self._budget = budget
         self._always = frozenset(always)
+        self._missed = self._always
+        """Of these, what has yet to be looked for."""
         self._most = most
         self._catalogue: tuple[Mapping[str, Any], Mapping[str, Tool], Catalogue] | None = None
         self.offers: dict[str, Offer] = self._made()
@@ -72,9 +80,17 @@ class Search:
 
     def listed(self, items: dict[str, Any], provided: Mapping[str, Tool]) -> dict[str, Any]:
         """Of the items of a list, by name, those that are to be in it; `provided` are tools of providers among them."""
+        self._tell_missing(provided)
         if self._is_large(provided):
             return {name: item for name, item in items.items() if name in self._always or name in self.offers}
         return {name: item for name, item in items.items() if not self._is_mine(name)}
+
+    def _tell_missing(self, provided: Mapping[str, Tool]) -> None:
+        """Say once which tools that are always to be there are not; they may come later."""
+        missing = sorted(self._missed - self._registry.tools.keys() - provided.keys())
+        self._missed = frozenset()
+        if missing:
+            log.warning("accord: search_tools(always=...): there is no tool %s", ", ".join(map(repr, missing)))
 
     def _is_mine(self, name: str) -> bool:
         return self._registry.tools.get(name) is self.offers.get(name, self)

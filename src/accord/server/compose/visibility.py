@@ -58,5 +58,5 @@ class Visibility:
 def words(what: str, words: Iterable[str]) -> frozenset[str]:
     """A set of words; a single text is a mistake that would be taken for its letters. Raises `DeclarationError`."""
     if isinstance(words, str):
-        raise DeclarationError(f"{what} are a set of texts: {what}={{{words!r}}}")
+        raise DeclarationError(f"{what}= takes a set of texts, not one: write {what}={{{words!r}}}")
     return frozenset(words)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,6 +28,14 @@ class Around(msgspec.Struct, frozen=True, eq=False):
     """Says which scopes a principal must have to see something of that name and with these tags: what the middleware
     has as `scopes_of`. It is asked before anything of that name is listed, found or called.
     """
+
+
+def all_around(middleware: Iterable[Middleware]) -> tuple[Around, ...]:
+    """Read several. Raises `DeclarationError` for what is none, and for one that stands alone."""
+    if not isinstance(middleware, Iterable):
+        name = getattr(middleware, "__qualname__", None) or f"{type(middleware).__name__}(...)"
+        raise DeclarationError(f"middleware= takes a list: write middleware=[{name}]")
+    return tuple(around(each) for each in middleware)
 
 
 def around(middleware: Middleware) -> Around:

@@ -13,6 +13,8 @@ from accord.server.compose.visibility import words
 from accord.server.listing import listed_as
 from accord.server.middleware.request import CallNext, Request
 
+_HOW = 'say what asks for which scopes: RequireScopes({"delete_*": {"admin"}}, tags={"billing": {"finance"}})'
+
 
 class RequireScopes:
     """Ask for scopes by name or tag: `RequireScopes({"delete_*": {"admin"}}, tags={"billing": {"finance"}})`.
@@ -32,10 +34,12 @@ class RequireScopes:
         *,
         tags: Mapping[str, Collection[str]] | None = None,
     ) -> None:
+        if not isinstance(names or {}, Mapping) or not isinstance(tags or {}, Mapping):
+            raise DeclarationError(_HOW)
         self._names = {pattern: words("scopes", scopes) for pattern, scopes in (names or {}).items()}
         self._tags = {tag: words("scopes", scopes) for tag, scopes in (tags or {}).items()}
         if not self._names and not self._tags:
-            raise DeclarationError('say what asks for which scopes: RequireScopes({"delete_*": {"admin"}})')
+            raise DeclarationError(_HOW)
 
     def scopes_of(self, name: str, tags: Collection[str]) -> frozenset[str]:
         """The scopes that something asks for: see `Around.guard`."""

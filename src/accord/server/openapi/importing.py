@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mappi
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-import msgspec
-
 from accord.errors import DeclarationError, SchemaError
 from accord.limits import Limits
 from accord.server.compose.visibility import words
+from accord.server.imported import Imported
 from accord.server.offer import Marks
 from accord.server.openapi.address import Base
 from accord.server.openapi.api import API
@@ -74,19 +73,6 @@ class OpenAPIOptions(TypedDict, total=False):
     """Whether an answer that is not as described is kept from the caller: False by default."""
 
 
-class Imported(msgspec.Struct, frozen=True):
-    """What became of the operations of a document."""
-
-    tools: list[str]
-    """The names of the new tools."""
-    resources: list[str]
-    """The URIs of the new resources."""
-    templates: list[str]
-    """The new templates of URIs."""
-    left_out: dict[str, str]
-    """What cannot be offered, and why: `{"GET /../x": "..."}`."""
-
-
 def add_openapi(server: Importing, source: Source | Document, options: OpenAPIOptions) -> Imported:
     """Offer the operations of a document. Raises `DeclarationError`."""
     document = source if isinstance(source, Document) else Document(source)
@@ -130,7 +116,7 @@ def _add(server: Importing, document: Document, base: Base, opened: Opened, opti
     api = _api(document, base, opened, options, server.limits)
     operations = [Operation(document, *found) for found in document.operations()]
     _check_names(options.get("names", {}), operations)
-    imported = Imported([], [], [], {})
+    imported = Imported()
     made = list(_offers(api, operations, options, imported.left_out))
     _check_free(server, made)
     for kind, name, offer in made:

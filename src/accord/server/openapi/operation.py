@@ -176,7 +176,9 @@ class Operation:
 
 def _kinds(holder: JSONObject) -> JSONObject:
     """What a body may be, by media type."""
-    return {media: kind for media, kind in _object(holder, "content").items() if isinstance(media, str)}
+    return {
+        media: kind for media, kind in _object(holder, "content").items() if isinstance(media, str) and media.isascii()
+    }
 
 
 def _kind(media: str) -> str:
@@ -252,7 +254,7 @@ def _preference(media: str) -> int:
 
 def _text(holder: Any, key: str) -> str | None:
     found = holder.get(key) if isinstance(holder, dict) else None
-    return found if isinstance(found, str) and found else None
+    return found.encode(errors="replace").decode() if isinstance(found, str) and found else None
 
 
 def _object(holder: JSONObject, key: str) -> JSONObject:

@@ -37,9 +37,9 @@ class Address(msgspec.Struct, frozen=True):
 
 def parse_address(text: str) -> Address:
     """Read an address. Raises `DeclarationError`."""
-    found = _HOST_AND_PORT.fullmatch(text.strip())
+    found = _HOST_AND_PORT.fullmatch(text.strip()) if isinstance(text, str) else None
     if found is None:
-        raise DeclarationError(f"{text!r} is not an address to listen at; write it like 127.0.0.1:8000, or :8000")
+        raise DeclarationError(f'{text!r} is not an address to listen at; write it like "127.0.0.1:8000", or ":8000"')
     host, port = found["six"] or found["host"] or _LOOPBACK, int(found["port"])
     if port > 65535:
         raise DeclarationError(f"{text!r}: there is no port {port}; they end at 65535")
