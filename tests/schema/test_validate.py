@@ -220,6 +220,17 @@ def test_a_pattern_too_large_to_compile_is_refused() -> None:
         compile({"properties": {f"a{i}": {"pattern": f"(a{{1,100}}){{1,20}}{i}"} for i in range(1000)}})
 
 
+@pytest.mark.parametrize(
+    "schema", [{"pattern": "a" * 1_000_000}, {"patternProperties": {"a|b" * 20_000: {}}}], ids=["one", "of names"]
+)
+def test_a_long_pattern_is_refused_before_it_is_compiled(schema: Any) -> None:
+    begun = time.process_time()
+    with pytest.raises(SchemaError, match="costs more"):
+        compile(schema)
+    assert time.process_time() - begun < 0.5
+    compile({"pattern": "a" * 5_000})
+
+
 def test_large_values_are_checked_in_time() -> None:
     compile({"uniqueItems": True}).validate([[i] for i in range(20_000)])
     with pytest.raises(Mismatch, match="too large to say where"):

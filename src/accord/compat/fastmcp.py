@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from logging import getLogger
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from accord.compat.as_tools import PromptsAsTools as PromptsAsTools, ResourcesAsTools as ResourcesAsTools
 from accord.compat.differ import Different, meant, refuse
@@ -25,6 +25,7 @@ from accord.compat.made import (
 )
 from accord.compat.marked import made, prompt as prompt, resource as resource, tool as tool
 from accord.compat.messages import Message as Message
+from accord.compat.names import INSTEAD
 from accord.compat.security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity as ResourceSecurity
 from accord.compat.server import Adapted, given
 from accord.compat.types import Icon as Icon
@@ -92,7 +93,8 @@ FastMCPError = ProtocolError
 _ADVICE = {
     "app": "accord has no apps: see docs/extensions.md for what a server can add",
     "auth": "pass auth= of accord.Server, and scopes= to @server.tool",
-    "middleware": "write it as `async def middleware(request, call_next)`, see docs/middleware.md",
+    "mask_error_details": "write mcp.add_middleware(accord.MaskErrors())",
+    "middleware": f"write mcp.add_middleware(it), and it as {INSTEAD['Middleware']}",
     "output_schema": "say it with the return annotation, or with Server.add_tool(Tool(...), handler)",
     "transforms": "use server.change_tool(name, ToolChange(...))",
     "task": "accord has no tasks: leave it out, the call then lasts as long as the work",
@@ -120,7 +122,21 @@ _MEANS_NOTHING = (
 )
 """Options about how their server works inside."""
 
+_HOOKS = {
+    *("on_message", "on_request", "on_notification", "on_initialize", "on_call_tool", "on_read_resource"),
+    *("on_get_prompt", "on_list_tools", "on_list_resources", "on_list_resource_templates", "on_list_prompts"),
+}
+"""Methods of their middleware."""
+
 _WILD = re.compile(r"{(\w+)\*}")
+
+
+if not TYPE_CHECKING:  # which would take it for a promise that every name is here
+
+    def __getattr__(name: str) -> Any:
+        if name in INSTEAD:
+            raise ImportError(f"{name} is not in {__name__}: write {INSTEAD[name]}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class FastMCP(Adapted):
@@ -172,6 +188,12 @@ class FastMCP(Adapted):
         """Offer a function, or a `Tool` made of one."""
         one = made(tool, Tool)
         self.tool(**one.about)(one.function)
+
+    def add_middleware(self, middleware: Any) -> None:
+        """Put accord's middleware around everything; a class of theirs, with `on_call_tool`, is refused."""
+        if not _HOOKS.isdisjoint(dir(middleware)):
+            raise Different(f"{type(middleware).__name__} is FastMCP's middleware: write {INSTEAD['Middleware']}")
+        super().add_middleware(middleware)
 
     def add_prompt(self, prompt: Any) -> None:
         """Offer a function that `@prompt` was said of."""

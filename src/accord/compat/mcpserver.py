@@ -39,6 +39,7 @@ from accord.compat.messages import (
     Message as Message,
     UserMessage as UserMessage,
 )
+from accord.compat.names import INSTEAD
 from accord.compat.resolve import Resolve as Resolve
 from accord.compat.security import (
     DEFAULT_RESOURCE_SECURITY,
@@ -119,7 +120,7 @@ _ADVICE = {
     "auth_server_provider": "accord asks an authorization server, and is none",
     "token_verifier": "pass auth=: a function of the token, see docs/http.md",
     "event_store": "pass HTTPOptions(events=...) to asgi() or run()",
-    "middleware": "write it as `async def middleware(request, call_next)`, see docs/middleware.md",
+    "middleware": f"write mcp.add_middleware(it), and it as {INSTEAD['Middleware']}",
     "request_state_security": "pass state_keys= of accord.Server",
     "subscriptions": "leave it out: clients are always told of changes",
     "tools": "declare each with @mcp.tool()",

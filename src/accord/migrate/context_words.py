@@ -25,6 +25,12 @@ _PATHS = {
     "mcp_server": "server",
 }
 """Attributes that have another name."""
+_INSTEAD = {
+    "set_state": 'ctx.state["a"] = 1, for this call; Handles keep things between calls, see docs/dependencies.md',
+    "get_state": 'ctx.state["a"], of this call; Handles keep things between calls, see docs/dependencies.md',
+    "delete_state": 'del ctx.state["a"]',
+}
+"""What to write for others."""
 
 
 def context_words(source: Source, contexts: Mapping[str, str]) -> Iterator[Edit | Left]:
@@ -55,7 +61,7 @@ def _uses(function: _Function, name: str, source: Source) -> Iterator[Edit | Lef
         elif path == "elicit" and node in calls:
             yield from renamed(calls[node], {"schema": "type", "response_type": "type"}, source)
         elif path not in _SAME:
-            yield Left(node.lineno, f"{name}.{path}: accord's Context has other words for {last}")
+            yield Left(node.lineno, f"{name}.{path}: {_INSTEAD.get(last, f'see what accord.Context has for {last}')}")
 
 
 def _logging(call: ast.Call, source: Source) -> Iterator[Edit | Left]:

@@ -6,8 +6,11 @@ import ast
 import re
 from collections.abc import Collection, Iterator, Mapping
 
+from accord.compat.names import INSTEAD
+from accord.compat.server import LACKS
 from accord.migrate.arguments import constant, keywords_of, renamed, without
 from accord.migrate.edits import Edit, Left, Source
+from accord.server.server import Server
 
 SERVERS = ("FastMCP", "MCPServer")
 """What a server is called."""
@@ -22,6 +25,17 @@ _DECLARED_WITH = {
     "resource": {"name", "title", "description", "mime_type", "annotations", "icons", "meta", "tags"},
 }
 _SAME = {"name", "instructions", "remove_tool", "run_stdio_async"}
+_OPTIONS = {
+    "mask_error_details": "write middleware=[MaskErrors()]",
+    "middleware": INSTEAD["Middleware"],
+}
+_USES = {
+    "add_middleware": INSTEAD["Middleware"],
+    "add_transform": "server.change_tool(name, ToolChange(...)), or server.search_tools()",
+    "http_app": "server.app",
+    "streamable_http_app": "server.app",
+}
+"""What to write for options and attributes that are asked for most."""
 _WILD = re.compile(r"{\w+\*}")
 _HTTP = ("http", "streamable-http")
 
@@ -59,7 +73,8 @@ def _making(call: ast.Call, source: Source) -> Iterator[Edit | Left]:
         return
     for name, keyword in keywords.items():
         if name not in _MADE_WITH | _MEANS_NOTHING:
-            yield Left(keyword.lineno, f"{source.of(call.func)}({name}=...) means something else in accord")
+            why = _OPTIONS.get(name, "accord's Server has no such option, or means something else")
+            yield Left(keyword.lineno, f"{source.of(call.func)}({name}=...): {why}")
     gone = [keyword for name, keyword in keywords.items() if name in _MEANS_NOTHING]
     if call.args or "name" in keywords:
         yield from without(call, gone, source)
@@ -86,7 +101,15 @@ def _used(source: Source, held: Collection[str]) -> Iterator[Edit | Left]:
             elif call is not None and node.attr == "add_tool" and len(call.args) == 1 and not call.keywords:
                 yield Edit(*source.span(node), f"{node.value.id}.tool")
             elif node.attr not in _SAME:
-                yield Left(node.lineno, f"{source.of(node)}: accord's Server has other words for it")
+                yield Left(node.lineno, f"{source.of(node)}: {_instead(node.attr)}")
+
+
+def _instead(name: str) -> str:
+    """What to write for an attribute of a server."""
+    if name in _USES or name in LACKS:
+        return _USES.get(name) or LACKS[name]
+    known = hasattr(Server, name)
+    return "accord's Server has that too: check its arguments" if known else "accord's Server has nothing of that name"
 
 
 def _declaring(node: ast.Attribute, call: ast.Call | None, source: Source) -> Iterator[Left]:

@@ -27,8 +27,8 @@ from accord.limits import Limits
 _STEPS = 1_000_000
 """Subschemas looked at for one value, roughly 100 ms."""
 
-_PATTERN = 20
-"""A pattern takes as long to compile as this many subschemas."""
+_PATTERN, _PATTERN_CHARACTERS = 20, 5
+"""A pattern takes as long to compile as this many subschemas, and one more for so many of its characters."""
 _UNEVALUATED = 3
 """`unevaluated...` looks again at everything that applies beside it, so nesting it is exponential."""
 _LOOKS_AGAIN = {"unevaluatedItems", "unevaluatedProperties"}
@@ -125,7 +125,8 @@ class _Walk:
         return self._done[key]
 
     def _sum(self, schema: dict[str, Any], base: Any, depth: int) -> _Measure:
-        total = _Measure(1 + _PATTERN * _patterns(schema))
+        total = _Measure(1 + sum(_PATTERN + len(pattern) // _PATTERN_CHARACTERS for pattern in _patterns(schema)))
+        self._check(total)
         again = _UNEVALUATED if schema.keys() & _LOOKS_AGAIN else 1
         for place, inner in self._subschemas(schema, base):
             measured = self._measure(inner, base, depth + 1)
@@ -134,14 +135,17 @@ class _Walk:
             total.deep |= bool(place) or measured.deep
             for (target, below), times in measured.back.items():
                 total.back[target, _joined(place, below)] += looks * times
-            if total.nodes > self._limits.schema_nodes or total.back.total() > self._limits.schema_nodes:
-                raise SchemaError(
-                    f"the schema costs more than {self._limits.schema_nodes} subschemas, with its references "
-                    "expanded and its patterns weighed"
-                )
+            self._check(total)
         self._close(id(schema), total)
         self._alternatives |= total.deep and bool(schema.keys() & {"anyOf", "oneOf"})
         return total
+
+    def _check(self, total: _Measure) -> None:
+        most = self._limits.schema_nodes
+        if total.nodes > most or total.back.total() > most:
+            raise SchemaError(
+                f"the schema costs more than {most} subschemas, with its references expanded and its patterns weighed"
+            )
 
     def _close(self, target: int, total: _Measure) -> None:
         """Takes out the references back to this schema, and notes how many of them look at one place."""
@@ -169,9 +173,12 @@ def _is_resource(schema: dict[str, Any]) -> bool:
     return isinstance(name, str) and not name.startswith("#")
 
 
-def _patterns(schema: dict[str, Any]) -> int:
+def _patterns(schema: dict[str, Any]) -> Iterator[str]:
+    if "pattern" in schema:
+        yield str(schema["pattern"])
     named = schema.get("patternProperties")
-    return ("pattern" in schema) + (len(named) if isinstance(named, dict) else 0)
+    if isinstance(named, dict):
+        yield from named
 
 
 def _definitions(schema: Any) -> Iterator[Any]:

@@ -89,7 +89,8 @@ def _compiled(schema: Any) -> Compiled:
             return jsonschema_rs.validator_for(schema, offline=True, pattern_options=counted)
     except (ValueError, RecursionError, jsonschema_rs.ReferencingError) as exc:
         where = _path(getattr(exc, "instance_path", ()))
-        raise SchemaError(f"not a valid JSON Schema: {where}: {getattr(exc, 'message', exc)}") from None
+        why = _shortened(str(getattr(exc, "message", exc)))
+        raise SchemaError(f"not a valid JSON Schema: {where}: {why}") from None
 
 
 def _mismatch(exc: Exception) -> Mismatch:

@@ -20,6 +20,7 @@ from accord.server.context import Context
 from accord.server.extended import Extended
 from accord.server.hub import Hub
 from accord.server.importing import Importing
+from accord.server.middleware.chain import all_around
 from accord.server.registry import Registry
 from accord.session.negotiate import check_spoken
 from accord.session.profile import Profile
