@@ -130,6 +130,7 @@ if TYPE_CHECKING:
         Unauthorized as Unauthorized,
     )
     from accord.server.http.options import HTTPOptions as HTTPOptions
+    from accord.server.imported import Imported as Imported
     from accord.server.media import Audio as Audio, File as File, Image as Image
     from accord.server.middleware.caching import Caching as Caching
     from accord.server.middleware.kept import MemoryResults as MemoryResults, ResultStore as ResultStore

@@ -185,6 +185,9 @@ async def test_arguments_that_json_cannot_hold_are_refused_before_they_leave(tar
     async with connected(target, "2026-07-28") as client:
         with pytest.raises(LocalProtocolError, match="nan is no JSON number"):
             await client.call_tool("echo", {"text": float("nan")})
+        for wrong in ("x", "", ["text"], 5):
+            with pytest.raises(LocalProtocolError, match="arguments are a mapping, such as"):
+                await client.call_tool("echo", wrong)  # type: ignore[arg-type]
         assert (await client.call_tool("echo", {"text": "x"})).data == "x"
 
 

@@ -10,7 +10,20 @@ from typing import Any, cast
 
 import pytest
 
-from accord import Client, Context, DeclarationError, Depends, Server, Tool
+from accord import (
+    CallNext,
+    Client,
+    Context,
+    DeclarationError,
+    Depends,
+    Request,
+    RequireScopes,
+    Server,
+    SizeLimit,
+    Timeout,
+    Timing,
+    Tool,
+)
 
 from tests.server.raw import raw_peer
 
@@ -194,7 +207,23 @@ MISTAKES = [
     (lambda: Depends(plain, scope="session"), "'call' or 'lifespan'"),
     (lambda: Server("x", auth={"key": "ann"}), "auth=APIKeys"),
     (lambda: Server("x", lifespan=object()), "takes the server"),
+    (lambda: Server("x").tool("a", name="b"), "two names, 'a' and 'b'"),
+    (lambda: Server("x").add_tool(plain), r"for a function, write server.tool\(f\)"),  # type: ignore[arg-type]
+    (lambda: Server("x").add_tool(Tool(name="a", input_schema={})), "'a' has no handler"),
+    (lambda: Server("x").run(http=8000), 'like "127.0.0.1:8000"'),  # type: ignore[arg-type]
+    (lambda: Server("x").search_tools(budget="x"), r"search_tools\(4000"),  # type: ignore[arg-type]
+    (lambda: Server("x").search_tools(always="plain"), r"always= takes a set of texts, not one: .*\{'plain'\}"),
+    (lambda: SizeLimit("a"), r"SizeLimit\(200_000\), not 'a'"),  # type: ignore[arg-type]
+    (lambda: RequireScopes("admin"), r"RequireScopes\(\{"),  # type: ignore[arg-type]
+    (lambda: RequireScopes(tags=["admin"]), r"tags=\{"),  # type: ignore[arg-type]
+    (lambda: Server("x").tool(middleware=Timeout(1))(plain), r"write middleware=\[Timeout\(...\)\]"),  # type: ignore
+    (lambda: Server("x", middleware=Timing()), r"write middleware=\[Timing\(...\)\]"),  # type: ignore[arg-type]
+    (lambda: Server("x", middleware=around), r"write middleware=\[around\]"),  # type: ignore[arg-type]
 ]
+
+
+async def around(request: Request, call_next: CallNext) -> Any:
+    return await call_next(request)
 
 
 def plain() -> str:
@@ -205,3 +234,12 @@ def plain() -> str:
 def test_what_people_bring_from_other_libraries_is_refused_with_the_words_to_write(mistake: Any, text: str) -> None:
     with pytest.raises(DeclarationError, match=text):
         mistake()
+
+
+async def test_a_function_is_offered_by_another_name_where_it_is_given() -> None:
+    server = Server("x")
+    assert server.tool(plain, name="said", tags={"a"}) is plain
+    server.prompt(plain, name="asked", title="Asked").complete  # noqa: B018
+    async with Client(server) as client:
+        assert (await client.call_tool("said")).text == "plain"
+        assert [(one.name, one.title) for one in (await client.list_prompts())] == [("asked", "Asked")]

@@ -51,6 +51,35 @@ def test_a_field_that_there_is_not_is_refused() -> None:
         types.TextContent("hi")
 
 
+class Theirs:
+    """As FastMCP has middleware."""
+
+    async def __call__(self, context: Any, call_next: Any) -> Any:
+        return await call_next(context)
+
+    async def on_call_tool(self, context: Any, call_next: Any) -> Any:
+        return await call_next(context)
+
+
+def test_a_name_that_is_not_here_cannot_be_imported_and_says_what_to_write() -> None:
+    with pytest.raises(ImportError, match=r"Middleware is not in accord.compat.fastmcp: write .*accord.Request"):
+        from accord.compat.fastmcp import Middleware  # type: ignore[attr-defined]  # noqa: F401
+    with pytest.raises(ImportError, match="cannot import name 'Nothing'"):
+        from accord.compat.fastmcp import Nothing  # type: ignore[attr-defined]  # noqa: F401
+
+
+async def test_a_server_of_theirs_takes_our_middleware() -> None:
+    mcp = FastMCP("x")
+    mcp.add_middleware(accord.MaskErrors())
+
+    @mcp.tool
+    def fails() -> str:
+        raise KeyError("secret")
+
+    async with Client(mcp) as client:
+        assert "an internal error" in (await client.call_tool("fails")).text
+
+
 # --- what is refused ---------------------------------------------------------------------------------------------
 
 
@@ -58,7 +87,9 @@ def test_a_field_that_there_is_not_is_refused() -> None:
     ("make", "says"),
     [
         (lambda: FastMCP("x", auth=object()), "auth= of accord.Server"),
-        (lambda: FastMCP("x", middleware=[object()]), "request, call_next"),
+        (lambda: FastMCP("x", middleware=[object()]), "request: accord.Request, call_next"),
+        (lambda: FastMCP("x").add_middleware(Theirs()), r"accord.Request, .* docs/switching.md#middleware"),
+        (lambda: FastMCP("x", mask_error_details=True), r"accord\.MaskErrors\(\)"),
         (lambda: FastMCP("x", on_duplicate="replace"), "declared twice"),
         (lambda: FastMCP("x").tool(task=True), "no tasks"),
         (lambda: FastMCP("x").tool(output_schema={"type": "object"})(print), "return annotation"),
@@ -66,7 +97,7 @@ def test_a_field_that_there_is_not_is_refused() -> None:
         (lambda: FastMCP("x").custom_route("/x"), "in one that has the route"),
         (lambda: FastMCP("x").add_transform(object()), "ToolChange"),
         (lambda: FastMCP("x").run(transport="websocket"), "no transport 'websocket'"),
-        (lambda: FastMCP("x").run(transport="http", middleware=[1]), "request, call_next"),
+        (lambda: FastMCP("x").run(transport="http", middleware=[1]), "around mcp.app"),
         (lambda: MCPServer("x", token_verifier=object()), "a function of the token"),
         (lambda: MCPServer("x").streamable_http_app(event_store=object()), "HTTPOptions"),
         (lambda: FastMCP1("x", nonsense=1), "nothing of the kind"),

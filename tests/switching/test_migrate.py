@@ -181,6 +181,24 @@ def test_what_is_not_certain_stays_with_its_names_and_is_told(line: str) -> None
     assert left(text)
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("mcp.add_middleware(m)", "async def middleware(request: accord.Request, call_next)"),
+        ('FastMCP("x", mask_error_details=True)', "write middleware=[MaskErrors()]"),
+        ("async def f(ctx: Context): await ctx.set_state('a', 1)", 'ctx.state["a"] = 1'),
+        ("from fastmcp.server.middleware import MiddlewareContext", "accord.Request"),
+        ("from fastmcp.server.middleware.timing import TimingMiddleware", "accord.Timing()"),
+        ("mcp.custom_route('/x')", "one that has the route"),
+        ("mcp.enable('a')", "accord's Server has that too"),
+        ("mcp.dance()", "accord's Server has nothing of that name"),
+    ],
+)
+def test_what_stays_is_told_with_the_words_to_write(line: str, says: str) -> None:
+    ((_, why),) = left(f'from fastmcp import Context, FastMCP\nmcp = FastMCP("x")\n{line}\n')
+    assert says in why
+
+
 def test_a_template_that_was_checked_is_told_but_rewritten() -> None:
     text = 'from mcp.server import MCPServer\nmcp = MCPServer("x")\n@mcp.resource("f://{name}")\ndef f(name): ...\n'
     assert "from accord import Server" in native(text)

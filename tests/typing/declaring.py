@@ -49,6 +49,14 @@ def second(number: int) -> int:
     return number
 
 
+def fourth(number: int) -> int:
+    return number
+
+
+assert_type(server.tool(fourth, name="fourth", tags={"numbers"})(1), int)
+assert_type(server.prompt(days, name="days")("a", "b"), Completion)
+
+
 @server.tool()
 async def third(number: int, *, ctx: Context) -> list[int]:
     return [number]

@@ -299,7 +299,7 @@ def reached(options: Mapping[str, Any]) -> dict[str, Any]:
     host, port = left.pop("host", "127.0.0.1"), left.pop("port", 8000)
     path, sse = left.pop("path", "/mcp"), left.pop("transport", None) == "sse"
     hosts, origins = left.pop("allowed_hosts", ()), left.pop("allowed_origins", ())
-    refuse("run()", left, _ADVICE)
+    refuse("run()", left, {**_ADVICE, "middleware": "put middleware of ASGI around mcp.app"})
     at = "/mcp" if sse or path == "/sse" else path  # HTTP+SSE is at /sse beside it
     return {"host": host, "port": port, "options": HTTPOptions(path=at, hosts=hosts, origins=origins)}
 

@@ -90,7 +90,9 @@ class Handmade:
 def handmade_offer(tool: Tool, handler: Callable[..., Any] | None, timeout: float | None, limits: Limits) -> Offer:
     """A tool with a schema by hand as an offer. Raises `DeclarationError`."""
     if not isinstance(tool, Tool):
-        raise DeclarationError(f"add_tool takes Tool(...) and a handler, not {tool!r:.200}: for a function, write tool(f)")
+        raise DeclarationError(
+            f"add_tool takes Tool(...) and a handler, not {tool!r:.200}: for a function, write server.tool(f)"
+        )
     if handler is None:
         raise DeclarationError(f"the tool {tool.name!r} has no handler: write add_tool(Tool(...), handler)")
     check_declared(tool.meta or {})

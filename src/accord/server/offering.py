@@ -85,9 +85,7 @@ class Offering:
 
         return _now_or_later(declare, function, options)
 
-    def add_tool(
-        self, tool: Tool, handler: Callable[..., Any] | None = None, *, timeout: float | None = None
-    ) -> None:
+    def add_tool(self, tool: Tool, handler: Callable[..., Any] | None = None, *, timeout: float | None = None) -> None:
         """Offer a tool with a schema by hand. `handler(arguments)` gets a dict, checked against `input_schema`; a
         second parameter without a default, or one annotated so, gets the `Context` as well.
 
@@ -96,7 +94,8 @@ class Offering:
         """
         from accord.server.handmade import handmade_offer
 
-        self.registry.add("tool", tool.name, handmade_offer(tool, handler, timeout, self.limits))
+        offer = handmade_offer(tool, handler, timeout, self.limits)
+        self.registry.add("tool", tool.name, offer)
 
     def remove_tool(self, name: str) -> None:
         """Offer a tool no longer. From any thread; clients are told. Raises `DeclarationError` where there is none."""

@@ -69,6 +69,17 @@ async def find(client: Client, query: str, **options: Any) -> list[str]:
 # --- what is listed --------------------------------------------------------------------------------------------
 
 
+async def test_what_is_always_to_be_there_and_is_not_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    made = catalogue(3)
+    made.search_tools(always=["get_weather", "nope"])
+    async with Client(made) as client:
+        await tools_of(client)
+        add(made, 4)
+        await tools_of(client)
+    assert caplog.text.count("there is no tool 'nope'") == 1
+    assert "get_weather" not in caplog.text
+
+
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_beyond_the_budget_the_list_has_two_tools_and_those_that_are_always_there(revision: str) -> None:
     made = catalogue()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -65,14 +68,29 @@ def test_a_tree_that_is_too_deep_is_listed_as_far_as_paths_go(tmp_path: Path) ->
     assert [path.rpartition("/")[2] for path in paths(tmp_path)] == ["last"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may look into every folder")
-def test_a_folder_that_may_not_be_looked_into_is_left_out(tmp_path: Path) -> None:
-    write(tmp_path, "a/b", "c")
-    (tmp_path / "a").chmod(0)
+@contextmanager
+def as_somebody() -> Iterator[None]:
+    """Not as root, who may look into every folder."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65_534)
     try:
-        assert paths(tmp_path) == ["c"]
+        yield
     finally:
-        (tmp_path / "a").chmod(stat.S_IRWXU)
+        os.seteuid(before)
+
+
+def test_a_folder_that_may_not_be_looked_into_is_left_out() -> None:
+    with tempfile.TemporaryDirectory() as folder:  # that of pytest lies in a folder of root's
+        root = Path(folder)
+        root.chmod(0o755)
+        write(root, "a/b", "c")
+        (root / "a").chmod(0)
+        try:
+            with as_somebody():
+                assert paths(root) == ["c"]
+        finally:
+            (root / "a").chmod(stat.S_IRWXU)
 
 
 def test_a_root_that_is_gone_has_no_files(tmp_path: Path) -> None:

@@ -29,7 +29,9 @@ class SizeLimit:
 
     def __init__(self, bytes: int = 1_000_000, cut: bool = False) -> None:
         if not isinstance(bytes, int) or bytes < 1000:
-            raise DeclarationError(f"a limit is a number of bytes, 1000 or more: SizeLimit(200_000), not {bytes!r:.200}")
+            raise DeclarationError(
+                f"a limit is a number of bytes, 1000 or more: SizeLimit(200_000), not {bytes!r:.200}"
+            )
         self._bytes = bytes
         self._cut = cut
 
