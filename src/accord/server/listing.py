@@ -6,6 +6,7 @@ between, the list is put together for this request.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
@@ -14,7 +15,7 @@ from accord.messages import codec
 from accord.messages.meta import PaginatedParams
 from accord.server.compose.access import seen
 from accord.server.compose.versions import told
-from accord.server.pages import cut
+from accord.server.pages import cut, defined
 from accord.server.registry import RESULTS
 
 if TYPE_CHECKING:
@@ -53,12 +54,14 @@ class Listing:
         for name, offer in shown.listed(method).items():
             if versions := seen(offer, name, exchange, peer):
                 *_, newest = versions.values()
-                items[name] = told(newest, exchange.rules, [*filter(None, versions)])
+                define = partial(told, newest, versions=[*filter(None, versions)])
+                items[name] = defined(name, define, exchange.rules)
         provided = await self._finding.provisions.listed(method) if shown.provided else {}
         for name, definition in provided.items():
             if peer.view is None or peer.view.shows(name, ()):
                 items.setdefault(name, definition)
-        return self._registry.searched(method, items, provided)
+        can_be_listed = {name: definition for name, definition in items.items() if definition is not None}
+        return self._registry.searched(method, can_be_listed, provided)
 
     async def _through_middleware(self, items: dict[str, Any], exchange: Exchange, peer: Peer) -> dict[str, Any]:
         async def end(request: Request) -> list[Any]:
