@@ -43,13 +43,13 @@ async def test_the_schema_of_a_parameter_names_its_header() -> None:
         assert tool["inputSchema"]["properties"] == {"text": {"type": "string"}, "region": region}
         answer = await peer.ask("tools/call", {"name": "query", "arguments": {"text": "hello"}})
         assert answer["result"]["content"][0]["text"] == "hello eu"
-    assert server.registry.tool("query").mirrored == {"Region": ("region",)}
+    assert server.registry.tools["query"].mirrored == {"Region": ("region",)}
 
 
 def mirrored(function: Any) -> Any:
     server = Server("test")
     server.tool("it")(function)
-    return server.registry.tool("it").mirrored
+    return server.registry.tools["it"].mirrored
 
 
 def test_parameters_of_every_simple_type_may_have_a_header() -> None:
@@ -117,7 +117,7 @@ def test_a_tool_by_hand_may_mirror_its_arguments() -> None:
     properties = {"region": {"type": "string", "x-mcp-header": "Region"}}
     server = Server("test")
     server.add_tool(Tool(name="it", input_schema={"type": "object", "properties": properties}), lambda given: "")
-    assert server.registry.tool("it").mirrored == {"Region": ("region",)}
+    assert server.registry.tools["it"].mirrored == {"Region": ("region",)}
 
 
 def test_a_tool_by_hand_that_does_so_wrongly_is_refused() -> None:

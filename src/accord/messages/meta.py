@@ -38,6 +38,8 @@ LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 RELATED_TASK = "io.modelcontextprotocol/related-task"
+TRACE = ("traceparent", "tracestate", "baggage")
+"""The trace context (W3C), under names without a prefix; over HTTP they are headers as well."""
 
 KNOWN_KEYS = frozenset(
     {

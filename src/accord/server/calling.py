@@ -31,9 +31,9 @@ T = TypeVar("T")
 class Calling:
     """The functions of one running server, and how they are called."""
 
-    def __init__(self, server: Server, limits: Limits) -> None:
+    def __init__(self, server: Server, packer: Packer, limits: Limits) -> None:
         self.server: Server = server
-        self.packing: Packer
+        self._packer = packer
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         """Where it runs; a plain handler is in a thread beside it."""
         self._limits = limits
@@ -94,7 +94,7 @@ class Calling:
         offer, _, _, exchange = request.inside
         if isinstance(value, self.server.extended.kinds):
             return value
-        return self.packing.handled(value, request.asked_for, offer, exchange)
+        return self._packer.handled(value, request.asked_for, offer, exchange)
 
     async def _run_filled(self, offer: Offer, args: Any, kwargs: Any, call: Call, filled: Awaitable[Any]) -> Any:
         """Call the function with what the client is asked for first."""

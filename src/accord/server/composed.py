@@ -14,7 +14,6 @@ from accord.server.registry import Registry
 if TYPE_CHECKING:
     from accord.limits import Limits
     from accord.server.compose.change import ToolChange
-    from accord.server.compose.mount import Mount
     from accord.server.compose.provider import Provider
     from accord.server.hub import Hub
     from accord.server.lifetime import Lifespan, Lifetimes
@@ -111,7 +110,8 @@ class Composed:
         mount = Mount(other, prefix)
         check_circle(self, other)
         self.registry.mounts = (*self.registry.mounts, mount)
-        other.hub.follow(self._follower(mount))
+        self._mounted[id(mount)] = follow = self._follower(mount.uri)
+        other.hub.follow(follow)
         self.registry.renew()
 
     def unmount(self, other: Server) -> None:
@@ -124,26 +124,20 @@ class Composed:
             other.hub.unfollow(self._mounted.pop(id(mount)))
         self.registry.renew()
 
-    def _follower(self, mount: Mount) -> Callable[[str, str], None]:
+    def _follower(self, outside: Callable[[str], str] = str) -> Callable[[str, str], None]:
+        """Hears what changes elsewhere; `outside` gives a URI as it is here."""
+
         def follow(what: str, uri: str) -> None:
             if what:
                 self.registry.renew(what)
             else:
-                self.hub.updated(mount.uri(uri))
+                self.hub.updated(outside(uri))
 
-        self._mounted[id(mount)] = follow
         return follow
 
     def add_provider(self, provider: Provider) -> None:
         """Offer what a `Provider` has. It runs as long as the server: see `Provider.lifespan`."""
-
-        def follow(what: str, uri: str) -> None:
-            if what:
-                self.registry.renew(what)
-            else:
-                self.hub.updated(uri)
-
-        provider.attach(follow)
+        provider.attach(self._follower())
         self.registry.providers = (*self.registry.providers, provider)
         self.add_lifespan(lambda server: provider.lifespan())
         self.registry.renew()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 import msgspec
 
 from accord.messages import codec
-from accord.messages.meta import Params
+from accord.messages.meta import TRACE, Params
 from accord.server.compose.access import may_see
 
 if TYPE_CHECKING:
@@ -108,9 +108,7 @@ class Context:
     def trace(self) -> dict[str, str]:
         """The trace context that came with the request (W3C: `traceparent`, `tracestate`, `baggage`), to pass on."""
         meta = self.meta
-        return {
-            key: value for key in ("traceparent", "tracestate", "baggage") if isinstance(value := meta.get(key), str)
-        }
+        return {key: value for key in TRACE if isinstance(value := meta.get(key), str)}
 
     # --- what the server has -----------------------------------------------------------------------------------
 

@@ -82,10 +82,9 @@ class Dispatch:
         self._registry = server.registry
         self._packer = packer
         self._limits = limits
-        self._calling = self.caller(server, limits)
+        self._calling = self.caller(server, packer, limits)
         self._finding = Finding(server.registry, limits)
         self._kinds = server.extended.kinds
-        self._calling.packing = packer
         surround = self._calling.surround
         subscriptions = Subscriptions(self._finding, audience, surround)
         lists = Listing(self._registry, self._finding, self._calling)

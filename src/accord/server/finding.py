@@ -32,20 +32,14 @@ class Finding:
         offer = self._registry.tools.get(name)
         if offer is None and self._registry.shown.provided:
             offer = await self.provisions.tool(name)
-        found = {} if offer is None else seen(offer, name, exchange, peer)
-        if not found:
-            raise InvalidParams(f"no tool {name!r}")
-        return _version(found, f"tool {name!r}", exchange)
+        return _seen(offer, "tool", name, exchange, peer)
 
     async def prompt(self, name: str, exchange: Exchange, peer: Peer) -> Offer:
         """A prompt. Raises `InvalidParams`, also for one that this client may not see."""
         offer = self._registry.prompts.get(name)
         if offer is None and self._registry.shown.provided:
             offer = await self.provisions.prompt(name)
-        found = {} if offer is None else seen(offer, name, exchange, peer)
-        if not found:
-            raise InvalidParams(f"no prompt {name!r}")
-        return _version(found, f"prompt {name!r}", exchange)
+        return _seen(offer, "prompt", name, exchange, peer)
 
     async def resource(self, uri: str, exchange: Exchange, peer: Peer) -> tuple[Offer, dict[str, Any]]:
         """What answers for a URI, and what its template read out of it.
@@ -69,6 +63,14 @@ class Finding:
         from accord.server.compose.provisions import Provisions
 
         return Provisions(self._registry, self._limits)
+
+
+def _seen(offer: Offer | None, kind: str, name: str, exchange: Exchange, peer: Peer) -> Offer:
+    """The version that is meant of those that this client may see. Raises `InvalidParams`, also where there is none."""
+    found = {} if offer is None else seen(offer, name, exchange, peer)
+    if not found:
+        raise InvalidParams(f"no {kind} {name!r}")
+    return _version(found, f"{kind} {name!r}", exchange)
 
 
 def _named(offer: Offer, uri: str, exchange: Exchange) -> str:

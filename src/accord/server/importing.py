@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from accord.messages.tools import ToolAnnotations
 from accord.server.composed import Composed
 from accord.server.offering import Offering
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
     from accord.server.files.directory import Directory
     from accord.server.imported import Imported
+    from accord.server.modules import FunctionOptions
     from accord.server.openapi.document import Source
     from accord.server.openapi.importing import OpenAPIOptions
 
@@ -25,41 +25,21 @@ class Importing(Offering, Composed):
 
     # --- modules and objects -----------------------------------------------------------------------------------
 
-    def add_module(
-        self,
-        module: ModuleType,
-        *,
-        prefix: str | None = None,
-        include: Collection[str] | None = None,
-        exclude: Collection[str] = (),
-        tags: Collection[str] = (),
-        annotations: ToolAnnotations | None = None,
-    ) -> Imported:
+    def add_module(self, module: ModuleType, **options: Unpack[FunctionOptions]) -> Imported:
         """Offer the public functions of a module as tools: those of `__all__`, else those it defines itself. What
         cannot be a tool is left out, and told; in `include` it raises `DeclarationError`, as a taken name does.
         """
         from accord.server.modules import add_found, in_module
 
-        found = in_module(module, include)
-        return add_found(self, found, prefix, include, exclude, tags=tags, annotations=annotations)
+        return add_found(self, in_module(module, options.get("include")), **options)
 
-    def add_object(
-        self,
-        thing: object,
-        *,
-        prefix: str | None = None,
-        include: Collection[str] | None = None,
-        exclude: Collection[str] = (),
-        tags: Collection[str] = (),
-        annotations: ToolAnnotations | None = None,
-    ) -> Imported:
+    def add_object(self, thing: object, **options: Unpack[FunctionOptions]) -> Imported:
         """Offer the public methods of an object as tools, those of its bases included; of a class, its static and
         class methods. As `add_module`.
         """
         from accord.server.modules import add_found, in_object
 
-        found = in_object(thing)
-        return add_found(self, found, prefix, include, exclude, tags=tags, annotations=annotations)
+        return add_found(self, in_object(thing), **options)
 
     # --- files -------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from functools import partial, partialmethod, singledispatchmethod
 from types import BuiltinFunctionType, MethodWrapperType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
@@ -24,6 +24,7 @@ from accord.server.declaring import make_tool
 from accord.server.imported import Imported
 
 if TYPE_CHECKING:
+    from accord.messages.tools import ToolAnnotations
     from accord.server.importing import Importing
     from accord.server.offer import Offer
     from accord.server.registry import Registry
@@ -142,15 +143,29 @@ def _bound(thing: Any, name: str, written: Any) -> Callable[..., Any]:
 # --- adding ----------------------------------------------------------------------------------------------------
 
 
+class FunctionOptions(TypedDict, total=False):
+    """Options of `add_module` and `add_object`."""
+
+    prefix: str | None
+    """What the names of the tools begin with: `units` for `units_convert`."""
+    include: Collection[str] | None
+    """Nothing but these."""
+    exclude: Collection[str]
+    """All but these."""
+    tags: Collection[str]
+    annotations: ToolAnnotations | None
+
+
 def add_found(
     server: Importing,
     found: Found,
-    prefix: str | None,
-    include: Collection[str] | None,
-    exclude: Collection[str],
-    **about: Any,
+    prefix: str | None = None,
+    include: Collection[str] | None = None,
+    exclude: Collection[str] = (),
+    tags: Collection[str] = (),
+    annotations: ToolAnnotations | None = None,
 ) -> Imported:
-    """Offer what was found, or what `include` names, without what `exclude` names; `about` as for `make_tool`.
+    """Offer what was found, or what `include` names, without what `exclude` names.
 
     Raises `DeclarationError` for a name that is taken or unknown, and for one in `include` that cannot be a tool.
     """
@@ -161,7 +176,7 @@ def add_found(
     left_out = {name: why for name, why in found.left_out.items() if include is None and name not in exclude}
     for name, function in chosen.items():
         try:
-            offers[names[name]] = _offer(function, names[name], about)
+            offers[names[name]] = _offer(function, names[name], {"tags": tags, "annotations": annotations})
         except DeclarationError as exc:
             left_out[name] = str(exc).removeprefix(f"{getattr(function, '__qualname__', function)}: ")
     if include is not None and left_out:

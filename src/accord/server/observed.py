@@ -16,6 +16,7 @@ from msgspec import UNSET, Raw
 
 from accord.errors import ProtocolError
 from accord.limits import Limits
+from accord.messages.meta import TRACE
 from accord.server.audience import Audience
 from accord.server.calling import Calling
 from accord.server.dispatch import Dispatch
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 
 _arrived: ContextVar[Request | None] = ContextVar("accord_arrived", default=None)
 """The HTTP request that is being answered, on a server with a telemetry."""
-
-_W3C = ("traceparent", "tracestate", "baggage")
 
 _PIPE = Place(transport="pipe")
 _HTTP = Place(transport="tcp", protocol="http")
@@ -169,7 +168,7 @@ def _carried_by_http() -> dict[str, str]:
     """The trace context of the HTTP request, for clients that know of no other."""
     if (request := _arrived.get()) is None:
         return {}
-    found = {key: request.headers.get(key.encode()) for key in _W3C}
+    found = {key: request.headers.get(key.encode()) for key in TRACE}
     return carried({key: value.decode("latin-1") for key, value in found.items() if value is not None})
 
 

@@ -182,13 +182,6 @@ class Registry:
 
     # --- by name -----------------------------------------------------------------------------------------------
 
-    def tool(self, name: str) -> Offer:
-        """A tool by its name. Raises `InvalidParams`."""
-        offer = self.tools.get(name)
-        if offer is None:
-            raise InvalidParams(f"no tool {name!r}")
-        return offer
-
     def prompt(self, name: str) -> Offer:
         """A prompt by its name. Raises `InvalidParams`."""
         offer = self.prompts.get(name)

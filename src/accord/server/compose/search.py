@@ -179,7 +179,7 @@ def _call(name: str, arguments: dict[str, Any] | None = None) -> CallToolResult:
         name: The name of the tool.
         arguments: Its arguments.
     """
-    raise NotImplementedError
+    raise NotImplementedError  # dispatch calls the tool that is meant in its place
 
 
 def _definitions(offers: Mapping[str, Offer]) -> Iterator[Tool]:
