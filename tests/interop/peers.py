@@ -7,6 +7,8 @@
     python_server("mcp-server-time")     a published server from PyPI
     npm_server("everything")             a published server from npm
     conformance_suite()                  the official conformance suite
+    old_python("mcp==1.9.3", PROGRAM)    a program on a release that is known to be faulty
+    old_node("sdk.mjs")                  a program beside such releases from npm
 
 A peer that is not installed raises `PeerMissing`: an interop test fails then, it never skips.
 Only the standard library is used, since this also runs before anything is installed.
@@ -28,6 +30,7 @@ from typing import Literal, get_args
 ROOT = Path(__file__).resolve().parent.parent.parent
 PEERS = ROOT / ".cache" / "peers"
 PROGRAMS = Path(__file__).resolve().parent / "servers"
+KNOWN_BAD = ROOT / "tests" / "check" / "known_bad"
 
 Sdk = Literal["mcp2", "mcp1", "fastmcp"]
 """A Python SDK with a peer client and a peer server."""
@@ -56,9 +59,16 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
 HOSTS = ("asgi",)
 """Those in which accord is installed as well, since they run it."""
 
+OLD = ("mcp==1.9.3", "mcp==1.9.4", "mcp==1.22.0")
+"""Releases with known faults, which the checker must find: each in a folder of its own, over what `mcp1` has."""
+
+OLDER = ("pydantic==2.11.10", "pydantic_core==2.33.2")
+"""What they need in an older release than `mcp1` has."""
+
 NPM: dict[str, Path] = {
     "npm": PROGRAMS / "package.json",
     "conformance": ROOT / "tests" / "conformance" / "package.json",
+    "known_bad": KNOWN_BAD / "package.json",
 }
 """Folders of what comes from npm, and what is pinned in them."""
 
@@ -100,11 +110,27 @@ def peer_client(
     return [str(peer_python(sdk)), str(PROGRAMS / f"{sdk}_{program}.py")]
 
 
+def old_python(requirement: str, program: Path) -> list[str]:
+    """The command of a program on one of `OLD`."""
+    folder = _present(requirement, PEERS / "old" / requirement)
+    return [str(peer_python("mcp1")), str(KNOWN_BAD / "on_release.py"), str(folder), str(program)]
+
+
+def old_node(name: str) -> list[str]:
+    """The command of a program beside tests/check/known_bad/package.json."""
+    return _from_copy(name, KNOWN_BAD, _present("releases from npm", PEERS / "known_bad" / "node_modules"))
+
+
 def node_program(name: str) -> list[str]:
-    """The command of a program of ours for Node, which looks for packages beside it: it runs from a copy there."""
-    folder = _present("the TypeScript SDKs", PEERS / "npm" / "node_modules").parent / "programs"
+    """The command of a program of ours on a TypeScript SDK."""
+    return _from_copy(name, PROGRAMS, _present("the TypeScript SDKs", PEERS / "npm" / "node_modules"))
+
+
+def _from_copy(name: str, programs: Path, modules: Path) -> list[str]:
+    """Node looks for packages beside a program: it runs from a copy there."""
+    folder = modules.parent / "programs"
     folder.mkdir(exist_ok=True)
-    for program in PROGRAMS.glob("*.mjs"):
+    for program in programs.glob("*.mjs"):
         copy = folder / program.name
         if not copy.exists() or copy.read_bytes() != program.read_bytes():
             fresh = copy.with_suffix(f".{os.getpid()}")
@@ -161,6 +187,20 @@ def _install_python(name: str) -> None:
     require = [part for requirement in ENVIRONMENTS[name] for part in ("--require", requirement)]
     project = ["--project"] if name in HOSTS else []
     _run([sys.executable, str(ROOT / "scripts" / "env.py"), str(PEERS / name), *project, *require])
+    if name == "mcp1":
+        _install_old()
+
+
+def _install_old() -> None:
+    folder, wanted = PEERS / "old", hashlib.sha256(repr((OLD, OLDER)).encode()).hexdigest()
+    stamp = folder / "accord-stamp"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    for place, requirements in (("older", OLDER), *((release, (release,)) for release in OLD)):
+        pip = [str(peer_python("mcp1")), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "-qq", "--no-deps"]
+        _run([*pip, "--target", str(folder / place), *requirements])
+    stamp.write_text(wanted)
 
 
 def _install_npm(name: str) -> None:

@@ -21,6 +21,7 @@ COMMANDS = {
     "complete": "Propose values for an argument of a prompt or a resource template.",
     "watch": "Print what a server tells, as it comes.",
     "ping": "Measure the way to a server and back.",
+    "check": "Check whether a server, or a client, keeps to the protocol.",
     "migrate": "Rewrite a program that is written for FastMCP or the official SDK.",
     "version": "Show the version.",
 }

@@ -26,6 +26,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """A server may send requests; otherwise it asks by answering `input_required`."""
     client_progress: bool = True
     """A client may send progress (for a server's request)."""
+    streamable: bool = True
+    """Over HTTP it is Streamable HTTP; otherwise HTTP+SSE."""
     batches: bool = False
     """A message may be an array of messages (2025-03-26, basic, Batching)."""
     result_type: bool = False
@@ -56,7 +58,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _ROWS = (
-    Rules(revision="2024-11-05"),
+    Rules(revision="2024-11-05", streamable=False),
     Rules(revision="2025-03-26", batches=True),
     Rules(revision="2025-06-18"),
     Rules(

@@ -26,16 +26,18 @@ from .revision import lives_in
 
 
 @cache
-def view(type_: Any, revision: str, *, strict: bool = False) -> Any:
+def view(type_: Any, revision: str, *, strict: bool = False, closed: bool = True) -> Any:
     """`type_` (a message type, or a union, list or dict of such) as `revision` has it.
+
+    A strict view that is not `closed` lets unknown fields pass.
 
     Raises `NotSupported` for a type that is no part of the revision.
     """
     if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
         if not living_type(type_, revision):
             raise NotSupported(f"{type_.__name__} is not part of revision {revision}")
-        return _struct(type_, revision, strict)
-    return _Lens(revision, strict).look(type_)
+        return _struct(type_, revision, strict, closed)
+    return _Lens(revision, strict, closed).look(type_)
 
 
 @cache
@@ -65,8 +67,8 @@ def living_type(type_: Any, revision: str) -> bool:
     return lives_in(revision, *LIVES.get(type_, Life()))
 
 
-def _struct(type_: type[msgspec.Struct], revision: str, strict: bool) -> type[msgspec.Struct]:
-    lens = _Lens(revision, strict)
+def _struct(type_: type[msgspec.Struct], revision: str, strict: bool, closed: bool) -> type[msgspec.Struct]:
+    lens = _Lens(revision, strict, closed)
     plain = msgspec.structs.fields(type_)
     fields = [each for field in plain for each in lens.field(field.name, field.encode_name, field.type, field.default)]
     if not strict and [field[:2] for field in fields] == [(field.name, field.type) for field in plain]:
@@ -81,7 +83,7 @@ def _struct(type_: type[msgspec.Struct], revision: str, strict: bool) -> type[ms
         tag_field=config.tag_field,
         tag=config.tag,
         module=type_.__module__,
-        forbid_unknown_fields=strict and type_ not in OPEN,
+        forbid_unknown_fields=strict and closed and type_ not in OPEN,
         namespace={"__post_init__": _one_arm(type_, revision)} if strict and type_ in ARMS else None,
     )
 
@@ -107,9 +109,10 @@ def _one_arm(type_: type, revision: str) -> Any:
 class _Lens:
     """Looks at types as one revision sees them."""
 
-    def __init__(self, revision: str, strict: bool) -> None:
+    def __init__(self, revision: str, strict: bool, closed: bool = True) -> None:
         self.revision = revision
         self.strict = strict
+        self.closed = closed
 
     def field(self, name: str, key: str, hint: Any, default: Any) -> Iterator[tuple[str, Any, Any]]:
         """The field as `defstruct` takes it, or nothing where it does not live."""
@@ -132,7 +135,7 @@ class _Lens:
     def look(self, hint: Any) -> Any:
         """The type as it is here; the same object where nothing changes."""
         if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
-            return view(hint, self.revision, strict=self.strict)
+            return view(hint, self.revision, strict=self.strict, closed=self.closed)
         origin = get_origin(hint)
         if origin is Annotated:
             return self._annotated(hint)

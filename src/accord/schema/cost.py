@@ -158,7 +158,7 @@ class _Walk:
         """Each subschema that applies, with the step to the place of the value it looks at."""
         for keyword, value in schema.items():
             if keyword in _REFERENCES and isinstance(value, str):
-                yield "", _target(value, base)
+                yield "", target(value, base)
             elif keyword in _ONE and not isinstance(value, list):
                 yield _ONE[keyword], value
             elif keyword in _MANY and isinstance(value, list):
@@ -206,7 +206,7 @@ def _leads_to(shorter: Place, longer: Place) -> bool:
     )
 
 
-def _target(reference: str, base: Any) -> Any:
+def target(reference: str, base: Any) -> Any:
     """What a reference leads to. Raises SchemaError if that is not inside this schema."""
     if not reference.startswith("#"):
         raise SchemaError(f"the schema refers to {reference!r}: only references inside it (#...) are followed")

@@ -57,10 +57,10 @@ class SubprocessTransport(LineTransport):
 
     async def open(self) -> None:
         """Start the process. Raises `ConnectError` when it cannot be; that it exits at once shows in `lost()`."""
-        process = self._spawn()
+        process = spawn(self._command, self._environment, self._cwd, self.name)
         self._group = ProcessGroup(process, self._linger)
-        self._stderr.read(_descriptor(process.stderr))
-        self._start(_descriptor(process.stdout), _descriptor(process.stdin))
+        self._stderr.read(own_descriptor(process.stderr))
+        self._start(own_descriptor(process.stdout), own_descriptor(process.stdin))
 
     async def receive(self) -> list[Message]:
         messages = await super().receive()
@@ -86,41 +86,6 @@ class SubprocessTransport(LineTransport):
         lines = f"; last lines of stderr:\n{tail}" if tail else "; it wrote nothing to stderr"
         return ConnectionLost(f'server "{self.name}" {what}{lines}', exit_code=code, stderr=tail)
 
-    def _spawn(self) -> subprocess.Popen[bytes]:
-        try:
-            return subprocess.Popen(
-                self._argv(),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                cwd=self._cwd,
-                env=self._environment,
-                start_new_session=True,
-                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-            )
-        except (OSError, ValueError) as exc:
-            raise ConnectError(f'cannot start "{self.name}": {self._hint(exc)}') from exc
-
-    def _argv(self) -> list[str]:
-        if sys.platform == "win32":  # npx is npx.cmd, which only a search by PATHEXT finds
-            found = shutil.which(self._command[0], path=self._environment.get("PATH"))
-            return [found or self._command[0], *self._command[1:]]
-        return self._command
-
-    def _hint(self, exc: OSError | ValueError) -> str:
-        program = self._command[0]
-        if self._cwd is not None and not os.path.isdir(self._cwd):
-            return f"the directory {os.fspath(self._cwd)} does not exist"
-        if isinstance(exc, PermissionError):
-            return f"{program} may not be executed (is it a program, with its executable bit set?)"
-        if not isinstance(exc, FileNotFoundError):
-            return str(exc)
-        if os.path.dirname(program):
-            exists = os.path.exists(os.path.join(self._cwd or "", program))
-            return f"the interpreter in the first line of {program} is missing" if exists else "no such file"
-        return f"{program} is not on PATH ({self._environment.get('PATH', 'which is not set')})"
-
     async def _settle(self) -> None:
         """The exit code and the last words come a moment after the end of its output."""
         if self._settled or self._closing is not None or self._group is None:
@@ -143,6 +108,48 @@ class SubprocessTransport(LineTransport):
             group.kill()
             self._stderr.close()
             await super().close()
+
+
+def spawn(
+    command: Sequence[str], environment: Mapping[str, str], cwd: str | os.PathLike[str] | None, name: str
+) -> subprocess.Popen[bytes]:
+    """Start a process that leads a session of its own, with pipes. Raises `ConnectError`, which says what to do."""
+    try:
+        return subprocess.Popen(
+            _argv(command, environment),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            cwd=cwd,
+            env=dict(environment),
+            start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )
+    except (OSError, ValueError) as exc:
+        raise ConnectError(f'cannot start "{name}": {_hint(exc, command[0], environment, cwd)}') from exc
+
+
+def _argv(command: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    if sys.platform == "win32":  # npx is npx.cmd, which only a search by PATHEXT finds
+        found = shutil.which(command[0], path=environment.get("PATH"))
+        return [found or command[0], *command[1:]]
+    return list(command)
+
+
+def _hint(
+    exc: OSError | ValueError, program: str, environment: Mapping[str, str], cwd: str | os.PathLike[str] | None
+) -> str:
+    if cwd is not None and not os.path.isdir(cwd):
+        return f"the directory {os.fspath(cwd)} does not exist"
+    if isinstance(exc, PermissionError):
+        return f"{program} may not be executed (is it a program, with its executable bit set?)"
+    if not isinstance(exc, FileNotFoundError):
+        return str(exc)
+    if os.path.dirname(program):
+        exists = os.path.exists(os.path.join(cwd or "", program))
+        return f"the interpreter in the first line of {program} is missing" if exists else "no such file"
+    return f"{program} is not on PATH ({environment.get('PATH', 'which is not set')})"
 
 
 class StderrTail:
@@ -177,7 +184,7 @@ class StderrTail:
                 loop.call_soon(self._on_line, text)  # an error in it is reported, and harms no one
 
 
-def _descriptor(stream: IO[bytes] | None) -> int:
+def own_descriptor(stream: IO[bytes] | None) -> int:
     """Our own descriptor of a pipe that Popen made."""
     assert stream is not None
     fd = os.dup(stream.fileno())

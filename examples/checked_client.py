@@ -1,0 +1,80 @@
+"""A client that does everything, for `accord check` to look at: what it is asked, it answers; what fails, it reports.
+
+    accord check --client "python examples/checked_client.py {url}"
+    accord check --client-stdio "python examples/checked_client.py {server}"
+
+`ACCORD_CHECK_SCENE` in its environment names what the server is about to do; this client does the same in every scene.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable
+from typing import Any
+
+from accord import AccordError, Client, CreateMessageResult, TextContent
+
+TIMEOUT = 2.0
+"""Seconds without a word of the server after which a request is given up."""
+
+ARGUMENTS: dict[str, Any] = {"string": "text", "integer": 1, "boolean": True, "number": 1.5, "array": [], "object": {}}
+"""By type: what tools are called with."""
+
+
+async def main(target: str) -> None:
+    async with Client(
+        target,
+        timeout=TIMEOUT,
+        elicitation=filled_in,
+        elicitation_modes=("form", "url"),
+        sampling=thought,
+        sampling_tools=True,
+        roots=["/srv/a"],
+        on_log=lambda message: None,
+    ) as client:
+        await tried("ping", client.ping())
+        for tool in await tried("tools", client.list_tools()) or []:
+            await tried(tool.name, client.call_tool(tool.name, arguments(tool.input_schema)))
+        for resource in await tried("resources", client.list_resources()) or []:
+            await tried(resource.uri, client.read_resource(resource.uri))
+        await tried("templates", client.list_resource_templates())
+        for prompt in await tried("prompts", client.list_prompts()) or []:
+            await tried(prompt.name, client.get_prompt(prompt.name, {each.name: "x" for each in prompt.arguments or []}))
+        await tried("subscribe", changes(client))
+
+
+async def changes(client: Client) -> None:
+    """Listen for changes for a moment."""
+    async with client.subscribe("notes://today", tools=True):
+        return
+
+
+async def tried(what: str, doing: Awaitable[Any]) -> Any:
+    """What it gives; None, and a line on stderr, where it fails."""
+    try:
+        return await doing
+    except AccordError as error:
+        print(f"{what}: {error}", file=sys.stderr)
+        return None
+
+
+def arguments(schema: dict[str, Any]) -> dict[str, Any]:
+    """What fits a simple schema."""
+    properties = schema.get("properties") or {}
+    return {name: ARGUMENTS.get(field.get("type"), "text") for name, field in properties.items()}
+
+
+def filled_in(params: Any) -> Any:
+    """The person, who agrees to everything."""
+    fields = getattr(params.requested_schema, "properties", None) or {}
+    return {name: True if field.type == "boolean" else 1 if field.type != "string" else "x" for name, field in fields.items()}
+
+
+def thought(params: Any) -> CreateMessageResult:
+    """The model, which has one answer."""
+    return CreateMessageResult(role="assistant", content=TextContent(text="42"), model="none", stop_reason="endTurn")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))

@@ -1,0 +1,166 @@
+"""Findings that are accepted for now: a small file to be read in reviews, that lets only what is new fail.
+
+    {
+      "format": 1,
+      "accepted": [
+        {"rule": "tools/unknown-name", "why": "answers an empty result until 3.0"},
+        {"rule": "stdio/only-messages", "revision": "2025-11-25", "transport": "stdio", "why": "a banner"}
+      ]
+    }
+
+An entry accepts a rule wherever it fails, or in one revision, over one transport, with one symptom. A finding is known
+when every place where it was seen is accepted. An entry is stale when its rule was judged, and does not fail any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from accord.check.report import Finding, Outcome, Place, Report, TransportName
+from accord.errors import TargetError
+
+FORMAT = 1
+
+_FAILS = ("fail", "warn")
+_JUDGED = ("pass", *_FAILS)
+
+
+class Accepted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A rule that may fail, and why. What is None stands for all of them."""
+
+    rule: str
+    revision: str | None = None
+    transport: TransportName | None = None
+    symptom: str | None = None
+    why: str = ""
+
+    def __str__(self) -> str:
+        over = f" over {self.transport}" if self.transport else ""
+        symptom = f" ({self.symptom})" if self.symptom else ""
+        return f"{self.rule}{f' in {self.revision}' if self.revision else ''}{over}{symptom}"
+
+    def covers(self, rule: str, at: Place, symptom: str) -> bool:
+        """Whether it accepts a failure of this rule there."""
+        return (
+            rule == self.rule
+            and self.revision in (None, at.revision)
+            and self.transport in (None, at.transport)
+            and self.symptom in (None, symptom)
+        )
+
+
+class Baseline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is accepted."""
+
+    format: int = FORMAT
+    accepted: tuple[Accepted, ...] = ()
+
+
+def load(file: Path) -> Baseline:
+    """Read the file. Raises `TargetError` where there is none, or it cannot be read."""
+    try:
+        found = msgspec.json.decode(file.read_bytes(), type=Baseline)
+    except FileNotFoundError:
+        raise TargetError(f"there is no {file} yet; --update-baseline writes it") from None
+    except OSError as exc:
+        raise TargetError(f"{file} cannot be read: {exc.strerror}") from exc
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
+        raise TargetError(f"{file} is no baseline: {exc}; mend it, or let --update-baseline write it anew") from exc
+    if found.format != FORMAT:
+        raise TargetError(
+            f"{file} has format {found.format}, and this accord reads {FORMAT}; use the accord that wrote it"
+        )
+    return found
+
+
+def save(baseline: Baseline, file: Path) -> None:
+    """Write the file, sorted, an entry a line. Raises `TargetError` where it cannot be written."""
+    entries = [msgspec.json.encode(each).decode() for each in sorted(baseline.accepted, key=_order)]
+    listed = ",\n".join(f"    {entry}" for entry in entries)
+    accepted = f"[\n{listed}\n  ]" if entries else "[]"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        text = f'{{\n  "format": {baseline.format},\n  "accepted": {accepted}\n}}\n'
+        file.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as exc:
+        raise TargetError(f"the baseline cannot be written to {file}: {exc.strerror}") from exc
+
+
+def apply(report: Report, baseline: Baseline) -> Report:
+    """The report with what is known marked as known, and the entries that are stale."""
+    findings = tuple(
+        msgspec.structs.replace(finding, known=_is_known(finding, report, baseline)) for finding in report.findings
+    )
+    stale = tuple(str(each) for each in sorted(baseline.accepted, key=_order) if _is_stale(each, report.outcomes))
+    return msgspec.structs.replace(report, findings=findings, stale=stale)
+
+
+def update(report: Report, baseline: Baseline) -> Baseline:
+    """The baseline that makes every finding of this report known: what still holds keeps its reason, what is stale
+    goes, what was not judged stays.
+    """
+    kept = [each for each in baseline.accepted if not _is_stale(each, report.outcomes)]
+    held = Baseline(accepted=tuple(kept))
+    new = [
+        entry
+        for finding in report.findings
+        if not _is_known(finding, report, held)
+        for entry in _entries(finding, report)
+    ]
+    return Baseline(accepted=tuple(sorted({*kept, *new}, key=_order)))
+
+
+def symptom_of(finding: Finding, outcomes: Iterable[Outcome]) -> str:
+    """What the failures of a finding share; the id of its rule where the outcomes do not tell."""
+    for each in outcomes:
+        here = Place(revision=each.revision, transport=each.transport) in finding.places
+        if (
+            here
+            and each.rule == finding.rule
+            and each.verdict in _FAILS
+            and each.case in (finding.cases or (each.case,))
+        ):
+            return each.symptom or each.rule
+    return finding.rule
+
+
+def _is_known(finding: Finding, report: Report, baseline: Baseline) -> bool:
+    symptom = symptom_of(finding, report.outcomes)
+    return bool(finding.places) and all(
+        any(each.covers(finding.rule, place, symptom) for each in baseline.accepted) for place in finding.places
+    )
+
+
+def _is_stale(entry: Accepted, outcomes: Iterable[Outcome]) -> bool:
+    verdicts = {each.verdict for each in outcomes if _concerns(entry, each)}
+    return "pass" in verdicts and verdicts.isdisjoint(_FAILS)
+
+
+def _concerns(entry: Accepted, outcome: Outcome) -> bool:
+    """Whether the outcome could have been what is accepted: one that passed has no symptom."""
+    place = Place(revision=outcome.revision, transport=outcome.transport)
+    symptom = outcome.symptom or outcome.rule if outcome.verdict in _FAILS else entry.symptom or ""
+    return entry.covers(outcome.rule, place, symptom)
+
+
+def _entries(finding: Finding, report: Report) -> Iterator[Accepted]:
+    """One for all places where its rule was judged, or one for each place where it failed."""
+    symptom = symptom_of(finding, report.outcomes)
+    named = None if symptom == finding.rule else symptom
+    judged = {
+        Place(revision=each.revision, transport=each.transport)
+        for each in report.outcomes
+        if each.rule == finding.rule and each.verdict in _JUDGED
+    }
+    if judged <= {*finding.places}:
+        yield Accepted(rule=finding.rule, symptom=named)
+        return
+    for place in finding.places:
+        yield Accepted(rule=finding.rule, revision=place.revision, transport=place.transport, symptom=named)
+
+
+def _order(entry: Accepted) -> tuple[str, ...]:
+    return entry.rule, entry.revision or "", entry.transport or "", entry.symptom or "", entry.why

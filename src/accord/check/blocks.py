@@ -1,0 +1,99 @@
+"""What is inside the results of a server, and what can be wrong with it: base64, MIME types, URIs, blocks of content.
+
+Each `..._fault` says in words what is wrong, or gives None. Types are the business of `shapes`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from accord.messages.base import JSONObject
+
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_MIME = re.compile(rf'{_TOKEN}/{_TOKEN}(?:[ \t]*;[ \t]*{_TOKEN}=(?:{_TOKEN}|"[^"\r\n]*"))*').fullmatch
+"""RFC 9110: `type/subtype`, and perhaps parameters."""
+
+_HEX = "%[0-9A-Fa-f]{2}"
+_URI = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.-]*+:"
+    rf"(?://(?:[A-Za-z0-9._~!$&'()*+,;=:@\[\]-]|{_HEX})*+)?"
+    rf"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|{_HEX})*+"
+    rf"(?:#(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|{_HEX})*+)?"
+).fullmatch
+"""RFC 3986, appendix A; the possessive `*+` keep it linear."""
+
+_BLANKS = str.maketrans("", "", " \t\r\n")
+_SHOWN = 80
+
+
+def inside(value: Any, *path: str) -> JSONObject:
+    """The object that stands there; an empty one where there is none."""
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: Any, key: str) -> list[JSONObject]:
+    """The objects of the array that stands there; none where there is no array."""
+    found = value.get(key) if isinstance(value, dict) else None
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def final(result: Any) -> JSONObject:
+    """A result as it is; empty where it is an error, or asks for input (2026-07-28)."""
+    found = result if isinstance(result, dict) else {}
+    return found if found.get("resultType", "complete") == "complete" else {}
+
+
+def mime_fault(mime_type: Any) -> str | None:
+    """What is wrong with a MIME type."""
+    if not isinstance(mime_type, str):
+        return "has no MIME type"
+    return None if _MIME(mime_type) else f"has {mime_type[:_SHOWN]!r} for a MIME type, which is no `type/subtype`"
+
+
+def base64_fault(data: Any) -> str | None:
+    """What is wrong with data in base64. Line breaks in it are let pass."""
+    if not isinstance(data, str):
+        return "has no data"
+    try:
+        base64.b64decode(data.translate(_BLANKS), validate=True)
+    except (binascii.Error, ValueError) as exc:
+        return f"has data that is not base64 ({exc}): {data[:_SHOWN]!r}"
+    return None
+
+
+def uri_fault(uri: Any) -> str | None:
+    """What is wrong with a URI."""
+    if not isinstance(uri, str):
+        return "has no URI"
+    return None if _URI(uri) else f"has {uri[:_SHOWN]!r} for a URI, which RFC 3986 does not allow"
+
+
+def media_fault(block: JSONObject) -> str | None:
+    """What is wrong with an image or a sound."""
+    return base64_fault(block.get("data")) or mime_fault(block.get("mimeType"))
+
+
+def embedded_fault(resource: JSONObject) -> str | None:
+    """What is wrong with a resource that a message of a prompt holds."""
+    fault = uri_fault(resource.get("uri")) or mime_fault(resource.get("mimeType"))
+    if fault is None and not isinstance(resource.get("text"), str):
+        fault = base64_fault(resource.get("blob"))
+    return fault
+
+
+def blocks(result: JSONObject) -> list[JSONObject]:
+    """The blocks of content in the result of a tool or of a prompt."""
+    said = [inside(each, "content") for each in items(result, "messages")]
+    return [each for each in (*items(result, "content"), *said) if each]
+
+
+def contents(result: JSONObject) -> Iterator[JSONObject]:
+    """The contents of resources in any result: those that were read, and those inside blocks."""
+    yield from items(result, "contents")
+    yield from (found for block in blocks(result) if (found := inside(block, "resource")))

@@ -1,0 +1,174 @@
+"""Checking a client: run it against the scripted server in every revision it speaks, scene by scene, and judge it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from importlib import import_module
+from typing import Literal
+
+from accord import __version__
+from accord.check.clients.judge import Judge
+from accord.check.clients.ordinary import ORDINARY, name_of, speaks
+from accord.check.clients.play import play
+from accord.check.clients.run import Run
+from accord.check.clients.scene import Scene
+from accord.check.judging import findings
+from accord.check.report import Outcome, Report, Visit, counts, score
+from accord.check.rule import Rule
+from accord.check.rules import CLIENT_AREAS, client_rules
+from accord.check.runner import Watcher
+from accord.check.selection import selected
+from accord.check.server import Unwatched
+from accord.check.settings import CheckSettings
+from accord.errors import ConnectError
+from accord.messages.revision import REVISIONS, RULES, lives_in
+
+_PATIENCE = 2.5
+"""Seconds without a word after which a client is ended, at least."""
+_AT_ONCE = 2
+"""Runs for each of `CheckSettings.jobs`: a run is mostly waiting."""
+_HTTP_SINCE = "2025-03-26"
+"""There is no Streamable HTTP before."""
+
+
+async def check_client(
+    command: str,
+    transport: Literal["http", "stdio"] = "http",
+    settings: CheckSettings | None = None,
+    watcher: Watcher | None = None,
+    *,
+    label: str = "",
+) -> Report:
+    """Check a client: a command line with `{url}` in it, or over stdio `{server}` (the command line of a server as one
+    word) or `{server*}` (its words); `label` is what to call it.
+
+    The names of scene, revision and target stand in its environment: ACCORD_CHECK_SCENE, ACCORD_CHECK_REVISION,
+    ACCORD_CHECK_URL or ACCORD_CHECK_SERVER. Raises `TargetError` for settings that fit nothing, `ConnectError` when
+    the client cannot be started, or speaks none of the revisions.
+    """
+    settings = settings or CheckSettings()
+    rules = {rule.id: rule for rule in selected(client_rules(), settings)}
+    began, started = time.monotonic(), datetime.now(UTC)
+    check = _Check(command, transport, settings, list(rules.values()), watcher or Unwatched())
+    await check.run()
+    if not check.visits:
+        spoken = ", ".join(settings.revisions or REVISIONS)
+        raise ConnectError(f"{label or command} opened a connection in none of {spoken}{check.words}")
+    return Report(
+        role="client",
+        target=label or command,
+        name=check.name,
+        version=__version__,
+        started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        seconds=round(time.monotonic() - began, 3),
+        score=score(check.outcomes),
+        visits=tuple(check.visits),
+        findings=findings(check.outcomes, rules, label or command, settings, "client"),
+        outcomes=tuple(check.outcomes),
+    )
+
+
+@cache
+def scenes() -> tuple[Scene, ...]:
+    """Every scene but the ordinary one."""
+    modules = [import_module(f"accord.check.rules.{area}") for area in CLIENT_AREAS]
+    found = (value for module in modules for value in vars(module).values() if isinstance(value, Scene))
+    return tuple(dict.fromkeys(found))
+
+
+class _Check:
+    """The runs of one check."""
+
+    def __init__(
+        self,
+        command: str,
+        transport: Literal["http", "stdio"],
+        settings: CheckSettings,
+        rules: Sequence[Rule],
+        watcher: Watcher,
+    ) -> None:
+        self._command = command
+        self._transport: Literal["http", "stdio"] = transport
+        self._settings = settings
+        self._rules = rules
+        self._watcher = watcher
+        self._gate = asyncio.Semaphore(settings.jobs * _AT_ONCE)
+        self._played: dict[str, dict[str, Run]] = {}
+        self.visits: list[Visit] = []
+        self.outcomes: list[Outcome] = []
+        self.name: str = ""
+        self.words: str = ""
+        """What the client wrote to stderr where it opened nothing."""
+
+    async def run(self) -> None:
+        """Every run, and what is to be said of it."""
+        ordinary = await self._all((ORDINARY, revision) for revision in self._revisions())
+        for run in ordinary:
+            if speaks(run):
+                self._played[run.revision] = {run.scene: run}
+            else:
+                self.words = self.words or (f"; it said:\n{run.stderr}" if run.stderr else "")
+        for run in await self._all(self._plan()):
+            run.usual = self._played[run.revision][ORDINARY.name]
+            self._played[run.revision][run.scene] = run
+        for revision, runs in self._played.items():
+            self._judge(revision, runs)
+
+    def _revisions(self) -> Iterator[str]:
+        for revision in self._settings.revisions or REVISIONS:
+            if self._transport == "stdio" or lives_in(revision, _HTTP_SINCE, None):
+                yield revision
+
+    def _plan(self) -> Iterator[tuple[Scene, str]]:
+        """Each scene in the newest revision with a handshake in which it lives, and in those without."""
+        for scene in self._wanted():
+            spoken = [revision for revision in self._played if scene.plays_in(revision, self._transport)]
+            with_handshake = [revision for revision in spoken if RULES[revision].handshake]
+            for revision in [*with_handshake[-1:], *(each for each in spoken if not RULES[each].handshake)]:
+                yield scene, revision
+
+    def _wanted(self) -> list[Scene]:
+        wanted = {id(rule) for rule in self._rules}
+        return [scene for scene in scenes() if any(id(rule) in wanted for rule, _ in scene.judgements)]
+
+    async def _all(self, plan: Iterable[tuple[Scene, str]]) -> list[Run]:
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._one(scene, revision)) for scene, revision in plan]
+        except* ConnectError as failed:  # it cannot be started, which is the same for every run
+            raise failed.exceptions[0] from None
+        return [task.result() for task in tasks]
+
+    async def _one(self, scene: Scene, revision: str) -> Run:
+        async with self._gate:
+            return await play(
+                self._command, scene, revision, self._transport, self._settings, self._patience(revision)
+            )
+
+    def _patience(self, revision: str) -> float:
+        """Longer for a client that is slow by itself."""
+        usual = self._played.get(revision, {}).get(ORDINARY.name)
+        return _PATIENCE if usual is None else max(_PATIENCE, 2 * usual.silence)
+
+    def _judge(self, revision: str, runs: dict[str, Run]) -> None:
+        judge = Judge(self._rules, scenes(), revision, self._transport)
+        self._watcher.visit_began(revision, self._transport, len(self._rules))
+        outcomes = []
+        for outcome in judge.outcomes(runs):
+            self._watcher.case_done(outcome)
+            outcomes.append(outcome)
+        visit = Visit(
+            revision=revision,
+            transport=self._transport,
+            score=score(outcomes),
+            seconds=round(sum(run.finished - run.began for run in runs.values()), 3),
+            counts=counts(outcomes),
+        )
+        self._watcher.visit_ended(visit)
+        self.visits.append(visit)
+        self.outcomes += outcomes
+        self.name = self.name or name_of(runs[ORDINARY.name])

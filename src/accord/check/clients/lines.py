@@ -1,0 +1,113 @@
+"""The scripted server over stdio: each process that the client starts is a relay, and a conversation here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import shlex
+import sys
+import time
+
+from accord.check.clients import relay
+from accord.check.clients.conversation import Conversation
+from accord.check.clients.stand import Stand
+from accord.wire.lines import LineReader
+
+_LINE_BYTES = 64 << 20
+_HOW = {relay.END: "closed", relay.TERM: "terminated"}
+
+
+class Lines:
+    """Listens for relays; `command` is the command line of one."""
+
+    def __init__(self, stand: Stand) -> None:
+        self._stand = stand
+        self._token = secrets.token_hex(16)
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.command: list[str] = []
+        """What the client has to start."""
+
+    @property
+    def target(self) -> str:
+        """The command as one line for a shell."""
+        return shlex.join(self.command)
+
+    async def open(self) -> None:
+        """Listen."""
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        port = self._server.sockets[0].getsockname()[1]
+        # -I and -S: neither the environment nor site-packages change what starts, and it starts quickly.
+        self.command = [sys.executable, "-I", "-S", relay.__file__, str(port), self._token]
+
+    async def close(self) -> None:
+        """End every relay."""
+        if self._server is not None:
+            self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._relayed(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _relayed(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            if secrets.compare_digest((await reader.readline()).strip(), self._token.encode()):
+                await _Process(self._stand, writer).run(reader)
+        except (OSError, EOFError, ValueError):
+            return  # it was no relay of ours
+        finally:
+            writer.close()
+
+
+class _Process:
+    """One process of the server, as the client sees it; the way on which we speak to it."""
+
+    def __init__(self, stand: Stand, writer: asyncio.StreamWriter) -> None:
+        self._stand = stand
+        self._writer = writer
+        self._lines = LineReader(_LINE_BYTES)
+        self._conversation: Conversation = stand.conversation()
+        self._conversation.standing = self
+
+    async def send(self, raw: bytes, *, last: bool = False) -> None:
+        self._writer.write(raw + b"\n")
+        with contextlib.suppress(OSError):
+            await self._writer.drain()
+
+    async def drop(self) -> None:
+        """Exit."""
+        self._writer.close()
+
+    async def run(self, reader: asyncio.StreamReader) -> None:
+        """Read until the client has ended this process."""
+        try:
+            while (kind := await self._part(reader)) is not None:
+                self._conversation.ended_by = self._conversation.ended_by or _HOW[kind]
+                if kind == relay.END and not self._stand.scene.deaf:
+                    break
+        except (OSError, EOFError):
+            self._conversation.ended_by = self._conversation.ended_by or "killed"
+
+    async def _part(self, reader: asyncio.StreamReader) -> bytes | None:
+        """Read one part: how the client ended it, or after that nothing."""
+        while True:
+            kind, size = relay.HEADER.unpack(await reader.readexactly(relay.HEADER.size))
+            data = await reader.readexactly(size)
+            if kind == relay.DATA:
+                self._take(self._lines.feed(data))
+            else:
+                self._take(self._lines.end())
+                if kind == relay.TERM and data == b"1":
+                    self._conversation.terminated_at = time.monotonic()
+                return bytes(kind)
+
+    def _take(self, lines: list[bytes]) -> None:
+        for line in lines:
+            for request in self._conversation.hear(line):
+                self._stand.serve(self._conversation, request, self)

@@ -1,0 +1,246 @@
+"""HTTP by hand, as a server: every request as it came, and responses byte by byte, cut off wherever a scene wants.
+
+A `Site` listens on a port of 127.0.0.1 and hands each request to a function, with a `Reply` to answer it by. Nothing
+is checked here, and nothing mended: what a client sent is what its judges see.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+
+import msgspec
+
+_HEAD_BYTES = 256 << 10
+_BODY_BYTES = 64 << 20
+_READ = 65_536
+
+
+class Exchange(msgspec.Struct, kw_only=True, eq=False):
+    """One request of the client, and how it was answered. Times are of the monotonic clock."""
+
+    number: int
+    verb: str
+    target: str
+    """Path and query."""
+    headers: Mapping[str, str]
+    """Names in lower case; what came twice is joined with a comma."""
+    body: bytes
+    at: float
+    status: int = 0
+    """0 while there was no response."""
+    answered: dict[str, str] = msgspec.field(default_factory=dict)
+    """Our headers, names in lower case."""
+    hung_up: float | None = None
+    """When the client closed the connection before the end of the response."""
+    ended: float | None = None
+    """When the response was complete, or cut off by us."""
+
+    @property
+    def path(self) -> str:
+        """The target without its query."""
+        return self.target.partition("?")[0]
+
+    def line(self) -> str:
+        """As a remark in a transcript."""
+        headers = "; ".join(f"{name}: {value}" for name, value in self.headers.items())
+        return f"# {self.verb} {self.target} ({headers}) -> HTTP {self.status or 'nothing'}"
+
+
+class Reply:
+    """The response to one request. `gone` is set when the client hangs up before its end."""
+
+    def __init__(self, exchange: Exchange, writer: asyncio.StreamWriter) -> None:
+        self._exchange = exchange
+        self._writer = writer
+        self.begun: bool = False
+        self.done: bool = False
+        self.gone: asyncio.Event = asyncio.Event()
+
+    async def whole(self, status: int, body: bytes = b"", **headers: str) -> None:
+        """A response with a length. Keywords are headers: `content_type="text/html"`."""
+        named = _named(headers)
+        if status != HTTPStatus.NO_CONTENT:
+            named["Content-Length"] = str(len(body))
+        await self._head(status, named, body)
+        self.finish()
+
+    async def begin(self, status: int, **headers: str) -> None:
+        """A response in pieces (chunked)."""
+        await self._head(status, {**_named(headers), "Transfer-Encoding": "chunked"})
+
+    async def piece(self, data: bytes) -> None:
+        """One more piece of it."""
+        if data:
+            await self._write(b"%x\r\n%b\r\n" % (len(data), data))
+
+    async def end(self) -> None:
+        """The end of the pieces."""
+        await self._write(b"0\r\n\r\n")
+        self.finish()
+
+    async def raw(self, data: bytes) -> None:
+        """Bytes as they are, instead of a response."""
+        self.begun = True
+        await self._write(data)
+
+    def cut(self) -> None:
+        """Cut the connection, in the middle of whatever it is."""
+        self.finish()
+        self._writer.transport.abort()
+
+    def finish(self) -> None:
+        """No more comes."""
+        if not self.done:
+            self.done = True
+            self._exchange.ended = time.monotonic()
+
+    async def _head(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
+        self.begun = True
+        self._exchange.status = status
+        self._exchange.answered |= {name.lower(): value for name, value in headers.items()}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        await self._write(f"HTTP/1.1 {status} {_phrase(status)}\r\n{lines}\r\n".encode() + body)
+
+    async def _write(self, data: bytes) -> None:
+        self._writer.write(data)
+        with contextlib.suppress(OSError):  # it hung up, which its own event tells
+            await self._writer.drain()
+
+
+class Site:
+    """Listens on a port of its own; `answer(exchange, reply)` gets every request."""
+
+    def __init__(self, answer: Callable[[Exchange, Reply], Awaitable[None]]) -> None:
+        self._answer = answer
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self.exchanges: list[Exchange] = []
+        """Every request, in order."""
+        self.url: str = ""
+        """`http://127.0.0.1:PORT`."""
+
+    async def open(self) -> None:
+        """Listen."""
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0, limit=_HEAD_BYTES)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def close(self) -> None:
+        """Close the port and cut every connection."""
+        if self._server is not None:
+            self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        incoming = _Incoming(reader)
+        try:
+            while (exchange := await incoming.request(len(self.exchanges) + 1)) is not None:
+                self.exchanges.append(exchange)
+                reply = Reply(exchange, writer)
+                await self._respond(exchange, reply, incoming)
+                if reply.gone.is_set() or not reply.done:
+                    return
+        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError):
+            return  # no HTTP, or cut off in the middle of a request
+        finally:
+            writer.transport.abort()
+
+    async def _respond(self, exchange: Exchange, reply: Reply, incoming: _Incoming) -> None:
+        """Answer, and watch meanwhile whether the client hangs up."""
+
+        async def watch() -> None:
+            await incoming.hung_up()
+            if not reply.done:
+                exchange.hung_up = time.monotonic()
+                reply.gone.set()
+
+        watching = asyncio.get_running_loop().create_task(watch())
+        try:
+            await self._answer(exchange, reply)
+        finally:
+            watching.cancel()
+            await asyncio.wait([watching])
+
+
+class _Incoming:
+    """The requests of one connection."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+        self._ahead = b""
+
+    async def request(self, number: int) -> Exchange | None:
+        """The next one; None where the connection has ended. Raises `ValueError`, `EOFError` for what is none."""
+        head = await self._until(b"\r\n\r\n")
+        if head is None:
+            return None
+        first, *lines = head.decode("latin-1").split("\r\n")
+        verb, target, _ = first.split(" ", 2)
+        headers: dict[str, str] = {}
+        for line in lines:
+            name, _, value = line.partition(":")
+            key = name.strip().lower()
+            headers[key] = f"{headers[key]}, {value.strip()}" if key in headers else value.strip()
+        at = time.monotonic()
+        body = await self._body(headers)
+        return Exchange(number=number, verb=verb, target=target, headers=headers, body=body, at=at)
+
+    async def hung_up(self) -> None:
+        """Wait until the client closes the connection; what it sends ahead is kept."""
+        while data := await self._reader.read(_READ):
+            self._ahead += data
+
+    async def _body(self, headers: Mapping[str, str]) -> bytes:
+        if headers.get("transfer-encoding", "").lower() != "chunked":
+            return await self._exactly(min(int(headers.get("content-length", "0")), _BODY_BYTES))
+        parts: list[bytes] = []
+        while size := int((await self._line()).partition(b";")[0], 16):
+            parts.append(await self._exactly(size))
+            await self._line()
+        await self._line()
+        return b"".join(parts)
+
+    async def _line(self) -> bytes:
+        line = await self._until(b"\r\n")
+        if line is None:
+            raise EOFError
+        return line
+
+    async def _until(self, mark: bytes) -> bytes | None:
+        while mark not in self._ahead:
+            data = await self._reader.read(_READ)
+            if not data or len(self._ahead) > _HEAD_BYTES:
+                return None
+            self._ahead += data
+        found, _, self._ahead = self._ahead.partition(mark)
+        return found
+
+    async def _exactly(self, size: int) -> bytes:
+        missing = size - len(self._ahead)
+        if missing > 0:
+            self._ahead += await self._reader.readexactly(missing)
+        found, self._ahead = self._ahead[:size], self._ahead[size:]
+        return found
+
+
+def _named(headers: Mapping[str, str]) -> dict[str, str]:
+    """`content_type` as `Content-Type`."""
+    return {"-".join(part.capitalize() for part in name.split("_")): value for name, value in headers.items()}
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Unknown"

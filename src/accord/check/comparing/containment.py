@@ -1,0 +1,137 @@
+"""Whether all that one JSON Schema lets pass is let pass by another one, as far as that can be decided.
+
+jsonschema-rs decides most of it, by canonical forms; where it cannot, a value is looked for that tells them apart. Such
+a value is what people want to see, too, so it is looked for whenever the answer is no.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from accord.check.comparing.view import TYPES
+from accord.check.generated.document import Document, Unserved
+from accord.check.generated.smallest import smallest
+from accord.messages.base import JSONObject
+
+_TRIES = 400
+"""Values that are tried, at most."""
+_LONGEST = 10_000
+"""Characters of a text that is tried, and items of an array."""
+
+_ORDINARY = (None, False, True, 0, 1, -1, 0.5, 1_000_000, "", "a", "text", [], [""], [0], {})
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """`holds` is None where it cannot be told. `example` passes the first schema and not the second; UNSET if none is
+    known.
+    """
+
+    holds: bool | None
+    example: Any = msgspec.UNSET
+
+
+def contained(inner: JSONObject, outer: JSONObject) -> Verdict:
+    """Whether every value that fits `inner` fits `outer`."""
+    inner, outer = _in_one_dialect(inner, outer)
+    if _covers(outer, inner, formats=True) == "yes":
+        return Verdict(True)
+    example = _example(inner, outer)
+    if example is not msgspec.UNSET:
+        return Verdict(False, example)
+    return Verdict(False if _covers(outer, inner, formats=False) == "no" else None)
+
+
+def _covers(outer: JSONObject, inner: JSONObject, *, formats: bool) -> str:
+    """ "yes", "no" or "unknown". Dialects do not agree on whether `format` refuses anything: `formats` says it does."""
+    import jsonschema_rs
+
+    try:
+        one, other = (
+            jsonschema_rs.canonicalize(schema, offline=True, validate_formats=formats) for schema in (outer, inner)
+        )
+        return str(one.covers(other))
+    except (ValueError, jsonschema_rs.ReferencingError, jsonschema_rs.canonical.UnsupportedOperand):
+        return "unknown"
+    except jsonschema_rs.canonical.IncompatibleOperands:
+        return "unknown"
+
+
+def _in_one_dialect(one: JSONObject, other: JSONObject) -> tuple[JSONObject, JSONObject]:
+    """Without their dialects, where these differ and say the same of all that is there."""
+    if one.get("$schema") == other.get("$schema") or _is_old(one) or _is_old(other):
+        return one, other
+    return tuple({key: schema[key] for key in schema if key != "$schema"} for schema in (one, other))  # type: ignore[return-value]
+
+
+def _is_old(schema: JSONObject) -> bool:
+    """Whether it may use what another dialect reads in another way."""
+    text = msgspec.json.encode({key: schema[key] for key in schema if key != "$schema"})
+    return any(word in text for word in (b'"$ref"', b'"items":[', b'"dependencies"', b'"exclusiveM', b'"$recursive'))
+
+
+def _example(inner: JSONObject, outer: JSONObject) -> Any:
+    """A value that fits the first and not the second, UNSET if none is found."""
+    try:
+        passes, refuses = Document(inner), Document(outer)
+    except Unserved:
+        return msgspec.UNSET
+    for value in islice(_candidates(inner, outer), _TRIES):
+        if passes.fits(value) and not refuses.fits(value):
+            return value
+    return msgspec.UNSET
+
+
+def _candidates(inner: JSONObject, outer: JSONObject) -> Iterator[Any]:
+    yield from _edges(outer)
+    yield from _edges(inner)
+    yield from _ordinary(inner)
+    for schema in ({"allOf": [inner, {"not": outer}]}, *({**inner, "type": each} for each in sorted(TYPES)), inner):
+        try:
+            yield smallest(schema)
+        except Unserved:
+            continue
+
+
+def _ordinary(schema: JSONObject) -> Iterator[Any]:
+    """One of each kind, and objects of one member each."""
+    yield from _ORDINARY
+    properties = schema.get("properties")
+    for name in properties if isinstance(properties, dict) else ():
+        yield from ({name: value} for value in _ORDINARY)
+    yield from ({"other": value} for value in _ORDINARY)
+
+
+def _edges(schema: Any) -> Iterator[Any]:
+    """Values that a schema names, and those around its bounds."""
+    if isinstance(schema, list):
+        for each in schema:
+            yield from _edges(each)
+    if not isinstance(schema, dict):
+        return
+    for key in ("enum", "examples"):
+        yield from schema.get(key, ()) if isinstance(schema.get(key, ()), list) else ()
+    yield from (schema[key] for key in ("const", "default") if key in schema)
+    for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"):
+        yield from _around(schema.get(key))
+    for key in ("minLength", "maxLength"):
+        yield from ("a" * length for length in _lengths(schema.get(key)))
+    for key in ("minItems", "maxItems"):
+        yield from (list(range(length)) for length in _lengths(schema.get(key)))
+    for key in ("anyOf", "oneOf", "allOf"):
+        yield from _edges(schema.get(key))
+
+
+def _around(bound: Any) -> tuple[Any, ...]:
+    if isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound):
+        return ()
+    return bound, bound - 1, bound + 1, bound * 2
+
+
+def _lengths(bound: Any) -> Iterator[int]:
+    if isinstance(bound, int) and 0 <= bound <= _LONGEST:
+        yield from (length for length in (bound - 1, bound, bound + 1) if length >= 0)

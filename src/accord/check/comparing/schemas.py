@@ -1,0 +1,257 @@
+"""What changed between two JSON Schemas, place by place, and whether those who keep to the old one notice.
+
+Of arguments, what an old client sends must still be accepted: old values fit the new schema. Of results it is the other
+way around: what the server answers now must be what an old client expects. So there is a schema that is kept to, and one
+that judges: `kept` and `judge` below.
+
+Objects and arrays are compared member by member. What is left at a place is decided as a whole (`containment`); where it
+cannot be decided, it is risky. Nobody is taken to send members that a schema does not name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from accord.check.comparing.annotations import annotations
+from accord.check.comparing.change import Change, Kind, shown, worst
+from accord.check.comparing.containment import Verdict, contained
+from accord.check.comparing.differences import differences
+from accord.check.comparing.view import View, Whole, as_sent, refers
+from accord.check.generated.document import Unserved
+
+_MEMBERS = ("properties", "required", "additionalProperties")
+_SIMPLE = frozenset(
+    ("enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength")
+    + ("maxLength", "pattern", "format", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties")
+)
+"""Keywords that judge a value on their own, whatever stands beside them, and hold no schemas."""
+_SHOWN = 3
+"""Differences that are told of one place."""
+
+Path = tuple[str, ...]
+
+
+def schema_changes(old: Any, new: Any, path: Path, *, sent: bool) -> Iterator[Change]:
+    """The changes between two schemas: of what clients send, or else of what they get."""
+    if old == new:
+        return
+    try:
+        walk = _Walk(sent)
+        yield from walk.compare(Whole(old).view, Whole(new).view, path)
+    except Unserved as exc:
+        yield _change("risky", path, _what(old, new), f"the schemas cannot be compared: {exc}")
+    yield from annotations(old, new, path, sent=sent)
+
+
+class _Walk:
+    """One walk through two schemas at once. `sent`: by those who fill them in; otherwise by those who read."""
+
+    def __init__(self, sent: bool) -> None:
+        self._sent = sent
+        self._seen: set[bytes] = set()
+
+    def compare(self, old: View, new: View, path: Path) -> Iterator[Change]:
+        if old.parts == new.parts and not (refers(old.parts) or refers(new.parts)):
+            return
+        key = msgspec.json.encode([old.parts, new.parts], order="sorted")
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        if _by_members(old, new):
+            yield from self._types(old, new, path)
+            yield from self._members(old, new, path) if "object" in old.types & new.types else ()
+            yield from self._items(old, new, path) if "array" in old.types & new.types else ()
+            yield from self._rest(old, new, path)
+        else:
+            yield from self._as_a_whole(old, new, path)
+
+    # --- objects -----------------------------------------------------------------------------------------------
+
+    def _members(self, old: View, new: View, path: Path) -> Iterator[Change]:
+        was, now = _declared(old), _declared(new)
+        needed, needs = _required(old), _required(new)
+        for name in sorted(was | now):
+            place = (*path, "properties", name)
+            if name in was and name in now:
+                yield from self.compare(_member(old, name), _member(new, name), place)
+            elif name in was:
+                yield self._gone(name, name in needed, _additional(new), place)
+            else:
+                yield self._new(new, name, name in needs, _additional(old), place)
+        yield from self._required(needed, needs, was, now, (*path, "required"))
+        yield from self._additional(old, new, (*path, "additionalProperties"))
+
+    def _gone(self, name: str, needed: bool, additional: Any, place: Path) -> Change:
+        if not self._sent:
+            why = "old clients count on it" if needed else "old clients may read it"
+            return _change("breaking" if needed else "risky", place, "gone", why)
+        why = "refused" if additional is False else "ignored, or taken for something else"
+        return _change("breaking", place, "gone", f"what old clients send for it is {why}")
+
+    def _new(self, new: View, name: str, needs: bool, additional: Any, place: Path) -> Change:
+        """`additional` is what the old schema said of members that it does not name; None if nothing."""
+        if self._sent and needs:
+            return _change("breaking", place, "new, and required", "old clients do not send it")
+        if additional is None or (additional is False and self._sent):
+            return _change("safe", place, "new", "old clients do without")
+        if additional is False:
+            return _change("breaking", place, "new", "old clients were told that there is nothing else, and may refuse it")
+        member, free = _member(new, name), new.at(additional)
+        verdict = self._verdict(free, member) if self._sent else self._verdict(member, free)
+        why = "old clients were free to use the name for something else" if self._sent else "old clients expect other types"
+        return _change("safe" if verdict.holds else "risky", place, "new", "old clients do without" if verdict.holds else why)
+
+    def _required(
+        self, needed: set[str], needs: set[str], was: set[str], now: set[str], place: Path
+    ) -> Iterator[Change]:
+        new_names = now - was if self._sent else set[str]()
+        for name in sorted(needs - needed - new_names):
+            why = "calls without it are refused" if self._sent else "it is always there now"
+            yield _change("breaking" if self._sent else "safe", place, f"{shown(name)} is required now", why)
+        gone_names = was - now
+        for name in sorted(needed - needs - gone_names):
+            why = "it may be left out" if self._sent else "old clients count on it"
+            yield _change("safe" if self._sent else "breaking", place, f"{shown(name)} is not required any more", why)
+
+    def _additional(self, old: View, new: View, place: Path) -> Iterator[Change]:
+        """Members that are not named. Where nothing is said of them, nobody is taken to send any."""
+        was, now = _additional(old), _additional(new)
+        if was == now and not refers(was):
+            return
+        kept, judge = (was, now) if self._sent else (now, was)
+        what = f"{_said(was)} → {_said(now)}"
+        if kept is False or judge in (None, True, {}):
+            yield _change("safe", place, what, "members that are not named are refused less" if self._sent else _FEWER)
+        elif kept is None:
+            who = "who sends more than is named is refused now" if self._sent else "more than is named may come now"
+            yield _change("risky", place, what, who)
+        else:
+            one, other = (old, new) if self._sent else (new, old)
+            yield from self._judged(self._verdict(one.at(kept), other.at(judge)), place, what, Verdict(False))
+
+    # --- arrays, and what is simple ----------------------------------------------------------------------------
+
+    def _items(self, old: View, new: View, path: Path) -> Iterator[Change]:
+        was, now = old.all("items"), new.all("items")
+        if was or now:
+            yield from self.compare(old.at(*was), new.at(*now), (*path, "items"))
+
+    def _types(self, old: View, new: View, path: Path) -> Iterator[Change]:
+        was, now = old.types, new.types
+        lost = (was - now) if self._sent else (now - was)
+        what = f"{_types(was)} → {_types(now)}"
+        if lost:
+            why = "old clients may send" if self._sent else "old clients do not expect"
+            yield _change("breaking", (*path, "type"), what, f"{why} {_types(lost)}")
+        elif was != now:
+            yield _change("safe", (*path, "type"), what, _MORE if self._sent else _FEWER)
+
+    def _rest(self, old: View, new: View, path: Path) -> Iterator[Change]:
+        was, now = (view.rest("type", "items", *_MEMBERS) for view in (old, new))
+        if was == now:
+            return
+        both = {"type": sorted(old.types & new.types)}
+        one, other = ({"allOf": [both, *each]} for each in (was, now))
+        kept, judge = (one, other) if self._sent else (other, one)
+        what = _what(was[0] if len(was) == 1 else was, now[0] if len(now) == 1 else now)
+        yield from self._judged(contained(kept, judge), path, what, contained(judge, kept))
+
+    # --- the rest ----------------------------------------------------------------------------------------------
+
+    def _as_a_whole(self, old: View, new: View, path: Path) -> Iterator[Change]:
+        kept, judge = (old, new) if self._sent else (new, old)
+        verdict, back = self._verdict(kept, judge), self._verdict(judge, kept)
+        if not verdict.holds:
+            inside = list(self._arms(old, new, path))
+            if worst(inside) != "safe":
+                yield from inside
+                return
+        what = _what(*(_plain(view) for view in (old, new)))
+        yield from self._judged(verdict, path, what, back)
+
+    def _arms(self, old: View, new: View, path: Path) -> Iterator[Change]:
+        """Arms of a choice, one by one, where they are as many as before and of the same types."""
+        for keyword in ("anyOf", "oneOf"):
+            was, now = old.all(keyword), new.all(keyword)
+            if len(was) == len(now) == 1 and len(was[0]) == len(now[0]):
+                pairs = [(old.at(one), new.at(other)) for one, other in zip(was[0], now[0], strict=True)]
+                if all(one.types == other.types for one, other in pairs):
+                    for index, (one, other) in enumerate(pairs):
+                        yield from self.compare(one, other, (*path, keyword, str(index)))
+
+    def _verdict(self, kept: View, judge: View) -> Verdict:
+        return contained(kept.schema(sent=True), judge.schema())
+
+    def _judged(self, verdict: Verdict, place: Path, what: str, back: Verdict) -> Iterator[Change]:
+        """`back` tells whether it holds the other way around, too: then it only says the same in other words."""
+        if verdict.holds is None:
+            why = "it cannot be told whether all that was accepted still is" if self._sent else "it cannot be told " + _NEW
+            yield _change("risky", place, what, why)
+        elif not verdict.holds:
+            yield _change("breaking", place, what, self._broken(verdict.example))
+        elif not back.holds:
+            yield _change("safe", place, what, _MORE if self._sent else _FEWER)
+
+    def _broken(self, example: Any) -> str:
+        if example is msgspec.UNSET:
+            return "not all that was accepted still is" if self._sent else "what old clients do not expect may come"
+        was = "was accepted, and is refused now" if self._sent else "may come now, and was ruled out"
+        return f"{shown(example)} {was}"
+
+
+_MORE = "all that was accepted still is"
+_FEWER = "all that may come was expected before"
+_NEW = "whether only what was expected before may come"
+
+
+def _by_members(old: View, new: View) -> bool:
+    """Whether what is inside can be compared one by one: nothing else speaks of it, in either schema."""
+    for view in (old, new):
+        rest = view.rest("type", "items", *_MEMBERS)
+        if not all(key in _SIMPLE for part in rest for key in part) or False in view.parts:
+            return False
+        speaking = sum(any(key in part for key in _MEMBERS) for part in view.parts)
+        if (view.all("additionalProperties") and speaking > 1) or any(isinstance(one, list) for one in view.all("items")):
+            return False
+    return bool(old.types & new.types)
+
+
+def _declared(view: View) -> set[str]:
+    return {name for each in view.all("properties") for name in each}
+
+
+def _required(view: View) -> set[str]:
+    return {name for each in view.all("required") for name in each}
+
+
+def _member(view: View, name: str) -> View:
+    return view.at(*(each[name] for each in view.all("properties") if name in each))
+
+
+def _additional(view: View) -> Any:
+    return next(iter(view.all("additionalProperties")), None)
+
+
+def _plain(view: View) -> Any:
+    return view.parts[0] if len(view.parts) == 1 else list(view.parts)
+
+
+def _what(old: Any, new: Any) -> str:
+    found = differences(old, new)
+    more = f", and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return "; ".join(found[:_SHOWN]) + more
+
+
+def _types(types: frozenset[str]) -> str:
+    return " or ".join(sorted(types - {"integer"} if "number" in types else types)) or "nothing"
+
+
+def _said(additional: Any) -> str:
+    return "nothing said" if additional is None else shown(additional)
+
+
+def _change(kind: Kind, path: Path, what: str, why: str) -> Change:
+    return Change(kind=kind, place=".".join(path), what=what, why=why)

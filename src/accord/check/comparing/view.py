@@ -1,0 +1,148 @@
+"""One place of a JSON Schema, as it is compared: references are followed, and `allOf` is spread out into its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from accord.check.generated.document import Conjunction, Document
+from accord.messages.base import JSONObject
+
+TYPES = frozenset(("null", "boolean", "integer", "number", "string", "array", "object"))
+
+ANNOTATIONS = frozenset(
+    ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment")
+    + ("contentEncoding", "contentMediaType", "$defs", "definitions", "$schema", "$id", "$anchor")
+)
+"""Keywords that refuse no value."""
+
+_REFERENCE_ALONE = ("draft-04", "draft-06", "draft-07")
+"""In these dialects nothing counts that stands beside `$ref`."""
+
+_SAYS_MORE = ("additionalProperties", "unevaluatedProperties", "patternProperties", "allOf", "anyOf", "oneOf", "if")
+_SAYS_MORE += ("dependentSchemas", "$ref", "$dynamicRef", "$recursiveRef")
+"""Beside these it is not `properties` alone that says which members there are."""
+
+
+class Whole:
+    """A whole schema. Raises `Unserved` for one that cannot be used: invalid, too costly, with references outside."""
+
+    def __init__(self, schema: Any) -> None:
+        self.document: Document = Document(schema)
+        self.dialect: str = schema.get("$schema", "") if isinstance(schema, Mapping) else ""
+        self._as_sent: Any = None
+
+    @property
+    def view(self) -> View:
+        """The outermost place."""
+        return View(self, (self.document.root,))
+
+    @property
+    def as_sent(self) -> Any:
+        """The root, as `as_sent` has it."""
+        if self._as_sent is None:
+            root = self.document.root
+            self._as_sent = root if any(_mixes(each) for each in _inside(root)) else as_sent(root)
+        return self._as_sent
+
+    def spread(self, schema: Any) -> Iterator[Any]:
+        """The schemas that say together what one says, none of them with a reference or an `allOf` at its root."""
+        if not isinstance(schema, dict):
+            yield from () if schema is True else (schema,)
+            return
+        rest = {key: value for key, value in schema.items() if key not in ANNOTATIONS and key not in ("$ref", "allOf")}
+        if isinstance(schema.get("$ref"), str):
+            yield from self.spread(self.document.target(schema["$ref"]))
+            if any(draft in self.dialect for draft in _REFERENCE_ALONE):
+                return
+        for part in schema.get("allOf", ()):
+            yield from self.spread(part)
+        if rest:
+            yield rest
+
+
+class View:
+    """What schemas say together of one place. `parts` are they, spread out."""
+
+    def __init__(self, whole: Whole, schemas: Conjunction) -> None:
+        self.whole: Whole = whole
+        self.parts: tuple[Any, ...] = tuple(part for schema in schemas for part in whole.spread(schema))
+
+    @property
+    def types(self) -> frozenset[str]:
+        """Those that a value may have."""
+        left = TYPES if False not in self.parts else frozenset[str]()
+        for said in self.all("type"):
+            names = {said} if isinstance(said, str) else set(said)
+            left &= names | {"integer"} if "number" in names else names
+        return left
+
+    def all(self, keyword: str) -> list[Any]:
+        """What all parts say in a keyword."""
+        return [part[keyword] for part in self.parts if isinstance(part, dict) and keyword in part]
+
+    def rest(self, *keywords: str) -> list[JSONObject]:
+        """The parts without some of their keywords."""
+        left = ({key: part[key] for key in part if key not in keywords} for part in self.parts if isinstance(part, dict))
+        return [part for part in left if part]
+
+    def at(self, *schemas: Any) -> View:
+        """Another place of the same schema."""
+        return View(self.whole, schemas)
+
+    def schema(self, *, sent: bool = False) -> JSONObject:
+        """The place as a schema of its own; `sent` reads it as `as_sent` does."""
+        parts = list(self.parts)
+        made: JSONObject = {"allOf": parts}
+        if len(parts) == 1 and isinstance(parts[0], dict):
+            made = dict(as_sent(parts[0])) if sent else dict(parts[0])
+        if self.whole.dialect:
+            made["$schema"] = self.whole.dialect
+        if refers(parts):
+            made["$defs"] = {"root": self.whole.as_sent if sent else self.whole.document.root}
+        return made
+
+
+def refers(value: Any) -> bool:
+    """Whether there is a reference anywhere in it."""
+    return any(isinstance(each.get(key), str) for each in _inside(value) for key in ("$ref", "$dynamicRef"))
+
+
+def as_sent(schema: Any) -> Any:
+    """A schema as those read it who fill it in: they send the members that it names, and invent no others unless
+    `additionalProperties` invites them.
+    """
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: _filled_in(key, value) for key, value in schema.items()}
+    if "properties" in schema and not any(key in schema for key in _SAYS_MORE):
+        if set(schema.get("required", ())) <= set(schema["properties"]):
+            made["additionalProperties"] = False
+    return made
+
+
+def _filled_in(key: str, value: Any) -> Any:
+    if key in ("properties", "patternProperties", "$defs", "definitions") and isinstance(value, dict):
+        return {name: as_sent(inner) for name, inner in value.items()}
+    if key in ("items", "additionalProperties"):
+        return as_sent(value)
+    if key in ("prefixItems", "anyOf", "oneOf") and isinstance(value, list):
+        return [as_sent(inner) for inner in value]
+    return value
+
+
+def _mixes(schema: JSONObject) -> bool:
+    """Whether a schema adds to another one, so that neither alone says which members there are."""
+    return "allOf" in schema or ("$ref" in schema and "properties" in schema)
+
+
+def _inside(value: Any) -> Iterator[JSONObject]:
+    """All the objects in a JSON value."""
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, dict):
+            yield each
+            pending.extend(each.values())
+        elif isinstance(each, list):
+            pending.extend(each)

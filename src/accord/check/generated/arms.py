@@ -1,0 +1,114 @@
+"""What must hold at one place of a value, taken apart: schemas that all hold become alternatives without any choice.
+
+`allOf` and references are opened; `anyOf`, `oneOf`, `if`, `dependentRequired` and `dependentSchemas` give one
+alternative for each way to satisfy them; a `not` of something simple is turned around. What an alternative no longer
+says (that only one arm of `oneOf` may fit, most forms of `not`) is settled by asking the validator in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from accord.check.generated.document import REFERENCES, Conjunction, Document, Unserved
+from accord.check.generated.shape import TYPES, Shape
+
+_ARMS = 48
+"""Alternatives that are used of one place, at most."""
+_STEPS = 4_000
+"""Steps to find them, at most."""
+
+_Ways = list[Conjunction]
+
+
+def arms(document: Document, conjunction: Conjunction) -> list[Shape]:
+    """The alternatives that can hold, the first ones of very many. Raises `Unserved` if there are none."""
+    if not (found := document.once(_shapes, conjunction)):
+        raise Unserved("nothing can fit all that is asked for at one place")
+    return found
+
+
+def _shapes(document: Document, conjunction: Conjunction) -> list[Shape]:
+    steps = islice(_alternatives(document, conjunction, ()), _STEPS)
+    shapes = (Shape(flat) for flat in steps if flat is not None)
+    return list(islice((shape for shape in shapes if shape.possible), _ARMS))
+
+
+def _alternatives(document: Document, todo: Conjunction, done: Conjunction) -> Iterator[Conjunction | None]:
+    """Conjunctions without choices; `None` for a step that led nowhere, so that steps can be counted."""
+    while todo and (todo[0] is True or (isinstance(todo[0], dict) and not todo[0])):
+        todo = todo[1:]
+    if not todo:
+        yield done
+    elif todo[0] is False or not Shape(done).kinds:
+        yield None
+    elif (ways := _ways(document, todo[0])) is None:
+        yield from _alternatives(document, todo[1:], (*done, todo[0]))
+    else:
+        for way in ways:
+            yield from _alternatives(document, (*way, *todo[1:]), done)
+
+
+def _ways(document: Document, schema: dict[str, Any]) -> _Ways | None:
+    """By what a schema can be replaced; `None` if it offers no choice."""
+    for keyword in REFERENCES:
+        if isinstance(schema.get(keyword), str):
+            return [(document.target(schema[keyword]), _without(schema, keyword))]
+    if "allOf" in schema:
+        return [(*schema["allOf"], _without(schema, "allOf"))]
+    for keyword in ("anyOf", "oneOf"):
+        if keyword in schema:
+            return [(arm, _without(schema, keyword)) for arm in schema[keyword]]
+    if "if" in schema:
+        return _conditional(schema)
+    for keyword in ("dependentRequired", "dependentSchemas"):
+        if schema.get(keyword):
+            return _dependent(schema, keyword)
+    turned = _turned(schema["not"]) if "not" in schema else None
+    return None if turned is None else [(*way, _without(schema, "not")) for way in turned]
+
+
+def _conditional(schema: dict[str, Any]) -> _Ways:
+    rest = _without(schema, "if", "then", "else")
+    condition = schema["if"]
+    return [
+        (condition, schema.get("then", True), rest),
+        ({"not": condition}, schema.get("else", True), rest),
+    ]
+
+
+def _dependent(schema: dict[str, Any], keyword: str) -> _Ways:
+    """The first of the properties that others depend on: not there, or there with what it brings."""
+    name, brings = next(iter(schema[keyword].items()))
+    others = {other: each for other, each in schema[keyword].items() if other != name}
+    rest = {**_without(schema, keyword), **({keyword: others} if others else {})}
+    there = {"required": [name, *brings]} if keyword == "dependentRequired" else {"required": [name]}
+    schemas = () if keyword == "dependentRequired" else (brings,)
+    return [(_absent(name), rest), (there, *schemas, rest)]
+
+
+def _turned(denied: Any) -> _Ways | None:
+    """What the opposite of a schema is, where that is easily said."""
+    if isinstance(denied, bool):
+        return [(not denied,)]
+    if not denied:
+        return [(False,)]
+    match list(denied.items()):
+        case [("required", [*names])]:
+            return [({"type": "object"}, _absent(name)) for name in names]
+        case [("anyOf", [*inner])]:
+            return [tuple({"not": each} for each in inner)]
+        case [("type", str(kind))] if kind != "integer":
+            return [({"type": [other for other in TYPES if other != kind]},)]
+        case [("not", inner)]:
+            return [(inner,)]
+    return None
+
+
+def _absent(name: str) -> dict[str, Any]:
+    return {"properties": {name: False}}
+
+
+def _without(schema: dict[str, Any], *keywords: str) -> dict[str, Any]:
+    return {keyword: value for keyword, value in schema.items() if keyword not in keywords}

@@ -1,0 +1,197 @@
+"""One small value that fits a schema: the same every time, and made without hypothesis.
+
+What the schema suggests comes first (`const`, `enum`, `examples`, `default`); then the least of each kind. A value grows
+only where it must: optional members stay away, and a schema that contains itself is followed as few levels as it can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import islice
+from typing import Any
+
+from accord.check.generated.arms import arms
+from accord.check.generated.document import Conjunction, Document, Unserved
+from accord.check.generated.matching import matches
+from accord.check.generated.samples import FORMATS
+from accord.check.generated.shape import KINDS, Shape
+
+_LEVELS = 12
+"""Levels below a place that are tried, at most."""
+_TRIES = 64
+"""Values that are tried of one alternative, at most."""
+_LONGEST = 1 << 20
+"""Characters of a text, or items of an array, at most."""
+
+
+def smallest(schema: Any) -> Any:
+    """A small value that fits. Raises `Unserved` if none was found."""
+    document = Document(schema)
+    return smallest_at(document, (document.root,))
+
+
+def smallest_at(document: Document, conjunction: Conjunction) -> Any:
+    """The same for one place. Raises `Unserved`."""
+    return document.once(_Search.shallow, conjunction)
+
+
+class _Search:
+    """A search that goes so many levels deep."""
+
+    def __init__(self, document: Document, levels: int) -> None:
+        self._document = document
+        self._levels = levels
+
+    @staticmethod
+    def shallow(document: Document, conjunction: Conjunction) -> Any:
+        """A value with as few levels as can be."""
+        for levels in range(_LEVELS):
+            for value in _Search(document, levels).values(conjunction):
+                return value
+        raise Unserved("no value was found that fits all that is asked for at one place")
+
+    def values(self, conjunction: Conjunction) -> Iterator[Any]:
+        """Those that fit, the smallest of each alternative first."""
+        try:
+            shapes = arms(self._document, conjunction)
+        except Unserved:
+            return
+        for shape in shapes:
+            for value in islice(self._tried(shape), _TRIES):
+                if self._document.fits(value, conjunction):
+                    yield value
+
+    def _tried(self, shape: Shape) -> Iterator[Any]:
+        yield from shape.candidates()
+        if shape.listed:
+            return
+        likely = shape.likely
+        for kind in (*(_LIKED if likely == KINDS else likely), *shape.kinds):
+            yield from self._of_kind(kind, shape)
+
+    def _of_kind(self, kind: str, shape: Shape) -> Iterator[Any]:
+        match kind:
+            case "null":
+                yield None
+            case "boolean":
+                yield from (False, True)
+            case "integer":
+                yield from islice(integers(shape), 8)
+            case "fraction":
+                yield from fractions(shape)
+            case "string":
+                yield from islice(texts(shape), 16)
+            case "array":
+                yield from self._arrays(shape)
+            case "object":
+                yield from self._objects(shape)
+
+    def _first(self, conjunction: Conjunction) -> Iterator[Any]:
+        """The smallest value one level below, if there is a level left."""
+        if self._levels:
+            yield from islice(_Search(self._document, self._levels - 1).values(conjunction), 1)
+
+    def _arrays(self, shape: Shape) -> Iterator[list[Any]]:
+        low, high = shape.sizes()
+        for size in range(low, min(low + 4, _LONGEST if high is None else high + 1)):
+            items = self._items(shape, size)
+            if items is not None:
+                yield items
+
+    def _items(self, shape: Shape, size: int) -> list[Any] | None:
+        wanted = [schema for schema, least in shape.contained() for _ in range(least)]
+        unique = True in shape.all("uniqueItems")
+        items: list[Any] = []
+        for index in range(size):
+            conjunction = (*shape.item(index), *wanted[index : index + 1])
+            found = next(self._others(conjunction, items) if unique else self._first(conjunction), _NONE)
+            if found is _NONE:
+                return None
+            items.append(found)
+        return items
+
+    def _others(self, conjunction: Conjunction, items: list[Any]) -> Iterator[Any]:
+        """Values unlike those that are there."""
+        if not self._levels:
+            return
+        below = _Search(self._document, self._levels - 1)
+        for value in below.values((*conjunction, {"not": {"enum": list(items)}}) if items else conjunction):
+            yield value
+
+    def _objects(self, shape: Shape) -> Iterator[dict[str, Any]]:
+        first = self._members(shape, shape.required)
+        if first is None:
+            return
+        yield first
+        optional = [name for name in shape.declared if name not in shape.required]
+        for name in optional:
+            more = self._members(shape, [name])
+            if more:
+                yield {**first, **more}
+        everything = dict(first)
+        for name in (*optional, *islice(_names(shape), shape.span("minProperties", "maxProperties")[0])):
+            everything |= self._members(shape, [name]) or {}
+            yield dict(everything)
+
+    def _members(self, shape: Shape, names: list[str]) -> dict[str, Any] | None:
+        found = {name: next(self._first(shape.member(name)), _NONE) for name in names}
+        return None if any(value is _NONE for value in found.values()) else found
+
+
+_NONE = object()
+_LIKED = ("string", "integer", "boolean", "object", "array", "fraction", "null")
+"""Kinds, the most ordinary first, where all would do."""
+
+
+def integers(shape: Shape) -> Iterator[int]:
+    """Integers within the bounds, those near zero first."""
+    low, high = shape.whole_bounds()
+    step = shape.step() or Fraction(1)
+    unit = step.numerator  # the least integer that is a multiple
+    start = low if low is not None and low > 0 else high if high is not None and high < 0 else 0
+    first = -(-start // unit) * unit if start >= 0 else start // unit * unit
+    for offset in range(_TRIES):
+        for value in sorted({first + offset * unit, first - offset * unit}, key=abs):
+            if (low is None or value >= low) and (high is None or value <= high):
+                yield value
+
+
+def fractions(shape: Shape) -> Iterator[float]:
+    """Numbers within the bounds that are no integers, if there are some, near to the least or to zero."""
+    low, high = shape.bounds()
+    step = shape.step()
+    if step is not None:
+        start = Fraction(0) if low is None else low // step * step
+        yield from (float(start + step * each) for each in range(4))
+    if low is None and high is None:
+        yield 0.5
+    elif low is None or high is None:
+        edge = high if low is None else low
+        yield from (float((edge or 0) + Fraction(sign, 2)) for sign in (1, -1))
+    else:
+        yield from (float(low + (high - low) * part) for part in (Fraction(1, 2), Fraction(1, 3)))
+        yield from (float(low), float(high))
+
+
+def texts(shape: Shape) -> Iterator[str]:
+    """Texts of the format or the pattern, or of as many letters as there must be."""
+    least, most = shape.span("minLength", "maxLength")
+    if least > _LONGEST:
+        return
+    for form in shape.all("format"):
+        yield from FORMATS.get(form, ())
+    for pattern in shape.all("pattern"):
+        yield from (text for text in matches(pattern) if least <= len(text) and (most is None or len(text) <= most))
+    yield from ("a" * length for length in (max(1, least), least, least + 1) if most is None or length <= most)
+
+
+def _names(shape: Shape) -> Iterator[str]:
+    """Names for members that the schema does not name."""
+    wanted = [each for rule in shape.all("propertyNames") if isinstance(rule, dict) for each in rule.get("enum", ())]
+    patterns = [pattern for each in shape.all("patternProperties") for pattern in each]
+    patterns += [rule["pattern"] for rule in shape.all("propertyNames") if isinstance(rule, dict) and "pattern" in rule]
+    yield from (name for name in wanted if isinstance(name, str))
+    for pattern in patterns:
+        yield from matches(pattern)
+    yield from (f"more{number}" for number in range(1, 100))

@@ -1,0 +1,66 @@
+"""From outcomes to findings: what has one cause is one finding, with the bytes, and the command that repeats it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+
+from accord.check.places import url
+from accord.check.report import Finding, Outcome, PeerRole, Place
+from accord.check.rule import Rule
+from accord.check.settings import CheckSettings
+
+_BAD = ("fail", "warn")
+
+
+def findings(
+    outcomes: Iterable[Outcome], rules: Mapping[str, Rule], target: str, settings: CheckSettings, role: PeerRole
+) -> tuple[Finding, ...]:
+    """The worst first, then in the order of the rules."""
+    groups: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        if outcome.verdict in _BAD:
+            groups.setdefault(outcome.symptom, []).append(outcome)
+    found = [_finding(group, rules, target, settings, role) for group in groups.values()]
+    order = {id: number for number, id in enumerate(rules)}
+    return tuple(sorted(found, key=lambda each: (_BAD.index(each.verdict), order[each.rule])))
+
+
+def _finding(
+    group: list[Outcome], rules: Mapping[str, Rule], target: str, settings: CheckSettings, role: PeerRole
+) -> Finding:
+    first = min(group, key=lambda each: (_BAD.index(each.verdict), group.index(each)))
+    rule = rules[first.rule]
+    places = dict.fromkeys((each.revision, each.transport) for each in group)
+    return Finding(
+        rule=rule.id,
+        verdict="fail" if first.verdict == "fail" else "warn",
+        level=rule.level,
+        says=rule.says,
+        sources=tuple(url(at, first.revision) for at in rule.at),
+        text=first.text,
+        cause=first.cause,
+        places=tuple(Place(revision=revision, transport=transport) for revision, transport in places),
+        also=tuple(dict.fromkeys(each.rule for each in group if each.rule != rule.id)),
+        cases=tuple(dict.fromkeys(each.case for each in group if each.rule == rule.id)),
+        evidence=first.evidence,
+        repeat=repeat(first, target, settings, role),
+    )
+
+
+def repeat(outcome: Outcome, target: str, settings: CheckSettings, role: PeerRole) -> str:
+    """The command line that tries this rule there again."""
+    words = ["accord", "check"]
+    words += [f"--client{'-stdio' if outcome.transport == 'stdio' else ''}", target] if role == "client" else [target]
+    words += ["--revision", outcome.revision, "--only", outcome.rule]
+    if role == "server" and outcome.transport != "memory":
+        words += ["--transport", outcome.transport]
+    if settings.call_tools is True:
+        words.append("--call-tools")
+    elif settings.call_tools:
+        words.append(f"--call-tools={','.join(settings.call_tools)}")
+    if settings.trusted:
+        words.append("--trusted")
+    if outcome.rule.startswith("generated/"):
+        words += ["--seed", str(settings.seed)]
+    return shlex.join(words)

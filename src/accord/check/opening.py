@@ -1,0 +1,73 @@
+"""Opening a conversation in one revision."""
+
+from __future__ import annotations
+
+from accord.check.reach import Reach
+from accord.check.record import Record
+from accord.check.report import TransportName
+from accord.check.rule import Kind
+from accord.check.settings import CheckSettings
+from accord.check.speech import hello_params
+from accord.check.talk import Talk, shown
+from accord.messages.base import JSONObject
+
+
+class Unspoken(Exception):
+    """The peer does not speak this revision: what it said instead."""
+
+
+class Doors:
+    """Opens conversations with one server in one revision over one transport, and keeps their records."""
+
+    def __init__(self, reach: Reach, revision: str, transport: TransportName, settings: CheckSettings) -> None:
+        self.reach: Reach = reach
+        self.revision: str = revision
+        self.transport: TransportName = transport
+        self.settings: CheckSettings = settings
+        self.records: list[Record] = []
+        self.opened: list[Talk] = []
+
+    async def raw(self, kind: Kind = "raw", case: str = "") -> Talk:
+        """A conversation in which nothing was said yet. Raises `ConnectError`."""
+        record = Record(self.revision, self.transport, kind, case)
+        talk = Talk(self.reach.wire(self.transport, record), record, self.settings)
+        talk.doors = self
+        self.records.append(record)
+        self.opened.append(talk)
+        await talk.wire.open()
+        return talk
+
+    async def open(self, kind: Kind = "own", case: str = "", *, capabilities: JSONObject | None = None) -> Talk:
+        """One that is opened. Raises `Unspoken`, `Broken`, `ConnectError`."""
+        talk = await self.raw(kind, case)
+        if capabilities is not None:
+            talk.declared = capabilities
+        await greet(talk)
+        return talk
+
+    async def close(self) -> None:
+        """End those that are still open."""
+        for talk in self.opened:
+            await talk.close()
+        self.opened.clear()
+
+
+async def greet(talk: Talk) -> None:
+    """Open it by what its revision has for that. Raises `Unspoken`, and `Broken` when nothing sensible comes."""
+    if talk.rules.handshake:
+        answer = await talk.request(
+            "initialize", hello_params(talk.revision, talk.declared), seconds=talk.settings.opening
+        )
+    else:
+        answer = await talk.request("server/discover", seconds=talk.settings.opening)
+    hello = answer.result
+    if answer.error is not None or not isinstance(hello, dict):
+        raise Unspoken(f"it answers {answer.request.get('method')} with {shown(answer.error or answer.result)}")
+    spoken = [hello.get("protocolVersion")] if talk.rules.handshake else hello.get("supportedVersions")
+    if not isinstance(spoken, list) or talk.revision not in spoken:
+        raise Unspoken(f"it speaks {shown(spoken)}")
+    talk.hello = talk.record.hello = hello
+    if talk.rules.handshake:
+        talk.notify("notifications/initialized")
+        if talk.transport == "http" and talk.http is not None:
+            talk.http.listen({"MCP-Protocol-Version": talk.revision})

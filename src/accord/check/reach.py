@@ -1,0 +1,92 @@
+"""The ways to one server: which transports there are, and a wire on each.
+
+A file with a server is reached over stdio, and over HTTP by a process that serves it on loopback as long as the check
+goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from accord.check.record import Record
+from accord.check.report import TransportName
+from accord.check.wires.base import Wire
+from accord.check.wires.child import ChildWire
+from accord.check.wires.http import HTTPWire, SSEWire
+from accord.check.wires.memory import MemoryWire
+from accord.client.target import Command, Remote, Serves, parse
+from accord.errors import ConnectError, TargetError
+from accord.messages.revision import RULES
+
+_SERVED = re.compile(r"(http://127\.0\.0\.1:\d+)/mcp")
+_START_SECONDS = 30.0
+_POLL_SECONDS = 0.02
+
+
+class Reach:
+    """The ways to `target`. Raises `TargetError`."""
+
+    def __init__(self, target: Any, headers: Mapping[str, str] | None = None) -> None:
+        self._parsed = parse(target)
+        self._headers = dict(headers or {})
+        self._file = self._parsed.argv[-1] if isinstance(self._parsed, Command) and _serves_file(self._parsed) else None
+        self._served: ChildWire | None = None
+        self._url = ""
+        self.name: str = str(self._parsed) if isinstance(self._parsed, Command | Remote) else "a server in this process"
+        """What to call it."""
+
+    def transports(self, revision: str) -> tuple[TransportName, ...]:
+        """Where a revision can be spoken."""
+        over_http: TransportName = "http" if RULES[revision].streamable else "sse"
+        if isinstance(self._parsed, Remote):
+            is_sse = self._parsed.sse or self._parsed.url.rstrip("/").endswith("/sse")
+            return (over_http,) if is_sse == (over_http == "sse") else ()
+        if not isinstance(self._parsed, Command):
+            return ("memory",)
+        return ("stdio",) if self._file is None else ("stdio", over_http)
+
+    async def open(self) -> None:
+        """Start what serves a file over HTTP. Raises `ConnectError`."""
+        if self._file is None:
+            return
+        command = Command((sys.executable, "-P", "-m", "accord", "run", self._file, "--http", "127.0.0.1:0"))
+        self._served = ChildWire(command)
+        await self._served.open()
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                while not (found := _SERVED.search(self._served.stderr)):
+                    if await self._served.gone(_POLL_SECONDS):
+                        raise ConnectError(f"{self._file} cannot be served over HTTP:\n{self._served.stderr}")
+        except TimeoutError:
+            raise ConnectError(f"{self._file} is not served over HTTP after {_START_SECONDS:g} s") from None
+        self._url = found[1]
+
+    async def close(self) -> None:
+        """End that."""
+        if self._served is not None:
+            await self._served.close()
+
+    def wire(self, transport: TransportName, record: Record) -> Wire:
+        """A new wire; what passes over HTTP is noted in `record`. Raises `TargetError` where there is no such way."""
+        if isinstance(self._parsed, Remote):
+            return self._over_http(transport, self._parsed.url, record, self._parsed.headers)
+        if isinstance(self._parsed, Command):
+            if transport == "stdio":
+                return ChildWire(self._parsed)
+            return self._over_http(transport, f"{self._url}/{'sse' if transport == 'sse' else 'mcp'}", record, None)
+        if isinstance(self._parsed, Serves):
+            return MemoryWire(self._parsed)
+        raise TargetError("a transport can be used once only: give a command, a URL, FILE.py[:server] or a Server")
+
+    def _over_http(self, transport: TransportName, url: str, record: Record, headers: Mapping[str, str] | None) -> Wire:
+        wire = SSEWire if transport == "sse" else HTTPWire
+        return wire(url, record, {**(headers or {}), **self._headers})
+
+
+def _serves_file(command: Command) -> bool:
+    """Whether it is what `parse` makes of FILE.py[:server]."""
+    return command.argv[1:-1] == ("-P", "-m", "accord", "run")

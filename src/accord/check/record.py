@@ -1,0 +1,144 @@
+"""What passed in one conversation: every message both ways, in order, with what was on the way over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from accord.check.report import TransportName
+from accord.check.rule import Kind
+from accord.messages.base import JSONObject
+from accord.wire.lines import Unreadable
+from accord.wire.transcript import RECEIVED, SENT, Entry
+
+REMARK: Literal["#"] = "#"
+
+_EVIDENCE = 12
+_WIDTH = 2_000
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """One message, or with direction `#` a remark about what happened."""
+
+    direction: Literal["→", "←", "#"]
+    raw: bytes | Unreadable
+    at: float
+    message: Any = None
+    """Decoded: an object, an array, any JSON; None where it is no JSON."""
+    misbehaved: bool = False
+    """Whether we sent it wrong on purpose."""
+    stream: int = 0
+    """Over HTTP: which request of ours it belongs to."""
+
+    def line(self) -> str:
+        """As a line of a transcript."""
+        if self.direction == REMARK:
+            return f"# {self.raw.decode() if isinstance(self.raw, bytes) else self.raw.reason}"
+        return Entry(self.direction, self.raw, self.at).render(_WIDTH)
+
+
+class Reply(msgspec.Struct, kw_only=True):
+    """What came for one HTTP request. `events` are those of a stream, `messages` what it said of MCP."""
+
+    stream: int
+    method: str
+    status: int = 0
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Names in lower case."""
+    body: bytes = b""
+    events: list[Any] = msgspec.field(default_factory=list)
+    messages: list[Any] = msgspec.field(default_factory=list)
+    sent: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Our headers, names in lower case."""
+    error: str = ""
+    """Why there is no response, or why it broke off."""
+    begun: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    """Its first event is there, or it is over."""
+    over: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    """Nothing more comes."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is over."""
+        return self.over.is_set()
+
+
+class Record:
+    """One conversation. `kind` and `case` say which case had it; `case` is empty for a shared one."""
+
+    def __init__(self, revision: str, transport: TransportName, kind: Kind = "shared", case: str = "") -> None:
+        self.revision: str = revision
+        self.transport: TransportName = transport
+        self.kind: Kind = kind
+        self.case: str = case
+        self.entries: list[Said] = []
+        self.replies: list[Reply] = []
+        """Over HTTP: what came for each request."""
+        self.hello: JSONObject = {}
+        """What the peer said of itself when it was opened."""
+        self.stderr: str = ""
+        self.exit_code: int | None = None
+
+    def add(
+        self,
+        direction: Literal["→", "←", "#"],
+        raw: bytes | Unreadable,
+        *,
+        misbehaved: bool = False,
+        stream: int = 0,
+    ) -> Said:
+        """Note one message, or one remark."""
+        message = decoded(raw) if direction != REMARK else None
+        said = Said(
+            direction=direction, raw=raw, at=time.monotonic(), message=message, misbehaved=misbehaved, stream=stream
+        )
+        self.entries.append(said)
+        return said
+
+    def remark(self, text: str) -> None:
+        """Note what is no message."""
+        self.add(REMARK, text.encode())
+
+    def sent(self) -> Iterator[JSONObject]:
+        """Our messages that are objects, those of batches one by one."""
+        return self._objects(SENT)
+
+    def heard(self) -> Iterator[JSONObject]:
+        """The peer's messages that are objects, those of batches one by one."""
+        return self._objects(RECEIVED)
+
+    def _objects(self, direction: str) -> Iterator[JSONObject]:
+        for said in self.entries:
+            if said.direction == direction:
+                yield from objects(said.message)
+
+    def evidence(self, since: int = 0, about: Sequence[Said] = ()) -> tuple[str, ...]:
+        """The messages in question, or the last ones since `since`, as lines."""
+        entries = list(about) or self.entries[since:]
+        lines = [said.line() for said in entries[-_EVIDENCE:]]
+        if not about and (self.exit_code is not None):
+            lines.append(f"# the process ended with {self.exit_code}")
+        return tuple(lines)
+
+
+def decoded(raw: bytes | Unreadable) -> Any:
+    """The JSON in these bytes, or None."""
+    if isinstance(raw, Unreadable):
+        return None
+    try:
+        if not raw.isascii():
+            raw.decode()
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def objects(message: Any) -> Iterator[JSONObject]:
+    """The objects in a message: itself, or the items of a batch."""
+    for each in message if isinstance(message, list) else (message,):
+        if isinstance(each, dict):
+            yield each

@@ -1,0 +1,75 @@
+"""A badge in SVG, flat: `mcp 2026-07-28 | 100`."""
+
+from __future__ import annotations
+
+from accord.check.report import Report
+from accord.check.reports.markup import Markup, joined, tag
+
+_COLOURS = ((100, "#3c9a2c"), (95, "#7f9a17"), (80, "#a67c00"), (60, "#c05621"), (0, "#c3342f"))
+"""From which score on; white can be read on each of them."""
+
+_WIDTHS = {**dict.fromkeys("ijl.,:;|!'()[]", 3.9), **dict.fromkeys(" ftr-/", 4.6), **dict.fromkeys("mwMW@", 10.2)}
+_WIDTH = 6.9
+"""Of a character of Verdana in 11 px, about: `textLength` makes it so."""
+
+_PADDING = 6
+
+
+def badge(report: Report) -> str:
+    """The badge of a report: the revisions that were visited, and the score over them."""
+    return draw(_label(report), str(report.score) if report.visits else "unknown", colour(report))
+
+
+def colour(report: Report) -> str:
+    """What colour the score has."""
+    return "#6b7280" if not report.visits else next(each for least, each in _COLOURS if report.score >= least)
+
+
+def draw(label: str, value: str, colour: str) -> str:
+    """Two texts beside each other, as SVG."""
+    left, right = _width(label), _width(value)
+    title = f"{label}: {value}"
+    drawing = tag(
+        "svg",
+        tag("title", title),
+        tag("clipPath", tag("rect", width=left + right, height=20, rx=3), id="round"),
+        tag(
+            "g",
+            tag("rect", width=left, height=20, fill="#454a52"),
+            tag("rect", x=left, width=right, height=20, fill=colour),
+            clip_path="url(#round)",
+        ),
+        tag("g", _text(label, 0, left), _text(value, left, right), fill="#fff", font_size=11, **_FONT),
+        xmlns="http://www.w3.org/2000/svg",
+        width=left + right,
+        height=20,
+        viewBox=f"0 0 {left + right} 20",
+        role="img",
+        aria_label=title,
+    )
+    return f"{drawing}\n"
+
+
+_FONT = {"font_family": "Verdana,Geneva,DejaVu Sans,sans-serif", "text_anchor": "middle"}
+
+
+def _label(report: Report) -> str:
+    revisions = sorted({each.revision for each in report.visits})
+    return f"mcp {revisions[0]} to {revisions[-1]}" if len(revisions) > 1 else " ".join(["mcp", *revisions])
+
+
+def _width(text: str) -> int:
+    return round(_inner(text)) + 2 * _PADDING
+
+
+def _inner(text: str) -> float:
+    return sum(_WIDTHS.get(each, _WIDTH) for each in text)
+
+
+def _text(text: str, left: int, width: int) -> Markup:
+    """The text in the middle of its half, twice: a shadow below it."""
+    middle, length = f"{left + width / 2:g}", f"{_inner(text):g}"
+    return joined(
+        tag("text", text, x=middle, y=15, textLength=length, fill="#010101", fill_opacity="0.3", aria_hidden="true"),
+        tag("text", text, x=middle, y=14, textLength=length),
+    )

@@ -1,0 +1,73 @@
+"""Every form of report by its name and by the ends of files, and writing them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from accord.check.report import Report
+from accord.check.reports.as_json import as_json
+from accord.check.reports.badge import badge
+from accord.check.reports.junit import junit
+from accord.check.reports.markdown import markdown
+from accord.check.reports.report_page import report_page
+from accord.check.reports.sarif import sarif
+from accord.errors import TargetError
+
+
+class Form(NamedTuple):
+    """A form of report: how files of it end, and what makes its text."""
+
+    ends: tuple[str, ...]
+    make: Callable[[Report], str]
+
+
+FORMS: dict[str, Form] = {
+    "json": Form((".json",), as_json),
+    "junit": Form((".xml",), junit),
+    "sarif": Form((".sarif", ".sarif.json"), sarif),
+    "markdown": Form((".md", ".markdown"), markdown),
+    "html": Form((".html", ".htm"), report_page),
+    "badge": Form((".svg",), badge),
+}
+
+
+class Wanted(NamedTuple):
+    """A report that is to be written: the name of its form, and the file."""
+
+    form: str
+    file: Path
+
+
+def wanted(text: str) -> Wanted:
+    """What `report.html` or `junit=results.txt` asks for. Raises `TargetError` for what no form fits."""
+    name, given, file = text.partition("=")
+    if given and name in FORMS and file:
+        return Wanted(name, Path(file))
+    fitting = [(end, form) for form, (ends, _) in FORMS.items() for end in ends if text.lower().endswith(end)]
+    if not fitting:
+        ends = ", ".join(f"{form} ({', '.join(each.ends)})" for form, each in FORMS.items())
+        raise TargetError(
+            f"{text!r} names no form of report; there are {ends}: give FILE with such an end, or FORM=FILE"
+        )
+    return Wanted(max(fitting, key=lambda each: len(each[0]))[1], Path(text))
+
+
+def write(report: Report, reports: Iterable[Wanted]) -> None:
+    """Write each of them, with the folder that it stands in. Raises `TargetError` for those that cannot be written,
+    once the others are.
+    """
+    problems = [problem for each in reports if (problem := _problem(report, each))]
+    if problems:
+        raise TargetError("; ".join(problems))
+
+
+def _problem(report: Report, wanted: Wanted) -> str | None:
+    """Why it could not be written, if it could not."""
+    try:
+        wanted.file.parent.mkdir(parents=True, exist_ok=True)
+        wanted.file.write_text(FORMS[wanted.form].make(report), encoding="utf-8", newline="\n")
+    except OSError as exc:
+        return f"the report cannot be written to {wanted.file}: {exc.strerror}"
+    return None

@@ -1,0 +1,90 @@
+"""JUnit XML: a test suite per visit, a test case per rule in it, as Ant and Jenkins read it.
+
+A broken MUST fails, unless the baseline has it. What was not judged is skipped, and says why. A broken SHOULD passes,
+as for the exit code, and is told in the suite's output. Stale entries of the baseline fail in a suite of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from accord.check.report import Outcome, Report, Visit, by_rule
+from accord.check.reports.visible import visible
+from accord.check.reports.wording import WORDS, is_known, known_places, peer, place, worst_of
+
+
+def junit(report: Report) -> str:
+    """The whole document."""
+    root = Element("testsuites", name="accord check", time=f"{report.seconds:.3f}")
+    known = known_places(report)
+    for number, visit in enumerate(report.visits):
+        suite = _suite(root, report, number, place(visit.revision, visit.transport), visit.seconds)
+        _add_visit(suite, visit, report, known)
+    if report.stale:
+        _add_stale(_suite(root, report, len(report.visits), "baseline", 0.0), report.stale)
+    for suite in root:
+        _count(suite)
+    _count(root)
+    indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
+
+
+def _suite(root: Element, report: Report, number: int, name: str, seconds: float) -> Element:
+    suite = SubElement(root, "testsuite", name=name, id=str(number), package="accord.check", hostname="localhost")
+    suite.set("timestamp", report.started.removesuffix("Z"))
+    suite.set("time", f"{seconds:.3f}")
+    properties = SubElement(suite, "properties")
+    for key, value in (("target", report.target), ("peer", peer(report)), ("accord", report.version)):
+        SubElement(properties, "property", name=key, value=visible(value))
+    return suite
+
+
+def _add_visit(suite: Element, visit: Visit, report: Report, known: Collection[tuple[str, str, str]]) -> None:
+    here = (visit.revision, visit.transport)
+    outcomes = [each for each in report.outcomes if (each.revision, each.transport) == here]
+    for rule, cases in by_rule(outcomes).items():
+        seconds = sum(each.seconds for each in cases)
+        _judge(_case(suite, rule, f"accord.{visit.revision}.{visit.transport}", seconds), worst_of(cases), known)
+    if visit.error:
+        _say(_case(suite, "the visit itself", "accord.visit", 0.0), "error", visit.error, "visit")
+    remarks = [f"warning: {each.rule}: {each.text}" for each in outcomes if each.verdict == "warn"]
+    SubElement(suite, "system-out").text = visible("\n".join(remarks))
+    SubElement(suite, "system-err").text = visible(visit.error)
+
+
+def _add_stale(suite: Element, stale: Iterable[str]) -> None:
+    for entry in stale:
+        text = f"{entry} is in the baseline and was not found any more; take it out of the baseline"
+        _say(_case(suite, entry, "accord.baseline", 0.0), "failure", text, "stale")
+    SubElement(suite, "system-out")
+    SubElement(suite, "system-err")
+
+
+def _case(suite: Element, name: str, of: str, seconds: float) -> Element:
+    return SubElement(suite, "testcase", name=visible(name), classname=of, time=f"{seconds:.3f}")
+
+
+def _judge(case: Element, outcome: Outcome, known: Collection[tuple[str, str, str]]) -> None:
+    if outcome.verdict == "fail" and is_known(outcome, known):
+        _say(case, "skipped", f"accepted by the baseline: {outcome.text}")
+    elif outcome.verdict == "fail":
+        lines = [f"{outcome.case}: {outcome.text}", outcome.cause, *outcome.evidence]
+        _say(case, "failure", outcome.text, outcome.level, "\n".join(filter(None, lines)))
+    elif outcome.verdict in ("not-applicable", "not-observed"):
+        _say(case, "skipped", f"{WORDS[outcome.verdict]}: {outcome.text}" if outcome.text else WORDS[outcome.verdict])
+
+
+def _say(case: Element, kind: str, message: str, type: str = "", text: str = "") -> None:
+    said = SubElement(case, kind, message=visible(message))
+    if type:
+        said.set("type", type)
+    said.text = visible(text) or None
+
+
+def _count(element: Element) -> None:
+    """How many cases there are in it, and how many of them did what."""
+    element.set("tests", str(len(list(element.iter("testcase")))))
+    for kind, name in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+        if element.tag == "testsuite" or kind != "skipped":
+            element.set(name, str(len(list(element.iter(kind)))))

@@ -1,0 +1,88 @@
+"""Markdown for a comment on a pull request: the score, the board, and each finding folded.
+
+Only our own words stand as Markdown. What a peer wrote stands in HTML, as code: there is neither markup in it, nor a
+mention of anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accord.check.report import Finding, Report, Verdict, Visit
+from accord.check.reports.markup import Markup, joined, link, tag
+from accord.check.reports.visible import in_one_line, shortened
+from accord.check.reports.wording import MARKS, WORDS, counted, peer, summary, where, worst_first
+
+_MOST = 60_000
+"""Characters: a comment takes 65,536."""
+
+_LONGEST = 600
+"""Characters of a line."""
+
+_LINES = 12
+"""Of evidence."""
+
+_COLUMNS: tuple[Verdict, ...] = ("fail", "warn", "pass", "not-observed", "not-applicable")
+
+
+def markdown(report: Report) -> str:
+    """The comment."""
+    head = [f"### accord check: {report.score} of 100", tag("p", _code(peer(report))), f"{summary(report)}."]
+    blocks = [*head, "\n".join(_board(report.visits)), *_remarks(report)]
+    left = _MOST - sum(len(each) + 2 for each in blocks)
+    findings = worst_first(report.findings)
+    for number, finding in enumerate(findings):
+        block = _finding(finding, report)
+        left -= len(block) + 2
+        if left < 0:
+            blocks.append(f"{counted(len(findings) - number, 'more finding')}: see the other reports.")
+            break
+        blocks.append(block)
+    return "\n\n".join(blocks) + "\n"
+
+
+def _board(visits: tuple[Visit, ...]) -> list[str]:
+    names = " | ".join(WORDS[each] for each in _COLUMNS)
+    lines = [f"| revision | transport | score | {names} |", f"| --- | --- | ---: |{' ---: |' * len(_COLUMNS)}"]
+    for visit in visits:
+        numbers = " | ".join(f"{visit.counts.get(each, 0)}" for each in _COLUMNS)
+        lines.append(f"| {visit.revision} | {visit.transport} | {visit.score} | {numbers} |")
+    return lines
+
+
+def _remarks(report: Report) -> list[str]:
+    ended = [
+        tag("p", f"{each.revision} over {each.transport} ended early: ", _code(each.error))
+        for each in report.visits
+        if each.error
+    ]
+    stale = [tag("p", "In the baseline, and not found any more: ", _code(each)) for each in report.stale]
+    return [*ended, *stale]
+
+
+def _finding(finding: Finding, report: Report) -> str:
+    known = " (known)" if finding.known else ""
+    head = [f"{MARKS[finding.verdict]} {finding.level.upper()} ", tag("code", finding.rule), f": {finding.says}{known}"]
+    lines = [
+        tag("summary", *head),
+        tag("p", f"Seen {where(finding.places, report.visits)}: ", _code(finding.text)),
+        tag("p", f"Likely cause: {finding.cause}") if finding.cause else "",
+        _evidence(finding.evidence[-_LINES:]),
+        tag("p", "Repeat it: ", _code(finding.repeat)) if finding.repeat else "",
+        tag("p", "Specification: ", *(joined(link(each, each), " ") for each in finding.sources)),
+    ]
+    return tag("details", *(_without_blank_lines(each) for each in lines if each))
+
+
+def _evidence(lines: Sequence[str]) -> Markup | str:
+    shown = [shortened(in_one_line(each), _LONGEST) for each in lines]
+    return tag("pre", "\n".join(shown)) if shown else ""
+
+
+def _without_blank_lines(markup: str) -> Markup:
+    """A blank line would end the HTML, and Markdown would begin."""
+    return Markup("\n".join(["", *filter(str.strip, markup.splitlines())]))
+
+
+def _code(text: str) -> Markup:
+    return tag("code", shortened(in_one_line(text), _LONGEST))

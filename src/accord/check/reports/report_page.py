@@ -1,0 +1,206 @@
+"""The report as one HTML page: the score, the board, the findings with their evidence, every rule with its cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from accord.check.report import VERDICTS, Finding, Outcome, Place, Report, Verdict, Visit, by_rule, counts
+from accord.check.reports.charts import bar, grade, ring
+from accord.check.reports.markup import Markup, joined, link, shown, tag
+from accord.check.reports.page import page
+from accord.check.reports.visible import shortened
+from accord.check.reports.wording import MARKS, SUMMARY, WORDS, counted, peer, place, where, worst_first, worst_of
+
+_LONGEST = 20_000
+"""Characters of a line of evidence."""
+
+
+def report_page(report: Report) -> str:
+    """The document."""
+    title = f"{report.score} · {peer(report)} · accord check"
+    return page(title, _head(report), tag("main", _board(report), _remarks(report), _filters(report), *_lists(report)))
+
+
+def _head(report: Report) -> Markup:
+    found = counts(report.outcomes)
+    chips = [
+        tag("li", tag("b", f"{found[each]:,}"), f" {WORDS[each]}", class_=f"chip {each}")
+        for each in SUMMARY
+        if found[each] or each in ("pass", "fail", "warn")
+    ]
+    facts = [f"checked as a {report.role}", report.started, f"{report.seconds:.1f} s", f"accord {report.version}"]
+    if report.generated:
+        seed = "" if report.seed is None else f", seed {report.seed}"
+        facts.append(f"{counted(report.generated, 'generated case')}{seed}")
+    about = tag(
+        "div",
+        tag("p", "accord check", class_="kicker"),
+        tag("h1", shown(peer(report))),
+        tag("p", tag("code", shown(report.target)), class_="target") if report.name else "",
+        tag("ul", *chips, class_="chips"),
+        tag("p", " · ".join(facts), class_="facts"),
+    )
+    return tag("header", ring(report.score), about)
+
+
+# --- the board -------------------------------------------------------------------------------------------------
+
+
+def _board(report: Report) -> Markup:
+    revisions = sorted({each.revision for each in report.visits})
+    transports = list(dict.fromkeys(each.transport for each in report.visits))
+    visits = {(each.revision, each.transport): each for each in report.visits}
+    heads = [tag("th", each, scope="col") for each in ("", *transports)]
+    rows = [
+        tag("tr", tag("th", revision, scope="row"), *(_cell(visits.get((revision, each))) for each in transports))
+        for revision in revisions
+    ]
+    table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows), class_="board")
+    return tag("section", tag("h2", "Board"), tag("div", table, class_="wide"))
+
+
+def _cell(visit: Visit | None) -> Markup:
+    if visit is None:
+        return tag("td", "not visited", class_="none")
+    bad = [f"{visit.counts[each]} {WORDS[each]}" for each in ("fail", "warn") if visit.counts.get(each)]
+    said = "ended early" if visit.error else ", ".join(bad) or f"{visit.counts.get('pass', 0)} passed"
+    number = tag("b", str(visit.score), class_=grade(visit.score))
+    return tag("td", tag("p", number, tag("span", said), tag("i", f"{visit.seconds:.1f} s")), bar(visit.counts))
+
+
+def _remarks(report: Report) -> Markup:
+    ended = [
+        tag("li", tag("b", f"{place(each.revision, each.transport)} ended early: "), shown(each.error))
+        for each in report.visits
+        if each.error
+    ]
+    stale = [
+        tag("li", tag("b", "In the baseline, and not found any more: "), shown(entry), "; take it out")
+        for entry in report.stale
+    ]
+    return tag("ul", *ended, *stale, class_="remarks") if ended or stale else Markup()
+
+
+# --- the findings ----------------------------------------------------------------------------------------------
+
+
+def _lists(report: Report) -> list[Markup]:
+    findings = [_finding(each, report) for each in worst_first(report.findings)]
+    nothing = tag("p", "Nothing was found.", class_="nothing")
+    return [
+        tag("section", tag("h2", "Findings"), *(findings or [nothing]), id="findings"),
+        tag("section", tag("h2", "Rules"), *_areas(report), id="rules"),
+        tag("p", "Nothing fits these filters.", id="empty", class_="nothing", hidden=True),
+    ]
+
+
+def _finding(finding: Finding, report: Report) -> Markup:
+    head = tag(
+        "summary",
+        tag("span", f"{MARKS[finding.verdict]} {finding.level}", class_=f"label {finding.verdict}"),
+        tag("span", shown(finding.says), class_="says"),
+        tag("code", finding.rule),
+        tag("span", "known", class_="label known") if finding.known else "",
+    )
+    told = [
+        ("Seen", tag("strong", shown(finding.text))),
+        ("Likely cause", shown(finding.cause) if finding.cause else ""),
+        ("Where", where(finding.places, report.visits)),
+        ("Cases", tag("ul", *(tag("li", shown(each)) for each in finding.cases)) if finding.cases else ""),
+        ("Also breaks", joined(*(joined(tag("code", each), " ") for each in finding.also))),
+        ("Evidence", _evidence(finding.evidence)),
+        ("Specification", joined(*(tag("p", link(each, each)) for each in finding.sources))),
+        ("Repeat it", _command(finding.repeat) if finding.repeat else ""),
+    ]
+    terms = [joined(tag("dt", name), tag("dd", text)) for name, text in told if text]
+    return tag(
+        "details",
+        head,
+        tag("dl", *terms),
+        class_=f"finding item {finding.verdict}",
+        open=not finding.known,
+        data_area=_area(finding.rule),
+        data_verdict=finding.verdict,
+    )
+
+
+def _evidence(lines: Sequence[str]) -> Markup | str:
+    """Each message in a line that says by its colour which way it went."""
+    ways = {"→": "sent", "←": "received"}
+    drawn = [
+        tag("span", shown(shortened(each, _LONGEST)), "\n", class_=f"line {ways.get(each[:1], 'remark')}")
+        for each in lines
+    ]
+    return tag("pre", *drawn, class_="evidence", tabindex=0) if drawn else ""
+
+
+def _command(command: str) -> Markup:
+    return tag("div", tag("pre", shown(command)), tag("button", "Copy", type="button", hidden=True), class_="command")
+
+
+# --- every rule ------------------------------------------------------------------------------------------------
+
+
+def _filters(report: Report) -> Markup:
+    found = counts(report.outcomes)
+    boxes = [
+        tag(
+            "label",
+            tag("input", type="checkbox", value=each, checked=True),
+            f"{WORDS[each]} {found[each]:,}",
+            class_=each,
+        )
+        for each in VERDICTS
+    ]
+    names = sorted({_area(each.rule) for each in report.outcomes})
+    options = [tag("option", "every area", value=""), *(tag("option", each, value=each) for each in names)]
+    search = tag("input", type="search", placeholder="Search", aria_label="Search", autocomplete="off")
+    parts = (tag("fieldset", *boxes), tag("select", *options, aria_label="Area"), search)
+    return tag("form", *parts, id="filters", hidden=True)
+
+
+def _areas(report: Report) -> Iterable[Markup]:
+    areas: dict[str, list[Markup]] = {}
+    for rule, cases in by_rule(report.outcomes).items():
+        areas.setdefault(_area(rule), []).append(_rule(rule, cases, report.visits))
+    for area, rules in areas.items():
+        yield tag("section", tag("h3", area, " ", tag("small", counted(len(rules), "rule"))), *rules, class_="area")
+
+
+def _rule(rule: str, cases: Sequence[Outcome], visits: Sequence[Visit]) -> Markup:
+    worst = worst_of(cases)
+    squares = [_square(each, cases) for each in visits]
+    head = tag(
+        "summary",
+        tag("span", MARKS[worst.verdict], class_=f"mark {worst.verdict}", title=WORDS[worst.verdict]),
+        tag("code", rule),
+        tag("small", worst.level),
+        tag("span", *squares, class_="squares"),
+    )
+    listed = tag("ul", *_cases(cases, visits))
+    return tag("details", head, listed, class_="rule item", data_area=_area(rule), data_verdict=worst.verdict)
+
+
+def _square(visit: Visit, cases: Sequence[Outcome]) -> Markup:
+    """How the rule fared in one visit."""
+    here = [each for each in cases if (each.revision, each.transport) == (visit.revision, visit.transport)]
+    verdict: Verdict | None = worst_of(here).verdict if here else None
+    words = WORDS[verdict] if verdict else "not tried"
+    return tag("i", class_=verdict or "none", title=f"{place(visit.revision, visit.transport)}: {words}")
+
+
+def _cases(cases: Sequence[Outcome], visits: Sequence[Visit]) -> Iterable[Markup]:
+    """Each case once, with the places where it ended so."""
+    alike: dict[tuple[str, Verdict, str], list[Place]] = {}
+    for each in cases:
+        key = (each.case, each.verdict, each.text)
+        alike.setdefault(key, []).append(Place(revision=each.revision, transport=each.transport))
+    for (case, verdict, text), places in sorted(alike.items(), key=lambda item: VERDICTS.index(item[0][1])):
+        said = joined(tag("span", shown(text), class_="text"), " ") if text else ""
+        seen = tag("small", where(places, visits))
+        mark = tag("span", MARKS[verdict], class_=f"mark {verdict}", title=WORDS[verdict])
+        yield tag("li", mark, tag("span", shown(case)), " ", said, seen)
+
+
+def _area(rule: str) -> str:
+    return rule.partition("/")[0]

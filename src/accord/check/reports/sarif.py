@@ -1,0 +1,111 @@
+"""SARIF 2.1.0, as code scanning reads it: a result per finding, with a fingerprint that stays from run to run."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import Any
+from urllib.parse import quote
+
+from accord.check.baseline import symptom_of
+from accord.check.report import Finding, Place, Report
+from accord.check.reports.as_json import dumped
+from accord.check.reports.visible import in_one_line, shortened, visible
+from accord.check.reports.wording import place, where, worst_first
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS = {"must": "error", "should": "warning", "may": "note"}
+_FILE = re.compile(r"(?!-|\w+:)(?:\./)?([\w./-]+\.(?:py|[cm]?[jt]s|json|toml|jar|php|rb|sh))(?::\w+)?")
+"""A word of a command line that names a file of a project: `src/weather.py:server`."""
+
+_LONGEST = 4_000
+"""Characters of a message or of a line of evidence."""
+
+
+def sarif(report: Report) -> str:
+    """The log, with one run."""
+    findings = worst_first(report.findings)
+    rules = list(dict.fromkeys(each.rule for each in findings))
+    run = {
+        "tool": {"driver": {"name": "accord check", "version": report.version, "rules": _rules(findings)}},
+        "automationDetails": {"id": f"accord-check/{visible(report.target)}/"},
+        "invocations": [_invocation(report)],
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(each, rules.index(each.rule), report) for each in findings],
+        "properties": {"score": report.score, "role": report.role, "peer": visible(report.name)},
+    }
+    return dumped({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
+
+
+def _rules(findings: list[Finding]) -> list[dict[str, Any]]:
+    return [_rule(each) for each in {each.rule: each for each in reversed(findings)}.values()][::-1]
+
+
+def _rule(finding: Finding) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "id": finding.rule,
+        "shortDescription": {"text": _message(finding.says)},
+        "help": {"text": _message("\n".join([finding.says, *finding.sources]))},
+        "defaultConfiguration": {"level": _LEVELS[finding.level]},
+        "properties": {"tags": ["mcp", finding.level, finding.rule.partition("/")[0]]},
+    }
+    if finding.sources:
+        described["helpUri"] = finding.sources[0]
+    return described
+
+
+def _result(finding: Finding, index: int, report: Report) -> dict[str, Any]:
+    seen = f"{finding.text}\nSeen {where(finding.places, report.visits)}."
+    cause = f"\nLikely cause: {finding.cause}" if finding.cause else ""
+    result: dict[str, Any] = {
+        "ruleId": finding.rule,
+        "ruleIndex": index,
+        "level": _LEVELS[finding.level],
+        "message": {"text": _message(f"{seen}{cause}")},
+        "locations": [_location(report.target, finding.places)],
+        "partialFingerprints": {"accordFinding/v1": fingerprint(finding, report)},
+        "properties": {
+            "repeat": visible(finding.repeat),
+            "also": list(finding.also),
+            "cases": [visible(each) for each in finding.cases],
+            "evidence": [shortened(visible(each), _LONGEST) for each in finding.evidence],
+        },
+    }
+    if finding.known:
+        result["suppressions"] = [{"kind": "external", "justification": "The baseline accepts it."}]
+    return result
+
+
+def fingerprint(finding: Finding, report: Report) -> str:
+    """What stays the same while the fault does, whatever else is found: the rule and what the failures share."""
+    parts = (report.role, finding.rule, symptom_of(finding, report.outcomes))
+    return sha256("\n".join(parts).encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def _location(target: str, places: tuple[Place, ...]) -> dict[str, Any]:
+    """Code scanning shows no result without a file: the one that was started, or else the target as it was given."""
+    files = [found for word in target.split() if (found := _FILE.fullmatch(word))]
+    uri = files[0][1] if files else quote(in_one_line(target), safe="/:?=&.-_~") or "target"
+    return {
+        "physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": 1}},
+        "logicalLocations": [
+            {"fullyQualifiedName": place(each.revision, each.transport), "kind": "module"} for each in places
+        ],
+    }
+
+
+def _invocation(report: Report) -> dict[str, Any]:
+    errors = [each for each in report.visits if each.error]
+    told = [(f"{place(each.revision, each.transport)} ended early: {each.error}", "error") for each in errors]
+    told += [(f"{each} is in the baseline and was not found any more", "warning") for each in report.stale]
+    return {
+        "executionSuccessful": not errors,
+        "startTimeUtc": report.started,
+        "toolExecutionNotifications": [{"level": level, "message": {"text": _message(text)}} for text, level in told],
+    }
+
+
+def _message(text: str) -> str:
+    """A text as a message: its braces are doubled (SARIF 3.11.5), and nothing in it becomes a link (3.11.6)."""
+    plain = shortened(visible(text), _LONGEST).replace("](", "] (")
+    return plain.replace("{", "{{").replace("}", "}}") or "(nothing was said)"

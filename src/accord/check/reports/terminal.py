@@ -1,0 +1,116 @@
+"""A report at a terminal: the findings, a board with a row per visit, and one line that sums up.
+
+Lines are styled; `click.echo` takes the styles away where they do not belong.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+import click
+
+from accord.check.report import Finding, Report, Verdict, Visit
+from accord.check.reports.visible import in_one_line, visible
+from accord.check.reports.wording import MARKS, WORDS, place, summary, where, worst_first
+
+COLOURS: dict[Verdict, str] = {"fail": "red", "warn": "yellow", "pass": "green"}
+_BOARD: tuple[Verdict, ...] = ("pass", "fail", "warn", "not-observed", "not-applicable")
+_INDENT = "  "
+_LABEL = 8
+"""Columns of what a line of a finding is about."""
+
+_LEAST = 40
+"""Columns that are written to, however few there are."""
+
+
+def in_lines(report: Report, *, width: int = 100, verbose: bool = False) -> Iterator[str]:
+    """The report, line by line, for `width` columns. With `verbose` evidence is whole, and known findings are told."""
+    width = max(width, _LEAST)
+    for finding in worst_first(report.findings):
+        if verbose or not finding.known:
+            yield from _finding(finding, report, width, verbose)
+            yield ""
+    yield from board(report.visits)
+    for visit in report.visits:
+        if visit.error:
+            yield from _labelled("!", f"{place(visit.revision, visit.transport)} ended early: {visit.error}", width)
+    for entry in report.stale:
+        yield from _labelled("✗", f"in the baseline, and not found any more: {entry}; take it out", width)
+    yield ""
+    yield total(report)
+
+
+def total(report: Report) -> str:
+    """The last line: `score 92: 210 rules passed, 3 failed; 12.4 s`."""
+    return f"{score(report.score)}: {summary(report)}; {report.seconds:.1f} s"
+
+
+def score(number: int) -> str:
+    """The score in its colour."""
+    colour = "green" if number == 100 else "yellow" if number >= 80 else "red"
+    return click.style(f"score {number}", fg=colour, bold=True)
+
+
+def board(visits: tuple[Visit, ...]) -> Iterator[str]:
+    """A row for each visit, under a heading."""
+    heads = ("revision", "transport", "score", *(WORDS[each] for each in _BOARD), "seconds")
+    yield click.style(_row(heads), bold=True)
+    for visit in visits:
+        numbers = [visit.counts.get(each, 0) for each in _BOARD]
+        cells = _cells((visit.revision, visit.transport, f"{visit.score}", *map(str, numbers), f"{visit.seconds:.1f}"))
+        for column, (verdict, number) in enumerate(zip(_BOARD, numbers, strict=True), start=3):
+            if number and verdict in ("fail", "warn"):
+                cells[column] = click.style(cells[column], fg=COLOURS[verdict], bold=True)
+        yield "  ".join(cells)
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    return "  ".join(_cells(cells))
+
+
+def _cells(cells: tuple[str, ...]) -> list[str]:
+    widths = (10, 9, 5, *(len(WORDS[each]) for each in _BOARD), 7)
+    return [
+        each.ljust(width) if column < 2 else each.rjust(width)
+        for column, (each, width) in enumerate(zip(cells, widths, strict=True))
+    ]
+
+
+def _finding(finding: Finding, report: Report, width: int, verbose: bool) -> Iterator[str]:
+    mark = click.style(f"{MARKS[finding.verdict]} {finding.rule}", fg=COLOURS[finding.verdict], bold=True)
+    known = ", known" if finding.known else ""
+    yield f"{mark}  {finding.level.upper()}{known}  {where(finding.places, report.visits)}"
+    yield from _labelled("seen", finding.text, width)
+    yield from _labelled("wanted", finding.says, width)
+    yield from _labelled("cause", finding.cause, width)
+    yield from _labelled("also", ", ".join(finding.also), width)
+    if verbose:
+        yield from _labelled("cases", "; ".join(finding.cases), width)
+    for line in finding.evidence:
+        yield _evidence(line, None if verbose else width)
+    for url in finding.sources:
+        yield _whole("see", url)
+    yield _whole("repeat", finding.repeat)
+
+
+def _labelled(label: str, text: str, width: int) -> Iterator[str]:
+    """A text under its label, wrapped; nothing for an empty one."""
+    first = f"{_INDENT}{label:<{_LABEL}}"
+    lines = textwrap.wrap(in_one_line(text), width - len(first), break_on_hyphens=False)
+    for number, line in enumerate(lines):
+        yield f"{first if not number else ' ' * len(first)}{line}"
+
+
+def _whole(label: str, text: str) -> str:
+    """What is there to be copied: never wrapped."""
+    return f"{_INDENT}{label:<{_LABEL}}{visible(text)}"
+
+
+def _evidence(line: str, width: int | None) -> str:
+    text = visible(line).replace("\n", "\\n")
+    room = None if width is None else width - len(_INDENT)
+    if room is not None and len(text) > room:
+        size = f" … ({len(line):,} characters)"
+        text = f"{text[: room - len(size)]}{size}"
+    return _INDENT + (click.style(text, dim=True) if text.startswith("#") else text)

@@ -1,0 +1,101 @@
+"""The words that all forms of a report share: verdicts, places, the summary, and the order of findings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from accord.check.report import VERDICTS, WEIGHTS, Finding, Outcome, Place, Report, Verdict, Visit, counts
+
+MARKS: dict[Verdict, str] = {"fail": "✗", "warn": "!", "pass": "✓", "not-observed": "?", "not-applicable": "·"}
+
+WORDS: dict[Verdict, str] = {
+    "fail": "failed",
+    "warn": "warned",
+    "pass": "passed",
+    "not-observed": "not observed",
+    "not-applicable": "not applicable",
+}
+
+SUMMARY: tuple[Verdict, ...] = ("pass", "fail", "warn", "not-observed", "not-applicable")
+"""The order in which a summary counts."""
+
+JUDGED: frozenset[Verdict] = frozenset(("pass", "fail", "warn"))
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """New ones before known ones, then by level, then those that are seen in most places."""
+    return sorted(
+        findings,
+        key=lambda each: (each.known, each.verdict != "fail", -WEIGHTS[each.level], -len(each.places), each.rule),
+    )
+
+
+def peer(report: Report) -> str:
+    """What the peer calls itself, or what was checked."""
+    return report.name or report.target
+
+
+def place(revision: str, transport: str) -> str:
+    """`2025-11-25 over http`."""
+    return f"{revision} over {transport}"
+
+
+def where(places: Collection[Place], visits: Collection[Visit]) -> str:
+    """Places in few words: `2025-06-18, 2025-11-25 over stdio and http; 2026-07-28 over http`."""
+    if len(visits) > 1 and {(each.revision, each.transport) for each in visits} <= {*map(_pair, places)}:
+        return f"in all {len(visits)} visits"
+    by_revision: dict[str, list[str]] = {}
+    for each in places:
+        by_revision.setdefault(each.revision, []).append(each.transport)
+    by_transports: dict[str, list[str]] = {}
+    for revision, transports in by_revision.items():
+        by_transports.setdefault(" and ".join(dict.fromkeys(transports)), []).append(revision)
+    return "; ".join(f"{', '.join(revisions)} over {over}" for over, revisions in by_transports.items())
+
+
+def counted(number: int, one: str) -> str:
+    """`1 finding`, `2 findings`."""
+    return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
+
+
+def tally(found: dict[Verdict, int]) -> str:
+    """`210 rules passed, 3 failed, 2 warned, 14 not observed, 40 not applicable`; what is 0 is left out."""
+    first, *rest = SUMMARY
+    parts = [f"{counted(found[first], 'rule')} {WORDS[first]}"]
+    return ", ".join(parts + [f"{found[each]:,} {WORDS[each]}" for each in rest if found[each]])
+
+
+def summary(report: Report) -> str:
+    """One line: how the rules fared over all visits, and what is known or stale of it."""
+    parts = [tally(counts(report.outcomes))]
+    if known := sum(each.known for each in report.findings):
+        parts.append(f"{counted(known, 'finding')} known")
+    if report.generated:
+        seed = "" if report.seed is None else f" (seed {report.seed})"
+        parts.append(f"{counted(report.generated, 'generated case')}{seed}")
+    return "; ".join(parts)
+
+
+def known_places(report: Report) -> set[tuple[str, str, str]]:
+    """Rule, revision and transport of what the baseline has."""
+    return {
+        (rule, each.revision, each.transport)
+        for finding in report.findings
+        if finding.known
+        for rule in (finding.rule, *finding.also)
+        for each in finding.places
+    }
+
+
+def is_known(outcome: Outcome, known: Collection[tuple[str, str, str]]) -> bool:
+    """Whether a failure is one of those."""
+    return (outcome.rule, outcome.revision, outcome.transport) in known
+
+
+def worst_of(cases: Iterable[Outcome]) -> Outcome:
+    """The first case that has the worst verdict of them."""
+    return min(cases, key=lambda each: VERDICTS.index(each.verdict))
+
+
+def _pair(each: Place) -> tuple[str, str]:
+    return each.revision, each.transport

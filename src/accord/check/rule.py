@@ -1,0 +1,146 @@
+"""A rule of the protocol, and the cases that try whether a peer keeps it.
+
+    UNKNOWN = Rule(
+        "tools/unknown-name",
+        "must",
+        "A call of a tool that does not exist is answered with an error.",
+        at="server/tools#error-handling",
+        cause="The handler answers whatever name it is given.",
+    )
+
+    @UNKNOWN.case("a name that nobody has", needs="tools")
+    async def _(talk: Talk) -> None:
+        answer = await talk.request("tools/call", {"name": talk.nobody, "arguments": {}})
+        if answer.error is None:
+            raise Broken(f"a result came for {talk.nobody!r}")
+
+A case passes when it returns. It raises `Broken` when the rule is broken, `NotApplicable` where the peer has no such
+thing, `NotObserved` where nothing happened by which it could be judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from accord.check.report import Level, PeerRole, TransportName
+from accord.messages.base import Life
+from accord.messages.revision import lives_in
+
+Kind: TypeAlias = Literal["shared", "own", "raw", "reading"]
+"""Which conversation a case gets:
+
+`shared`   one that other cases use before and after it: it must leave everything as it was
+`own`      one of its own, opened: it may do what it likes
+`raw`      one of its own to which nothing was said yet
+`reading`  none: it reads what passed in all conversations of the visit
+"""
+
+_Run = TypeVar("_Run", bound=Callable[..., Any])
+
+
+class Broken(Exception):
+    """The rule is broken: what was seen. `symptom` is shared by failures that have one cause."""
+
+    def __init__(self, text: str, *, symptom: str = "", cause: str = "", evidence: Sequence[str] = ()) -> None:
+        super().__init__(text)
+        self.symptom: str = symptom
+        self.cause: str = cause
+        self.evidence: tuple[str, ...] = tuple(evidence)
+
+
+class NotApplicable(Exception):
+    """The peer does not have what the rule is about: why."""
+
+
+class NotObserved(Exception):
+    """Nothing happened by which the rule could be judged: what was missing."""
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """One way to try a rule. `needs` is what the peer must have declared: `tools`, `resources.subscribe`."""
+
+    says: str
+    kind: Kind
+    run: Callable[..., Any]
+    needs: str | None
+    life: Life
+    over: frozenset[TransportName]
+    calls: bool = False
+    """Whether it calls a tool, which the person must have allowed."""
+
+
+EVERYWHERE: frozenset[TransportName] = frozenset(("stdio", "http", "sse", "memory"))
+LINES: frozenset[TransportName] = frozenset(("stdio", "memory"))
+STDIO: frozenset[TransportName] = frozenset(("stdio",))
+HTTP: frozenset[TransportName] = frozenset(("http",))
+SSE: frozenset[TransportName] = frozenset(("sse",))
+OVER_HTTP: frozenset[TransportName] = HTTP | SSE
+
+
+class Rule:
+    """One rule. `says` is its sentence in our own words, `at` its places: `page#section`, as the specification names
+    them from `since` up to, but not with, `until`. `cause` is the likely cause of a failure, in words.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        level: Level,
+        says: str,
+        *,
+        at: str | Sequence[str],
+        cause: str = "",
+        role: PeerRole = "server",
+        since: str | None = None,
+        until: str | None = None,
+        over: frozenset[TransportName] = EVERYWHERE,
+    ) -> None:
+        self.id: str = id
+        self.level: Level = level
+        self.says: str = says
+        self.at: tuple[str, ...] = (at,) if isinstance(at, str) else tuple(at)
+        self.cause: str = cause
+        self.role: PeerRole = role
+        self.life: Life = Life(since, until)
+        self.over: frozenset[TransportName] = over
+        self.cases: list[Case] = []
+
+    def __repr__(self) -> str:
+        return f"Rule({self.id!r})"
+
+    @property
+    def area(self) -> str:
+        """The part of the id before the slash."""
+        return self.id.partition("/")[0]
+
+    def case(
+        self,
+        says: str,
+        *,
+        kind: Kind = "shared",
+        needs: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        over: frozenset[TransportName] | None = None,
+        calls: bool = False,
+    ) -> Callable[[_Run], _Run]:
+        """Add a case: an async function of a `Talk`; for `reading`, a plain one of a list of `Record`."""
+
+        def add(run: _Run) -> _Run:
+            life = Life(since or self.life.since, until or self.life.until)
+            reach = self.over if over is None else over & self.over
+            self.cases.append(Case(says=says, kind=kind, run=run, needs=needs, life=life, over=reach, calls=calls))
+            return run
+
+        return add
+
+    def reading(self, says: str, **where: Any) -> Callable[[_Run], _Run]:
+        """Add a case that reads what passed; it takes the records of the visit, and returns how much it judged."""
+        return self.case(says, kind="reading", **where)
+
+    def cases_in(self, revision: str, transport: TransportName) -> list[Case]:
+        """Those that can be tried there."""
+        return [case for case in self.cases if lives_in(revision, *case.life) and transport in case.over]

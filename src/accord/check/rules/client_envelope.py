@@ -1,0 +1,281 @@
+"""What every message of a client is: JSON-RPC 2.0, one at a time, with ids that are used once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from accord.check.clients.run import Message, Run
+from accord.check.reading import key
+from accord.check.record import Said
+from accord.check.rule import Broken, Rule
+from accord.check.shapes import misshapen
+from accord.messages.meta import PROTOCOL_VERSION
+from accord.messages.methods import table
+from accord.messages.revision import RULES
+from accord.wire.transcript import RECEIVED, SENT
+
+VALID = Rule(
+    "client-envelope/valid",
+    "must",
+    "Whatever the client sends is a message: UTF-8, JSON, an object that says it is JSON-RPC 2.0.",
+    at="basic#messages",
+    role="client",
+    cause="Something else is written where messages go: a log line, a prompt, a pretty-printed or partial message.",
+)
+
+ID = Rule(
+    "client-envelope/id",
+    "must",
+    "The id of a request is a string or an integer, never null.",
+    at="basic#requests",
+    role="client",
+    cause="The id is null, a fraction, or something structured.",
+)
+
+UNIQUE = Rule(
+    "client-envelope/id-once",
+    "must",
+    "An id is used for one request only: ever in a session, or as long as the request is not answered (2026-07-28).",
+    at="basic#requests",
+    role="client",
+    cause="The counter starts again within a connection, or every request has the same id.",
+)
+
+RESPONSE = Rule(
+    "client-envelope/response",
+    "must",
+    "An answer of the client has the id of a request of the server, with its type, and either a result or an error.",
+    at=("basic#responses", "basic#result-responses"),
+    role="client",
+    until="2026-07-28",
+    cause="The id is turned into a string or a number, or result and error are both set.",
+)
+
+UNASKED = Rule(
+    "client-envelope/no-answer-to-notifications",
+    "must",
+    "Nothing is answered to a notification.",
+    at="basic#notifications",
+    role="client",
+    cause="Unknown notifications are treated as requests, and refused with an error.",
+)
+
+SINGLE = Rule(
+    "client-envelope/single",
+    "must",
+    "A message is a single object, not a batch.",
+    at=("basic/transports#sending-messages-to-the-server", "basic/transports/streamable-http#sending-messages"),
+    role="client",
+    since="2025-06-18",
+    cause="Requests are collected in arrays, which only 2025-03-26 has.",
+)
+
+METHODS = Rule(
+    "client-envelope/methods",
+    "must",
+    "Of the methods that the protocol names, a client uses only those that its revision has.",
+    at=("basic/lifecycle#operation", "basic/versioning"),
+    role="client",
+    cause="A method of another revision is sent, whatever was agreed.",
+)
+
+SHAPES = Rule(
+    "client-envelope/shapes",
+    "must",
+    "Every message of the client has the fields that its type requires, each of the type that the revision says.",
+    at="basic#messages",
+    role="client",
+    cause="A field is left out, is null instead of absent, or has the shape of another revision.",
+)
+
+CODES = Rule(
+    "client-envelope/error",
+    "must",
+    "An error has an integer as its code, and a message.",
+    at=("basic#responses", "basic#error-responses"),
+    role="client",
+    until="2026-07-28",
+    cause="The code is a name, or the message is missing.",
+)
+
+
+@VALID.reading("every message")
+def _(runs: Sequence[Run]) -> int:
+    heard = [(run, said) for run in runs for said in _heard(run)]
+    for run, said in heard:
+        items = said.message if isinstance(said.message, list) else [said.message]
+        if not all(isinstance(item, dict) and item.get("jsonrpc") == "2.0" for item in items):
+            raise Broken("the client sent what is no message of JSON-RPC 2.0", evidence=run.evidence(said))
+    return len(heard)
+
+
+@ID.reading("every request")
+def _(runs: Sequence[Run]) -> int:
+    requests = [request for run in runs for request in run.requests()]
+    for request in requests:
+        id = request.body["id"]
+        if not isinstance(id, str | int) or isinstance(id, bool):
+            raise Broken(f"{request.method} has the id {id!r}", evidence=[request.said.line()])
+    return len(requests)
+
+
+@UNIQUE.reading("all requests of a session", until="2026-07-28")
+def _(runs: Sequence[Run]) -> int:
+    return sum(_once(run) for run in runs)
+
+
+@UNIQUE.reading("all requests in flight", since="2026-07-28")
+def _(runs: Sequence[Run]) -> int:
+    return sum(_once_in_flight(run) for run in runs)
+
+
+@RESPONSE.reading("every answer")
+def _(runs: Sequence[Run]) -> int:
+    answers = [(run, answer) for run in runs for answer in run.answers()]
+    for run, answer in answers:
+        if ("result" in answer.body) == ("error" in answer.body):
+            raise Broken("an answer has not exactly one of result and error", evidence=run.evidence(answer.said))
+        if answer.body.get("id") is not None and key(answer.body["id"]) not in _our_ids(answer):
+            text = f"an answer has the id {answer.body['id']!r}, which no request of the server had"
+            raise Broken(text, evidence=run.evidence(answer.said))
+    return len(answers)
+
+
+@CODES.reading("every error")
+def _(runs: Sequence[Run]) -> int:
+    errors = [answer for run in runs for answer in run.answers() if "error" in answer.body]
+    for answer in errors:
+        error = answer.body["error"]
+        is_one = isinstance(error, dict) and type(error.get("code")) is int and isinstance(error.get("message"), str)
+        if not is_one:
+            raise Broken("an error has no integer as code, or no message", evidence=[answer.said.line()])
+    return len(errors)
+
+
+@UNASKED.reading("every notification of the server")
+def _(runs: Sequence[Run]) -> int:
+    told = 0
+    for run in runs:
+        told += sum(1 for _ in _our_notifications(run))
+        for answer in run.answers():
+            if answer.body.get("id") is None and _is_invalid_request(answer.body) and not _misbehaved_before(answer):
+                raise Broken("the client answered a notification", evidence=run.evidence(answer.said))
+    return told
+
+
+@SINGLE.reading("every message")
+def _(runs: Sequence[Run]) -> int:
+    heard = [(run, said) for run in runs for said in _heard(run)]
+    for run, said in heard:
+        if isinstance(said.message, list):
+            raise Broken("the client sent a batch", evidence=run.evidence(said))
+    return len(heard)
+
+
+@METHODS.reading("every method")
+def _(runs: Sequence[Run]) -> int:
+    named = [(run, each) for run in runs for each in run.messages() if isinstance(each.method, str)]
+    for run, each in named:
+        revision = _revision_of(run, each)
+        if each.method not in table(revision, "client") and each.method in _ANYWHERE:
+            raise Broken(f"{revision} has no {each.method} of a client", evidence=[each.said.line()])
+    return len(named)
+
+
+@SHAPES.reading("every message that was heard")
+def _(runs: Sequence[Run]) -> int:
+    judged = 0
+    for run in runs:
+        for conversation in run.conversations:
+            for wrong in misshapen(conversation.record, "client"):
+                if _is_of(run, wrong.said):
+                    text = f"{wrong.what}: at {wrong.where}: {wrong.why}"
+                    raise Broken(text, symptom=wrong.symptom, evidence=run.evidence(wrong.said))
+        judged += sum(1 for _ in _heard(run))
+    return judged
+
+
+_ANYWHERE = frozenset(name for revision in RULES for name in table(revision, "client"))
+"""Every method that a client has in some revision."""
+
+
+def _revision_of(run: Run, message: Message) -> str:
+    """The revision of a message: a newer one may be tried before the handshake, as its `_meta` says."""
+    own = message.meta.get(PROTOCOL_VERSION)
+    return own if isinstance(own, str) and own in RULES else run.revision
+
+
+def _is_of(run: Run, said: Said) -> bool:
+    """Whether a message is one of the run's revision, and no attempt at a newer one."""
+    own = [each for each in run.messages() if each.said is said]
+    return all(_revision_of(run, each) == run.revision for each in own)
+
+
+def _heard(run: Run) -> Iterator[Said]:
+    for conversation in run.conversations:
+        yield from (said for said in conversation.record.entries if said.direction == RECEIVED)
+
+
+def _once(run: Run) -> int:
+    """Each id once in a conversation."""
+    seen: set[Any] = set()
+    for request in run.requests():
+        place = (request.conversation.number, key(request.body["id"]))
+        if place in seen:
+            raise Broken(f"the id {request.body['id']!r} is used again", evidence=run.evidence(request.said))
+        seen.add(place)
+    return max(len(seen) - 1, 0)
+
+
+def _once_in_flight(run: Run) -> int:
+    """No id of a request that is neither answered nor given up."""
+    requests = run.requests()
+    open_: dict[Any, Message] = {}
+    for request in requests:
+        place = (request.conversation.number, key(request.body["id"]))
+        before = open_.get(place)
+        if before is not None and not _over(before, request):
+            text = f"the id {request.body['id']!r} is used again while its first request is not answered"
+            raise Broken(text, evidence=[before.said.line(), request.said.line()])
+        open_[place] = request
+    return max(len(requests) - 1, 0)
+
+
+def _over(request: Message, later: Message) -> bool:
+    """Whether a request was answered, or given up, before a later one."""
+    for said in request.conversation.record.entries:
+        if request.said.at <= said.at <= later.said.at and isinstance(said.message, dict):
+            answered = said.direction == SENT and "method" not in said.message
+            if answered and said.message.get("id") == request.body["id"]:
+                return True
+            params = said.message.get("params")
+            if isinstance(params, dict) and params.get("requestId") == request.body["id"]:
+                return True
+    return False
+
+
+def _our_ids(answer: Message) -> set[Any]:
+    return {
+        key(said.message["id"])
+        for said in answer.conversation.record.entries
+        if said.direction == SENT and isinstance(said.message, dict) and "method" in said.message and "id" in said.message
+    }
+
+
+def _our_notifications(run: Run) -> Iterator[Said]:
+    for conversation in run.conversations:
+        for said in conversation.record.entries:
+            message = said.message
+            if said.direction == SENT and isinstance(message, dict) and "method" in message and "id" not in message:
+                yield said
+
+
+def _is_invalid_request(answer: dict[str, Any]) -> bool:
+    error = answer.get("error")
+    return isinstance(error, dict) and error.get("code") in (-32601, -32600, -32602)
+
+
+def _misbehaved_before(answer: Message) -> bool:
+    """Whether we had sent something wrong before it: an error without an id is right then."""
+    return any(said.misbehaved for said in answer.conversation.record.entries if said.at <= answer.said.at)

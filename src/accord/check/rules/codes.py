@@ -1,0 +1,152 @@
+"""The codes of errors: each is used for what it means, and none lies where others have a say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from accord.check.reading import Heard, heard
+from accord.check.record import Record
+from accord.check.rule import Rule
+from accord.check.talk import shown
+from accord.errors import (
+    HEADER_MISMATCH,
+    INVALID_REQUEST,
+    MISSING_CLIENT_CAPABILITY,
+    PARSE_ERROR,
+    RESOURCE_NOT_FOUND,
+    UNSUPPORTED_VERSION,
+    URL_ELICITATION_REQUIRED,
+)
+
+CODES = "basic/index#error-codes"
+
+DEFINED = frozenset((HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION))
+RETIRED = frozenset((RESOURCE_NOT_FOUND, URL_ELICITATION_REQUIRED))
+
+RESERVED = Rule(
+    "codes/reserved",
+    "must",
+    "Of the codes from -32099 to -32020 only those are used that the specification defines.",
+    at=CODES,
+    since="2026-07-28",
+    cause="A code of the server's own lies in the range of the specification: take one outside -32768 to -32000.",
+)
+
+
+@RESERVED.reading("all errors")
+def _(records: Sequence[Record]) -> int:
+    return _no(records, lambda code: -32099 <= code <= -32020 and code not in DEFINED | RETIRED)
+
+
+RETIRED_CODES = Rule(
+    "codes/retired",
+    "must",
+    "The codes -32002 and -32042 of earlier revisions are not used any more.",
+    at=CODES,
+    since="2026-07-28",
+    cause="The error of the earlier revision is raised whatever revision the request has.",
+)
+
+
+@RETIRED_CODES.reading("all errors")
+def _(records: Sequence[Record]) -> int:
+    return _no(records, RETIRED.__contains__)
+
+
+LEGACY = Rule(
+    "codes/legacy",
+    "should",
+    "Codes from -32019 to -32000 are not used by new implementations.",
+    at=CODES,
+    since="2026-07-28",
+    cause="A code of the server's own lies in a range that is closed: take one outside -32768 to -32000.",
+)
+
+
+@LEGACY.reading("all errors")
+def _(records: Sequence[Record]) -> int:
+    return _no(records, lambda code: -32019 <= code <= -32000 and code not in RETIRED)
+
+
+OWN = Rule(
+    "codes/own",
+    "should",
+    "Codes that JSON-RPC reserves, from -32768 to -32100, are used as it defines them, and others not at all.",
+    at=CODES,
+    cause="A code of the server's own lies in the reserved range.",
+)
+_STANDARD = frozenset((PARSE_ERROR, *range(-32603, INVALID_REQUEST + 1)))
+
+
+@OWN.reading("all errors")
+def _(records: Sequence[Record]) -> int:
+    return _no(records, lambda code: -32768 <= code <= -32100 and code not in _STANDARD)
+
+
+MEANING = Rule(
+    "codes/defined-data",
+    "must",
+    "The errors -32021 and -32022 say in data what they are about.",
+    at=(CODES, "basic/versioning#protocol-version-negotiation"),
+    since="2026-07-28",
+    cause="The code is used for another purpose, or data was forgotten.",
+)
+_DATA: dict[int, dict[str, type]] = {
+    MISSING_CLIENT_CAPABILITY: {"requiredCapabilities": dict},
+    UNSUPPORTED_VERSION: {"supported": list, "requested": str},
+}
+
+
+@MEANING.reading("all errors with these codes")
+def _(records: Sequence[Record]) -> int:
+    found = [each for each in heard(records) if _code(each) in _DATA]
+    for each in found:
+        data = each.message["error"].get("data")
+        for field, type_ in _DATA[_code(each)].items():
+            if not isinstance(data, dict) or not isinstance(data.get(field), type_):
+                raise each.broken(f"data of {_code(each)} has no {field}: {shown(data)}")
+    return len(found)
+
+
+SENTENCE = Rule(
+    "codes/one-sentence",
+    "should",
+    "The message of an error is one short sentence.",
+    at="schema#error",
+    cause="A whole traceback, or the dump of a validator, is the message: put details into data.",
+)
+_LONG = 500
+
+
+@SENTENCE.reading("all errors")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each in heard(records):
+        error = each.message.get("error")
+        text = error.get("message") if isinstance(error, dict) else None
+        if isinstance(text, str):
+            judged += 1
+            if "\n" in text.strip() or len(text) > _LONG:
+                raise each.broken(f"a message of {len(text.splitlines())} lines and {len(text):,} characters")
+    return judged
+
+
+def _no(records: Sequence[Record], is_wrong: Callable[[int], bool]) -> int:
+    """How many codes were judged. Raises `Broken` for the first that is wrong."""
+    judged = 0
+    for each, code in _codes(records):
+        judged += 1
+        if is_wrong(code):
+            raise each.broken(f"the code is {code}", symptom=f"code:{code}")
+    return judged
+
+
+def _codes(records: Sequence[Record]) -> Iterator[tuple[Heard, int]]:
+    return ((each, code) for each in heard(records) if (code := _code(each)))
+
+
+def _code(each: Heard) -> int:
+    """The code of an error; 0 where there is none."""
+    error = each.message.get("error")
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, int) and not isinstance(code, bool) else 0

@@ -1,0 +1,206 @@
+"""JSON-RPC around every message of the server: read from all that it said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accord.check.reading import Heard, Said, heard, is_answer, is_foreign
+from accord.check.record import Record
+from accord.check.rule import Rule
+from accord.check.talk import shown
+from accord.messages.revision import RULES
+from accord.wire.transcript import RECEIVED
+
+PLACES = ("basic/index#messages", "basic/messages")
+
+JSON_RPC = Rule(
+    "envelope/json-rpc",
+    "must",
+    "Every message of the server is a JSON-RPC 2.0 object that says so.",
+    at=PLACES,
+    cause="Messages are written by hand: each needs jsonrpc with the text 2.0, and the form of a request, a "
+    "notification or an answer.",
+)
+
+
+@JSON_RPC.reading("all that it said")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        for said in record.entries:
+            if said.direction == RECEIVED and said.message is not None and not is_foreign(record, said, said.message):
+                judged += 1
+                _judge(record, said)
+    return judged
+
+
+def _judge(record: Record, said: Said) -> None:
+    many = isinstance(said.message, list)
+    if many and not (RULES[record.revision].batches and said.message):
+        raise Heard(record, said, {}).broken("an array came where this revision knows only single messages")
+    for each in said.message if many else [said.message]:
+        if not isinstance(each, dict):
+            raise Heard(record, said, {}).broken(f"it is no object: {shown(each)}")
+        if each.get("jsonrpc") != "2.0":
+            raise Heard(record, said, each).broken(f"jsonrpc is {shown(each.get('jsonrpc'))}")
+        if not isinstance(each.get("method", ""), str):
+            raise Heard(record, said, each).broken(f"the method is no text: {shown(each['method'])}")
+        if "method" not in each and not is_answer(each):
+            raise Heard(record, said, each).broken("it has neither a method nor a result nor an error")
+
+
+PARAMS = Rule(
+    "envelope/params",
+    "must",
+    "The params of a request or a notification, where there are any, are an object.",
+    at=PLACES,
+    cause="Arguments are passed by position, or null is written where params should be left out.",
+)
+
+
+@PARAMS.reading("all requests and notifications of the server")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each in heard(records):
+        if "method" in each.message:
+            judged += 1
+            if not isinstance(each.message.get("params", {}), dict):
+                raise each.broken(f"params are {shown(each.message['params'])}")
+    return judged
+
+
+ONE_OF_TWO = Rule(
+    "envelope/result-or-error",
+    "must",
+    "An answer has a result or an error, and never both.",
+    at=("basic/index#responses", "basic/messages#responses"),
+    cause="The serialiser writes both fields, one of them as null: leave out the one that is not set.",
+)
+
+
+@ONE_OF_TWO.reading("all answers")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each in heard(records):
+        if "method" not in each.message and "id" in each.message:
+            judged += 1
+            found = [field for field in ("result", "error") if field in each.message]
+            if len(found) != 1:
+                raise each.broken(f"it has {' and '.join(found) or 'neither of them'}")
+    return judged
+
+
+RESULT = Rule(
+    "envelope/result-object",
+    "must",
+    "A result is an object.",
+    at=("basic/index#result-responses", "basic/messages#responses"),
+    cause="The handler's value is sent as it is: where there is nothing to say, the result is an empty object.",
+)
+
+
+@RESULT.reading("all results")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each in heard(records):
+        if "result" in each.message and not _is_null_beside(each.message, "error"):
+            judged += 1
+            if not isinstance(each.message["result"], dict):
+                raise each.broken(f"the result is {shown(each.message['result'])}")
+    return judged
+
+
+ERROR = Rule(
+    "envelope/error-form",
+    "must",
+    "An error is an object with a code and a message that is a text.",
+    at=("basic/index#error-responses", "basic/messages#responses"),
+    cause="An exception is written as a bare text, or its message is not one.",
+)
+
+
+@ERROR.reading("all errors")
+def _(records: Sequence[Record]) -> int:
+    found = [each for each in heard(records) if _has_error(each.message)]
+    for each in found:
+        error = each.message["error"]
+        if not isinstance(error, dict) or "code" not in error or not isinstance(error.get("message"), str):
+            raise each.broken(f"the error is {shown(error)}")
+    return len(found)
+
+
+CODE = Rule(
+    "envelope/error-code",
+    "must",
+    "The code of an error is an integer.",
+    at=("basic/index#error-responses", "basic/messages#responses"),
+    cause="A name or an HTTP status as text stands where JSON-RPC wants a number.",
+)
+
+
+@CODE.reading("all errors")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each in heard(records):
+        error = each.message.get("error")
+        if isinstance(error, dict) and "code" in error:
+            judged += 1
+            if not _is_whole(error["code"]):
+                raise each.broken(f"the code is {shown(error['code'])}")
+    return judged
+
+
+NOTIFICATION = Rule(
+    "envelope/notification-without-id",
+    "must",
+    "A notification of the server has no id.",
+    at=("basic/index#notifications", "basic/messages#notifications"),
+    cause="Notifications are sent by the function for requests: nobody will ever answer them.",
+)
+
+
+@NOTIFICATION.reading("all notifications")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each in heard(records):
+        if str(each.message.get("method", "")).startswith("notifications/"):
+            judged += 1
+            if "id" in each.message:
+                raise each.broken(f"{each.message['method']} has the id {shown(each.message['id'])}")
+    return judged
+
+
+NO_REQUESTS = Rule(
+    "envelope/no-server-requests",
+    "must",
+    "A server sends no requests: it asks by its answers.",
+    at="basic/patterns/index",
+    since="2026-07-28",
+    cause="Code for earlier revisions asks the client directly: answer input_required instead.",
+)
+
+
+@NO_REQUESTS.reading("all that it said")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each in heard(records):
+        judged += 1
+        name = str(each.message.get("method", ""))
+        if "id" in each.message and name and not name.startswith("notifications/"):
+            raise each.broken(f"it sent the request {name}")
+    return judged
+
+
+def _has_error(message: dict[str, Any]) -> bool:
+    return "method" not in message and "error" in message and not _is_null_beside(message, "result")
+
+
+def _is_null_beside(message: dict[str, Any], other: str) -> bool:
+    """Whether the field that is null stands beside the one that counts: that both are there is another rule."""
+    mine = "result" if other == "error" else "error"
+    return other in message and message.get(mine) is None
+
+
+def _is_whole(code: Any) -> bool:
+    return isinstance(code, int) and not isinstance(code, bool) or isinstance(code, float) and code.is_integer()

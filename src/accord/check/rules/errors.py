@@ -1,0 +1,172 @@
+"""Errors: what is no request of MCP is refused, and what is no request at all is not answered."""
+
+from __future__ import annotations
+
+import asyncio
+from accord.check.reading import is_answer
+from accord.check.rule import NotObserved, Rule
+from accord.check.talk import Answer, Talk, shown
+from accord.errors import METHOD_NOT_FOUND, PARSE_ERROR
+from accord.messages.base import JSONObject
+
+PATIENCE = 1.0
+"""How long to wait for an answer that need not come, in seconds."""
+
+UNKNOWN = Rule(
+    "errors/unknown-method",
+    "must",
+    "A request for a method that does not exist is answered with an error.",
+    at=("basic/index#messages", "basic/messages"),
+    cause="Requests without a handler fall through: they get an empty result, or none at all.",
+)
+
+STRANGE = ("tools/nobody", "nobody", "rpc.nobody", "", "__class__", "toString", "constructor")
+"""Among them names that objects of some languages have, without being methods of MCP."""
+
+
+@UNKNOWN.case("a name that nobody has, and some that objects have in some languages")
+async def _(talk: Talk) -> None:
+    for name in (talk.nobody, *STRANGE):
+        answer = await talk.request(name)
+        if answer.error is None:
+            raise talk.broken(f"{name!r} has a result: {shown(answer.result)}")
+
+
+UNKNOWN_CODE = Rule(
+    "errors/method-not-found",
+    "should",
+    "The error for an unknown method has the code -32601.",
+    at=("basic/index#messages", "basic/messages"),
+    cause="The message is held against the types of all known requests first, so that an unknown method looks like "
+    "wrong params.",
+)
+
+
+@UNKNOWN_CODE.case("a method that nobody has")
+async def _(talk: Talk) -> None:
+    _is_not_found(talk, await talk.request(f"{talk.nobody}/list"))
+
+
+@UNKNOWN_CODE.case("methods that went with the handshake", since="2026-07-28")
+async def _(talk: Talk) -> None:
+    for gone, params in (("ping", {}), ("logging/setLevel", {"level": "info"})):
+        _is_not_found(talk, await talk.request(gone, params))
+
+
+def _is_not_found(talk: Talk, answer: Answer) -> None:
+    if answer.code == 0:
+        raise NotObserved(f"HTTP refuses it without a JSON-RPC error: {shown(answer.error)}")
+    if answer.code != METHOD_NOT_FOUND:
+        raise talk.broken(f"{answer.request['method']} is answered with {shown(answer.error or answer.result)}")
+
+
+INVALID = Rule(
+    "errors/invalid-request",
+    "should",
+    "A request that is not in order, but has an id, is answered with an error.",
+    at=("basic/index#messages", "basic/messages"),
+    cause="What cannot be read is logged and dropped: its sender waits for ever.",
+)
+
+
+def _invalid(talk: Talk) -> dict[str, JSONObject]:
+    """Requests with one field of a wrong type each, by what is wrong."""
+    method = talk.harmless
+    return {
+        "without jsonrpc": {"method": method, "id": "accord-check-1"},
+        "of JSON-RPC 1.0": {"jsonrpc": "1.0", "method": method, "id": "accord-check-2"},
+        "whose method is a number": {"jsonrpc": "2.0", "method": 7, "id": "accord-check-3"},
+        "whose method is null": {"jsonrpc": "2.0", "method": None, "id": "accord-check-4"},
+        "whose params are a text": {"jsonrpc": "2.0", "method": method, "params": "nobody", "id": "accord-check-5"},
+        "whose params are a number": {"jsonrpc": "2.0", "method": method, "params": 7, "id": "accord-check-6"},
+    }
+
+
+@INVALID.case("jsonrpc, method and params of wrong types", kind="own")
+async def _(talk: Talk) -> None:
+    invalid = _invalid(talk)
+    waiting = {what: talk.send(message) for what, message in invalid.items()}
+    said = await talk.tide()
+    await asyncio.wait([pending.future for pending in waiting.values()], timeout=PATIENCE)
+    nameless = sum(1 for each in said if is_answer(each) and each.get("id") is None)
+    silent = [what for what, pending in waiting.items() if not pending.arrived]
+    if len(silent) > nameless:
+        raise talk.broken(f"no answer comes to a request {', nor to one '.join(silent)}", since=0)
+    served = [what for what, pending in waiting.items() if pending.arrived and _has_result(pending.future)]
+    if served:
+        raise talk.broken(f"a result comes for a request {', and for one '.join(served)}", since=0)
+
+
+def _has_result(future: asyncio.Future[Answer]) -> bool:
+    return future.exception() is None and future.result().error is None
+
+
+UNREADABLE = Rule(
+    "errors/parse-error",
+    "may",
+    "What is no JSON is answered with the error -32700.",
+    at=("basic/index#error-codes", "basic/index#messages", "basic/messages"),
+    cause="Bytes that cannot be read are dropped without a word to their sender.",
+)
+MADE_UP = Rule(
+    "errors/unreadable-id",
+    "must",
+    "An error for a message whose id cannot be read has no id, or null; never a made-up one.",
+    at="basic/index#error-responses",
+    since="2025-11-25",
+    cause="A placeholder is written into the id, since an earlier revision required one.",
+)
+
+
+@UNREADABLE.case("half an object", kind="own")
+async def _(talk: Talk) -> None:
+    codes = [each.get("error", {}).get("code") for each in await _refusals(talk)]
+    if PARSE_ERROR not in codes:
+        raise talk.broken("no error says that it could not be read" if not codes else f"the codes are {codes}", since=0)
+
+
+@MADE_UP.case("half an object", kind="own")
+async def _(talk: Talk) -> None:
+    refusals = await _refusals(talk)
+    if not refusals:
+        raise NotObserved("nothing is said to what cannot be read")
+    for each in refusals:
+        if each.get("id") is not None:
+            raise talk.broken(f"the error has the id {shown(each['id'])}", since=0)
+
+
+async def _refusals(talk: Talk) -> list[JSONObject]:
+    return [each for each in await talk.exchange(b'{"jsonrpc":"2.0","id":') if is_answer(each)]
+
+
+NOT_ANSWERED = Rule(
+    "errors/notification-answered",
+    "must",
+    "A notification is never answered, known or unknown, in order or not.",
+    at=("basic/index#notifications", "basic/messages#notifications"),
+    cause="Whatever has no handler is answered with an error: look whether there is an id first.",
+)
+
+NOTIFICATIONS: tuple[JSONObject, ...] = (
+    {"jsonrpc": "2.0", "method": "notifications/accord-check-nobody"},
+    {"jsonrpc": "2.0", "method": "notifications/accord-check-nobody", "params": {"any": [1, None]}},
+    {"jsonrpc": "2.0", "method": "accord-check-nobody"},
+    {"jsonrpc": "2.0", "method": "tools/list"},
+    {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": "nobody", "progress": 1}},
+    {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "accord-check-nobody"}},
+)
+
+
+@NOT_ANSWERED.case("unknown ones, and a request's method without an id")
+async def _(talk: Talk) -> None:
+    for message in NOTIFICATIONS:
+        since = len(talk.record.entries)
+        talk.send(message)
+        for each in await talk.tide():
+            if is_answer(each) and _answers_nobody(talk, each):
+                raise talk.broken(f"{message['method']}, without an id, is answered", since=since)
+
+
+def _answers_nobody(talk: Talk, answer: JSONObject) -> bool:
+    """Over HTTP an error without an id may be the body of a refusal."""
+    return answer.get("id") is None and ("result" in answer or talk.http is None)

@@ -1,0 +1,180 @@
+"""Ids: an answer has the id of its request, with its type, and a request of the server has one of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from accord.check.reading import Heard, heard, is_answer, key, messages
+from accord.check.record import Record
+from accord.check.rule import Rule
+from accord.check.talk import Talk, shown
+from accord.messages.base import JSONObject
+from accord.wire.transcript import SENT
+
+ECHO = Rule(
+    "ids/same",
+    "must",
+    "An answer has exactly the id of its request: the same text, or the same number.",
+    at=("basic/index#responses", "basic/messages#responses"),
+    cause="Ids are kept as texts, or as floating point numbers, or an id that counts as false (0, an empty text) is "
+    "taken for none: keep the JSON value as it came.",
+)
+
+IDS: dict[str, tuple[Any, ...]] = {
+    "numbers": (0, -1, 7_000_001, 2**31, 2**53 - 1),
+    "texts": ("", "0", "null", "7000001", "a b/ü\u2028\n\"'{}", "x" * 300),
+}
+
+
+async def _echoed(talk: Talk, ids: Sequence[Any]) -> None:
+    for id in ids:
+        pending = talk.begin(talk.harmless, id=id)
+        for each in await talk.tide():
+            if is_answer(each) and key(each.get("id")) != key(id) and str(each.get("id")) in (str(id), "None"):
+                raise talk.broken(f"{shown(id)} is answered as {shown(each.get('id'))}", since=pending.since)
+        await pending.answer()
+
+
+@ECHO.case("ids that are numbers, 0 among them")
+async def _(talk: Talk) -> None:
+    await _echoed(talk, IDS["numbers"])
+
+
+@ECHO.case("ids that are texts, the empty one among them")
+async def _(talk: Talk) -> None:
+    await _echoed(talk, IDS["texts"])
+
+
+@ECHO.case("a number and its text at the same time", kind="own")
+async def _(talk: Talk) -> None:
+    number, text = talk.begin(talk.harmless, id=70), talk.begin(talk.harmless, id="70")
+    await number.answer()
+    await text.answer()
+
+
+@ECHO.reading("all answers")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        known: set[tuple[type, Any]] = set()
+        is_lawful, streams = True, set[int]()
+        for said, message in messages(record):
+            if said.direction == SENT:
+                known.update([key(message["id"])] if "method" in message and "id" in message else [])
+                is_lawful = is_lawful and not said.misbehaved
+                streams.add(said.stream)
+            elif is_answer(message) and (said.stream in streams or record.transport != "http"):
+                judged += 1
+                if key(message.get("id")) not in known and (is_lawful or "result" in message):
+                    _unknown(Heard(record, said, message))
+    return judged
+
+
+def _unknown(answer: Heard) -> None:
+    if not ("error" in answer.message and answer.message.get("id") is None and _was_refused(answer)):
+        raise answer.broken(f"no request has the id {shown(answer.message.get('id'))}")
+
+
+def _was_refused(answer: Heard) -> bool:
+    """Whether HTTP refused the message before its id was read: the body needs no id then."""
+    replies = answer.record.replies
+    return 0 < answer.said.stream <= len(replies) and replies[answer.said.stream - 1].status >= 400
+
+
+ONCE = Rule(
+    "ids/one-answer",
+    "must",
+    "A request gets one answer, and no second one.",
+    at=("basic/index#responses", "basic/messages#responses"),
+    cause="After an error has been sent the handler goes on, and its result is sent as well.",
+)
+
+
+@ONCE.reading("all answers")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        asked: Counter[tuple[type, Any]] = Counter()
+        streams: set[int] = set()
+        for said, message in messages(record):
+            id = key(message.get("id"))
+            if said.direction == SENT and "method" in message:
+                asked[id] += 1
+                streams.add(said.stream)
+            elif is_answer(message) and id in asked and (said.stream in streams or record.transport != "http"):
+                judged += 1
+                asked[id] -= 1
+                if asked[id] < 0:
+                    raise Heard(record, said, message).broken(f"{shown(message.get('id'))} was answered before")
+    return judged
+
+
+OF_REQUESTS = Rule(
+    "ids/of-requests",
+    "must",
+    "A request of the server has an id that is a text or an integer.",
+    at=("basic/index#requests", "basic/messages#requests"),
+    until="2026-07-28",
+    cause="Null, which JSON-RPC allows, is no id here.",
+)
+
+
+@OF_REQUESTS.reading("all requests of the server")
+def _(records: Sequence[Record]) -> int:
+    found = [each for each in heard(records) if _is_request(each.message)]
+    for each in found:
+        if type(each.message["id"]) not in (int, str):
+            raise each.broken(f"{each.message['method']} has the id {shown(each.message['id'])}")
+    return len(found)
+
+
+UNUSED = Rule(
+    "ids/unused",
+    "must",
+    "A request of the server has an id that it did not use before in this session.",
+    at=("basic/index#requests", "basic/messages#requests"),
+    until="2026-07-28",
+    cause="Ids are counted for each stream or each call, and not for the session.",
+)
+
+
+@UNUSED.reading("all requests of the server")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        used: dict[tuple[type, Any], Any] = {}
+        for each in heard([record]):
+            id = key(each.message.get("id"))
+            if _is_request(each.message) and each.said.stream not in _resumed(record):
+                judged += 1
+                if id in used:
+                    raise each.broken(f"{shown(each.message['id'])} was the id of a request before", about=[used[id]])
+                used[id] = each.said
+    return judged
+
+
+def _resumed(record: Record) -> set[int]:
+    """Streams on which messages come again that came before."""
+    return {reply.stream for reply in record.replies if "last-event-id" in reply.sent}
+
+
+AGAIN = Rule(
+    "ids/again",
+    "must",
+    "An id may be used again once its request was answered.",
+    at="basic/index#requests",
+    since="2026-07-28",
+    cause="All ids that ever came are remembered, as if there were sessions still.",
+)
+
+
+@AGAIN.case("the same id three times, one after the other")
+async def _(talk: Talk) -> None:
+    for _ in range(3):
+        await talk.result(talk.harmless, id="accord-check-again")
+
+
+def _is_request(message: JSONObject) -> bool:
+    return "id" in message and "method" in message and not str(message["method"]).startswith("notifications/")

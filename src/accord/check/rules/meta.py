@@ -1,0 +1,214 @@
+"""`_meta`, and what every result of 2026-07-28 says of itself: its type, and who gave it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from accord.check.reading import Answered, Heard, answers, heard
+from accord.check.record import Record
+from accord.check.rule import Rule
+from accord.check.talk import Talk, shown
+from accord.messages.base import JSONObject
+from accord.messages.meta import SERVER_INFO
+
+META = "basic/index#meta"
+
+_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+PREFIX = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+NAME = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?")
+_THEIRS = frozenset(("structuredContent", "data", "inputSchema", "outputSchema", "requestedSchema", "arguments"))
+"""Fields whose content belongs to the server's author, not to the protocol."""
+
+KEYS = Rule(
+    "meta/keys",
+    "must",
+    "A key of _meta is a name, before which a prefix of labels, dots between them, and a slash may stand.",
+    at=META,
+    since="2025-06-18",
+    cause="A key begins or ends with a sign, has two slashes or a blank, or a label of its prefix begins with a digit.",
+)
+
+
+@KEYS.reading("every _meta of the server")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each, found in _metas(records):
+        judged += 1
+        for name in found:
+            prefix, slash, rest = name.rpartition("/")
+            if not NAME.fullmatch(rest) or (slash and not PREFIX.fullmatch(prefix)):
+                raise each.broken(f"the key {name!r}", symptom=f"meta:{name}")
+    return judged
+
+
+REVERSE = Rule(
+    "meta/reverse-dns",
+    "should",
+    "The prefix of a key in _meta is a domain written backwards: com.example, not example.com.",
+    at=META,
+    since="2025-11-25",
+    cause="The domain is written as in a URL.",
+)
+_TOP = frozenset(("com", "org", "net", "io", "dev", "edu", "gov", "ai", "app"))
+
+
+@REVERSE.reading("every _meta of the server")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each, found in _metas(records):
+        for name in found:
+            labels = name.rpartition("/")[0].lower().split(".")
+            judged += len(labels) > 1
+            if len(labels) > 1 and labels[-1] in _TOP and labels[0] not in _TOP:
+                raise each.broken(f"the key {name!r}", symptom=f"meta:{name}")
+    return judged
+
+
+TRACE = Rule(
+    "meta/trace-context",
+    "must",
+    "traceparent, tracestate and baggage in _meta have the form that W3C gives them.",
+    at=META,
+    since="2026-07-28",
+    cause="An id of the server's own stands under a name that is reserved for the trace context.",
+)
+_PARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
+_MEMBERS = {
+    "tracestate": re.compile(r"[a-z0-9][a-z0-9_*/@-]{0,255}=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,256}"),
+    "baggage": re.compile(r"[!#-'*+.0-9A-Z^_`a-z|~-]+[ \t]*=[\x20-\x7e\t]*"),
+}
+
+
+@TRACE.reading("every _meta of the server")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each, found in _metas(records):
+        for name in found.keys() & {"traceparent", *_MEMBERS}:
+            judged += 1
+            if not isinstance(found[name], str) or not _is_trace(name, found[name]):
+                raise each.broken(f"{name} is {shown(found[name])}", symptom=f"meta:{name}")
+    return judged
+
+
+def _is_trace(name: str, value: str) -> bool:
+    if name == "traceparent":
+        return _PARENT.fullmatch(value) is not None
+    members = [member.strip(" \t") for member in value.split(",")]
+    return all(not member or _MEMBERS[name].fullmatch(member) for member in members)
+
+
+UNKNOWN = Rule(
+    "meta/unknown-keys",
+    "must",
+    "Keys in _meta that the server does not know change nothing, reserved ones neither.",
+    at=META,
+    cause="_meta is read with a closed type, or a value of a certain kind is expected under every key.",
+)
+_KEYS: dict[str, Any] = {
+    "com.example/accord-check": {"any": [None, 1.5, "x"]},
+    "io.modelcontextprotocol/accord-check-nobody": [None],
+    "accord-check": None,
+    "traceparent": "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01",
+    "": True,
+}
+
+
+@UNKNOWN.case("a prefix, a reserved prefix, no prefix, an empty name and a trace")
+async def _(talk: Talk) -> None:
+    for name, value in _KEYS.items():
+        answer = await talk.request(talk.harmless, meta={name: value})
+        if answer.error is not None:
+            raise talk.broken(f"with {name!r} in _meta the answer is {shown(answer.error)}")
+
+
+TYPE = Rule(
+    "meta/result-type",
+    "must",
+    "Every result says in resultType what it is.",
+    at="basic/index#result-responses",
+    since="2026-07-28",
+    cause="Results are written as in earlier revisions: resultType is complete for a plain result.",
+)
+KNOWN_TYPE = Rule(
+    "meta/known-result-type",
+    "must",
+    "resultType is complete or input_required, or the word of an extension that both sides declared.",
+    at="basic/index#resulttype",
+    since="2026-07-28",
+    cause="resultType is used for a name of the server's own: a client must take the result for invalid.",
+)
+
+
+@TYPE.reading("all results")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each in _results(records):
+        judged += 1
+        if not isinstance(each.result.get("resultType"), str):
+            raise each.broken(f"resultType is {shown(each.result.get('resultType'))}", symptom="no resultType")
+    return judged
+
+
+@KNOWN_TYPE.reading("all results")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each in _results(records):
+        kind = each.result.get("resultType")
+        judged += 1
+        if isinstance(kind, str) and kind not in ("complete", "input_required") and not _extended(each):
+            raise each.broken(f"resultType is {kind!r}")
+    return judged
+
+
+def _extended(answer: Answered) -> bool:
+    """Whether both sides declared an extension, which may have results of its own."""
+    theirs = answer.heard.record.hello.get("capabilities", {})
+    ours = answer.request.get("params", {}).get("_meta", {}).get("io.modelcontextprotocol/clientCapabilities", {})
+    return bool(isinstance(theirs, dict) and theirs.get("extensions") and ours.get("extensions"))
+
+
+INFO = Rule(
+    "meta/server-info",
+    "should",
+    "Every result says in _meta which server gave it: name and version.",
+    at=(META, "server/discover#discoverresult"),
+    since="2026-07-28",
+    cause="It is told once, as the handshake did: there is none any more.",
+)
+
+
+@INFO.reading("all results")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each in _results(records):
+        judged += 1
+        found = each.result.get("_meta")
+        info = found.get(SERVER_INFO) if isinstance(found, dict) else None
+        if not isinstance(info, dict) or not all(isinstance(info.get(name), str) for name in ("name", "version")):
+            raise each.broken(f"_meta is {shown(found)}", symptom="no serverInfo")
+    return judged
+
+
+def _results(records: Sequence[Record]) -> Iterator[Answered]:
+    return (each for each in answers(records) if isinstance(each.result, dict))
+
+
+def _metas(records: Sequence[Record]) -> Iterator[tuple[Heard, JSONObject]]:
+    """Every `_meta` in what the server said, but not in what is its author's own."""
+    for each in heard(records):
+        for field in ("params", "result"):
+            yield from ((each, found) for found in _inside(each.message.get(field)))
+
+
+def _inside(value: Any) -> Iterator[JSONObject]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _inside(item)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            if name == "_meta" and isinstance(item, dict):
+                yield item
+            elif name not in _THEIRS:
+                yield from _inside(item)

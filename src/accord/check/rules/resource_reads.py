@@ -1,0 +1,173 @@
+"""Reading resources: what there is, what there is not, and what should not be given away."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from accord.check.blocks import base64_fault, contents, final
+from accord.check.reading import answers
+from accord.check.record import Record
+from accord.check.rule import NotApplicable, NotObserved, Rule
+from accord.check.talk import Answer, Talk, shown
+from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND
+
+_MOST = 5
+"""Resources and templates that are tried."""
+
+LISTED = Rule(
+    "resources/readable",
+    "must",
+    "What is listed can be read: it is not answered as if it were not there.",
+    at="server/resources#reading-resources",
+    cause="The list and the reader know different URIs; often one of them has normalised it.",
+)
+
+
+@LISTED.case("the first resources of the list", needs="resources")
+async def _(talk: Talk) -> None:
+    uris = [str(each.get("uri")) for each in (await talk.resources())[:_MOST]]
+    if not uris:
+        raise NotObserved("it lists no resource")
+    for uri in uris:
+        answer = await talk.request("resources/read", {"uri": uri})
+        if answer.code in (talk.rules.resource_not_found, METHOD_NOT_FOUND):
+            raise talk.broken(f"{uri!r} is listed, and reading it gives {shown(answer.error)}")
+
+
+MISSING = Rule(
+    "resources/missing",
+    "must",
+    "Reading a resource that does not exist gives the error -32602.",
+    at="server/resources#error-handling",
+    since="2026-07-28",
+    cause="Earlier revisions had -32002; the code hangs on the revision that is spoken.",
+)
+
+
+@MISSING.case("a URI that nobody has", needs="resources")
+async def _(talk: Talk) -> None:
+    answer = await _read_nothing(talk)
+    if answer.code != INVALID_PARAMS:
+        raise talk.broken(f"it is answered with {shown(answer.error or answer.result)}")
+
+
+MISSING_CODE = Rule(
+    "resources/missing-code",
+    "should",
+    "Reading a resource that does not exist gives the error -32002.",
+    at="server/resources#error-handling",
+    until="2026-07-28",
+    cause="The exception of the reader is passed on as any other error.",
+)
+
+
+@MISSING_CODE.case("a URI that nobody has", needs="resources")
+async def _(talk: Talk) -> None:
+    answer = await _read_nothing(talk)
+    if answer.code != RESOURCE_NOT_FOUND:
+        raise talk.broken(f"it is answered with {shown(answer.error or answer.result)}")
+
+
+EMPTY = Rule(
+    "resources/missing-not-empty",
+    "must",
+    "A resource that does not exist is not answered with empty contents.",
+    at="server/resources#error-handling",
+    since="2026-07-28",
+    cause="Nothing was found, and nothing is returned: raise an error.",
+)
+
+
+@EMPTY.case("a URI that nobody has", needs="resources")
+async def _(talk: Talk) -> None:
+    answer = await _read_nothing(talk)
+    if final(answer.result).get("contents") == []:
+        raise talk.broken("it is answered with an empty array of contents")
+
+
+CHECKED = Rule(
+    "resources/uri-checked",
+    "must",
+    "What is no URI is not read.",
+    at="server/resources#security-considerations",
+    cause="The text is used as a path, or as a key, without a look at what it is.",
+)
+
+
+@CHECKED.case("texts that are no URIs, and values that are no texts", needs="resources")
+async def _(talk: Talk) -> None:
+    for uri in ("", "no URI at all", "://", "\u0000", 5, None, ["a:b"]):
+        answer = await talk.request("resources/read", {"uri": uri})
+        if answer.error is None:
+            raise talk.broken(f"reading {shown(uri)} gives {shown(answer.result)}")
+    if (answer := await talk.request("resources/read", {})).error is None:
+        raise talk.broken(f"reading without a URI gives {shown(answer.result)}")
+
+
+TRAVERSAL = Rule(
+    "resources/traversal",
+    "must",
+    "A URI cannot lead out of what the server offers to read.",
+    at="server/resources#security-considerations",
+    cause="`..` is resolved after the check, or not at all: resolve the path first, then see where it is.",
+)
+
+_UP = ("../", "..%2f", "%2e%2e/", "%2e%2e%2f", "..\\", "..%5c", "....//", "..%252f")
+_DEEP = 12
+_PASSWD = "root:x:0:0:"
+
+
+@TRAVERSAL.case("the file of users, by ways up from what is listed and through templates", needs="resources")
+async def _(talk: Talk) -> None:
+    starts = [start async for start in _starts(talk)]
+    if not starts:
+        raise NotApplicable("it lists nothing that has a path")
+    for start in starts:
+        for up in _UP:
+            uri = f"{start}{up * _DEEP}etc/passwd"
+            answer = await talk.request("resources/read", {"uri": uri})
+            if any(_PASSWD in str(each.get("text")) for each in contents(final(answer.result))):
+                raise talk.broken(f"reading {uri!r} gives /etc/passwd")
+
+
+async def _starts(talk: Talk) -> AsyncIterator[str]:
+    """Where a way up can begin: folders of what is listed, and what stands before the variable of a template."""
+    seen = {"file://", "file:///"}  # who offers all files gives nothing away
+    for resource in (await talk.resources())[:_MOST]:
+        head, slash, _ = str(resource.get("uri")).rpartition("/")
+        if slash and head + slash not in seen:
+            seen.add(head + slash)
+            yield head + slash
+    for template in (await talk.templates())[:_MOST]:
+        head, brace, _ = str(template.get("uriTemplate")).partition("{")
+        if brace and head not in seen:
+            seen.add(head)
+            yield head
+
+
+BLOB = Rule(
+    "resources/blob",
+    "must",
+    "What is binary is base64.",
+    at=("server/resources#security-considerations", "server/resources#binary-content"),
+    cause="Bytes are written as text, as a data URL or in another alphabet.",
+)
+
+
+@BLOB.reading("all contents of resources that are binary")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each in answers(records):
+        for content in contents(final(each.result)):
+            if "blob" in content:
+                judged += 1
+                if fault := base64_fault(content["blob"]):
+                    raise each.broken(f"{shown(content.get('uri'))} {fault}")
+    return judged
+
+
+async def _read_nothing(talk: Talk) -> Answer:
+    """Read what cannot exist, unless a template takes any URI."""
+    if any(str(each.get("uriTemplate")).startswith("{") for each in await talk.templates()):
+        raise NotApplicable("a template takes any URI")
+    return await talk.request("resources/read", {"uri": f"{talk.nobody}://{talk.nobody}/{talk.nobody}"})

@@ -1,0 +1,194 @@
+"""Rough weather: after one bad message, and under a flood of good ones, good ones are answered as ever.
+
+What becomes of the bad message itself is judged elsewhere (`errors`). Here it only must not harm others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from accord.check.rule import Broken, Rule
+from accord.check.talk import Talk, shown
+from accord.messages.base import JSONObject
+from accord.messages.methods import CLIENT, table
+
+MESSAGES = ("basic/index#messages", "basic/messages")
+
+SURVIVES = Rule(
+    "rough/survives",
+    "must",
+    "After a message that is wrong, a request that is right is answered.",
+    at=MESSAGES,
+    cause="An exception while reading ends the loop that reads: catch it around each message.",
+)
+
+
+async def _survives(talk: Talk, bad: Mapping[str, Any]) -> None:
+    for what, message in bad.items():
+        since = len(talk.record.entries)
+        talk.send(message)
+        try:
+            await talk.tide()
+        except Broken as exc:
+            text = f"after {what} the server is gone or silent: {exc}"
+            raise talk.broken(text, since=since, symptom=f"rough:{what}") from exc
+
+
+NO_JSON: dict[str, Any] = {
+    "a word": b"nobody",
+    "half an object": b'{"jsonrpc":"2.0","id":',
+    "an object with a comma too many": b'{"jsonrpc":"2.0",}',
+    "single quotes": b"{'jsonrpc':'2.0'}",
+    "NaN": b'{"jsonrpc":"2.0","method":"notifications/nobody","params":{"a":NaN}}',
+    "bytes that are no UTF-8": b'{"jsonrpc":"2.0","method":"notifications/\xff\xfe"}',
+    "a NUL": b"\x00",
+    "a byte order mark": b'\xef\xbb\xbf{"jsonrpc":"2.0","method":"notifications/nobody"}',
+    "control characters": b'{"jsonrpc":"2.0","method":"notifications/\x01\x1b[2J"}',
+}
+NO_MESSAGE: dict[str, Any] = {
+    "null": None,
+    "a number": 7,
+    "a text": "nobody",
+    "true": True,
+    "an empty object": {},
+    "an empty array": [],
+    "an array of numbers": [1, 2],
+    "nothing but jsonrpc": {"jsonrpc": "2.0"},
+    "nothing but an id": {"jsonrpc": "2.0", "id": "accord-check-7"},
+    "all fields at once": {"jsonrpc": "2.0", "id": "accord-check-8", "method": "x", "result": {}, "error": {}},
+}
+STRAY_ANSWERS: dict[str, Any] = {
+    "a result nobody asked for": {"jsonrpc": "2.0", "id": "accord-check-nobody", "result": {}},
+    "an error nobody asked for": {"jsonrpc": "2.0", "id": 999_999_999, "error": {"code": 1, "message": "x"}},
+    "an error without an id": {"jsonrpc": "2.0", "error": {"code": -32700, "message": "x"}},
+    "an error with the id null": {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "x"}},
+    "a result of null": {"jsonrpc": "2.0", "id": "accord-check-nobody", "result": None},
+    "an error that is a text": {"jsonrpc": "2.0", "id": "accord-check-nobody", "error": "x"},
+}
+
+
+@SURVIVES.case("what is no JSON", kind="own")
+async def _(talk: Talk) -> None:
+    await _survives(talk, NO_JSON)
+
+
+@SURVIVES.case("JSON that is no message", kind="own")
+async def _(talk: Talk) -> None:
+    await _survives(talk, NO_MESSAGE)
+
+
+@SURVIVES.case("answers that nobody asked for", kind="own")
+async def _(talk: Talk) -> None:
+    await _survives(talk, STRAY_ANSWERS)
+
+
+@SURVIVES.case("a wrong type in each field of a request", kind="own")
+async def _(talk: Talk) -> None:
+    good: JSONObject = {"jsonrpc": "2.0", "id": "accord-check-9", "method": talk.harmless}
+    values: tuple[Any, ...] = (None, True, 7, 1.5, "", [], {})
+    wrong = {
+        f"a request whose {field} is {shown(value)}": {**good, field: value}
+        for field in (*good, "params")
+        for value in values
+    }
+    await _survives(talk, wrong)
+
+
+@SURVIVES.case("unknown notifications, and known ones with wrong params", kind="own")
+async def _(talk: Talk) -> None:
+    names = ["accord-check-nobody", *(name for name in table(talk.revision, CLIENT) if name.startswith("notif"))]
+    values: tuple[Any, ...] = (None, 7, [], {"requestId": {}, "progressToken": [], "progress": "x", "taskId": 7})
+    wrong = {
+        f"{name} with the params {shown(value)}": {"jsonrpc": "2.0", "method": name, "params": value}
+        for name in names
+        for value in values
+    }
+    await _survives(talk, wrong)
+
+
+_DEEP = 20_000
+
+
+@SURVIVES.case("deep nesting, huge numbers, long texts and half characters", kind="own")
+async def _(talk: Talk) -> None:
+    inside = b'{"jsonrpc":"2.0","method":"notifications/accord-check-nobody","params":{"a":%s}}'
+    named = b'{"jsonrpc":"2.0","id":%s,"method":"accord-check-nobody"}'
+    wrong: dict[str, Any] = {
+        f"{_DEEP:,} arrays in each other": inside % (b"[" * _DEEP + b"]" * _DEEP),
+        f"{_DEEP:,} objects in each other": inside % (b'{"a":' * _DEEP + b"1" + b"}" * _DEEP),
+        f"{_DEEP:,} brackets that are never closed": b"[" * _DEEP,
+        "a number of 5,000 digits": inside % (b"9" * 5_000),
+        "a number beyond all floating point": inside % b"1e999",
+        "an id of 400 digits": named % (b"9" * 400),
+        "an id beyond 64 bits": named % b"18446744073709551616",
+        "an id with a fraction": named % b"1.5",
+        "an id that is half a character": named % rb'"\ud800"',
+        "an id of 100,000 characters": named % (b'"' + b"x" * 100_000 + b'"'),
+        "a method of 100,000 characters": {"jsonrpc": "2.0", "id": "accord-check-10", "method": "x" * 100_000},
+        "a field that is there twice": b'{"jsonrpc":"2.0","method":"x","method":"notifications/nobody"}',
+        "100,000 fields": inside % (b"{" + b",".join(b'"k%d":0' % at for at in range(100_000)) + b"}"),
+    }
+    await _survives(talk, wrong)
+
+
+@SURVIVES.case("one id for two requests at once", kind="own")
+async def _(talk: Talk) -> None:
+    twice = {"jsonrpc": "2.0", "id": "accord-check-twice", **_body(talk)}
+    for _ in range(2):
+        talk.send(twice)
+    await talk.tide()
+
+
+def _body(talk: Talk) -> JSONObject:
+    """Method and params of a harmless request."""
+    from accord.check.speech import envelope_of
+
+    return envelope_of(talk, talk.harmless, None, None)
+
+
+ANSWERED = Rule(
+    "rough/wrong-params",
+    "must",
+    "A request whose params are wrong is answered, with an error as a rule.",
+    at=MESSAGES,
+    cause="The error of reading the params is raised before the id is known to whoever answers.",
+)
+
+WRONG: tuple[JSONObject, ...] = (
+    {"cursor": 7, "name": 7, "uri": 7, "level": 7, "ref": 7, "arguments": 7, "notifications": 7, "taskId": 7},
+    {"cursor": {}, "name": None, "uri": [], "level": "", "ref": {"type": "nobody"}, "argument": None},
+)
+
+
+@ANSWERED.case("every method with fields of wrong types", kind="own")
+async def _(talk: Talk) -> None:
+    rows = [row for row in table(talk.revision, CLIENT).values() if not row.notification and not row.stays]
+    for params in WRONG:
+        waiting = [talk.begin(row.name, params) for row in rows if row.name != "initialize"]
+        for pending in waiting:
+            await pending.answer()
+    await talk.tide()
+
+
+FLOOD = Rule(
+    "rough/flood",
+    "must",
+    "Every one of a thousand requests sent at once is answered.",
+    at=MESSAGES,
+    cause="A queue is bounded, and what does not fit is dropped without a word: answer it with an error.",
+)
+MANY, MANY_BY_HTTP = 1_000, 200
+_SECONDS = 20.0
+
+
+@FLOOD.case("a thousand (over HTTP 200) harmless requests without waiting", kind="own")
+async def _(talk: Talk) -> None:
+    count = MANY if talk.http is None else MANY_BY_HTTP
+    since = len(talk.record.entries)
+    waiting = [talk.begin(talk.harmless, id=f"accord-check-{number}") for number in range(count)]
+    await asyncio.wait([pending.future for pending in waiting], timeout=_SECONDS)
+    answered = sum(pending.arrived and pending.future.exception() is None for pending in waiting)
+    if answered < count:
+        raise talk.broken(f"{answered:,} of {count:,} requests were answered", since=since)

@@ -1,0 +1,228 @@
+"""Tools as a server lists them: that they are declared, the same for everybody, and described so that clients can use
+them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from accord.check import lists
+from accord.check.blocks import inside
+from accord.check.lists import TOOLS
+from accord.check.rule import NotApplicable, Rule
+from accord.check.talk import Talk, shown
+from accord.messages.base import JSONObject
+from accord.wire.headers import ANNOTATION, mirrored
+
+DECLARED = Rule(
+    "tools/declared",
+    "must",
+    "A server that has tools declares the capability `tools`.",
+    at="server/tools#capabilities",
+    cause="The capabilities are written by hand: add `tools`, or clients will not look for any.",
+)
+
+
+@DECLARED.case("tools/list, whatever is declared")
+async def _(talk: Talk) -> None:
+    await lists.undeclared(talk, TOOLS)
+
+
+LISTED = Rule(
+    "tools/listed",
+    "must",
+    "A server that declares the capability `tools` lists its tools.",
+    at="server/tools#listing-tools",
+    cause="The capability is declared, and no handler answers `tools/list`.",
+)
+
+
+@LISTED.case("tools/list", needs="tools")
+async def _(talk: Talk) -> None:
+    await lists.answered(talk, TOOLS)
+
+
+SAME = Rule(
+    "tools/same-everywhere",
+    "must",
+    "Which tools are listed does not hang on the connection, nor on what was asked before.",
+    at="server/tools#capabilities",
+    since="2026-07-28",
+    cause="The list is kept for each connection: tie it to who asks (authorization), or to nothing.",
+)
+
+
+@SAME.case("two connections at the same time", kind="own", needs="tools")
+async def _(talk: Talk) -> None:
+    await lists.same_everywhere(talk, TOOLS)
+
+
+ORDER = Rule(
+    "tools/order",
+    "should",
+    "Tools are listed in the same order each time.",
+    at="server/tools#capabilities",
+    since="2026-07-28",
+    cause="The tools are kept in a set or a map without an order; sort them, for caches of models depend on it.",
+)
+
+
+@ORDER.case("three lists in a row", needs="tools")
+async def _(talk: Talk) -> None:
+    first = await lists.names(talk, TOOLS)
+    for _ in range(2):
+        again = await lists.names(talk, TOOLS)
+        if sorted(first) == sorted(again) and first != again:
+            raise talk.broken(f"first {shown(first)}, then {shown(again)}")
+
+
+CHANGES = Rule(
+    "tools/list-changed",
+    "should",
+    "A server that declares `tools.listChanged` says so when its list of tools changes.",
+    at="server/tools#list-changed-notification",
+    cause="The list is changed without a notification, or it is sent to nobody who listens.",
+)
+
+
+@CHANGES.case("calls that may change the list", kind="own", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    await lists.tells_of_changes(talk, TOOLS)
+
+
+UNIQUE = Rule(
+    "tools/unique-names",
+    "should",
+    "No two tools have the same name.",
+    at=("server/tools#tool-names", "server/tools#tool"),
+    cause="Tools of several sources are put together without a prefix.",
+)
+
+
+@UNIQUE.case("all names", needs="tools")
+async def _(talk: Talk) -> None:
+    name = lists.twice(await talk.tools(), TOOLS)
+    if name is not None:
+        raise talk.broken(f"two tools are called {name!r}")
+
+
+NAMES = Rule(
+    "tools/names",
+    "should",
+    "The name of a tool has 1 to 128 characters: letters and digits of ASCII, `_`, `-` and `.`.",
+    at="server/tools#tool-names",
+    since="2025-11-25",
+    cause="A title stands where the name should: other names are refused by models and by clients.",
+)
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}").fullmatch
+
+
+@NAMES.case("all names", needs="tools")
+async def _(talk: Talk) -> None:
+    wrong = [name for tool in await talk.tools() if isinstance(name := tool.get("name"), str) and not _NAME(name)]
+    if wrong:
+        raise talk.broken(f"names with other characters, or too long: {shown(wrong)}")
+
+
+SCHEMAS = Rule(
+    "tools/schemas",
+    "must",
+    "What a tool takes and gives is described by valid JSON Schemas.",
+    at="server/tools#tool",
+    cause="The schema is written by hand and has a mistake, or belongs to a draft that `$schema` does not name.",
+)
+
+
+@SCHEMAS.case("every schema, in the dialect it names, else in 2020-12", needs="tools", since="2025-11-25")
+async def _(talk: Talk) -> None:
+    for tool, field in await _described(talk):
+        fault = _schema_fault(tool[field])
+        if fault:
+            raise talk.broken(f"the {field} of {tool.get('name')!r} is no valid JSON Schema: {fault}")
+
+
+@SCHEMAS.case("every schema, in any dialect", needs="tools", until="2025-11-25")
+async def _(talk: Talk) -> None:
+    for tool, field in await _described(talk):
+        faults = [_schema_fault({"$schema": dialect, **tool[field]}) for dialect in _DIALECTS]
+        if all(faults):
+            raise talk.broken(f"the {field} of {tool.get('name')!r} is no valid JSON Schema: {faults[0]}")
+
+
+_DIALECTS = ("https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#")
+"""What people write who name no dialect."""
+
+_KNOWN = re.compile(r"https://json-schema\.org/draft/20(19-09|20-12)/schema#?|http://json-schema\.org/draft-0[467]/schema#?")
+
+
+async def _described(talk: Talk) -> list[tuple[JSONObject, str]]:
+    """The schemas of all tools; that they are objects is the business of `shapes`."""
+    fields = ("inputSchema", "outputSchema")
+    return [(tool, field) for tool in await talk.tools() for field in fields if isinstance(tool.get(field), dict)]
+
+
+def _schema_fault(schema: JSONObject) -> str | None:
+    import jsonschema_rs
+
+    if not _KNOWN.fullmatch(str(schema.get("$schema", _DIALECTS[0]))):  # it would be fetched
+        return None
+    try:
+        jsonschema_rs.meta.validate(schema)
+    except jsonschema_rs.ValidationError as exc:
+        path = "".join(f"[{step!r}]" for step in exc.instance_path)
+        return f"at ${path}: {exc.message[:200]}"
+    return None
+
+
+MIRRORED = Rule(
+    "tools/mirrored-arguments",
+    "must",
+    "Each `x-mcp-header` is the name of a header, unlike the others, and stands at a text, an integer or a boolean that is "
+    "reached by `properties` alone.",
+    at="server/tools#x-mcp-header",
+    since="2026-07-28",
+    cause="Clients over HTTP leave out the tool: mend the annotation, or take it away.",
+)
+
+
+@MIRRORED.case("each inputSchema", needs="tools")
+async def _(talk: Talk) -> None:
+    for tool in await _annotated(talk):
+        try:
+            mirrored(tool["inputSchema"])
+        except ValueError as exc:
+            raise talk.broken(f"{tool.get('name')!r}: {exc}") from None
+
+
+SECRETS = Rule(
+    "tools/mirrored-secrets",
+    "should",
+    "Arguments that are secret do not stand in headers.",
+    at="server/tools#x-mcp-header",
+    since="2026-07-28",
+    cause="Headers are seen, and written to logs, by everything between client and server.",
+)
+
+_SECRET = re.compile(r"passw|secret|credential|(api|private)_?key|(access|refresh)_?token", re.IGNORECASE).search
+
+
+@SECRETS.case("the names of arguments with x-mcp-header", needs="tools")
+async def _(talk: Talk) -> None:
+    for tool in await _annotated(talk):
+        for name, schema in inside(tool, "inputSchema", "properties").items():
+            if isinstance(schema, dict) and ANNOTATION in schema and _SECRET(name):
+                raise talk.broken(f"{tool.get('name')!r} wants {name!r} in a header")
+
+
+async def _annotated(talk: Talk) -> list[JSONObject]:
+    found = [tool for tool in await talk.tools() if _mentions(tool.get("inputSchema"))]
+    if not found:
+        raise NotApplicable(f"no tool has {ANNOTATION}")
+    return found
+
+
+def _mentions(schema: Any) -> bool:
+    return ANNOTATION.encode() in msgspec.json.encode(schema)

@@ -1,0 +1,227 @@
+"""One visit: every case that applies in one revision over one transport, and what came of each.
+
+Shared cases run one after the other in one conversation, which is opened again when one of them ends it. Those with a
+conversation of their own run side by side. What reads comes last, with the records of all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from accord.check.exercise import exercise
+from accord.check.opening import Doors, Unspoken
+from accord.check.report import Outcome, Verdict, Visit, counts, score
+from accord.check.rule import Broken, Case, NotApplicable, NotObserved, Rule
+from accord.check.talk import Talk, declares
+from accord.errors import AccordError, describe
+from accord.messages.base import JSONObject
+
+_CASE_TIMEOUTS = 8
+"""A case may take this many times as long as one answer."""
+_DEATHS = 5
+"""So often a shared conversation is opened again."""
+
+Judge = Callable[[], Any]
+
+
+class Watcher(Protocol):
+    """Is told how it goes."""
+
+    def visit_began(self, revision: str, transport: str, total: int) -> None: ...
+
+    def case_done(self, outcome: Outcome) -> None: ...
+
+    def visit_ended(self, visit: Visit) -> None: ...
+
+
+class Visiting:
+    """One visit by `doors` to try `rules`."""
+
+    def __init__(self, doors: Doors, rules: Iterable[Rule], watcher: Watcher) -> None:
+        self._doors = doors
+        self._settings = doors.settings
+        self._cases = [(rule, case) for rule in rules for case in rule.cases_in(doors.revision, doors.transport)]
+        self._watcher = watcher
+        self._shared: Talk | None = None
+        self._deaths = 0
+        self.outcomes: list[Outcome] = []
+        self.name: str = ""
+
+    async def run(self) -> Visit | None:
+        """Try them all. None where the server does not speak the revision."""
+        began = time.monotonic()
+        try:
+            await self._open()
+        except Unspoken:
+            await self._doors.close()
+            return None
+        error = ""
+        self._watcher.visit_began(self._doors.revision, self._doors.transport, len(self._cases))
+        try:
+            await self._try_all()
+        except (Broken, AccordError, Unspoken) as exc:
+            error = describe(exc)
+        finally:
+            await self._doors.close()
+        self._read()
+        visit = Visit(
+            revision=self._doors.revision,
+            transport=self._doors.transport,
+            score=score(self.outcomes),
+            seconds=round(time.monotonic() - began, 3),
+            counts=counts(self.outcomes),
+            error=error,
+        )
+        self._watcher.visit_ended(visit)
+        return visit
+
+    async def _open(self) -> Talk:
+        self._shared = await self._doors.open("shared")
+        info = self._shared.server_info
+        self.name = self.name or f"{info.get('name', '')} {info.get('version', '')}".strip()
+        return self._shared
+
+    async def _try_all(self) -> None:
+        for rule, case in self._of("shared"):
+            await self._in_shared(rule, case)
+        talk = await self._living()
+        if talk is not None:
+            await exercise(talk)
+        gate = asyncio.Semaphore(self._settings.jobs)
+        async with asyncio.TaskGroup() as group:
+            for rule, case in [*self._of("own"), *self._of("raw")]:
+                group.create_task(self._in_own(rule, case, gate))
+
+    def _of(self, kind: str) -> list[tuple[Rule, Case]]:
+        return [(rule, case) for rule, case in self._cases if case.kind == kind]
+
+    async def _living(self) -> Talk | None:
+        """The shared conversation, opened again if it has ended; None when it ends too often."""
+        if self._shared is not None and self._shared.alive:
+            return self._shared
+        self._deaths += 1
+        if self._deaths > _DEATHS:
+            return None
+        return await self._open()
+
+    async def _in_shared(self, rule: Rule, case: Case) -> None:
+        talk = await self._living()
+        if talk is None:
+            self._note(rule, case, "not-observed", "the server ended too often before")
+            return
+        await self._try(rule, case, talk, lambda: case.run(talk))
+
+    async def _in_own(self, rule: Rule, case: Case, gate: asyncio.Semaphore) -> None:
+        async with gate:
+            known = self._shared or self._doors.opened[0]
+            await self._try(rule, case, known, lambda: self._run_alone(case))
+
+    async def _run_alone(self, case: Case) -> None:
+        talk = await (self._doors.open if case.kind == "own" else self._doors.raw)(case.kind, case.says)
+        try:
+            talk.hello = talk.hello or (self._shared.hello if self._shared else {})
+            await case.run(talk)
+        finally:
+            await talk.close()
+
+    async def _try(self, rule: Rule, case: Case, talk: Talk, run: Judge) -> None:
+        """Run one case, in bounded time, and note its verdict."""
+        if case.needs is not None and not talk.has(case.needs):
+            self._note(rule, case, "not-applicable", f"the server does not declare {case.needs}")
+            return
+        if case.calls and not await self._has_callable(talk):
+            self._note(rule, case, "not-observed", "no tool may be called (--call-tools)")
+            return
+        began = time.monotonic()
+        since = len(talk.record.entries)
+        try:
+            async with asyncio.timeout(self._settings.timeout * _CASE_TIMEOUTS + self._settings.opening):
+                await run()
+        except Exception as exc:
+            self._judge(rule, case, exc, talk, since, began)
+        else:
+            self._note(rule, case, "pass", seconds=time.monotonic() - began)
+
+    async def _has_callable(self, talk: Talk) -> bool:
+        try:
+            return bool(await talk.callable())
+        except Broken:
+            return False
+
+    def _judge(self, rule: Rule, case: Case, exc: Exception, talk: Talk, since: int, began: float) -> None:
+        seconds = time.monotonic() - began
+        match exc:
+            case NotApplicable():
+                self._note(rule, case, "not-applicable", str(exc), seconds=seconds)
+            case NotObserved():
+                self._note(rule, case, "not-observed", str(exc), seconds=seconds)
+            case Broken():
+                self._note(
+                    rule,
+                    case,
+                    bad(rule),
+                    str(exc),
+                    symptom=exc.symptom,
+                    cause=exc.cause,
+                    evidence=exc.evidence or talk.record.evidence(since),
+                    seconds=seconds,
+                )
+            case TimeoutError():
+                self._note(rule, case, bad(rule), f"not done after {seconds:.0f} s", seconds=seconds)
+            case Unspoken():
+                text = f"it cannot be opened a second time: {exc}"
+                self._note(rule, case, bad(rule), text, symptom="reopened", seconds=seconds)
+            case AccordError():
+                self._note(rule, case, bad(rule), describe(exc), symptom="unreachable", seconds=seconds)
+            case _:
+                raise exc
+
+    def _read(self) -> None:
+        for rule, case in self._of("reading"):
+            self._read_one(rule, case)
+
+    def _read_one(self, rule: Rule, case: Case) -> None:
+        records = self._doors.records
+        if case.needs is not None and not any(_declares(record.hello, case.needs) for record in records):
+            self._note(rule, case, "not-applicable", f"the server does not declare {case.needs}")
+            return
+        try:
+            judged = case.run(records)
+        except Broken as exc:
+            self._note(rule, case, bad(rule), str(exc), symptom=exc.symptom, cause=exc.cause, evidence=exc.evidence)
+        except (NotObserved, NotApplicable) as exc:
+            self._note(rule, case, "not-observed" if isinstance(exc, NotObserved) else "not-applicable", str(exc))
+        else:
+            if judged:
+                self._note(rule, case, "pass")
+            else:
+                self._note(rule, case, "not-observed", "nothing of the kind passed")
+
+    def _note(self, rule: Rule, case: Case, verdict: Verdict, text: str = "", **more: Any) -> None:
+        outcome = Outcome(
+            rule=rule.id,
+            case=case.says,
+            verdict=verdict,
+            level=rule.level,
+            revision=self._doors.revision,
+            transport=self._doors.transport,
+            text=text,
+            symptom=more.pop("symptom", "") or rule.id,
+            cause=more.pop("cause", "") or (rule.cause if verdict in ("fail", "warn") else ""),
+            seconds=round(more.pop("seconds", 0.0), 3),
+            **more,
+        )
+        self.outcomes.append(outcome)
+        self._watcher.case_done(outcome)
+
+
+def bad(rule: Rule) -> Verdict:
+    """The verdict on a rule that is broken."""
+    return "fail" if rule.level == "must" else "warn"
+
+
+def _declares(hello: JSONObject, path: str) -> bool:
+    return declares(hello.get("capabilities") or {}, path)

@@ -1,0 +1,99 @@
+"""Checking a server: every revision that it speaks, over every transport by which it is reached."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from accord import __version__
+from accord.check.judging import findings
+from accord.check.opening import Doors
+from accord.check.reach import Reach
+from accord.check.report import Outcome, Report, TransportName, Visit, score
+from accord.check.rule import Rule
+from accord.check.rules import server_rules
+from accord.check.runner import Visiting, Watcher
+from accord.check.selection import selected
+from accord.check.settings import CheckSettings
+from accord.errors import ConnectError
+from accord.messages.revision import REVISIONS
+
+
+class Unwatched:
+    """Nobody looks on."""
+
+    def visit_began(self, revision: str, transport: str, total: int) -> None:
+        return
+
+    def case_done(self, outcome: Outcome) -> None:
+        return
+
+    def visit_ended(self, visit: Visit) -> None:
+        return
+
+
+async def check_server(
+    target: Any, settings: CheckSettings | None = None, watcher: Watcher | None = None, *, label: str = ""
+) -> Report:
+    """Check a server: a command, a URL, FILE.py[:server], or a `Server`; `label` is what to call it.
+
+    Raises `TargetError` for settings that fit nothing, `ConnectError` when it cannot be reached, or speaks none of the
+    revisions.
+    """
+    settings = settings or CheckSettings()
+    reach = Reach(target, settings.headers)
+    rules = {rule.id: rule for rule in selected(server_rules(), settings)}
+    check = _Check(reach, list(rules.values()), settings, watcher or Unwatched())
+    began, started = time.monotonic(), datetime.now(UTC)
+    await reach.open()
+    try:
+        await check.run()
+    finally:
+        await reach.close()
+    if not check.visits:
+        raise ConnectError(f"{label or reach.name} speaks none of {', '.join(settings.revisions or REVISIONS)}")
+    called = label or (target if isinstance(target, str) else reach.name)
+    return Report(
+        role="server",
+        target=called,
+        name=check.name,
+        version=__version__,
+        started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        seconds=round(time.monotonic() - began, 3),
+        score=score(check.outcomes),
+        visits=tuple(check.visits),
+        findings=findings(check.outcomes, rules, called, settings, "server"),
+        outcomes=tuple(check.outcomes),
+        seed=settings.seed if settings.cases else None,
+    )
+
+
+class _Check:
+    """The visits of one check, one after the other."""
+
+    def __init__(self, reach: Reach, rules: list[Rule], settings: CheckSettings, watcher: Watcher) -> None:
+        self._reach = reach
+        self._rules = rules
+        self._settings = settings
+        self._watcher = watcher
+        self.visits: list[Visit] = []
+        self.outcomes: list[Outcome] = []
+        self.name: str = ""
+
+    async def run(self) -> None:
+        for revision, transport in self._places():
+            doors = Doors(self._reach, revision, transport, self._settings)
+            visiting = Visiting(doors, self._rules, self._watcher)
+            visit = await visiting.run()
+            self.name = self.name or visiting.name
+            if visit is not None:
+                self.visits.append(visit)
+                self.outcomes += visiting.outcomes
+
+    def _places(self) -> Iterator[tuple[str, TransportName]]:
+        for revision in self._settings.revisions or REVISIONS:
+            for transport in self._reach.transports(revision):
+                if not self._settings.transports or transport in self._settings.transports:
+                    yield revision, transport

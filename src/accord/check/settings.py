@@ -1,0 +1,52 @@
+"""What the person who checks asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from accord.check.report import Level, TransportName
+
+LEVELS: tuple[Level, ...] = ("must", "should", "may")
+"""The strictest first."""
+
+
+class CheckSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How to check. Times in seconds."""
+
+    revisions: tuple[str, ...] = ()
+    """Only these; every one that the peer speaks, if empty."""
+    transports: tuple[TransportName, ...] = ()
+    """Only these; every one by which the target can be reached, if empty."""
+    only: tuple[str, ...] = ()
+    """Rules or areas of rules to try, `*` for any text: `tools`, `tools/unknown-name`, `http/*`."""
+    skip: tuple[str, ...] = ()
+    level: Level = "may"
+    """Rules of this level and stricter ones."""
+    timeout: float = 5.0
+    """For one answer."""
+    opening: float = 30.0
+    """For a process to start, and to answer for the first time."""
+    jobs: int = 2
+    """Conversations at once."""
+    headers: Mapping[str, str] | None = None
+    """Sent with every HTTP request."""
+    call_tools: bool | tuple[str, ...] = False
+    """Whether tools may be called: all, or those named."""
+    trusted: bool = False
+    """Whether the server's word counts that a tool only reads."""
+    seed: int = 0
+    """Of the generated cases."""
+    cases: int = 0
+    """How many cases to generate, at most; only where tools may be called."""
+
+    def takes(self, level: Level) -> bool:
+        """Whether rules of this level are tried."""
+        return LEVELS.index(level) <= LEVELS.index(self.level)
+
+    def may_call(self, name: str, read_only: bool = False) -> bool:
+        """Whether a tool may be called, which says of itself that it only reads, or not."""
+        if isinstance(self.call_tools, bool):
+            return self.call_tools or (self.trusted and read_only)
+        return name in self.call_tools or (self.trusted and read_only)

@@ -1,0 +1,133 @@
+"""How a good client talks: what it says of itself, what every message of a revision has, what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from accord.messages.base import JSONObject
+from accord.messages.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
+from accord.messages.revision import RULES, lives_in
+from accord.wire.headers import encode_value, mirrored, parameters
+from accord.wire.streamable import NAMED
+
+if TYPE_CHECKING:
+    from accord.check.talk import Talk
+
+INFO: JSONObject = {"name": "accord-check", "version": "1.0.0"}
+
+_TEXT = {"type": "text", "text": "A good answer."}
+
+CANNED: dict[str, Any] = {
+    "ping": {},
+    "roots/list": {"roots": [{"uri": "file:///accord/check", "name": "check"}]},
+    "sampling/createMessage": {
+        "role": "assistant",
+        "content": _TEXT,
+        "model": "accord-check",
+        "stopReason": "endTurn",
+    },
+    "elicitation/create": lambda request: elicited(request.get("params")),
+}
+"""By method: what the server gets that asks for it."""
+
+
+def all_capabilities(revision: str) -> JSONObject:
+    """All that a client of this revision can declare, but tasks."""
+    rules = RULES[revision]
+    declared: JSONObject = {
+        "roots": {"listChanged": True} if rules.handshake else {},
+        "sampling": {"tools": {}, "context": {}} if rules.sampling_tools else {},
+    }
+    if lives_in(revision, "2025-06-18", None):
+        declared["elicitation"] = {"form": {}, "url": {}} if rules.elicitation_urls else {}
+    return declared
+
+
+def envelope_of(talk: Talk, method: str, params: JSONObject | None, meta: JSONObject | None) -> JSONObject:
+    """Method and params, with all that the revision wants in `_meta`."""
+    body = dict(params or {})
+    own = body.get("_meta")
+    known = _meta(talk) if not talk.rules.handshake and not method.startswith("notifications/") else {}
+    whole = {**known, **(own if isinstance(own, dict) else {}), **(meta or {})}
+    if whole:
+        body["_meta"] = whole
+    return {"method": method, "params": body} if body or params is not None else {"method": method}
+
+
+def _meta(talk: Talk) -> JSONObject:
+    return {PROTOCOL_VERSION: talk.revision, CLIENT_INFO: INFO, CLIENT_CAPABILITIES: talk.declared}
+
+
+def http_headers(talk: Talk, message: Any) -> Mapping[str, str | None]:
+    """What the revision wants to stand in headers of a POST with this message."""
+    if talk.http is None or talk.transport == "sse":
+        return {}
+    method = message.get("method") if isinstance(message, dict) else None
+    headers: dict[str, str | None] = {}
+    if not talk.rules.handshake or (method != "initialize" and lives_in(talk.revision, "2025-06-18", None)):
+        headers["MCP-Protocol-Version"] = talk.revision
+    if not talk.rules.handshake and isinstance(method, str):
+        headers["Mcp-Method"] = method
+        headers |= _subject(talk, method, message.get("params"))
+    return headers
+
+
+def _subject(talk: Talk, method: str, params: Any) -> dict[str, str | None]:
+    if not isinstance(params, dict) or method not in NAMED:
+        return {}
+    subject = params.get(NAMED[method])
+    if not isinstance(subject, str):
+        return {}
+    arguments = params.get("arguments")
+    schema = talk.schemas.get(subject) if method == "tools/call" else None
+    more = parameters(_mirrored(schema), arguments) if schema and isinstance(arguments, dict) else {}
+    return {"Mcp-Name": encode_value(subject), **more}
+
+
+def _mirrored(schema: JSONObject) -> Mapping[str, tuple[str, ...]]:
+    try:
+        return mirrored(schema)
+    except ValueError:  # declared wrongly: then no client calls the tool
+        return {}
+
+
+def elicited(params: Any) -> JSONObject:
+    """A good answer to a question: a form filled in as its schema wants, or the consent to visit a page."""
+    if not isinstance(params, dict) or params.get("mode") == "url":
+        return {"action": "accept"}
+    schema = params.get("requestedSchema")
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    fields = properties if isinstance(properties, dict) else {}
+    return {"action": "accept", "content": {name: _field(field) for name, field in fields.items()}}
+
+
+def _field(field: Any) -> Any:
+    """The default, or the first choice, or something of the type."""
+    schema = field if isinstance(field, dict) else {}
+    if "default" in schema:
+        return schema["default"]
+    if schema.get("type") == "array":
+        items = schema.get("items")
+        return [_choice(items if isinstance(items, dict) else {})] if schema.get("minItems") else []
+    return _choice(schema)
+
+
+def _choice(schema: JSONObject) -> Any:
+    if schema.get("enum"):
+        return schema["enum"][0]
+    for key in ("oneOf", "anyOf"):
+        if schema.get(key):
+            return schema[key][0].get("const")
+    if schema.get("type") in ("integer", "number"):
+        return schema.get("minimum", 1)
+    if schema.get("type") == "boolean":
+        return True
+    return {"email": "a@example.com", "uri": "https://example.com/", "date": "2026-01-01"}.get(
+        str(schema.get("format")), "text".ljust(schema.get("minLength", 0), "x")
+    )
+
+
+def hello_params(revision: str, capabilities: JSONObject) -> JSONObject:
+    """The params of `initialize`."""
+    return {"protocolVersion": revision, "capabilities": capabilities, "clientInfo": INFO}

@@ -1,0 +1,44 @@
+"""What a wire is: it carries whatever bytes it is given, and hands over whatever comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeAlias
+
+from accord.check.report import TransportName
+from accord.wire.lines import Unreadable
+
+OnHeard: TypeAlias = Callable[[bytes | Unreadable, int], None]
+"""Is called with each message that comes, and the stream that it came on (HTTP; else 0)."""
+
+
+class Wire(Protocol):
+    """One connection to a peer. `on_heard` is set before it is opened; `on_end` is called once, when all is over."""
+
+    transport: TransportName
+    on_heard: OnHeard
+    on_end: Callable[[], None]
+
+    async def open(self) -> None:
+        """Start. Raises `ConnectError`."""
+
+    def send(self, message: bytes, headers: Mapping[str, str | None]) -> int:
+        """Send one message as it is; the number of the stream on which its answer will come. Never raises.
+
+        `headers` are for HTTP, and for nobody else.
+        """
+
+    async def close(self) -> None:
+        """End it, in bounded time."""
+
+    @property
+    def lost(self) -> str:
+        """Why it ended, in words; what is known now."""
+
+    @property
+    def stderr(self) -> str:
+        """The last lines that the peer wrote there."""
+
+    @property
+    def exit_code(self) -> int | None:
+        """How its process ended, if it has one and it did."""

@@ -1,0 +1,149 @@
+"""Lines to and from a child process, raw: partial lines, bytes that are no text, an input that ends early."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from subprocess import Popen
+
+from accord.check.report import TransportName
+from accord.check.wires.base import OnHeard
+from accord.client.target import Command
+from accord.transport.environment import child_environment
+from accord.transport.process import ProcessGroup
+from accord.transport.readers import Reader, read_from
+from accord.transport.subprocess import StderrTail, own_descriptor, spawn
+from accord.wire.lines import LineReader
+
+LINE_BYTES = 64 << 20
+_STDERR_LINES = 50
+_CLOSE_SECONDS = 2.0
+_SETTLE_SECONDS = 0.5
+
+
+class _Pipe(asyncio.BaseProtocol):
+    """Knows whether the pipe is closed: a transport that is may not be told to abort."""
+
+    over = False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.over = True
+
+
+class ChildWire:
+    """A server that is our child process. What it is sent goes out as it is, with a newline from `send` alone."""
+
+    transport: TransportName = "stdio"
+
+    def __init__(self, command: Command, env: Mapping[str, str] | None = None) -> None:
+        self.on_heard: OnHeard = lambda raw, stream: None
+        self.on_end: Callable[[], None] = lambda: None
+        self._command = command
+        self._env = {**(command.env or {}), **(env or {})}
+        self._lines = LineReader(LINE_BYTES)
+        self._stderr = StderrTail(_STDERR_LINES, None)
+        self._group: ProcessGroup | None = None
+        self._reader: Reader | None = None
+        self._writer: asyncio.WriteTransport | None = None
+        self._pipe = _Pipe()
+        self._ended = False
+        self.pid: int = 0
+
+    async def open(self) -> None:
+        process = spawn(
+            self._command.argv, child_environment(self._env, inherit=False), self._command.cwd, str(self._command)
+        )
+        self.pid = process.pid
+        await self._join(process)
+
+    async def _join(self, process: Popen[bytes]) -> None:
+        self._group = ProcessGroup(process, lambda: None)
+        self._stderr.read(own_descriptor(process.stderr))
+        self._reader = read_from(own_descriptor(process.stdout), self._on_data, self._on_end)
+        loop = asyncio.get_running_loop()
+        self._writer, self._pipe = await loop.connect_write_pipe(_Pipe, process.stdin)
+
+    def send(self, message: bytes, headers: Mapping[str, str | None]) -> int:
+        self.write(message + b"\n")
+        return 0
+
+    def write(self, data: bytes) -> None:
+        """Send bytes as they are: half a line, several, what is no text."""
+        if self._writer is not None and not self._writer.is_closing():
+            self._writer.write(data)
+
+    def end_input(self) -> None:
+        """Let it see the end of its input, once all is written."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def pause(self) -> None:
+        """Read nothing more of what it writes, until `resume`."""
+        if self._reader is not None:
+            self._reader.pause()
+
+    def resume(self) -> None:
+        if self._reader is not None:
+            self._reader.resume()
+
+    def kill(self) -> None:
+        """End it at once, without a word."""
+        if self._group is not None:
+            self._group.kill()
+
+    async def gone(self, seconds: float) -> bool:
+        """Wait until its process has ended, with all that it started; false when that takes longer."""
+        return self._group is None or await self._group.gone(seconds)
+
+    async def close(self) -> None:
+        if self._group is None:
+            return
+        try:
+            self.end_input()
+            await self._group.end(_CLOSE_SECONDS)
+        finally:
+            self._group.kill()
+            if self._writer is not None and not self._pipe.over:
+                self._writer.abort()
+            if self._reader is not None:
+                self._reader.close()
+            self._stderr.close()
+            self._finish()
+
+    async def settle(self) -> None:
+        """The exit code and the last words come a moment after the end of its output."""
+        if self._group is not None:
+            try:
+                async with asyncio.timeout(_SETTLE_SECONDS):
+                    await self._group.exited.wait()
+                    await self._stderr.ended.wait()
+            except TimeoutError:
+                return
+
+    @property
+    def lost(self) -> str:
+        code = self.exit_code
+        how = "closed its output and still runs" if code is None else f"ended with exit code {code}"
+        return f"the server {how}"
+
+    @property
+    def stderr(self) -> str:
+        return self._stderr.text
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._group.exit_code if self._group is not None else None
+
+    def _on_data(self, data: bytes) -> None:
+        for line in self._lines.feed(data):
+            self.on_heard(line, 0)
+
+    def _on_end(self) -> None:
+        for line in self._lines.end():
+            self.on_heard(line, 0)
+        self._finish()
+
+    def _finish(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self.on_end()

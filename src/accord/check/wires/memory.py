@@ -1,0 +1,65 @@
+"""Messages to and from a server in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from accord.check.report import TransportName
+from accord.check.wires.base import OnHeard
+from accord.client.target import Serves
+from accord.errors import describe
+from accord.transport import memory
+from accord.transport.base import Unanswered
+
+
+class MemoryWire:
+    """A server in this process, spoken to as over stdio."""
+
+    transport: TransportName = "memory"
+    stderr = ""
+    exit_code = None
+
+    def __init__(self, server: Serves) -> None:
+        self.on_heard: OnHeard = lambda raw, stream: None
+        self.on_end: Callable[[], None] = lambda: None
+        self._server = server
+        self._here, self._there = memory.pair()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._failure: BaseException | None = None
+        self._ended = False
+
+    async def open(self) -> None:
+        self._tasks = [asyncio.create_task(self._serve()), asyncio.create_task(self._listen())]
+
+    def send(self, message: bytes, headers: Mapping[str, str | None]) -> int:
+        self._here.send(message)
+        return 0
+
+    async def close(self) -> None:
+        await self._here.close()
+        _, pending = await asyncio.wait(self._tasks, timeout=2) if self._tasks else ((), ())
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @property
+    def lost(self) -> str:
+        return f"the server failed: {describe(self._failure)}" if self._failure else "the server closed the connection"
+
+    async def _serve(self) -> None:
+        try:
+            await self._server.serve(self._there)
+        except Exception as exc:
+            self._failure = exc
+        finally:
+            await self._there.close()
+
+    async def _listen(self) -> None:
+        while messages := await self._here.receive():
+            for message in messages:
+                if not isinstance(message, Unanswered):
+                    self.on_heard(message, 0)
+        if not self._ended:
+            self._ended = True
+            self.on_end()

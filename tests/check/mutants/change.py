@@ -1,0 +1,267 @@
+"""One change to what a right server says or hears, made where its messages pass: the server itself knows nothing.
+
+change.answers("tools/call")(lambda request, answer: ...)     another answer to a method, None for none, a list, bytes
+change.notifications("notifications/progress")(lambda message: ...)
+change.every(lambda message: ...)          every message that goes out
+change.heard(lambda message: ...)          every message that comes in; None: the server does not get it
+change.before("tools/list")(lambda request: [...])            what is said before the answer
+change.reply(lambda reply: ...)            over HTTP: an `HTTPReply`, whose status, headers and body may be changed
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from accord.errors import ConnectionLost
+from accord.transport.base import Message, Transport
+
+Said = Any
+"""A message (dict), several (list), bytes as they are, or None for nothing."""
+
+
+class HTTPReply:
+    """A response on its way out. `request` is the message that was posted, `headers` have names in lower case."""
+
+    def __init__(self, method: str, sent: dict[str, str], request: Any) -> None:
+        self.method = method
+        self.sent = sent
+        self.request = request
+        self.status = 0
+        self.headers: dict[str, str] = {}
+
+
+class Change:
+    """What is different."""
+
+    def __init__(self) -> None:
+        self._answers: dict[str, Callable[[Any, Any], Said]] = {}
+        self._notifications: dict[str, Callable[[Any], Said]] = {}
+        self._before: dict[str, Callable[[Any], list[Any]]] = {}
+        self._every: Callable[[Any], Said] | None = None
+        self._heard: Callable[[Any], Any] | None = None
+        self._reply: Callable[[HTTPReply], None] | None = None
+        self._asked: dict[Any, Any] = {}
+
+    def answers(self, method: str) -> Callable[[Callable[[Any, Any], Said]], None]:
+        return lambda function: self._answers.__setitem__(method, function)
+
+    def notifications(self, method: str) -> Callable[[Callable[[Any], Said]], None]:
+        return lambda function: self._notifications.__setitem__(method, function)
+
+    def before(self, method: str) -> Callable[[Callable[[Any], list[Any]]], None]:
+        return lambda function: self._before.__setitem__(method, function)
+
+    def every(self, function: Callable[[Any], Said]) -> None:
+        self._every = function
+
+    def heard(self, function: Callable[[Any], Any]) -> None:
+        self._heard = function
+
+    def reply(self, function: Callable[[HTTPReply], None]) -> None:
+        self._reply = function
+
+    # --- where messages pass -----------------------------------------------------------------------------------
+
+    def incoming(self, raw: bytes) -> list[bytes]:
+        """What the server gets for what came."""
+        message = _decoded(raw)
+        if isinstance(message, dict) and "method" in message and "id" in message:
+            self._asked[_key(message["id"])] = message
+        if self._heard is None:
+            return [raw]
+        said = self._heard(message if message is not None else raw)
+        return [raw] if said is message or said is raw else _encoded(said)
+
+    def outgoing(self, raw: bytes) -> list[bytes]:
+        """What the client gets for what the server says."""
+        message = _decoded(raw)
+        if not isinstance(message, dict):
+            return [raw]
+        said: list[Any] = []
+        changed: Any = message
+        method = message.get("method")
+        if method is None:
+            request = self._asked.pop(_key(message.get("id")), None)
+            name = request.get("method") if request else None
+            if name in self._before:
+                said += self._before[name](request)
+            if name in self._answers:
+                changed = self._answers[name](request, message)
+        elif method in self._notifications:
+            changed = self._notifications[method](message)
+        said += changed if isinstance(changed, list) else [changed]
+        if self._every is not None:
+            said = [each for one in said for each in _listed(self._every(one))]
+        return [each for one in said for each in _encoded(one)]
+
+    def answer_headers(self, reply: HTTPReply) -> None:
+        if self._reply is not None:
+            self._reply(reply)
+
+
+class ChangedTransport:
+    """A server's end of a connection, with the change."""
+
+    def __init__(self, inner: Transport, change: Change) -> None:
+        self._inner = inner
+        self._change = change
+        self.name = inner.name
+
+    async def open(self) -> None:
+        await self._inner.open()
+
+    async def receive(self) -> list[Message]:
+        while messages := await self._inner.receive():
+            passed: list[Message] = []
+            for message in messages:
+                passed += self._change.incoming(message) if isinstance(message, bytes) else [message]
+            if passed:
+                return passed
+        return []
+
+    def send(self, message: bytes) -> None:
+        for each in self._change.outgoing(message):
+            self._inner.send(each)
+
+    def flush(self) -> None:
+        self._inner.flush()
+
+    async def drain(self) -> None:
+        await self._inner.drain()
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    def lost(self) -> ConnectionLost:
+        return self._inner.lost()
+
+
+class Changed:
+    """A server in this process, with the change: a target for `check_server`."""
+
+    def __init__(self, server: Any, change: Change) -> None:
+        self._server = server
+        self._change = change
+
+    async def serve(self, transport: Transport) -> None:
+        await self._server.serve(ChangedTransport(transport, self._change))
+
+
+class ChangedApp:
+    """An ASGI application, with the change: bodies that are read whole, events one by one."""
+
+    def __init__(self, app: Any, change: Change) -> None:
+        self._app = app
+        self._change = change
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        body, more = b"", scope["method"] == "POST"
+        while more:
+            event = await receive()
+            if event["type"] == "http.disconnect":
+                return
+            body, more = body + event.get("body", b""), event.get("more_body", False)
+        passed = self._change.incoming(body) if body else [b""]
+        given = iter([{"type": "http.request", "body": passed[0] if passed else b"", "more_body": False}])
+
+        async def replay() -> Any:
+            return next(given, None) or await receive()
+
+        sent = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"content-length"]
+        headers += [(b"content-length", str(len(passed[0] if passed else b"")).encode())] if body else []
+        out = _Out(HTTPReply(scope["method"], sent, _decoded(body)), self._change, send)
+        await self._app({**scope, "headers": headers}, replay, out)
+
+
+class _Out:
+    """The response of one request."""
+
+    def __init__(self, reply: HTTPReply, change: Change, send: Any) -> None:
+        self._reply = reply
+        self._change = change
+        self._send = send
+        self._start: Any = None
+        self._body = b""
+
+    async def __call__(self, event: Any) -> None:
+        if event["type"] == "http.response.start":
+            self._start = event
+            self._reply.status = event["status"]
+            self._reply.headers = {
+                name.decode("latin-1").lower(): value.decode("latin-1") for name, value in event["headers"]
+            }
+            self._change.answer_headers(self._reply)
+            if self._streams:
+                await self._begin()
+        elif event["type"] == "http.response.body":
+            await self._go_on(event)
+        else:
+            await self._send(event)
+
+    @property
+    def _streams(self) -> bool:
+        return "event-stream" in self._reply.headers.get("content-type", "")
+
+    async def _begin(self) -> None:
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in self._reply.headers.items()]
+        await self._send({"type": "http.response.start", "status": self._reply.status, "headers": headers})
+
+    async def _go_on(self, event: Any) -> None:
+        self._body += event.get("body", b"")
+        more = event.get("more_body", False)
+        if self._streams:
+            *whole, self._body = self._body.split(b"\n\n")
+            changed = b"".join(self._event(each) for each in whole)
+            rest = b"" if more else self._body
+            await self._send({"type": "http.response.body", "body": changed + rest, "more_body": more})
+        elif not more:
+            body = b"".join(self._change.outgoing(self._body)) if self._body else b""
+            self._reply.headers.pop("content-length", None)
+            self._reply.headers["content-length"] = str(len(body))
+            await self._begin()
+            await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+    def _event(self, event: bytes) -> bytes:
+        """One event, its data changed; what goes before the answer becomes events without an id."""
+        lines = event.split(b"\n")
+        data = b"\n".join(line[5:].strip() for line in lines if line.startswith(b"data:"))
+        if not data or _decoded(data) is None:
+            return event + b"\n\n"
+        *first, last = self._change.outgoing(data) or [None]
+        head = b"\n".join(line for line in lines if not line.startswith(b"data:"))
+        head = head + b"\n" if head else b""
+        extra = b"".join(b"data: %b\n\n" % each for each in first)
+        return extra + (b"" if last is None else head + b"data: %b\n\n" % last)
+
+
+def _decoded(raw: bytes) -> Any:
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _listed(said: Said) -> list[Any]:
+    return said if isinstance(said, list) else [said]
+
+
+def _encoded(said: Said) -> list[bytes]:
+    if said is None:
+        return []
+    if isinstance(said, bytes):
+        return [said]
+    if isinstance(said, list):
+        return [raw for each in said for raw in _encoded(each)]
+    return [msgspec.json.encode(said)]
+
+
+def _key(id: Any) -> Any:
+    return type(id), id

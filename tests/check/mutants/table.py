@@ -1,0 +1,48 @@
+"""The table of mutants: wrong servers, each a right one with one change, and the rule that must catch it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from accord.messages.revision import LATEST
+
+from tests.check.mutants.change import Change
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One wrong server. `server` makes the right one; None is the one of `right.py`."""
+
+    rule: str
+    name: str
+    make: Callable[[Change], None]
+    revision: str
+    over: Literal["memory", "http", "sse"]
+    calls: bool
+    server: Callable[[], Any] | None
+
+    @property
+    def id(self) -> str:
+        return f"{self.rule}: {self.name}"
+
+
+MUTANTS: list[Mutant] = []
+
+
+def mutant(
+    rule: str,
+    *,
+    revision: str = LATEST,
+    over: Literal["memory", "http", "sse"] = "memory",
+    calls: bool = True,
+    server: Callable[[], Any] | None = None,
+) -> Callable[[Callable[[Change], None]], Callable[[Change], None]]:
+    """Add a wrong server: the function makes the change. Its name says what is wrong. Tools may be called (`calls`)."""
+
+    def add(make: Callable[[Change], None]) -> Callable[[Change], None]:
+        MUTANTS.append(Mutant(rule, make.__name__.replace("_", " "), make, revision, over, calls, server))
+        return make
+
+    return add

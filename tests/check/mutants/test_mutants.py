@@ -1,0 +1,59 @@
+"""Every mutant is caught by the rule it breaks, and by few others."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accord.check.report import Report
+from accord.check.server import check_server
+from accord.check.settings import CheckSettings
+
+from tests.check.mutants.change import Change, Changed, ChangedApp
+from tests.check.mutants.right import right, served
+from tests.check.mutants.table import MUTANTS, Mutant
+
+_NO_TABLE = {"__init__", "change", "right", "table", "test_mutants"}
+for _file in sorted(Path(__file__).parent.glob("*.py")):
+    if _file.stem not in _NO_TABLE:
+        import_module(f"tests.check.mutants.{_file.stem}")
+
+MOST_FINDINGS = 3
+
+
+async def check(mutant: Mutant | None, settings: CheckSettings, over: str = "memory") -> Report:
+    """Check a mutant, or the right server."""
+    change = Change()
+    server = (mutant.server or right)() if mutant else right()
+    if mutant:
+        mutant.make(change)
+    if over == "memory":
+        return await check_server(Changed(server, change), settings, label="mutant")
+    async with served(ChangedApp(server.app, change)) as url:
+        return await check_server(f"{url}/{'sse' if over == 'sse' else 'mcp'}", settings, label="mutant")
+
+
+def settings_for(mutant: Mutant) -> CheckSettings:
+    """Only the rule's area, and where it is broken."""
+    area = mutant.rule.partition("/")[0]
+    return CheckSettings(
+        revisions=(mutant.revision,), only=(area, "shapes"), call_tools=mutant.calls, timeout=1, opening=5, jobs=4
+    )
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)
+async def test_a_mutant_is_caught_by_the_rule_that_it_breaks(mutant: Mutant) -> None:
+    report = await check(mutant, settings_for(mutant), mutant.over)
+    caught: list[Any] = [found for found in report.findings if mutant.rule in (found.rule, *found.also)]
+    assert caught, f"not caught; found: {[(each.rule, each.text) for each in report.findings]}"
+    assert len(report.findings) <= MOST_FINDINGS, [(each.rule, each.text) for each in report.findings]
+
+
+@pytest.mark.parametrize("over", ["memory", "http", "sse"])
+async def test_the_right_server_is_right(over: str) -> None:
+    report = await check(None, CheckSettings(call_tools=True, timeout=2, jobs=4), over)
+    assert [(each.rule, each.text, each.evidence) for each in report.findings] == []
+    assert report.score == 100
