@@ -18,7 +18,7 @@ from accord import AccordError, Client, CreateMessageResult, TextContent
 TIMEOUT = 2.0
 """Seconds without a word of the server after which a request is given up."""
 
-ARGUMENTS: dict[str, Any] = {"string": "text", "integer": 1, "boolean": True, "number": 1.5, "array": [], "object": {}}
+VALUES: dict[str, Any] = {"string": "text", "integer": 1, "boolean": True, "number": 1.5, "array": []}
 """By type: what tools are called with."""
 
 
@@ -35,7 +35,7 @@ async def main(target: str) -> None:
     ) as client:
         await tried("ping", client.ping())
         for tool in await tried("tools", client.list_tools()) or []:
-            await tried(tool.name, client.call_tool(tool.name, arguments(tool.input_schema)))
+            await tried(tool.name, client.call_tool(tool.name, value(tool.input_schema), on_progress=lambda step: None))
         for resource in await tried("resources", client.list_resources()) or []:
             await tried(resource.uri, client.read_resource(resource.uri))
         await tried("templates", client.list_resource_templates())
@@ -59,10 +59,13 @@ async def tried(what: str, doing: Awaitable[Any]) -> Any:
         return None
 
 
-def arguments(schema: dict[str, Any]) -> dict[str, Any]:
+def value(schema: dict[str, Any]) -> Any:
     """What fits a simple schema."""
-    properties = schema.get("properties") or {}
-    return {name: ARGUMENTS.get(field.get("type"), "text") for name, field in properties.items()}
+    if schema.get("enum"):
+        return schema["enum"][0]
+    if schema.get("type") == "object":
+        return {name: value(field) for name, field in (schema.get("properties") or {}).items()}
+    return VALUES.get(schema.get("type", ""), "text")
 
 
 def filled_in(params: Any) -> Any:

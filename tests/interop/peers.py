@@ -198,8 +198,8 @@ def _install_old() -> None:
         return
     shutil.rmtree(folder, ignore_errors=True)
     for place, requirements in (("older", OLDER), *((release, (release,)) for release in OLD)):
-        pip = [str(peer_python("mcp1")), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "-qq", "--no-deps"]
-        _run([*pip, "--target", str(folder / place), *requirements])
+        pip = [str(peer_python("mcp1")), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
+        _run([*pip, "-qq", "--no-deps", "--target", str(folder / place), *requirements])
     stamp.write_text(wanted)
 
 

@@ -49,6 +49,15 @@ def final(result: Any) -> JSONObject:
     return found if found.get("resultType", "complete") == "complete" else {}
 
 
+def texts(value: Any) -> Iterator[str]:
+    """Every text in a value. What we said ourselves is often given back, and is not to be judged."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from texts(inner)
+
+
 def mime_fault(mime_type: Any) -> str | None:
     """What is wrong with a MIME type."""
     if not isinstance(mime_type, str):
@@ -80,8 +89,8 @@ def media_fault(block: JSONObject) -> str | None:
 
 
 def embedded_fault(resource: JSONObject) -> str | None:
-    """What is wrong with a resource that a message of a prompt holds."""
-    fault = uri_fault(resource.get("uri")) or mime_fault(resource.get("mimeType"))
+    """What is wrong with a resource that a message of a prompt holds, apart from its URI."""
+    fault = mime_fault(resource.get("mimeType"))
     if fault is None and not isinstance(resource.get("text"), str):
         fault = base64_fault(resource.get("blob"))
     return fault

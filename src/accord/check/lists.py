@@ -64,11 +64,9 @@ async def answered(talk: Talk, listing: Listing) -> None:
 
 async def same_everywhere(talk: Talk, listing: Listing) -> None:
     """Break the rule for a list that differs between two connections at the same time."""
-    assert talk.doors is not None, "an own conversation comes through a door"
     await _look_around(talk)
     before = await names(talk, listing)
-    other = await talk.doors.open("own", f"another connection that asks for {listing.method}")
-    there = await names(other, listing)
+    there = await names(await talk.reopen(), listing)
     if before == await names(talk, listing) and sorted(before) != sorted(there):
         differing = sorted(set(before) ^ set(there))
         raise talk.broken(f"another connection has another list; not in both: {shown(differing)}")
@@ -138,11 +136,13 @@ async def told(talk: Talk, since: int, method: str) -> bool:
     return await talk.hear(lambda message: message.get("method") == method, _LATE_SECONDS) is not None
 
 
-async def called(talk: Talk, tool: JSONObject, arguments: JSONObject | None = None) -> Answer | None:
+async def called(
+    talk: Talk, tool: JSONObject, arguments: JSONObject | None = None, meta: JSONObject | None = None
+) -> Answer | None:
     """Call a tool, with the least that it takes; None where nothing fits, or no answer comes in time."""
     try:
         given = smallest(inside(tool, "inputSchema")) if arguments is None else arguments
-        return await talk.request("tools/call", {"name": tool.get("name"), "arguments": given})
+        return await talk.request("tools/call", {"name": tool.get("name"), "arguments": given}, meta=meta)
     except Unserved:
         return None
     except Broken as exc:  # a tool may take its time

@@ -49,7 +49,6 @@ class Doors:
         """End those that are still open."""
         for talk in self.opened:
             await talk.close()
-        self.opened.clear()
 
 
 async def greet(talk: Talk) -> None:

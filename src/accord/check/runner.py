@@ -7,6 +7,7 @@ conversation of their own run side by side. What reads comes last, with the reco
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
@@ -18,6 +19,8 @@ from accord.check.rule import Broken, Case, NotApplicable, NotObserved, Rule
 from accord.check.talk import Talk, declares
 from accord.errors import AccordError, describe
 from accord.messages.base import JSONObject
+
+log: logging.Logger = logging.getLogger("accord.check")
 
 _CASE_TIMEOUTS = 8
 """A case may take this many times as long as one answer."""
@@ -48,6 +51,8 @@ class Visiting:
         self._shared: Talk | None = None
         self._deaths = 0
         self.outcomes: list[Outcome] = []
+        self.defects: list[str] = []
+        """What went wrong in the checker itself."""
         self.name: str = ""
 
     async def run(self) -> Visit | None:
@@ -73,7 +78,7 @@ class Visiting:
             score=score(self.outcomes),
             seconds=round(time.monotonic() - began, 3),
             counts=counts(self.outcomes),
-            error=error,
+            error=error or "; ".join(self.defects),
         )
         self._watcher.visit_ended(visit)
         return visit
@@ -177,7 +182,9 @@ class Visiting:
             case AccordError():
                 self._note(rule, case, bad(rule), describe(exc), symptom="unreachable", seconds=seconds)
             case _:
-                raise exc
+                self.defects.append(f"{rule.id} ({case.says}): {describe(exc)}")
+                self._note(rule, case, "not-observed", f"a defect in the checker: {describe(exc)}", seconds=seconds)
+                log.error("accord: the rule %s failed by itself", rule.id, exc_info=exc)
 
     def _read(self) -> None:
         for rule, case in self._of("reading"):
@@ -190,10 +197,8 @@ class Visiting:
             return
         try:
             judged = case.run(records)
-        except Broken as exc:
-            self._note(rule, case, bad(rule), str(exc), symptom=exc.symptom, cause=exc.cause, evidence=exc.evidence)
-        except (NotObserved, NotApplicable) as exc:
-            self._note(rule, case, "not-observed" if isinstance(exc, NotObserved) else "not-applicable", str(exc))
+        except Exception as exc:
+            self._judge(rule, case, exc, self._doors.opened[0], 0, time.monotonic())
         else:
             if judged:
                 self._note(rule, case, "pass")

@@ -118,6 +118,7 @@ class Talk:
         self.alive: bool = True
         self.doors: Doors | None = None
         """Where it came from."""
+        self._closed = False
         self._ids = itertools.count(1)
         self._pending: dict[Any, Pending] = {}
         self._listeners: list[Callable[[Said], None]] = []
@@ -224,8 +225,7 @@ class Talk:
         headers: Headers | None = None,
     ) -> Pending:
         """Send a request, with all that the revision wants; `meta` is added to its `_meta`."""
-        number = self.next_id() if id is UNSET else id
-        message = {"jsonrpc": "2.0", "id": number, **envelope_of(self, method, params, meta)}
+        message = self.message(method, params, meta=meta, id=id)
         return self.send(message, headers=headers, misbehaved=False)
 
     async def request(
@@ -278,6 +278,19 @@ class Talk:
             pending.stream = stream
         return waiting
 
+    def message(
+        self, method: str, params: JSONObject | None = None, *, meta: JSONObject | None = None, id: Any = UNSET
+    ) -> JSONObject:
+        """A request with all that the revision wants, to be changed before it is sent."""
+        number = self.next_id() if id is UNSET else id
+        return {"jsonrpc": "2.0", "id": number, **envelope_of(self, method, params, meta)}
+
+    async def post(self, message: Any, headers: Headers | None = None, *, misbehaved: bool = True) -> Reply:
+        """Over HTTP: send anything, and wait until its response has ended, or the time is over."""
+        stream = self.send(message, headers=headers, misbehaved=misbehaved).stream
+        await self.settled(stream)
+        return self.record.replies[stream - 1]
+
     # --- hearing -----------------------------------------------------------------------------------------------
 
     async def tide(self, seconds: float | None = None) -> list[JSONObject]:
@@ -292,7 +305,7 @@ class Talk:
         pending = self.send(message, headers=headers)
         answer = await self.request(self.harmless)
         if self.http is not None:
-            await self._ended(pending.stream)
+            await self.settled(pending.stream)
         return self.others(since, answer.id)
 
     async def hear(self, wanted: Callable[[JSONObject], bool], seconds: float | None = None) -> JSONObject | None:
@@ -338,13 +351,16 @@ class Talk:
         return await self.doors.raw("raw", self.record.case)
 
     async def close(self) -> None:
-        """End it. What the peer wrote to its stderr, and how it ended, is in the record then."""
+        """End it; again it does nothing. What the peer wrote to its stderr, and how it ended, is in the record then."""
+        if self._closed:
+            return
+        self._closed = True
         await self.wire.close()
         self.record.stderr = self.wire.stderr
         self.record.exit_code = self.wire.exit_code
 
-    async def _ended(self, stream: int) -> None:
-        """Wait until the response to a POST has ended."""
+    async def settled(self, stream: int) -> None:
+        """Over HTTP: wait until the response to a POST has ended, or the time is over."""
         reply = self.reply(stream)
         if reply is not None:
             with contextlib.suppress(TimeoutError):

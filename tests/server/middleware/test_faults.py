@@ -43,12 +43,12 @@ def server_with(*middleware: Any) -> Server:
 def raising(exc: BaseException, when: str, armed: list[bool]) -> Any:
     async def middleware(request: Request, call_next: CallNext) -> Any:
         if armed and when == "before":
-            raise exc
+            raise exc.with_traceback(None)
         if when == "after waiting":
             await asyncio.sleep(0)
         value = await call_next(request)
         if armed:
-            raise exc
+            raise exc.with_traceback(None)
         return value
 
     return middleware

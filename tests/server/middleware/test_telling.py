@@ -111,7 +111,7 @@ def failing(exc: BaseException, mask: MaskErrors) -> Server:
     server = Server("test", middleware=[mask])
 
     async def fails() -> str:
-        raise exc
+        raise exc.with_traceback(None)
 
     server.tool(name="it")(fails)
     server.prompt(name="it")(fails)

@@ -77,9 +77,10 @@ class Conversation:
         """Wait until the client gives a request up."""
         return await _within(self._event(ask.id).wait(), seconds)
 
-    def hung_up(self, id: Any) -> None:
-        """The stream of a request was closed by the client."""
-        self._event(id).set()
+    def hung_up(self, *ids: Any) -> None:
+        """The stream of these requests was closed by the client."""
+        for id in ids:
+            self._event(id).set()
 
     # --- what we say -----------------------------------------------------------------------------------------------
 

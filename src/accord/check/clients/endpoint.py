@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from accord.check.clients.conversation import Conversation
+from accord.check.clients.run import PATH
 from accord.check.clients.stand import Stand
 from accord.check.clients.web import Exchange, Reply, Site
 from accord.check.record import decoded, objects
 from accord.errors import HEADER_MISMATCH, METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION
 from accord.messages.revision import RULES
 from accord.wire.sse import encode
+from accord.wire.transcript import SENT
 
-PATH = "/mcp"
 JSON, EVENTS = "application/json", "text/event-stream"
 
 _STATUS: Mapping[Any, int] = {
@@ -32,7 +33,7 @@ class Endpoint:
     """Serves a stand over HTTP."""
 
     def __init__(self, stand: Stand) -> None:
-        self._stand = stand
+        self.stand: Stand = stand
         self._rules = RULES[stand.revision]
         self._sessions: dict[str, Conversation] = {}
         self.site: Site = Site(self._answer)
@@ -51,8 +52,8 @@ class Endpoint:
         await self.site.close()
 
     async def _answer(self, exchange: Exchange, reply: Reply) -> None:
-        if self._stand.scene.http is not None and await self._stand.scene.http(exchange, reply):
-            self._stand.turned()
+        if self.stand.scene.http is not None and await self.stand.scene.http(self, exchange, reply):
+            self.stand.turned()
         elif exchange.path != PATH:
             await reply.whole(404)
         elif exchange.verb == "POST":
@@ -60,8 +61,7 @@ class Endpoint:
         elif exchange.verb == "GET" and self._rules.handshake:
             await self._get(exchange, reply)
         elif exchange.verb == "DELETE" and self._rules.handshake:
-            known = self._sessions.pop(exchange.headers.get("mcp-session-id", ""), None)
-            await reply.whole(204 if known else 404)
+            await reply.whole(204 if self.forget(exchange) else 404)
         else:
             await reply.whole(405, allow="POST")
 
@@ -77,12 +77,12 @@ class Endpoint:
             await reply.whole(202)
             return
         if self._is_unopened(conversation, exchange):
+            conversation.record.add(SENT, _UNOPENED, stream=exchange.number)
             await reply.whole(400, _UNOPENED, content_type=JSON)
             return
-        way = Post(self, exchange, reply, len(requests))
-        for request in requests:
-            way.forget_when_gone(conversation, request.get("id"))
-        serving = [self._stand.serve(conversation, request, way) for request in requests]
+        way = Post(self, exchange, reply, len(requests), self._named(conversation) if _opens(exchange) else None)
+        reply.on_gone = lambda: conversation.hung_up(*(request.get("id") for request in requests))
+        serving = [self.stand.serve(conversation, request, way) for request in requests]
         await asyncio.wait(serving)
         for task in serving:
             task.result()
@@ -93,18 +93,18 @@ class Endpoint:
         """That of its session; one that forgets to name its session is taken for the last one, which a rule tells."""
         session = exchange.headers.get("mcp-session-id")
         if not self._rules.handshake:
-            return self._stand.conversations[0] if self._stand.conversations else self._stand.conversation()
+            return self.stand.conversations[0] if self.stand.conversations else self.stand.conversation()
         if session in self._sessions:
             return self._sessions[session]
-        if _opens(exchange) or not self._stand.conversations:
-            return self._stand.conversation()
-        return self._stand.conversations[-1] if session is None else None
+        if _opens(exchange) or not self.stand.conversations:
+            return self.stand.conversation()
+        return self.stand.conversations[-1] if session is None else None
 
     def _is_unopened(self, conversation: Conversation, exchange: Exchange) -> bool:
         """Whether it stands outside of any session: so a client finds out that it has to open one."""
         return self._rules.handshake and conversation not in self._sessions.values() and not _opens(exchange)
 
-    def named(self, conversation: Conversation) -> Mapping[str, str]:
+    def _named(self, conversation: Conversation) -> Mapping[str, str]:
         """The header that names a new session."""
         if not self._rules.handshake:
             return {}
@@ -112,10 +112,14 @@ class Endpoint:
         self._sessions[session] = conversation
         return {"Mcp_Session_Id": session}
 
+    def forget(self, exchange: Exchange) -> bool:
+        """End the session of a request, as if the server had been started anew; whether there was one."""
+        return self._sessions.pop(exchange.headers.get("mcp-session-id", ""), None) is not None
+
     @property
     def streams(self) -> bool:
         """Whether answers come as streams by themselves."""
-        return self._stand.scene.stream
+        return self.stand.scene.stream
 
     def status(self, raw: bytes) -> int:
         """The status for an answer that is alone in its body."""
@@ -137,28 +141,21 @@ class Endpoint:
 class Post:
     """The response to one POST: JSON where the answer comes first, else a stream of events."""
 
-    def __init__(self, endpoint: Endpoint, exchange: Exchange, reply: Reply, answers: int) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        exchange: Exchange,
+        reply: Reply,
+        answers: int = 1,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         self._endpoint = endpoint
-        self._exchange = exchange
         self._answers = answers
-        self._headers: Mapping[str, str] = {}
-        self._watching: list[asyncio.Task[None]] = []
-        self._events = 0
+        self._headers = headers or {}
         self.reply: Reply = reply
         """For scenes that want to say it in bytes."""
         self.stream: int = exchange.number
         """The number of the request."""
-
-    def forget_when_gone(self, conversation: Conversation, id: Any) -> None:
-        """Take note when the client closes the stream, and whose session it is."""
-
-        async def watch() -> None:
-            await self.reply.gone.wait()
-            conversation.hung_up(id)
-
-        self._watching.append(asyncio.get_running_loop().create_task(watch()))
-        if _opens(self._exchange):
-            self._headers = self._endpoint.named(conversation)
 
     async def send(self, raw: bytes, *, last: bool = False) -> None:
         self._answers -= last
@@ -172,7 +169,6 @@ class Post:
             await self.event(raw)
             if last and not self._answers:
                 await self.reply.end()
-        self._rest()
 
     async def begin(self, **headers: str) -> None:
         """Begin the stream, if it has not begun."""
@@ -187,12 +183,6 @@ class Post:
     async def drop(self) -> None:
         """Cut the connection."""
         self.reply.cut()
-        self._rest()
-
-    def _rest(self) -> None:
-        if self.reply.done:
-            for task in self._watching:
-                task.cancel()
 
 
 class Standing:

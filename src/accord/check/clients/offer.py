@@ -48,11 +48,12 @@ _SUM = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required"
 
 RESOURCES: tuple[JSONObject, ...] = (
     {"uri": "notes://today", "name": "today", "mimeType": "text/plain"},
-    {"uri": "notes://caf\u00e9", "name": "caf\u00e9", "mimeType": "text/plain"},
+    {"uri": "notes://monday", "name": "monday", "mimeType": "text/plain"},
 )
 TEMPLATES: tuple[JSONObject, ...] = ({"uriTemplate": "notes://{day}", "name": "notes", "mimeType": "text/plain"},)
 PROMPTS: tuple[JSONObject, ...] = (
     {"name": "plan", "description": "Plan a day.", "arguments": [{"name": "city", "required": True}]},
+    {"name": "caf\u00e9", "description": "A name that no header can have as it is."},
 )
 
 

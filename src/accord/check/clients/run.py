@@ -24,6 +24,9 @@ Ending: TypeAlias = Literal["itself", "quiet", "deadline"]
 """`itself`: the client ended by itself. `quiet`: we ended it after it had said nothing for a while. `deadline`: we ended
 it although it still spoke."""
 
+PATH = "/mcp"
+"""Of the MCP endpoint over HTTP."""
+
 _EVIDENCE = 12
 
 
@@ -121,6 +124,15 @@ class Run:
             for body in objects(said.message)
             if body.get("method") in methods and "id" in body
         ]
+
+    def posts(self) -> list[Exchange]:
+        """The requests to the MCP endpoint by which messages came."""
+        return [each for each in self.exchanges if each.verb == "POST" and each.path == PATH]
+
+    def opened_at(self) -> float:
+        """When the answer to the first initialize was complete; for ever after where there was none."""
+        opened = [each.ended for each in self.exchanges if "mcp-session-id" in each.answered and each.ended is not None]
+        return min(opened, default=float("inf"))
 
     def after(self) -> list[Message]:
         """What the client said after the scene had done something of its own, pings aside."""

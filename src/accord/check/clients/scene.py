@@ -27,6 +27,7 @@ from accord.messages.revision import lives_in
 
 if TYPE_CHECKING:
     from accord.check.clients.ask import Ask
+    from accord.check.clients.endpoint import Endpoint
     from accord.check.clients.run import Run
     from accord.check.clients.web import Exchange, Reply
 
@@ -52,7 +53,7 @@ Answer: TypeAlias = "JSONObject | bytes | Whole | None"
 
 Handler: TypeAlias = "Callable[[Ask], Awaitable[Answer]]"
 Telling: TypeAlias = "Callable[[Ask], Awaitable[None]]"
-OnHTTP: TypeAlias = "Callable[[Exchange, Reply], Awaitable[bool]]"
+OnHTTP: TypeAlias = "Callable[[Endpoint, Exchange, Reply], Awaitable[bool]]"
 """Answers an HTTP request in place of the server; false leaves it to the server."""
 
 Judge: TypeAlias = "Callable[[Run], Any]"
@@ -65,8 +66,7 @@ class Scene:
     """One scene. It is played in the newest revision with a handshake that the client speaks, and in 2026-07-28, as far
     as it lives there.
 
-    `stream`: answers over HTTP come as streams of events. `legs`: how often the process of a server may be started that
-    exits. `patience`: seconds without a word after which the client is ended, at least.
+    `stream`: answers over HTTP come as streams of events. `deaf`: the server stays when its stdin ends. `patience`: seconds without a word after which the client is ended, at least.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class Scene:
         over: frozenset[TransportName] = EVERYWHERE,
         offer: Offer | None = None,
         stream: bool = False,
+        deaf: bool = False,
         patience: float = 0.0,
     ) -> None:
         self.name: str = name
@@ -90,8 +91,7 @@ class Scene:
         self.patience: float = patience
         self.handlers: dict[str, Handler] = {}
         self.http: OnHTTP | None = None
-        self.deaf: bool = False
-        """Whether the server stays when its stdin ends."""
+        self.deaf: bool = deaf
         self.judgements: list[tuple[Rule, Case]] = []
 
     def __repr__(self) -> str:

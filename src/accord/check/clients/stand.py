@@ -45,6 +45,8 @@ class Stand:
         self.began: float = time.monotonic()
         self.sideway: Site = Site(self._trapped)
         """Another origin, at which nobody has any business."""
+        self.kept: dict[str, Any] = {}
+        """What a scene wants to know later."""
         self._turns: Counter[str] = Counter()
         self._first = True
         self._served: set[asyncio.Task[None]] = set()
@@ -82,6 +84,11 @@ class Stand:
         if self.turned_at is None:
             self.turned_at = time.monotonic()
 
+    def once(self, what: str) -> bool:
+        """Whether this is the first time that it is asked for."""
+        self._turns[what] += 1
+        return self._turns[what] == 1
+
     def serve(self, conversation: Conversation, request: JSONObject, way: Way) -> asyncio.Task[None]:
         """Answer a request, in a task of its own."""
         task = asyncio.get_running_loop().create_task(self._serve(conversation, request, way))
@@ -104,7 +111,7 @@ class Stand:
             await conversation.say(_message(ask, answer), way, misbehaved=handler is not None, last=True)
 
     def _turn(self, request: JSONObject) -> int:
-        method = str(request.get("method"))
+        method = f"request {request.get('method')}"
         self._turns[method] += 1
         return self._turns[method] - 1
 

@@ -59,6 +59,8 @@ class Reply:
         self.begun: bool = False
         self.done: bool = False
         self.gone: asyncio.Event = asyncio.Event()
+        self.on_gone: Callable[[], None] | None = None
+        """Called when it is set."""
 
     async def whole(self, status: int, body: bytes = b"", **headers: str) -> None:
         """A response with a length. Keywords are headers: `content_type="text/html"`."""
@@ -164,6 +166,8 @@ class Site:
             if not reply.done:
                 exchange.hung_up = time.monotonic()
                 reply.gone.set()
+                if reply.on_gone is not None:
+                    reply.on_gone()
 
         watching = asyncio.get_running_loop().create_task(watch())
         try:

@@ -18,16 +18,12 @@ import msgspec
 from accord.check.comparing.annotations import annotations
 from accord.check.comparing.change import Change, Kind, shown, worst
 from accord.check.comparing.containment import Verdict, contained
-from accord.check.comparing.differences import differences
-from accord.check.comparing.view import View, Whole, as_sent, refers
+from accord.check.comparing.keywords import SIMPLE
+from accord.check.comparing.view import View, Whole, refers
 from accord.check.generated.document import Unserved
+from accord.messages.base import JSONObject
 
 _MEMBERS = ("properties", "required", "additionalProperties")
-_SIMPLE = frozenset(
-    ("enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength")
-    + ("maxLength", "pattern", "format", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties")
-)
-"""Keywords that judge a value on their own, whatever stands beside them, and hold no schemas."""
 _SHOWN = 3
 """Differences that are told of one place."""
 
@@ -122,7 +118,7 @@ class _Walk:
         if was == now and not refers(was):
             return
         kept, judge = (was, now) if self._sent else (now, was)
-        what = f"{_said(was)} → {_said(now)}"
+        what = f"{'none' if was is None else shown(was)} → {'none' if now is None else shown(now)}"
         if kept is False or judge in (None, True, {}):
             yield _change("safe", place, what, "members that are not named are refused less" if self._sent else _FEWER)
         elif kept is None:
@@ -211,7 +207,7 @@ def _by_members(old: View, new: View) -> bool:
     """Whether what is inside can be compared one by one: nothing else speaks of it, in either schema."""
     for view in (old, new):
         rest = view.rest("type", "items", *_MEMBERS)
-        if not all(key in _SIMPLE for part in rest for key in part) or False in view.parts:
+        if not all(key in SIMPLE for part in rest for key in part) or False in view.parts:
             return False
         speaking = sum(any(key in part for key in _MEMBERS) for part in view.parts)
         if (view.all("additionalProperties") and speaking > 1) or any(isinstance(one, list) for one in view.all("items")):
@@ -240,17 +236,28 @@ def _plain(view: View) -> Any:
 
 
 def _what(old: Any, new: Any) -> str:
-    found = differences(old, new)
-    more = f", and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return "; ".join(found[:_SHOWN]) + more
+    """The keywords that are different: `minLength: none → 3`."""
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return f"{shown(old)} → {shown(new)}"
+    keys = sorted(key for key in old.keys() | new.keys() if key not in old or key not in new or old[key] != new[key])
+    more = f", and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+    return "; ".join(_keyword(key, old, new) for key in keys[:_SHOWN]) + more
+
+
+def _keyword(key: str, old: JSONObject, new: JSONObject) -> str:
+    if key == "enum" and isinstance(old.get(key), list) and isinstance(new.get(key), list):
+        moved = [("without", each) for each in old[key] if each not in new[key]]
+        moved += [("with", each) for each in new[key] if each not in old[key]]
+        return ", ".join(f"{word} {shown(each)}" for word, each in moved) or "enum in another order"
+    return f"{key}: {_said(old, key)} → {_said(new, key)}"
+
+
+def _said(said: JSONObject, key: str) -> str:
+    return shown(said[key]) if key in said else "none"
 
 
 def _types(types: frozenset[str]) -> str:
     return " or ".join(sorted(types - {"integer"} if "number" in types else types)) or "nothing"
-
-
-def _said(additional: Any) -> str:
-    return "nothing said" if additional is None else shown(additional)
 
 
 def _change(kind: Kind, path: Path, what: str, why: str) -> Change:

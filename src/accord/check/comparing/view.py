@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from accord.check.comparing.keywords import DEFINITIONS, JUDGING
 from accord.check.generated.document import Conjunction, Document
 from accord.messages.base import JSONObject
 
 TYPES = frozenset(("null", "boolean", "integer", "number", "string", "array", "object"))
 
-ANNOTATIONS = frozenset(
-    ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment")
-    + ("contentEncoding", "contentMediaType", "$defs", "definitions", "$schema", "$id", "$anchor")
-)
-"""Keywords that refuse no value."""
+_KEPT = JUDGING - DEFINITIONS - {"$ref", "allOf"}
 
 _REFERENCE_ALONE = ("draft-04", "draft-06", "draft-07")
 """In these dialects nothing counts that stands beside `$ref`."""
@@ -50,7 +47,7 @@ class Whole:
         if not isinstance(schema, dict):
             yield from () if schema is True else (schema,)
             return
-        rest = {key: value for key, value in schema.items() if key not in ANNOTATIONS and key not in ("$ref", "allOf")}
+        rest = {key: value for key, value in schema.items() if key in _KEPT}
         if isinstance(schema.get("$ref"), str):
             yield from self.spread(self.document.target(schema["$ref"]))
             if any(draft in self.dialect for draft in _REFERENCE_ALONE):

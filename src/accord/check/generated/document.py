@@ -64,17 +64,17 @@ class Document:
             return False
         return True
 
-    def once(self, make: Callable[..., _Kept], conjunction: Conjunction) -> _Kept:
-        """What `make(self, conjunction)` gives, made only once."""
-        key = (make, *map(id, conjunction))
+    def once(self, make: Callable[..., _Kept], conjunction: Conjunction, *more: int) -> _Kept:
+        """What `make(self, conjunction, *more)` gives, made only once."""
+        key = (make, more, *map(id, conjunction))
         if key not in self._kept:
-            self._kept[key] = conjunction, make(self, conjunction)  # kept together: only the living have an id
+            self._kept[key] = conjunction, make(self, conjunction, *more)  # kept together: only the living have an id
         found: _Kept = self._kept[key][1]
         return found
 
     def compiled(self, conjunction: Conjunction) -> validate.Validator:
         """All the parts as one. Raises `SchemaError` if together they cost too much."""
-        return validate.compile({**self._whole, "allOf": list(conjunction)}, self._limits)
+        return validate.compile({**self._whole, "allOf": [True, *conjunction]}, self._limits)
 
 
 def _absolute(schema: Any) -> Any:

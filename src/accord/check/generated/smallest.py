@@ -17,6 +17,7 @@ from accord.check.generated.matching import matches
 from accord.check.generated.samples import FORMATS
 from accord.check.generated.shape import KINDS, Shape
 
+_NONE = object()
 _LEVELS = 12
 """Levels below a place that are tried, at most."""
 _TRIES = 64
@@ -33,7 +34,16 @@ def smallest(schema: Any) -> Any:
 
 def smallest_at(document: Document, conjunction: Conjunction) -> Any:
     """The same for one place. Raises `Unserved`."""
-    return document.once(_Search.shallow, conjunction)
+    for levels in range(_LEVELS):
+        value = document.once(_first, conjunction, levels)
+        if value is not _NONE:
+            return value
+    raise Unserved("no value was found that fits all that is asked for at one place")
+
+
+def _first(document: Document, conjunction: Conjunction, levels: int) -> Any:
+    """The first one with at most so many levels below it, or `_NONE`."""
+    return next(_Search(document, levels).values(conjunction), _NONE)
 
 
 class _Search:
@@ -42,14 +52,6 @@ class _Search:
     def __init__(self, document: Document, levels: int) -> None:
         self._document = document
         self._levels = levels
-
-    @staticmethod
-    def shallow(document: Document, conjunction: Conjunction) -> Any:
-        """A value with as few levels as can be."""
-        for levels in range(_LEVELS):
-            for value in _Search(document, levels).values(conjunction):
-                return value
-        raise Unserved("no value was found that fits all that is asked for at one place")
 
     def values(self, conjunction: Conjunction) -> Iterator[Any]:
         """Those that fit, the smallest of each alternative first."""
@@ -87,10 +89,9 @@ class _Search:
             case "object":
                 yield from self._objects(shape)
 
-    def _first(self, conjunction: Conjunction) -> Iterator[Any]:
+    def _below(self, conjunction: Conjunction) -> Any:
         """The smallest value one level below, if there is a level left."""
-        if self._levels:
-            yield from islice(_Search(self._document, self._levels - 1).values(conjunction), 1)
+        return self._document.once(_first, conjunction, self._levels - 1) if self._levels else _NONE
 
     def _arrays(self, shape: Shape) -> Iterator[list[Any]]:
         low, high = shape.sizes()
@@ -105,19 +106,15 @@ class _Search:
         items: list[Any] = []
         for index in range(size):
             conjunction = (*shape.item(index), *wanted[index : index + 1])
-            found = next(self._others(conjunction, items) if unique else self._first(conjunction), _NONE)
+            found = self._unlike(conjunction, items) if unique and items else self._below(conjunction)
             if found is _NONE:
                 return None
             items.append(found)
         return items
 
-    def _others(self, conjunction: Conjunction, items: list[Any]) -> Iterator[Any]:
-        """Values unlike those that are there."""
-        if not self._levels:
-            return
-        below = _Search(self._document, self._levels - 1)
-        for value in below.values((*conjunction, {"not": {"enum": list(items)}}) if items else conjunction):
-            yield value
+    def _unlike(self, conjunction: Conjunction, items: list[Any]) -> Any:
+        """A value one level below that is not among those that are there."""
+        return self._below((*conjunction, {"not": {"enum": list(items)}}))
 
     def _objects(self, shape: Shape) -> Iterator[dict[str, Any]]:
         first = self._members(shape, shape.required)
@@ -130,16 +127,15 @@ class _Search:
             if more:
                 yield {**first, **more}
         everything = dict(first)
-        for name in (*optional, *islice(_names(shape), shape.span("minProperties", "maxProperties")[0])):
+        for name in (*optional, *names(shape)):
             everything |= self._members(shape, [name]) or {}
             yield dict(everything)
 
     def _members(self, shape: Shape, names: list[str]) -> dict[str, Any] | None:
-        found = {name: next(self._first(shape.member(name)), _NONE) for name in names}
+        found = {name: self._below(shape.member(name)) for name in names}
         return None if any(value is _NONE for value in found.values()) else found
 
 
-_NONE = object()
 _LIKED = ("string", "integer", "boolean", "object", "array", "fraction", "null")
 """Kinds, the most ordinary first, where all would do."""
 
@@ -186,12 +182,12 @@ def texts(shape: Shape) -> Iterator[str]:
     yield from ("a" * length for length in (max(1, least), least, least + 1) if most is None or length <= most)
 
 
-def _names(shape: Shape) -> Iterator[str]:
-    """Names for members that the schema does not name."""
+def names(shape: Shape) -> Iterator[str]:
+    """Names for members that the schema does not name, a few more than it must have."""
     wanted = [each for rule in shape.all("propertyNames") if isinstance(rule, dict) for each in rule.get("enum", ())]
     patterns = [pattern for each in shape.all("patternProperties") for pattern in each]
     patterns += [rule["pattern"] for rule in shape.all("propertyNames") if isinstance(rule, dict) and "pattern" in rule]
     yield from (name for name in wanted if isinstance(name, str))
-    for pattern in patterns:
-        yield from matches(pattern)
-    yield from (f"more{number}" for number in range(1, 100))
+    count = 4 + min(shape.span("minProperties", "maxProperties")[0], _LONGEST)
+    for name in (*(text for pattern in patterns for text in islice(matches(pattern), 4)), "more"):
+        yield from (name + end for end in ("", *map(str, range(1, count))))

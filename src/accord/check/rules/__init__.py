@@ -10,11 +10,47 @@ from accord.check.rule import Rule
 
 AREAS: tuple[str, ...] = (
     "shapes",
+    "envelope",
+    "ids",
+    "errors",
+    "codes",
+    "meta",
+    "lifecycle",
+    "capabilities",
+    "discover",
+    "batch",
+    "ping",
+    "cancel",
+    "progress",
+    "schemas",
+    "icons",
+    "tools",
+    "tool_calls",
+    "tool_results",
+    "resources",
+    "resource_reads",
+    "prompts",
+    "completion",
+    "logging",
+    "pagination",
+    "caching",
+    "rough",
+    "http_messages",
+    "http_sessions",
+    "http_guard",
+    "http_versions",
+    "http_headers",
+    "http_streams",
 )
 """Modules of this folder that have rules about servers."""
 
 CLIENT_AREAS: tuple[str, ...] = (
     "client_envelope",
+    "client_opening",
+    "client_meta",
+    "client_http",
+    "client_streams",
+    "client_headers",
 )
 """The same about clients."""
 

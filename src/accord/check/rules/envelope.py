@@ -203,4 +203,4 @@ def _is_null_beside(message: dict[str, Any], other: str) -> bool:
 
 
 def _is_whole(code: Any) -> bool:
-    return isinstance(code, int) and not isinstance(code, bool) or isinstance(code, float) and code.is_integer()
+    return (isinstance(code, int) and not isinstance(code, bool)) or (isinstance(code, float) and code.is_integer())

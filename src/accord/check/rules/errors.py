@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+
 from accord.check.reading import is_answer
 from accord.check.rule import NotObserved, Rule
 from accord.check.talk import Answer, Talk, shown

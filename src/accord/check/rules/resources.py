@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from accord.check import lists
-from accord.check.blocks import contents, inside, items, uri_fault
+from accord.check.blocks import contents, inside, items, texts, uri_fault
 from accord.check.lists import RESOURCES, TEMPLATES
 from accord.check.reading import answers, heard
 from accord.check.record import Record
@@ -109,9 +109,10 @@ URIS = Rule(
 def _(records: Sequence[Record]) -> int:
     judged = 0
     for each in answers(records):
-        for resource in _resources(inside({"result": each.result}, "result")):
+        ours = set(texts(each.request))
+        for resource in _resources(inside(each.result)):
             judged += 1
-            if "uri" in resource and (fault := uri_fault(resource["uri"])):
+            if resource.get("uri") not in ours and (fault := uri_fault(resource.get("uri"))):
                 raise each.broken(f"a resource {fault}")
     return judged
 
@@ -162,7 +163,7 @@ _MOMENT = re.compile(rf"{_DATE}([T ]{_TIME})?").fullmatch
 def _(records: Sequence[Record]) -> int:
     judged = 0
     for each in answers(records):
-        for resource in _resources(inside({"result": each.result}, "result")):
+        for resource in _resources(inside(each.result)):
             when = inside(resource, "annotations").get("lastModified")
             if isinstance(when, str):
                 judged += 1
@@ -231,7 +232,7 @@ def _(records: Sequence[Record]) -> int:
     found = [each for each in heard(records) if each.message.get("method") == UPDATED]
     for each in found:
         before = each.record.entries[: each.record.entries.index(each.said)]
-        if not any(inside({"m": said.message}, "m").get("method") == "resources/subscribe" for said in before):
+        if not any(inside(said.message).get("method") == "resources/subscribe" for said in before):
             raise each.broken("nobody has subscribed in this conversation")
     return len(found)
 
@@ -247,4 +248,4 @@ async def _some_uri(talk: Talk) -> str:
 
 async def _read(talk: Talk, uri: str) -> str:
     answer = await talk.request("resources/read", {"uri": uri})
-    return shown(inside({"result": answer.result}, "result").get("contents"), 1 << 20)
+    return shown(inside(answer.result).get("contents"), 1 << 20)

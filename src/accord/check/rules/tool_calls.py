@@ -12,6 +12,7 @@ from accord.check.record import Record
 from accord.check.rule import NotApplicable, NotObserved, Rule
 from accord.check.talk import Answer, Talk, shown
 from accord.errors import INVALID_PARAMS
+from accord.messages.base import JSONObject
 
 _MOST = 20
 """Tools that are tried."""
@@ -44,7 +45,8 @@ UNKNOWN_CODE = Rule(
 async def _(talk: Talk) -> None:
     answer = await talk.request("tools/call", {"name": talk.nobody, "arguments": {}})
     if answer.code != INVALID_PARAMS:
-        raise talk.broken(f"it is answered with {shown(answer.error or answer.result)}")
+        symptom = "" if answer.error or _failed(answer) else UNKNOWN.id
+        raise talk.broken(f"it is answered with {shown(answer.error or answer.result)}", symptom=symptom)
 
 
 CASE = Rule(
@@ -80,7 +82,8 @@ MALFORMED = Rule(
 
 @MALFORMED.case("no name, and names of other types", needs="tools")
 async def _(talk: Talk) -> None:
-    for params in ({}, {"name": None}, {"name": 5}, {"name": ["a"]}, {"name": {}}):
+    wrong: tuple[JSONObject, ...] = ({}, {"name": None}, {"name": 5}, {"name": ["a"]}, {"name": {}})
+    for params in wrong:
         _refused(talk, await talk.request("tools/call", params), f"a call with {shown(params)}")
 
 
@@ -133,8 +136,13 @@ def _(records: Sequence[Record]) -> int:
 
 def _refused(talk: Talk, answer: Answer, what: str) -> None:
     """Break the rule for an answer that says it worked."""
-    if answer.error is None and inside({"result": answer.result}, "result").get("isError") is not True:
+    if answer.error is None and not _failed(answer):
         raise talk.broken(f"{what} is answered with {shown(answer.result)}")
+
+
+def _failed(answer: Answer) -> bool:
+    """Whether the tool says that it failed."""
+    return isinstance(answer.result, dict) and answer.result.get("isError") is True
 
 
 def _asks(answer: Answer) -> bool:

@@ -155,7 +155,9 @@ async def _(talk: Talk) -> None:
 _DIALECTS = ("https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#")
 """What people write who name no dialect."""
 
-_KNOWN = re.compile(r"https://json-schema\.org/draft/20(19-09|20-12)/schema#?|http://json-schema\.org/draft-0[467]/schema#?")
+_KNOWN = re.compile(
+    r"https://json-schema\.org/draft/20(19-09|20-12)/schema#?|http://json-schema\.org/draft-0[467]/schema#?"
+)
 
 
 async def _described(talk: Talk) -> list[tuple[JSONObject, str]]:
@@ -180,8 +182,8 @@ def _schema_fault(schema: JSONObject) -> str | None:
 MIRRORED = Rule(
     "tools/mirrored-arguments",
     "must",
-    "Each `x-mcp-header` is the name of a header, unlike the others, and stands at a text, an integer or a boolean that is "
-    "reached by `properties` alone.",
+    "Each `x-mcp-header` is a name for a header, and no other has it; it stands at a text, an integer or a boolean, "
+    "which is reached by `properties` alone.",
     at="server/tools#x-mcp-header",
     since="2026-07-28",
     cause="Clients over HTTP leave out the tool: mend the annotation, or take it away.",

@@ -40,6 +40,9 @@ class HTTPWire:
         self.on_reply: Callable[[Reply], None] = lambda reply: None
         """Is called when a response has ended, or did not come."""
         self.url: str = url
+        """Where messages are posted."""
+        self.stream_url: str = url
+        """Where streams are opened by GET."""
         self.session_id: str | None = None
         self.lost: str = "the server does not answer"
         self._record = record
@@ -116,7 +119,11 @@ class HTTPWire:
         assert self._http is not None, "it was opened"
         try:
             request = self._http.request(
-                reply.method, self.url, data=body, headers=dict(reply.sent), allow_redirects=False
+                reply.method,
+                self.stream_url if reply.method == "GET" else self.url,
+                data=body,
+                headers=dict(reply.sent),
+                allow_redirects=False,
             )
             async with request as response:
                 await self._read(reply, response)
@@ -176,7 +183,6 @@ class SSEWire(HTTPWire):
         super().__init__(url, record, headers)
         self.stream: Reply | None = None
         """The response to the GET."""
-        self._stream_url = url
 
     async def open(self) -> None:
         """Raises `ConnectError` when no `endpoint` comes."""
@@ -191,11 +197,11 @@ class SSEWire(HTTPWire):
         if first is None or first.event != "endpoint":
             status = f"status {self.stream.status}" if self.stream.status else "no response"
             raise ConnectError(
-                f"GET {self._stream_url}: {self.stream.error or status}; the event `endpoint` did not come"
+                f"GET {self.stream_url}: {self.stream.error or status}; the event `endpoint` did not come"
             )
         self.url = self._resolved(first.data.decode(errors="replace"))
 
     def _resolved(self, reference: str) -> str:
         from yarl import URL
 
-        return str(URL(self._stream_url).join(URL(reference)))
+        return str(URL(self.stream_url).join(URL(reference)))

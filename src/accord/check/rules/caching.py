@@ -1,0 +1,126 @@
+"""Hints how long a result may be kept, and by whom (2026-07-28)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from accord.check.blocks import final, inside
+from accord.check.lists import LISTINGS
+from accord.check.reading import Answered, answers
+from accord.check.record import Record
+from accord.check.rule import NotApplicable, Rule
+from accord.check.talk import Talk, shown
+
+BORN = "2026-07-28"
+CACHED = ("server/discover", *(listing.method for listing in LISTINGS), "resources/read")
+SCOPES = ("public", "private")
+
+HINTS = Rule(
+    "caching/hints",
+    "must",
+    "The results of server/discover, the lists and resources/read say how long they may be kept, and by whom.",
+    at="server/utilities/caching#cacheable-results",
+    since=BORN,
+    cause="`ttlMs` and `cacheScope` came with 2026-07-28: 0 and private promise nothing.",
+)
+
+
+@HINTS.reading("all results that may be kept")
+def _(records: Sequence[Record]) -> int:
+    found = list(_kept(records))
+    for each in found:
+        missing = [name for name in ("ttlMs", "cacheScope") if name not in each.result]
+        if missing:
+            raise each.broken(f"the result of {each.request['method']} has no {' and no '.join(missing)}")
+    return len(found)
+
+
+TTL = Rule(
+    "caching/ttl",
+    "must",
+    "`ttlMs` is a whole number of milliseconds, and not negative.",
+    at="server/utilities/caching#time-to-live-ttl-field",
+    since=BORN,
+    cause="A moment, or -1 for no limit, stands where a duration should.",
+)
+
+
+@TTL.reading("all results that may be kept")
+def _(records: Sequence[Record]) -> int:
+    found = [each for each in _kept(records) if "ttlMs" in each.result]
+    for each in found:
+        ttl = each.result["ttlMs"]
+        if isinstance(ttl, bool) or not isinstance(ttl, int | float) or ttl != int(ttl) or ttl < 0:
+            raise each.broken(f"ttlMs is {shown(ttl)}")
+    return len(found)
+
+
+SCOPE = Rule(
+    "caching/scope",
+    "must",
+    "`cacheScope` is public or private.",
+    at="server/utilities/caching#cache-scope-field",
+    since=BORN,
+    cause="A word of HTTP stands there that is none of these two (`no-store`).",
+)
+
+
+@SCOPE.reading("all results that may be kept")
+def _(records: Sequence[Record]) -> int:
+    found = [each for each in _kept(records) if "cacheScope" in each.result]
+    for each in found:
+        if each.result["cacheScope"] not in SCOPES:
+            raise each.broken(f"cacheScope is {shown(each.result['cacheScope'])}")
+    return len(found)
+
+
+ONE_SCOPE = Rule(
+    "caching/one-scope",
+    "must",
+    "All pages of a list have the same `cacheScope`.",
+    at="server/utilities/caching#interaction-with-pagination",
+    since=BORN,
+    cause="The scope is found for each page by what stands on it: take the narrowest for all.",
+)
+
+
+@ONE_SCOPE.case("each list that has several pages")
+async def _(talk: Talk) -> None:
+    judged = 0
+    for listing in LISTINGS:
+        if talk.has(listing.capability):
+            pages = await talk.pages(listing.method, listing.key, optional=True)
+            scopes = [shown(page.get("cacheScope")) for page in pages]
+            judged += len(pages) > 1
+            if len(set(scopes)) > 1:
+                raise talk.broken(f"the pages of {listing.method} have the scopes {', '.join(scopes)}")
+    if not judged:
+        raise NotApplicable("every list has one page")
+
+
+INTERIM = Rule(
+    "caching/interim",
+    "should",
+    "A result that asks for input does not say how long it may be kept.",
+    at="server/utilities/caching#cacheable-results",
+    since=BORN,
+    cause="The hints are added to every result of the method, and not to final ones only.",
+)
+
+
+@INTERIM.reading("all results that ask for input")
+def _(records: Sequence[Record]) -> int:
+    found = [each for each in answers(records) if _kind(each) == "input_required"]
+    for each in found:
+        for name in ("ttlMs", "cacheScope"):
+            if name in each.result:
+                raise each.broken(f"it has {name}")
+    return len(found)
+
+
+def _kept(records: Sequence[Record]) -> Iterator[Answered]:
+    return (each for each in answers(records, *CACHED) if final(each.result))
+
+
+def _kind(each: Answered) -> object:
+    return inside(each.result).get("resultType")

@@ -1,0 +1,161 @@
+"""What was agreed on is kept: the revision, and what each side has declared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accord.check.reading import Heard, heard, messages
+from accord.check.record import Record
+from accord.check.rule import NotApplicable, Rule
+from accord.check.rules.lifecycle import ENDS, LISTS
+from accord.check.talk import Talk, declares, shown
+from accord.errors import METHOD_NOT_FOUND
+from accord.messages.base import JSONObject
+from accord.messages.methods import METHODS, SERVER, table
+
+OPERATION = "basic/lifecycle#operation"
+STRICT = "2025-06-18"
+"""From here on both sides MUST keep to what was agreed; before, they SHOULD."""
+
+_CAUSE = "Code for all clients sends to each: look at what this one declared, and at what we did, before sending."
+
+DECLARED = Rule(
+    "capabilities/only-declared",
+    "must",
+    "The server sends only what its own capabilities, and those of the client, allow.",
+    at=OPERATION,
+    since=STRICT,
+    until=ENDS,
+    cause=_CAUSE,
+)
+DECLARED_EARLY = Rule(
+    "capabilities/declared-early",
+    "should",
+    "The server sends only what its own capabilities, and those of the client, allow.",
+    at=OPERATION,
+    until=STRICT,
+    cause=_CAUSE,
+)
+
+
+@DECLARED.reading("all requests and notifications of the server")
+@DECLARED_EARLY.reading("all requests and notifications of the server")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        ours, theirs = agreed(record)
+        for each in heard([record]):
+            row = table(record.revision, SERVER).get(str(each.message.get("method")))
+            if row is not None and (row.needs or row.offers):
+                judged += 1
+                _allowed(each, "the server", theirs, row.offers)
+                _allowed(each, "the client", ours, row.needs)
+    return judged
+
+
+def _allowed(each: Heard, who: str, capabilities: JSONObject, path: str | None) -> None:
+    if path is not None and not declares(capabilities, _spelled(path)):
+        method = each.message["method"]
+        text = f"{method} is sent, and {who} did not declare {_spelled(path)}"
+        raise each.broken(text, symptom=f"undeclared:{method}")
+
+
+REVISION = Rule(
+    "capabilities/revision",
+    "must",
+    "The server sends only requests and notifications that the agreed revision has.",
+    at=OPERATION,
+    since=STRICT,
+    until=ENDS,
+    cause="What a newer or an older revision has is sent to every client.",
+)
+REVISION_EARLY = Rule(
+    "capabilities/revision-early",
+    "should",
+    "The server sends only requests and notifications that the agreed revision has.",
+    at=OPERATION,
+    until=STRICT,
+    cause="What a newer revision has is sent to every client.",
+)
+_KNOWN = frozenset(row.name for row in METHODS if row.sender != "client")
+
+
+@REVISION.reading("all requests and notifications of the server")
+@REVISION_EARLY.reading("all requests and notifications of the server")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each in heard(records):
+        method = str(each.message.get("method"))
+        if method in _KNOWN:
+            judged += 1
+            if method not in table(each.record.revision, SERVER):
+                raise each.broken(f"{each.record.revision} has no {method} from a server", symptom=f"revision:{method}")
+    return judged
+
+
+SERVED = Rule(
+    "capabilities/served",
+    "must",
+    "What the server declares can be listed.",
+    at=("basic/lifecycle#capability-negotiation", "schema#servercapabilities"),
+    cause="A capability is declared for which no handler is there.",
+)
+
+
+@SERVED.case("the list of each declared capability")
+async def _(talk: Talk) -> None:
+    declared = [capability for capability in LISTS if talk.has(capability)]
+    if not declared:
+        raise NotApplicable("the server declares nothing that could be listed")
+    for capability in declared:
+        answer = await talk.request(LISTS[capability])
+        if answer.code == METHOD_NOT_FOUND:
+            raise talk.broken(f"{capability} is declared, and {LISTS[capability]} is answered {shown(answer.error)}")
+
+
+GATED = Rule(
+    "capabilities/gated",
+    "should",
+    "A method that belongs to a capability which the server did not declare does not exist: -32601.",
+    at="schema#methodnotfounderror",
+    since="2026-07-28",
+    cause="Handlers are there for everything, and what is declared is written elsewhere.",
+)
+
+
+@GATED.case("the list of each capability that is not declared")
+async def _(talk: Talk) -> None:
+    missing = [capability for capability in LISTS if not talk.has(capability)]
+    if not missing:
+        raise NotApplicable("the server declares tools, resources and prompts")
+    for capability in missing:
+        answer = await talk.request(LISTS[capability])
+        if answer.code != METHOD_NOT_FOUND:
+            raise talk.broken(f"{LISTS[capability]} is answered with {shown(answer.error or answer.result)}")
+
+
+def agreed(record: Record) -> tuple[JSONObject, JSONObject]:
+    """What each side declared in a conversation: ours, and the server's."""
+    ours: JSONObject = {}
+    theirs: JSONObject = record.hello
+    for _, message in messages(record):
+        if message.get("method") == "initialize":
+            ours = _object(message.get("params"))
+        elif "protocolVersion" in _object(message.get("result")):
+            theirs = message["result"]
+    return _object(ours.get("capabilities")), _object(theirs.get("capabilities"))
+
+
+def _object(value: Any) -> JSONObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _spelled(path: str) -> str:
+    """The path of a capability as it is in JSON."""
+    return ".".join(_camel(part) for part in path.split("."))
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return "".join((first, *(word.capitalize() for word in rest)))

@@ -1,0 +1,203 @@
+"""Completion: proposals for the arguments of prompts and the variables of templates."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from accord.check.blocks import inside, items
+from accord.check.reading import answers
+from accord.check.record import Record
+from accord.check.rule import NotObserved, Rule
+from accord.check.talk import Talk, shown
+from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND, DeclarationError
+from accord.messages.base import JSONObject
+from accord.server.templates import Template
+
+_MOST = 5
+"""Arguments that are completed."""
+_VALUES = 100
+
+DECLARED = Rule(
+    "completion/declared",
+    "must",
+    "A server that completes arguments declares the capability `completions`.",
+    at="server/utilities/completion#capabilities",
+    since="2025-03-26",
+    cause="The capability came with 2025-03-26, and is written by hand: clients do not ask without it.",
+)
+
+
+@DECLARED.case("completion/complete, whatever is declared")
+async def _(talk: Talk) -> None:
+    if talk.has("completions"):
+        return
+    async for params in _arguments(talk):
+        answer = await talk.request("completion/complete", params)
+        if inside(answer.result, "completion").get("values"):
+            raise talk.broken(f"it completes {shown(params)}, and does not declare `completions`")
+
+
+UNSUPPORTED = Rule(
+    "completion/unsupported",
+    "should",
+    "A server that does not complete says so with the error -32601.",
+    at="server/utilities/completion#error-handling",
+    since="2025-03-26",
+    cause="The method is answered although nobody has anything to propose.",
+)
+
+
+@UNSUPPORTED.case("completion/complete where it is not declared")
+async def _(talk: Talk) -> None:
+    if talk.has("completions"):
+        raise NotObserved("it completes")
+    answer = await talk.request("completion/complete", _params({"type": "ref/prompt", "name": talk.nobody}))
+    if answer.code != METHOD_NOT_FOUND:
+        raise talk.broken(f"it is answered with {shown(answer.error or answer.result)}")
+
+
+ANSWERED = Rule(
+    "completion/answered",
+    "must",
+    "A server that declares `completions` answers for the arguments that it lists.",
+    at="server/utilities/completion#requesting-completions",
+    since="2025-03-26",
+    cause="The capability is declared, and no handler answers `completion/complete`.",
+)
+
+
+@ANSWERED.case("the first arguments of prompts and templates", needs="completions")
+async def _(talk: Talk) -> None:
+    judged = 0
+    async for params in _arguments(talk):
+        answer = await talk.request("completion/complete", params)
+        judged += 1
+        if answer.code == METHOD_NOT_FOUND:
+            raise talk.broken(f"{shown(params)} is answered with {shown(answer.error)}")
+    if not judged:
+        raise NotObserved("no prompt or template has an argument")
+
+
+MOST = Rule(
+    "completion/most",
+    "must",
+    "A completion has 100 values at most.",
+    at=("server/utilities/completion#completion-results", "schema#completeresult"),
+    cause="All that there is is sent: cut it, and say how many there are in `total` and `hasMore`.",
+)
+
+
+@MOST.case("arguments of which nothing is typed")
+async def _(talk: Talk) -> None:
+    judged = 0
+    async for params in _arguments(talk):
+        answer = await talk.request("completion/complete", params)
+        values = inside(answer.result, "completion").get("values")
+        if isinstance(values, list):
+            judged += 1
+            if len(values) > _VALUES:
+                raise talk.broken(f"{len(values)} values come for {shown(params)}")
+    if not judged:
+        raise NotObserved("nothing was completed")
+
+
+TOTAL = Rule(
+    "completion/total",
+    "should",
+    "`total` counts at least the values that are there.",
+    at=("server/utilities/completion#completion-results", "schema#completeresult"),
+    cause="The number of values that were left out stands where that of all should.",
+)
+
+
+@TOTAL.reading("all completions")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each in answers(records, "completion/complete"):
+        completion = inside(each.result, "completion")
+        total, values = completion.get("total"), completion.get("values")
+        if isinstance(values, list) and isinstance(total, int):
+            judged += 1
+            if total < len(values):
+                raise each.broken(f"total is {total}, and there are {len(values)} values")
+    return judged
+
+
+UNKNOWN = Rule(
+    "completion/unknown-prompt",
+    "should",
+    "Completing for a prompt that does not exist gives the error -32602.",
+    at="server/utilities/completion#error-handling",
+    since="2025-03-26",
+    cause="The handler proposes nothing instead of saying that there is no such prompt.",
+)
+
+
+@UNKNOWN.case("a prompt that nobody has", needs="completions")
+async def _(talk: Talk) -> None:
+    answer = await talk.request("completion/complete", _params({"type": "ref/prompt", "name": talk.nobody}))
+    if answer.code != INVALID_PARAMS:
+        raise talk.broken(f"it is answered with {shown(answer.error or answer.result)}")
+
+
+MISSING = Rule(
+    "completion/missing-argument",
+    "should",
+    "Completing without an argument gives the error -32602.",
+    at="server/utilities/completion#error-handling",
+    since="2025-03-26",
+    cause="Params are not checked before they are used.",
+)
+
+
+@MISSING.case("no argument", needs="completions")
+async def _(talk: Talk) -> None:
+    answer = await talk.request("completion/complete", {"ref": {"type": "ref/prompt", "name": talk.nobody}})
+    if answer.code != INVALID_PARAMS:
+        raise talk.broken(f"it is answered with {shown(answer.error or answer.result)}")
+
+
+CHECKED = Rule(
+    "completion/inputs-checked",
+    "must",
+    "What is no reference, or no argument, is not completed.",
+    at="server/utilities/completion#security",
+    cause="Params are used as they come.",
+)
+
+
+@CHECKED.case("references and arguments of other types")
+async def _(talk: Talk) -> None:
+    good: JSONObject = {"name": "a", "value": ""}
+    for params in (
+        {},
+        {"ref": "a", "argument": good},
+        {"ref": {"type": talk.nobody}, "argument": good},
+        {"ref": {"type": "ref/prompt"}, "argument": good},
+        {"ref": {"type": "ref/prompt", "name": 5}, "argument": good},
+        {"ref": {"type": "ref/prompt", "name": "a"}, "argument": {"name": "a", "value": 5}},
+    ):
+        answer = await talk.request("completion/complete", params)
+        if answer.error is None:
+            raise talk.broken(f"{shown(params)} gives {shown(answer.result)}")
+
+
+def _params(ref: JSONObject, name: str = "a") -> JSONObject:
+    return {"ref": ref, "argument": {"name": name, "value": ""}}
+
+
+async def _arguments(talk: Talk) -> AsyncIterator[JSONObject]:
+    """Params for the first arguments that are listed, of prompts and of templates."""
+    for prompt in (await talk.prompts())[:_MOST]:
+        for argument in items(prompt, "arguments")[:1]:
+            yield _params({"type": "ref/prompt", "name": prompt.get("name")}, str(argument.get("name")))
+    for template in (await talk.templates())[:_MOST]:
+        for variable in _variables(str(template.get("uriTemplate")))[:1]:
+            yield _params({"type": "ref/resource", "uri": template.get("uriTemplate")}, variable)
+
+
+def _variables(template: str) -> Sequence[str]:
+    try:
+        return Template(template).variables
+    except DeclarationError:
+        return ()

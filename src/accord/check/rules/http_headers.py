@@ -1,0 +1,187 @@
+"""Streamable HTTP (2026-07-28): what stands in the body stands in headers too, and both say the same."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from accord.check.generated.document import Unserved
+from accord.check.generated.smallest import smallest
+from accord.check.posting import described, evidence, refused, served
+from accord.check.rule import HTTP, Broken, NotObserved, Rule
+from accord.check.talk import Talk
+from accord.errors import HEADER_MISMATCH
+from accord.messages.base import JSONObject
+from accord.wire.headers import mirrored
+
+_PLACE = "basic/transports/streamable-http"
+_STANDARD = f"{_PLACE}#standard-request-headers"
+_VALIDATION = f"{_PLACE}#server-validation"
+
+METHOD = Rule(
+    "http/method-header",
+    "must",
+    "A request whose Mcp-Method is missing, or is not the method of its body, gets status 400 and error -32020.",
+    at=(_STANDARD, _VALIDATION),
+    since="2026-07-28",
+    over=HTTP,
+    cause="The header is not compared with the body: a proxy that routes or limits by it sees another request than "
+    "the server serves.",
+)
+
+
+@METHOD.case("no Mcp-Method")
+async def _(talk: Talk) -> None:
+    await _refuses(talk, talk.message("server/discover"), {"Mcp-Method": None}, "a request without Mcp-Method")
+
+
+@METHOD.case("another method")
+async def _(talk: Talk) -> None:
+    await _refuses(talk, talk.message("server/discover"), {"Mcp-Method": "tools/list"}, "another Mcp-Method")
+
+
+@METHOD.case("the method in capital letters")
+async def _(talk: Talk) -> None:
+    # "Header values (such as method names) are case-sensitive."
+    headers = {"Mcp-Method": "SERVER/DISCOVER"}
+    await _refuses(talk, talk.message("server/discover"), headers, "Mcp-Method in capital letters")
+
+
+@METHOD.case("an empty Mcp-Method")
+async def _(talk: Talk) -> None:
+    await _refuses(talk, talk.message("server/discover"), {"Mcp-Method": ""}, "an empty Mcp-Method")
+
+
+NAME = Rule(
+    "http/name-header",
+    "must",
+    "A request whose Mcp-Name is missing, or is not the name or URI in its body, gets status 400 and error -32020.",
+    at=(_STANDARD, _VALIDATION),
+    since="2026-07-28",
+    over=HTTP,
+    cause="The header is not compared with the body: who may use which tool is decided by it on the way.",
+)
+
+_NAMES: dict[str, Any] = {
+    "no Mcp-Name": None,
+    "another name": "accord-check-another",
+    "an empty name": "",
+    "the name of another in Base64": f"=?base64?{base64.b64encode(b'accord-check-another').decode()}?=",
+    "a broken Base64": "=?base64?***?=",
+}
+
+
+@NAME.case("five wrong forms of the URI of a resource", needs="resources")
+async def _(talk: Talk) -> None:
+    resources = await talk.resources()
+    if not resources:
+        raise NotObserved("there is no resource")
+    await _wrong_names(talk, "resources/read", {"uri": resources[0].get("uri")})
+
+
+@NAME.case("five wrong forms of the name of a prompt", needs="prompts")
+async def _(talk: Talk) -> None:
+    prompts = await talk.prompts()
+    if not prompts:
+        raise NotObserved("there is no prompt")
+    await _wrong_names(talk, "prompts/get", {"name": prompts[0].get("name"), "arguments": {}})
+
+
+@NAME.case("five wrong forms of the name of a tool", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    tool = (await talk.callable())[0]
+    await _wrong_names(talk, "tools/call", {"name": tool.get("name"), "arguments": _least(tool)})
+
+
+async def _wrong_names(talk: Talk, method: str, params: JSONObject) -> None:
+    for what, value in _NAMES.items():
+        await _refuses(talk, talk.message(method, params), {"Mcp-Name": value}, f"{method} with {what}")
+
+
+ENCODED = Rule(
+    "http/name-encoded",
+    "must",
+    "A name that stands in Mcp-Name in Base64 is decoded before it is compared.",
+    at=(_VALIDATION, f"{_PLACE}#value-encoding"),
+    since="2026-07-28",
+    over=HTTP,
+    cause="The value is compared as it is written.",
+)
+
+
+@ENCODED.case("the URI of a resource in Base64", needs="resources")
+async def _(talk: Talk) -> None:
+    resources = await talk.resources()
+    if not resources:
+        raise NotObserved("there is no resource")
+    uri = str(resources[0].get("uri"))
+    value = f"=?base64?{base64.b64encode(uri.encode()).decode()}?="
+    await _accepts(talk, talk.message("resources/read", {"uri": uri}), {"Mcp-Name": value}, "Mcp-Name in Base64")
+
+
+CASELESS = Rule(
+    "http/header-names",
+    "must",
+    "The names of headers count whatever the case of their letters.",
+    at=f"{_PLACE}#case-sensitivity",
+    since="2026-07-28",
+    over=HTTP,
+)
+
+
+@CASELESS.case("names in capital letters")
+async def _(talk: Talk) -> None:
+    headers = {"MCP-METHOD": "server/discover", "MCP-PROTOCOL-VERSION": talk.revision}
+    message = talk.message("server/discover")
+    await _accepts(talk, message, headers, "a request with the names of headers in capital letters")
+
+
+PARAMETER = Rule(
+    "http/param-header",
+    "must",
+    "A call whose Mcp-Param headers are not what its arguments say gets status 400 and error -32020.",
+    at=(f"{_PLACE}#custom-headers-from-tool-parameters", _VALIDATION),
+    since="2026-07-28",
+    over=HTTP,
+    cause="Only the standard headers are compared: arguments that are marked with x-mcp-header are, too.",
+)
+
+
+@PARAMETER.case("an argument that the header tells otherwise, or not at all", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    tool, header = await _mirroring(talk)
+    message = talk.message("tools/call", {"name": tool.get("name"), "arguments": _least(tool)})
+    for value, what in (("accord-check-another", "another value"), (None, "no value")):
+        await _refuses(talk, message, {f"Mcp-Param-{header}": value}, f"{what} in Mcp-Param-{header}")
+
+
+async def _mirroring(talk: Talk) -> tuple[JSONObject, str]:
+    """A tool that may be called, and the header of an argument that it must have."""
+    for tool in await talk.callable():
+        schema = tool.get("inputSchema")
+        try:
+            found = mirrored(schema)
+        except ValueError:
+            continue
+        required = schema.get("required") if isinstance(schema, dict) else None
+        for header, path in found.items():
+            if len(path) == 1 and isinstance(required, list) and path[0] in required:
+                return tool, header
+    raise NotObserved("no tool that may be called has a required argument with x-mcp-header")
+
+
+def _least(tool: JSONObject) -> Any:
+    try:
+        return smallest(tool.get("inputSchema"))
+    except Unserved:
+        return {}
+
+
+async def _refuses(talk: Talk, message: JSONObject, headers: dict[str, Any], what: str) -> None:
+    refused(talk, await talk.post(message, headers), what, status=400, code=HEADER_MISMATCH)
+
+
+async def _accepts(talk: Talk, message: JSONObject, headers: dict[str, Any], what: str) -> None:
+    reply = await talk.post(message, headers, misbehaved=False)
+    if not served(reply):
+        raise Broken(f"{what} is answered with {described(reply)}", evidence=evidence(reply))

@@ -1,0 +1,223 @@
+"""Streamable HTTP: what comes for a POST, and for a GET."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accord.check.posting import REFUSED, described, error_of, evidence, harmless, is_stream, posts, refused
+from accord.check.record import Record
+from accord.check.rule import HTTP, Broken, NotObserved, Rule
+from accord.check.talk import Talk
+from accord.errors import METHOD_NOT_FOUND
+from accord.wire.transcript import SENT
+
+SENDING = "basic/transports#sending-messages-to-the-server"
+SENDING_2026 = "basic/transports/streamable-http#sending-messages"
+
+CONTENT = Rule(
+    "http/content-type",
+    "must",
+    "A request is answered with JSON or with a stream of events, and the response says which.",
+    at=(SENDING, SENDING_2026),
+    since="2025-03-26",
+    over=HTTP,
+    cause="The handler writes its own response, without a content type, or with text/plain or text/html.",
+)
+
+
+@CONTENT.reading("the responses to all requests")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for posted in posts(records):
+        if posted.reply.status == 200 and "id" in posted.request and "method" in posted.request:
+            judged += 1
+            kind = posted.reply.headers.get("content-type", "").lower()
+            if not kind.startswith(("application/json", "text/event-stream")):
+                raise posted.broken(f"the content type of an answer is {kind or 'missing'}")
+    return judged
+
+
+ACCEPTED = Rule(
+    "http/accepted",
+    "must",
+    "A notification that is accepted gets status 202 and no body; one that is not gets an error status.",
+    at=(SENDING, SENDING_2026),
+    since="2025-03-26",
+    over=HTTP,
+    cause="Notifications go the way of requests: answer them with 202 before anything is dispatched.",
+)
+
+
+@ACCEPTED.case("a notification about a request that is over")
+async def _(talk: Talk) -> None:
+    done = await talk.request(str(harmless(talk)["method"]))
+    message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": done.id}}
+    reply = await talk.post(message, misbehaved=False)
+    if not reply.status:
+        raise NotObserved(f"no response came: {reply.error}")
+    if reply.status >= REFUSED:
+        return
+    if reply.status != 202 or reply.body.strip():
+        body = f" and a body of {len(reply.body)} bytes" if reply.body else ""
+        raise Broken(f"a notification is answered with HTTP {reply.status}{body}", evidence=evidence(reply))
+
+
+REFUSAL = Rule(
+    "http/bad-body",
+    "should",
+    "A body that is no message gets an error status.",
+    at=(SENDING, SENDING_2026),
+    since="2025-03-26",
+    over=HTTP,
+    cause="The error of the parser is sent as a JSON-RPC error with status 200: clients and proxies take it for good.",
+)
+
+
+@REFUSAL.case("a body that is no JSON")
+async def _(talk: Talk) -> None:
+    refused(talk, await talk.post(b"{no json"), "a body that is no JSON")
+
+
+@REFUSAL.case("an empty body")
+async def _(talk: Talk) -> None:
+    refused(talk, await talk.post(b""), "an empty body")
+
+
+GET = Rule(
+    "http/get",
+    "must",
+    "A GET that takes events gets a stream of events, or status 405.",
+    at="basic/transports#listening-for-messages-from-the-server",
+    since="2025-03-26",
+    until="2026-07-28",
+    over=HTTP,
+    cause="No route for GET at this path, or one that answers with a page: send 405 where there is no stream.",
+)
+
+
+@GET.reading("the stream that is opened after the handshake")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        replies = [reply for reply in record.replies if reply.method == "GET" and "last-event-id" not in reply.sent]
+        for reply in replies[:1]:  # a second stream of one session may be refused
+            if reply.status in (401, 403, 404, 0) or "mcp-protocol-version" not in reply.sent:
+                continue
+            judged += 1
+            if not is_stream(reply) and reply.status != 405:
+                raise Broken(f"GET is answered with {described(reply)}", evidence=evidence(reply))
+    return judged
+
+
+NO_ANSWERS = Rule(
+    "http/get-no-answers",
+    "must",
+    "An answer comes on the stream of its own request, and on that of a GET only if it takes up a broken one.",
+    at="basic/transports#listening-for-messages-from-the-server",
+    since="2025-03-26",
+    until="2026-07-28",
+    over=HTTP,
+    cause="All that a session has to say is written to its newest stream.",
+)
+
+
+@NO_ANSWERS.reading("the streams that were opened by GET")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        for reply in record.replies:
+            if reply.method != "GET" or not is_stream(reply) or "last-event-id" in reply.sent:
+                continue
+            judged += 1
+            for message in reply.messages:
+                if isinstance(message, dict) and "method" not in message and message.get("id") is not None:
+                    raise Broken("an answer came on the stream of a GET", evidence=evidence(reply))
+    return judged
+
+
+UNKNOWN = Rule(
+    "http/unknown-method",
+    "must",
+    "A method that the server does not have gets status 404 and error -32601.",
+    at="basic/transports/streamable-http#protocol-version-header",
+    since="2026-07-28",
+    over=HTTP,
+    cause="The JSON-RPC error is sent with status 200 or 400.",
+)
+
+
+@UNKNOWN.case("a method that nobody has")
+async def _(talk: Talk) -> None:
+    reply = await talk.post(talk.message(talk.nobody), misbehaved=False)
+    refused(talk, reply, "an unknown method", status=404, code=METHOD_NOT_FOUND)
+
+
+ANSWERS_IN = Rule(
+    "http/no-posted-answers",
+    "should",
+    "A posted answer is refused: the server has asked nothing.",
+    at=SENDING_2026,
+    since="2026-07-28",
+    over=HTTP,
+)
+
+
+@ANSWERS_IN.case("an answer to nothing")
+async def _(talk: Talk) -> None:
+    reply = await talk.post({"jsonrpc": "2.0", "id": 1, "result": {}})
+    if reply.status and reply.status < REFUSED and reply.status != 202:
+        raise Broken(f"a posted answer is answered with {described(reply)}", evidence=evidence(reply))
+
+
+GET_GONE = Rule(
+    "http/get-gone",
+    "should",
+    "A GET or a DELETE of this revision gets status 405: there are no sessions, and no streams but those of requests.",
+    at="basic/transports/streamable-http#earlier-streamable-http-revisions",
+    since="2026-07-28",
+    over=HTTP,
+    cause="Routes of earlier revisions answer without a look at MCP-Protocol-Version.",
+)
+
+
+@GET_GONE.case("a GET")
+async def _(talk: Talk) -> None:
+    await _gone(talk, "GET")
+
+
+@GET_GONE.case("a DELETE")
+async def _(talk: Talk) -> None:
+    await _gone(talk, "DELETE")
+
+
+async def _gone(talk: Talk, method: str) -> None:
+    assert talk.http is not None, "it is over HTTP"
+    headers = {"Accept": "text/event-stream", "Content-Type": None, "MCP-Protocol-Version": talk.revision}
+    reply = talk.http.listen(headers) if method == "GET" else await talk.http.fetch(method, None, headers)
+    await talk.tide()
+    if reply.status != 405:
+        raise Broken(f"{method} is answered with {described(reply)}", evidence=evidence(reply))
+
+
+ERRORS_2026 = Rule(
+    "http/error-status",
+    "must",
+    "The errors that are about the request itself (-32020, -32021, -32022, and a missing `_meta`) have status 400.",
+    at=("basic/transports/streamable-http#server-validation", "basic/index#error-codes"),
+    since="2026-07-28",
+    over=HTTP,
+)
+
+
+@ERRORS_2026.reading("all errors that were sent")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        for said in record.entries:
+            if said.direction == SENT and 0 < said.stream <= len(record.replies):
+                reply = record.replies[said.stream - 1]
+                if error_of(reply).get("code") in (-32020, -32021, -32022):
+                    judged += 1
+                    if reply.status != 400 and not is_stream(reply):
+                        raise Broken(f"it came with {described(reply)}", evidence=evidence(reply, said))
+    return judged

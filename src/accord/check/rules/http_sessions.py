@@ -1,0 +1,200 @@
+"""Streamable HTTP: sessions, from their ids to their end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accord.check.posting import REFUSED, described, evidence, harmless, refused, served
+from accord.check.record import Record
+from accord.check.rule import HTTP, Broken, NotApplicable, NotObserved, Rule
+from accord.check.talk import Talk
+from accord.check.wires.http import SESSION, HTTPWire
+
+PLACE = "basic/transports#session-management"
+_SHORTEST = 16
+"""Characters of an id that could hold 96 random bits."""
+_OPENED = 4
+
+VISIBLE = Rule(
+    "http/session-id",
+    "must",
+    "The id of a session has visible ASCII characters only.",
+    at=PLACE,
+    since="2025-03-26",
+    until="2026-07-28",
+    over=HTTP,
+    cause="The id is made of text with spaces or other characters: use a UUID, or random bytes in hex.",
+)
+
+
+@VISIBLE.reading("the ids that were given")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        for reply in record.replies:
+            id = reply.headers.get(SESSION)
+            if id is not None:
+                judged += 1
+                if not id or not all("!" <= character <= "~" for character in id):
+                    raise Broken(f"the id of a session is {id!r}", evidence=evidence(reply))
+    return judged
+
+
+SECURE = Rule(
+    "http/session-unguessable",
+    "should",
+    "The ids of sessions are unique and cannot be guessed.",
+    at=PLACE,
+    since="2025-03-26",
+    until="2026-07-28",
+    over=HTTP,
+    cause="Ids are counted, or made from the time or an address: use secrets.token_hex or a random UUID.",
+)
+
+
+@SECURE.case("several sessions, one after the other", kind="own")
+async def _(talk: Talk) -> None:
+    ids = [_session(talk)]
+    for _ in range(_OPENED - 1):
+        other = await talk.reopen()
+        ids.append(_session(other))
+        await other.close()
+    if len(set(ids)) < len(ids):
+        raise Broken(f"{len(ids)} sessions have only {len(set(ids))} ids")
+    if min(map(len, ids)) < _SHORTEST:
+        raise Broken(f"an id has {min(map(len, ids))} characters: it can be guessed")
+    if _counts(ids):
+        raise Broken("the ids of sessions that are opened one after the other differ in their last digits only")
+
+
+REQUIRED = Rule(
+    "http/session-required",
+    "should",
+    "A server that gives ids refuses, with status 400, a request without one.",
+    at=PLACE,
+    since="2025-03-26",
+    until="2026-07-28",
+    over=HTTP,
+    cause="A request without a session opens a new one unasked, or is served without any.",
+)
+
+
+@REQUIRED.case("a request without an id")
+async def _(talk: Talk) -> None:
+    _session(talk)
+    reply = await talk.post(harmless(talk), {SESSION: None})
+    refused(talk, reply, "a request without the id of its session", status=400)
+
+
+ENDED = Rule(
+    "http/session-ended",
+    "must",
+    "Once a session has ended, requests with its id get status 404.",
+    at=PLACE,
+    since="2025-03-26",
+    until="2026-07-28",
+    over=HTTP,
+    cause="An unknown id is answered with 400 or 500, or a new session is made for it: then clients cannot know that "
+    "they have to begin anew.",
+)
+
+
+@ENDED.case("a session that was ended by DELETE", kind="own")
+async def _(talk: Talk) -> None:
+    _session(talk)
+    wire = _wire(talk)
+    reply = await wire.fetch("DELETE", None, {"Content-Type": None, **_version(talk)})
+    if reply.status in (404, 405, 501):
+        raise NotApplicable(f"clients cannot end a session (DELETE: {described(reply)})")
+    if reply.status >= REFUSED:
+        raise Broken(f"DELETE is answered with {described(reply)}", evidence=evidence(reply))
+    refused(talk, await talk.post(harmless(talk)), "a request in a session that has ended", status=404)
+    wire.session_id = None
+
+
+UNKNOWN = Rule(
+    "http/session-unknown",
+    "should",
+    "The id of a session that never was is refused.",
+    at=PLACE,
+    since="2025-03-26",
+    until="2026-07-28",
+    over=HTTP,
+)
+
+
+@UNKNOWN.case("an id that was not given to anybody")
+async def _(talk: Talk) -> None:
+    _session(talk)
+    reply = await talk.post(harmless(talk), {SESSION: "accord-check-never-given-0123456789"})
+    if served(reply):
+        raise Broken("a request with an id that was never given is served", evidence=evidence(reply))
+
+
+APART = Rule(
+    "http/sessions-apart",
+    "must",
+    "What one session asks is answered there, though another uses the same request ids.",
+    at=("basic#requests", PLACE),
+    since="2025-03-26",
+    over=HTTP,
+    cause="Answers are matched by the JSON-RPC id alone: two clients with the same ids get each other's.",
+)
+
+
+@APART.case("two conversations with the same ids at once", kind="own")
+async def _(talk: Talk) -> None:
+    other = await talk.reopen()
+    try:
+        method = str(harmless(talk)["method"])
+        pairs = [(each, each.begin(method, id=f"same-{number}")) for number in range(8) for each in (talk, other)]
+        for each, pending in pairs:
+            answer = await pending.answer()
+            if answer.error is not None:
+                raise each.broken(f"{method} fails when two conversations use the same ids: {answer.error}")
+    finally:
+        await other.close()
+
+
+IGNORED = Rule(
+    "http/session-ignored",
+    "should",
+    "The id of a session means nothing, and none is given.",
+    at="basic/transports/streamable-http#earlier-streamable-http-revisions",
+    since="2026-07-28",
+    over=HTTP,
+    cause="Sessions of earlier revisions are looked up before the revision of the request is.",
+)
+
+
+@IGNORED.case("a request with an id that was not given to anybody")
+async def _(talk: Talk) -> None:
+    reply = await talk.post(harmless(talk), {SESSION: "accord-check-never-given-0123456789"})
+    if not served(reply):
+        raise Broken(
+            f"a request with the id of a session is answered with {described(reply)}", evidence=evidence(reply)
+        )
+    if SESSION in reply.headers:
+        raise Broken("the id of a session is given", evidence=evidence(reply))
+
+
+def _session(talk: Talk) -> str:
+    wire = _wire(talk)
+    if wire.session_id is None:
+        raise NotApplicable("the server has no sessions")
+    return wire.session_id
+
+
+def _wire(talk: Talk) -> HTTPWire:
+    if talk.http is None:
+        raise NotObserved("it is not over HTTP")
+    return talk.http
+
+
+def _version(talk: Talk) -> dict[str, str | None]:
+    return {"MCP-Protocol-Version": talk.revision}
+
+
+def _counts(ids: Sequence[str]) -> bool:
+    """Whether they are the same but for two characters at most at their end."""
+    return len({(len(id), id[:-2]) for id in ids}) == 1

@@ -1,0 +1,218 @@
+"""Streamable HTTP: streams of events, how they begin and end, and how they are taken up again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from accord.check.posting import evidence, is_stream, posts
+from accord.check.record import Record, Reply
+from accord.check.rule import HTTP, Broken, NotObserved, Rule
+from accord.check.talk import Talk, shown
+from accord.wire.sse import Event
+
+_SENDING = "basic/transports#sending-messages-to-the-server"
+_RECEIVING_2026 = "basic/transports/streamable-http#receiving-messages"
+_RESUMING = "basic/transports#resumability-and-redelivery"
+
+PRIMED = Rule(
+    "http/primed",
+    "should",
+    "A stream begins with an event that has an id and no data, so that a client can come back.",
+    at=_SENDING,
+    since="2025-11-25",
+    until="2026-07-28",
+    over=HTTP,
+    cause="The server keeps no events: without ids a broken stream loses the answer.",
+)
+
+
+@PRIMED.reading("the streams of all requests")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for posted in posts(records):
+        first = next(_events(posted.reply), None)
+        if posted.streams and first is not None:
+            judged += 1
+            if first.id is None or first.data:
+                raise posted.broken(f"a stream begins with {first.data[:80]!r} and the id {first.id!r}")
+    return judged
+
+
+ENDS = Rule(
+    "http/stream-ends",
+    "should",
+    "A stream ends when the answer has been sent.",
+    at=(_SENDING, _RECEIVING_2026),
+    since="2025-03-26",
+    over=HTTP,
+    cause="The response is kept open after the answer: connections pile up at the client.",
+)
+
+
+@ENDS.case("a request")
+async def _(talk: Talk) -> None:
+    pending = talk.begin("ping" if talk.rules.handshake else "server/discover")
+    await pending.answer()
+    reply = talk.record.replies[pending.stream - 1]
+    await talk.tide()
+    await talk.settled(pending.stream)
+    if not reply.ended:
+        raise Broken("the stream is still open long after the answer", evidence=evidence(reply))
+
+
+UNIQUE = Rule(
+    "http/event-ids",
+    "must",
+    "The ids of events are unique over all streams of a session.",
+    at=_RESUMING,
+    since="2025-03-26",
+    until="2026-07-28",
+    over=HTTP,
+    cause="Events are counted for each stream from 1: put the stream into the id.",
+)
+
+
+@UNIQUE.reading("the events of all streams")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        fresh = [reply for reply in record.replies if "last-event-id" not in reply.sent]
+        ids = Counter(event.id for reply in fresh for event in _events(reply) if event.id)
+        judged += len(ids)
+        twice = [id for id, count in ids.items() if count > 1]
+        if twice:
+            reply = next(reply for reply in fresh for event in _events(reply) if event.id == twice[0])
+            raise Broken(f"two events have the id {twice[0]!r}", evidence=evidence(reply))
+    return judged
+
+
+ONCE = Rule(
+    "http/one-stream",
+    "must",
+    "Each message comes on one stream only.",
+    at="basic/transports#multiple-connections",
+    since="2025-03-26",
+    until="2026-07-28",
+    over=HTTP,
+    cause="Messages are written to every open stream of the session.",
+)
+
+
+@ONCE.reading("requests and progress of the server")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        seen: dict[str, int] = {}
+        for reply in record.replies:
+            for key in _marks(reply) if "last-event-id" not in reply.sent else ():
+                judged += 1
+                if seen.setdefault(key, reply.stream) != reply.stream:
+                    raise Broken(f"two streams have the message {key}", evidence=evidence(reply))
+    return judged
+
+
+def _marks(reply: Reply) -> Iterator[str]:
+    """Messages that are never said twice: requests, which have an id, and progress, which grows."""
+    for message in reply.messages:
+        method = message.get("method") if isinstance(message, dict) else None
+        if method is not None and ("id" in message or method == "notifications/progress"):
+            yield shown(message)
+
+
+REPLAY = Rule(
+    "http/replay",
+    "must",
+    "A stream that is taken up again goes on with its own messages, and no others.",
+    at=_RESUMING,
+    since="2025-03-26",
+    until="2026-07-28",
+    over=HTTP,
+    cause="Last-Event-ID is looked up among the events of the whole session: keep events by stream.",
+)
+
+
+@REPLAY.case("a stream that has ended is taken up after its first event", kind="own")
+async def _(talk: Talk) -> None:
+    first, second = [talk.begin("ping") for _ in range(2)]
+    await first.answer()
+    await second.answer()
+    await talk.settled(first.stream)
+    stream = talk.record.replies[first.stream - 1]
+    ids = [event.id for event in _events(stream) if event.id]
+    if not ids:
+        raise NotObserved("the events of its streams have no ids")
+    assert talk.http is not None, "it is over HTTP"
+    again = talk.http.listen({"Last-Event-ID": ids[0], "MCP-Protocol-Version": talk.revision})
+    await talk.tide()
+    await talk.tide()
+    own = [shown(message) for message in stream.messages]
+    foreign = [message for message in again.messages if shown(message) not in own]
+    if is_stream(again) and foreign:
+        raise Broken(f"it was not said on that stream: {shown(foreign[0])}", evidence=evidence(again))
+    if not is_stream(again):
+        raise NotObserved(f"it cannot be taken up (HTTP {again.status})")
+
+
+NO_REQUESTS = Rule(
+    "http/no-requests",
+    "must",
+    "No requests of the server come on a stream: it asks with `input_required`.",
+    at=_RECEIVING_2026,
+    since="2026-07-28",
+    over=HTTP,
+    cause="Sampling, elicitation or roots are asked as in earlier revisions.",
+)
+
+
+@NO_REQUESTS.reading("all streams")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for posted in posts(records):
+        judged += posted.streams
+        for message in posted.reply.messages:
+            if isinstance(message, dict) and "method" in message and "id" in message:
+                raise posted.broken(f"it asks with a request: {shown(message.get('method'))}", "asks-by-request")
+    return judged
+
+
+NO_BUFFERING = Rule(
+    "http/no-buffering",
+    "should",
+    "A stream says `X-Accel-Buffering: no`, so that proxies pass its events on at once.",
+    at=_RECEIVING_2026,
+    since="2026-07-28",
+    over=HTTP,
+)
+
+
+@NO_BUFFERING.reading("all streams")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for posted in posts(records):
+        if posted.streams:
+            judged += 1
+            if posted.reply.headers.get("x-accel-buffering", "").lower() != "no":
+                raise posted.broken("a stream has no X-Accel-Buffering: no")
+    return judged
+
+
+NOT_RESUMED = Rule(
+    "http/last-event-id",
+    "should",
+    "Last-Event-ID means nothing: streams are not taken up again.",
+    at="basic/transports/streamable-http#earlier-streamable-http-revisions",
+    since="2026-07-28",
+    over=HTTP,
+)
+
+
+@NOT_RESUMED.case("a request with Last-Event-ID")
+async def _(talk: Talk) -> None:
+    answer = await talk.request("server/discover", headers={"Last-Event-ID": "1"})
+    if answer.error is not None:
+        raise talk.broken(f"a request with Last-Event-ID fails: {shown(answer.error)}")
+
+
+def _events(reply: Reply) -> Iterator[Event]:
+    return (event for event in reply.events if isinstance(event, Event))

@@ -1,0 +1,269 @@
+"""The handshake: what `initialize` agrees on, and what comes before it and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accord.check.reading import Heard, messages
+from accord.check.record import Record
+from accord.check.rule import NotApplicable, NotObserved, Rule
+from accord.check.speech import INFO, hello_params
+from accord.check.talk import Answer, Talk, shown
+from accord.messages.base import JSONObject
+from accord.messages.revision import HANDSHAKE, PER_REQUEST
+from accord.wire.transcript import SENT
+
+INITIALIZATION = "basic/lifecycle#initialization"
+NEGOTIATION = "basic/lifecycle#version-negotiation"
+ENDS = PER_REQUEST[0]
+LISTS = {"tools": "tools/list", "resources": "resources/list", "prompts": "prompts/list"}
+"""By capability: what lists it."""
+
+HELLO = Rule(
+    "lifecycle/hello",
+    "must",
+    "The answer to initialize has the revision, the server's capabilities, and its name and version.",
+    at=INITIALIZATION,
+    until=ENDS,
+    cause="A field of the result of initialize was forgotten.",
+)
+
+
+@HELLO.case("initialize as the first message", kind="raw")
+async def _(talk: Talk) -> None:
+    answer = await _greeted(talk)
+    hello = answer.result if isinstance(answer.result, dict) else {}
+    info = hello.get("serverInfo")
+    named = isinstance(info, dict) and all(isinstance(info.get(name), str) for name in ("name", "version"))
+    if not (named and isinstance(hello.get("capabilities"), dict) and isinstance(hello.get("protocolVersion"), str)):
+        raise talk.broken(f"initialize is answered with {shown(answer.error or answer.result)}", since=0)
+
+
+SAME = Rule(
+    "lifecycle/same-version",
+    "must",
+    "A revision that the server speaks is agreed on whenever a client asks for it.",
+    at=NEGOTIATION,
+    until=ENDS,
+    cause="The newest revision is answered whatever was asked for, or only the first client is listened to.",
+)
+
+
+@SAME.case("asked for it once more, by another client", kind="raw")
+async def _(talk: Talk) -> None:
+    version = _version(await _greeted(talk))
+    if version != talk.revision:
+        raise talk.broken(f"asked for {talk.revision} it answers {version!r}", since=0)
+
+
+OTHER = Rule(
+    "lifecycle/other-version",
+    "must",
+    "Asked for a revision that it does not speak, the server names another, which it does speak.",
+    at=NEGOTIATION,
+    until=ENDS,
+    cause="The revision that was asked for is sent back without a look at it.",
+)
+NEWEST = Rule(
+    "lifecycle/newest-version",
+    "should",
+    "Asked for a revision that it does not speak, the server names the newest that it speaks.",
+    at=NEGOTIATION,
+    until=ENDS,
+    cause="A fixed revision is the answer, or the first of a list.",
+)
+_UNKNOWN = ("1900-01-01", "2999-12-31", "nobody", "")
+
+
+@OTHER.case("revisions that nobody knows", kind="raw")
+async def _(talk: Talk) -> None:
+    for asked in _UNKNOWN:
+        version = await _named(talk, asked)
+        if version == asked:
+            raise talk.broken(f"asked for {asked!r} it agrees")
+        if version is not None and (again := await _named(talk, version)) != version:
+            raise talk.broken(f"asked for {asked!r} it names {version!r}; asked for that, {again!r}")
+
+
+@OTHER.case("a revision that has no handshake", kind="raw")
+async def _(talk: Talk) -> None:
+    for asked in PER_REQUEST:
+        if await _named(talk, asked) == asked:
+            raise talk.broken(f"asked for {asked} by initialize, which that revision does not have, it agrees")
+
+
+@NEWEST.case("a revision that nobody knows, then every newer one than it names", kind="raw")
+async def _(talk: Talk) -> None:
+    version = await _named(talk, _UNKNOWN[0])
+    if version not in HANDSHAKE:
+        raise NotObserved(f"it names no revision that is known: {version!r}")
+    for newer in HANDSHAKE[HANDSHAKE.index(version) + 1 :]:
+        if await _named(talk, newer) == newer:
+            raise talk.broken(f"it names {version}, and speaks {newer} as well")
+
+
+async def _named(talk: Talk, asked: str) -> str | None:
+    """The revision that is answered to `asked` in a conversation of its own; None for an error."""
+    other = await talk.another()
+    try:
+        return _version(await other.request("initialize", hello_params(asked, {}), seconds=talk.settings.opening))
+    finally:
+        await other.close()
+
+
+PATIENT = Rule(
+    "lifecycle/no-early-requests",
+    "should",
+    "Before it hears that the client is ready, the server sends no requests but pings.",
+    at=INITIALIZATION,
+    until=ENDS,
+    cause="Roots are asked for as soon as initialize is answered: wait for notifications/initialized.",
+)
+
+
+@PATIENT.case("a pause between the answer to initialize and the notification", kind="raw")
+async def _(talk: Talk) -> None:
+    await _greeted(talk)
+    await talk.tide()
+    _none_too_early([talk.record])
+
+
+@PATIENT.reading("all requests of the server")
+def _(records: Sequence[Record]) -> int:
+    return _none_too_early(records)
+
+
+def _none_too_early(records: Sequence[Record]) -> int:
+    for record in records:
+        for said, message in messages(record):
+            if said.direction == SENT and message.get("method") == "notifications/initialized":
+                break
+            if said.direction != SENT and "id" in message and message.get("method", "ping") != "ping":
+                raise Heard(record, said, message).broken(f"it asked for {message['method']} too early")
+    return len(records)
+
+
+FIRST = Rule(
+    "lifecycle/handshake-first",
+    "may",
+    "Nothing but pings is served before initialize.",
+    at=INITIALIZATION,
+    until=ENDS,
+    cause="Requests are served as they come: refuse them with an error until initialize was answered.",
+)
+STILL = Rule(
+    "lifecycle/opens-after-error",
+    "must",
+    "What came too early, or a wrong initialize, does not keep the server from answering the right one.",
+    at=INITIALIZATION,
+    until=ENDS,
+    cause="The error of the first message ends the session, or leaves it half open.",
+)
+
+
+@FIRST.case("a list as the first message", kind="raw")
+async def _(talk: Talk) -> None:
+    answer = await talk.request(_list_of(talk))
+    if answer.error is None:
+        raise talk.broken("a list is served before initialize", since=0)
+
+
+@STILL.case("a list as the first message", kind="raw")
+async def _(talk: Talk) -> None:
+    await talk.request(_list_of(talk))
+    await _opens(talk)
+
+
+@STILL.case("initialize without params", kind="raw")
+async def _(talk: Talk) -> None:
+    await talk.request("initialize")
+    await _opens(talk)
+
+
+async def _opens(talk: Talk) -> None:
+    answer = await _greeted(talk)
+    if answer.error is not None:
+        raise talk.broken(f"then initialize is answered with {shown(answer.error)}", since=0)
+
+
+BAD = Rule(
+    "lifecycle/bad-hello",
+    "should",
+    "An initialize without revision, capabilities or client, or with wrong types in their place, is refused.",
+    at=INITIALIZATION,
+    until=ENDS,
+    cause="The params of initialize are taken as they are.",
+)
+
+
+@BAD.case("each field missing, and of a wrong type", kind="raw")
+async def _(talk: Talk) -> None:
+    good = hello_params(talk.revision, {})
+    wrong: dict[str, JSONObject] = {f"without {name}": _without(good, name) for name in good}
+    wrong |= {f"with {name} a number": {**good, name: 7} for name in good}
+    for what, params in wrong.items():
+        other = await talk.another()
+        try:
+            answer = await other.request("initialize", params)
+        finally:
+            await other.close()
+        if answer.error is None:
+            raise other.broken(f"initialize {what} is answered with {shown(answer.result)}", since=0)
+
+
+TWICE = Rule(
+    "lifecycle/initialize-twice",
+    "must",
+    "A second initialize is answered, if only with an error, and the session goes on.",
+    at=INITIALIZATION,
+    until=ENDS,
+    cause="The state machine has no way out of a message in the wrong state.",
+)
+
+
+@TWICE.case("initialize in an open session", kind="own")
+async def _(talk: Talk) -> None:
+    await _greeted(talk)
+    await talk.tide()
+
+
+OPEN = Rule(
+    "lifecycle/open-capabilities",
+    "must",
+    "Capabilities and fields of a client that the server does not know change nothing.",
+    at=("schema#clientcapabilities", INITIALIZATION),
+    until=ENDS,
+    cause="The params of initialize are read with closed types: any client may have more.",
+)
+
+
+@OPEN.case("an unknown capability, an experimental one, and unknown fields", kind="raw")
+async def _(talk: Talk) -> None:
+    capabilities = {**talk.declared, "accordCheckNobody": {"any": [1]}, "experimental": {"com.example/x": {"a": 1}}}
+    params = {**hello_params(talk.revision, capabilities), "accordCheck": 1, "clientInfo": {**INFO, "accordCheck": 1}}
+    answer = await talk.request("initialize", params, seconds=talk.settings.opening)
+    if answer.error is not None or _version(answer) != talk.revision:
+        raise talk.broken(f"it is answered with {shown(answer.error or answer.result)}", since=0)
+
+
+async def _greeted(talk: Talk) -> Answer:
+    hello = hello_params(talk.revision, talk.declared)
+    return await talk.request("initialize", hello, seconds=talk.settings.opening)
+
+
+def _version(answer: Answer) -> str | None:
+    """The revision in an answer to initialize; None for an error."""
+    return answer.result.get("protocolVersion") if isinstance(answer.result, dict) else None
+
+
+def _list_of(talk: Talk) -> str:
+    """A method that lists what this server has."""
+    for capability, method in LISTS.items():
+        if talk.has(capability):
+            return method
+    raise NotApplicable("the server declares nothing that could be listed")
+
+
+def _without(params: JSONObject, name: str) -> dict[str, Any]:
+    return {key: value for key, value in params.items() if key != name}

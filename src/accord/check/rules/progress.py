@@ -1,0 +1,226 @@
+"""Progress: only for who asked for it, under the token they gave, growing, and never after the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from accord.check.reading import Heard, is_answer, key, messages
+from accord.check.record import Record
+from accord.check.rule import Rule
+from accord.check.talk import Talk, shown
+from accord.messages.base import JSONObject
+from accord.wire.transcript import SENT
+
+OLD, NEW = "basic/utilities/progress", "basic/patterns/progress"
+FLOW = (f"{OLD}#progress-flow", f"{NEW}#progress-flow")
+BEHAVIOUR = (f"{OLD}#behavior-requirements", f"{NEW}#behavior-requirements")
+NOTES = (f"{OLD}#implementation-notes", f"{NEW}#implementation-notes")
+PROGRESS = "notifications/progress"
+MODERN = "2026-07-28"
+TERMINAL = frozenset(("completed", "failed", "cancelled"))
+
+
+class Told(NamedTuple):
+    """One notification of progress: its params, and what was known of its token when it came."""
+
+    heard: Heard
+    params: JSONObject
+    is_known: bool
+    is_over: bool
+
+
+class _Tokens:
+    """Which tokens of ours were given, and which of them are still at work, as the messages pass."""
+
+    def __init__(self) -> None:
+        self.given: dict[Any, Any] = {}
+        """By id of the request: the token."""
+        self.tasks: dict[Any, Any] = {}
+        """By id of the task (2025-11-25): the token, which lives as long as the task."""
+        self.known: set[Any] = set()
+        self.over: set[Any] = set()
+
+    def sent(self, message: JSONObject) -> None:
+        """Take one message of ours."""
+        token = _token_of(message)
+        if token is not None and "id" in message:
+            self.given[key(message["id"])] = key(token)
+            self.known.add(key(token))
+            self.over.discard(key(token))
+
+    def heard(self, message: JSONObject) -> None:
+        """Take one message of the server."""
+        token = self.given.pop(key(message.get("id")), None) if is_answer(message) else None
+        task = _task(message)
+        if token is not None and task is not None:
+            self.tasks[task.get("taskId")] = token
+        elif token is not None and token not in self.given.values():
+            self.over.add(token)
+        if task is not None and task.get("status") in TERMINAL and task.get("taskId") in self.tasks:
+            self.over.add(self.tasks[task["taskId"]])
+
+
+def _task(message: JSONObject) -> JSONObject | None:
+    """The state of a task, in a result or in a notification."""
+    for found in (message.get("result"), message.get("params")):
+        inner = found.get("task", found) if isinstance(found, dict) else None
+        if isinstance(inner, dict) and isinstance(inner.get("taskId"), str) and "status" in inner:
+            return inner
+    return None
+
+
+def told(records: Sequence[Record]) -> Iterator[Told]:
+    """All progress that the server told."""
+    for record in records:
+        tokens = _Tokens()
+        for said, message in messages(record):
+            if said.direction == SENT:
+                tokens.sent(message)
+                continue
+            params = message.get("params")
+            if message.get("method") == PROGRESS and isinstance(params, dict):
+                token = key(params.get("progressToken"))
+                yield Told(Heard(record, said, message), params, token in tokens.known, token in tokens.over)
+            tokens.heard(message)
+
+
+KNOWN = Rule(
+    "progress/known-token",
+    "must",
+    "Progress bears a token that a request gave, the same text or the same number.",
+    at=BEHAVIOUR,
+    cause="The id of the request stands for the token, or a number becomes a text, or progress goes to everybody.",
+)
+
+
+@KNOWN.reading("all progress of the server")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each in told(records):
+        judged += 1
+        if not each.is_known:
+            raise each.heard.broken(f"nobody gave the token {shown(each.params.get('progressToken'))}")
+    return judged
+
+
+ENDS = Rule(
+    "progress/ends",
+    "must",
+    "Progress stops when the answer is there; that of a task, when the task has ended.",
+    at=(*NOTES, *BEHAVIOUR),
+    cause="A timer or a thread goes on after the handler has returned.",
+)
+
+
+@ENDS.reading("all progress of the server")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each in told(records):
+        judged += each.is_known
+        if each.is_over:
+            raise each.heard.broken(f"{shown(each.params.get('progressToken'))} was answered before")
+    return judged
+
+
+GROWS = Rule(
+    "progress/grows",
+    "must",
+    "The progress of one request grows with each notification.",
+    at=FLOW,
+    cause="The same value is sent again, or each step counts from zero, or the total is corrected downwards.",
+)
+
+
+@GROWS.reading("all progress of the server")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    last: dict[Any, tuple[int, Heard]] = {}
+    for each in told(records):
+        number = each.params.get("progress")
+        at = (id(each.heard.record), _stream(each), key(each.params.get("progressToken")))
+        if isinstance(number, int | float):
+            before = last.get(at)
+            judged += before is not None
+            if before is not None and number <= before[0] and not each.is_over:
+                raise each.heard.broken(f"{number} comes after {before[0]}", about=[before[1].said])
+            last[at] = number, each.heard
+    return judged
+
+
+def _stream(told: Told) -> int:
+    """Over HTTP what is sent again after a break comes on another stream."""
+    return told.heard.said.stream
+
+
+FLOOD = Rule(
+    "progress/flood",
+    "should",
+    "Progress is told at a bounded rate.",
+    at=NOTES,
+    cause="Each byte or each row is told: tell it at most some tens of times a second.",
+)
+_MANY = 1_000
+"""In one second, for one token."""
+
+
+@FLOOD.reading("all progress of the server")
+def _(records: Sequence[Record]) -> int:
+    times: dict[Any, list[float]] = {}
+    for each in told(records):
+        at = times.setdefault((id(each.heard.record), key(each.params.get("progressToken"))), [])
+        at.append(each.heard.said.at)
+        if len(at) > _MANY and at[-1] - at[-_MANY - 1] < 1:
+            raise each.heard.broken(f"more than {_MANY:,} notifications in a second")
+    return sum(map(len, times.values()))
+
+
+ACCEPTED = Rule(
+    "progress/any-token",
+    "must",
+    "A token may be any text and any integer.",
+    at=FLOW,
+    cause="Tokens are read as texts only, or as numbers only.",
+)
+_TOKENS: tuple[Any, ...] = ("accord-check", "", "0", 0, -1, 2**53 - 1, "ü\u2028\n")
+
+
+@ACCEPTED.case("requests with all kinds of tokens")
+async def _(talk: Talk) -> None:
+    for token in _TOKENS:
+        answer = await talk.request(talk.harmless, meta={"progressToken": token})
+        if answer.error is not None:
+            raise talk.broken(f"with the token {shown(token)} the answer is {shown(answer.error)}")
+
+
+OF_SERVER = Rule(
+    "progress/own-tokens",
+    "must",
+    "A token that the server gives with a request of its own is a text or an integer, and no other request has it.",
+    at=FLOW[0],
+    until=MODERN,
+    cause="One token is used for all requests.",
+)
+
+
+@OF_SERVER.reading("all requests of the server with a token")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        active: dict[Any, Any] = {}
+        for said, message in messages(record):
+            if said.direction == SENT and is_answer(message):
+                active.pop(key(message.get("id")), None)
+            elif said.direction != SENT and (token := _token_of(message)) is not None:
+                judged += 1
+                if type(token) not in (int, str) or key(token) in active.values():
+                    raise Heard(record, said, message).broken(f"the token {shown(token)}")
+                active[key(message.get("id"))] = key(token)
+    return judged
+
+
+def _token_of(message: JSONObject) -> Any:
+    """The token that a request gives; None if it gives none."""
+    params = message.get("params")
+    meta = params.get("_meta") if "method" in message and isinstance(params, dict) else None
+    return meta.get("progressToken") if isinstance(meta, dict) else None

@@ -1,0 +1,168 @@
+"""JSON Schemas of tools: each is valid in its dialect, and means the same here and there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from accord.check.rule import NotApplicable, NotObserved, Rule
+from accord.check.talk import Talk, shown
+from accord.messages.base import JSONObject
+
+DIALECT = "basic/index#schema-dialect"
+VALIDATION = "basic/index#schema-validation"
+SINCE = "2025-11-25"
+_BASE = "://json-schema.org/"
+_DRAFTS = {
+    "draft/2020-12/schema": 2020,
+    "draft/2019-09/schema": 2019,
+    "draft-07/schema": 7,
+    "draft-06/schema": 6,
+    "draft-04/schema": 4,
+}
+_MODERN = 2019
+
+VALID = Rule(
+    "schemas/valid",
+    "must",
+    "The schemas of tools are valid in the dialect that they name, or else in JSON Schema 2020-12.",
+    at=VALIDATION,
+    since=SINCE,
+    cause="A keyword has a value of another dialect, such as `required: true` or a type that JSON does not have.",
+)
+
+
+@VALID.case("the schemas of all tools", needs="tools")
+async def _(talk: Talk) -> None:
+    judged = 0
+    for where, schema in await _schemas(talk):
+        if _draft(schema):
+            judged += 1
+            if why := _invalid(schema):
+                raise talk.broken(f"{where}: {why}", symptom="invalid schema")
+    if not judged:
+        raise NotObserved("no tool has a schema in a dialect that is known")
+
+
+NAMED = Rule(
+    "schemas/known-dialect",
+    "should",
+    "A schema names no dialect, or one that clients know.",
+    at=DIALECT,
+    since=SINCE,
+    cause="$schema has another text than the URL of the dialect: clients must refuse what they do not know.",
+)
+
+
+@NAMED.case("the schemas of all tools", needs="tools")
+async def _(talk: Talk) -> None:
+    found = await _schemas(talk)
+    if not found:
+        raise NotObserved("no tool has a schema")
+    for where, schema in found:
+        if not _draft(schema):
+            raise talk.broken(f"{where} is written in {shown(schema['$schema'])}")
+
+
+REFERENCES = Rule(
+    "schemas/references",
+    "should",
+    "What a schema refers to is inside it.",
+    at=(VALIDATION, "basic/index#ref-resolution"),
+    since=SINCE,
+    cause="The definitions were left behind when the schema was cut out of a bigger one, or they are on the network, "
+    "from where nobody may fetch them.",
+)
+
+
+@REFERENCES.case("every $ref in the schemas of all tools", needs="tools")
+async def _(talk: Talk) -> None:
+    judged = 0
+    for where, schema in await _schemas(talk):
+        for reference in _references(schema):
+            judged += 1
+            if not reference.startswith("#") and "$id" not in schema:
+                raise talk.broken(f"{where} refers to {reference!r}")
+            if reference.startswith("#/") and not _points(schema, reference):
+                raise talk.broken(f"{where} refers to {reference!r}, which is not there")
+    if not judged:
+        raise NotObserved("no schema refers to anything")
+
+
+KEPT = Rule(
+    "schemas/kept",
+    "must",
+    "A schema that uses much of JSON Schema 2020-12 is listed as it was written.",
+    at=("basic/index#implementation-requirements", DIALECT),
+    since=SINCE,
+    cause="The schema goes through types that know a part of JSON Schema only, and the rest falls out.",
+)
+_FIXTURE = "json_schema_2020_12_tool"
+_KEYWORDS = ("$schema", "$defs", "properties", "additionalProperties")
+
+
+@KEPT.case(f"the tool {_FIXTURE} of the conformance suite", needs="tools")
+async def _(talk: Talk) -> None:
+    tool = next((tool for tool in await talk.tools() if tool.get("name") == _FIXTURE), None)
+    if tool is None:
+        raise NotApplicable(f"the server has no {_FIXTURE}")
+    schema = tool.get("inputSchema")
+    missing = [word for word in _KEYWORDS if not isinstance(schema, dict) or word not in schema]
+    if missing:
+        raise talk.broken(f"{', '.join(missing)} went missing: {shown(schema)}")
+
+
+async def _schemas(talk: Talk) -> list[tuple[str, JSONObject]]:
+    """All of them that are objects, with where they stand."""
+    return [
+        (f"{field} of {tool.get('name')}", tool[field])
+        for tool in await talk.tools()
+        for field in ("inputSchema", "outputSchema")
+        if isinstance(tool.get(field), dict)
+    ]
+
+
+def _draft(schema: JSONObject) -> int:
+    """The number of the dialect; 0 for one that is unknown. "It defaults to JSON Schema 2020-12"."""
+    named = schema.get("$schema", f"http{_BASE}draft/2020-12/schema")
+    place = str(named).partition(_BASE)[2].rstrip("#")
+    return _DRAFTS.get(place, 0)
+
+
+def _invalid(schema: JSONObject) -> str:
+    """Why it is no schema of its dialect; empty if it is."""
+    import jsonschema_rs
+
+    plain = schema if "$schema" in schema else {"$schema": f"https{_BASE}draft/2020-12/schema", **schema}
+    try:
+        jsonschema_rs.meta.validate(plain)
+    except (jsonschema_rs.ValidationError, ValueError) as exc:
+        return str(exc).splitlines()[0]
+    return ""
+
+
+def _references(value: Any) -> Iterator[str]:
+    """Every `$ref` in a schema, but not in values that are no schemas."""
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, list):
+            pending += each
+        elif isinstance(each, dict):
+            if isinstance(each.get("$ref"), str):
+                yield each["$ref"]
+            pending += [item for name, item in each.items() if name not in ("const", "enum", "default", "examples")]
+
+
+def _points(schema: JSONObject, reference: str) -> bool:
+    """Whether a JSON pointer leads somewhere."""
+    at: Any = schema
+    for part in reference[2:].split("/"):
+        name = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(at, list) and name.isdecimal() and int(name) < len(at):
+            at = at[int(name)]
+        elif isinstance(at, dict) and name in at:
+            at = at[name]
+        else:
+            return False
+    return True
