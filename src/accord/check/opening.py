@@ -42,31 +42,30 @@ class Doors:
         talk = await self.raw(kind, case)
         if capabilities is not None:
             talk.declared = capabilities
-        await greet(talk)
+        await self.open_up(talk)
         return talk
+
+    async def open_up(self, talk: Talk) -> None:
+        """Open it by what its revision has for that. Raises `Unspoken`, and `Broken` when nothing sensible comes."""
+        if talk.rules.handshake:
+            answer = await talk.request(
+                "initialize", hello_params(talk.revision, talk.declared), seconds=talk.settings.opening
+            )
+        else:
+            answer = await talk.request("server/discover", seconds=talk.settings.opening)
+        hello = answer.result
+        if answer.error is not None or not isinstance(hello, dict):
+            raise Unspoken(f"it answers {answer.request.get('method')} with {shown(answer.error or answer.result)}")
+        spoken = [hello.get("protocolVersion")] if talk.rules.handshake else hello.get("supportedVersions")
+        if not isinstance(spoken, list) or talk.revision not in spoken:
+            raise Unspoken(f"it speaks {shown(spoken)}")
+        talk.hello = talk.record.hello = hello
+        if talk.rules.handshake:
+            talk.notify("notifications/initialized")
+            if talk.transport == "http" and talk.http is not None:
+                talk.http.listen({"MCP-Protocol-Version": talk.revision})
 
     async def close(self) -> None:
         """End those that are still open."""
         for talk in self.opened:
             await talk.close()
-
-
-async def greet(talk: Talk) -> None:
-    """Open it by what its revision has for that. Raises `Unspoken`, and `Broken` when nothing sensible comes."""
-    if talk.rules.handshake:
-        answer = await talk.request(
-            "initialize", hello_params(talk.revision, talk.declared), seconds=talk.settings.opening
-        )
-    else:
-        answer = await talk.request("server/discover", seconds=talk.settings.opening)
-    hello = answer.result
-    if answer.error is not None or not isinstance(hello, dict):
-        raise Unspoken(f"it answers {answer.request.get('method')} with {shown(answer.error or answer.result)}")
-    spoken = [hello.get("protocolVersion")] if talk.rules.handshake else hello.get("supportedVersions")
-    if not isinstance(spoken, list) or talk.revision not in spoken:
-        raise Unspoken(f"it speaks {shown(spoken)}")
-    talk.hello = talk.record.hello = hello
-    if talk.rules.handshake:
-        talk.notify("notifications/initialized")
-        if talk.transport == "http" and talk.http is not None:
-            talk.http.listen({"MCP-Protocol-Version": talk.revision})

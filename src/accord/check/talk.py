@@ -254,8 +254,22 @@ class Talk:
         """Send a notification."""
         self.send({"jsonrpc": "2.0", **envelope_of(self, method, params, meta)}, misbehaved=False)
 
-    def send(self, message: Any, *, headers: Headers | None = None, misbehaved: bool = True) -> Pending:
-        """Send anything: bytes as they are, all else as JSON. The `Pending` is that of its id, if it has one."""
+    def send(
+        self, message: Any, *, headers: Headers | None = None, misbehaved: bool = True, ending: bytes = b""
+    ) -> Pending:
+        """Send anything: bytes as they are, all else as JSON, with `ending` behind it. The `Pending` is that of its id,
+        if it has one.
+        """
+        pending = self.expect(message, misbehaved=misbehaved)
+        if self.alive:
+            raw = self.record.entries[-1].raw
+            assert isinstance(raw, bytes), "we sent it"
+            own = http_headers(self, self.record.entries[-1].message)
+            pending.stream = self.wire.send(raw + ending, {**own, **(headers or {})})
+        return pending
+
+    def expect(self, message: Any, *, misbehaved: bool = False) -> Pending:
+        """Wait for the answer to what is sent in another way, and note that it is."""
         raw = message if isinstance(message, bytes) else msgspec.json.encode(message)
         pending = Pending(self, message if isinstance(message, dict) else {}, 0, len(self.record.entries))
         if not self.alive:
@@ -264,19 +278,8 @@ class Talk:
             return pending
         if isinstance(message, dict) and "method" in message and "id" in message and _hashable(message["id"]):
             self._pending.setdefault(_key(message["id"]), pending)
-        said = self.record.add(SENT, raw, misbehaved=misbehaved, stream=len(self.record.replies) + 1)
-        pending.stream = self.wire.send(raw, {**http_headers(self, said.message), **(headers or {})})
+        self.record.add(SENT, raw, misbehaved=misbehaved, stream=len(self.record.replies) + 1)
         return pending
-
-    def send_batch(self, items: list[Any], *, misbehaved: bool = False) -> list[Pending]:
-        """Send several messages in one array; the `Pending` of each request among them."""
-        requests = [item for item in items if isinstance(item, dict) and "method" in item and "id" in item]
-        waiting = [Pending(self, request, 0, len(self.record.entries)) for request in requests]
-        self._pending.update((_key(pending.id), pending) for pending in waiting)
-        stream = self.send(items, misbehaved=misbehaved).stream
-        for pending in waiting:
-            pending.stream = stream
-        return waiting
 
     def message(
         self, method: str, params: JSONObject | None = None, *, meta: JSONObject | None = None, id: Any = UNSET
@@ -339,6 +342,11 @@ class Talk:
         """A `Broken` with what was said as evidence: since then, or last."""
         start = max(0, len(self.record.entries) - 4) if since is None else since
         return Broken(text, symptom=symptom, cause=cause, evidence=self.record.evidence(start))
+
+    async def greet(self) -> None:
+        """Open it, where nothing was said yet. Raises `Unspoken`, and `Broken` when nothing sensible comes."""
+        assert self.doors is not None, "it came through a door"
+        await self.doors.open_up(self)
 
     async def reopen(self, capabilities: JSONObject | None = None) -> Talk:
         """Another conversation with the same server, opened; with capabilities of ours other than all."""

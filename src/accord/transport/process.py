@@ -65,6 +65,11 @@ class ProcessGroup:
             self.kill()
         await self.gone(_AFTER_KILL_SECONDS)
 
+    def terminate(self) -> None:
+        """Ask it to end (SIGTERM), without waiting."""
+        if not self._empty and self._owner == os.getpid():
+            self._signal(signal.SIGTERM)
+
     def kill(self) -> None:
         """Kill what is left, without waiting; for the owner of the process only, not for a fork of it."""
         if not self._empty and self._owner == os.getpid():

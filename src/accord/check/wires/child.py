@@ -86,6 +86,11 @@ class ChildWire:
         if self._reader is not None:
             self._reader.resume()
 
+    def terminate(self) -> None:
+        """Tell it to end (SIGTERM)."""
+        if self._group is not None:
+            self._group.terminate()
+
     def kill(self) -> None:
         """End it at once, without a word."""
         if self._group is not None:

@@ -1,0 +1,162 @@
+"""HTTP+SSE (2024-11-05): one stream for all that the server says, one endpoint for all that the client does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from accord.check.posting import REFUSED, described, evidence, harmless
+from accord.check.record import Record
+from accord.check.rule import SSE, Broken, NotObserved, Rule
+from accord.check.talk import Talk
+from accord.check.wires.http import SSEWire
+from accord.wire.sse import Event
+
+_PLACE = "basic/transports#http-with-sse"
+
+ENDPOINT = Rule(
+    "sse/endpoint",
+    "must",
+    "The stream begins with an event `endpoint`, whose data is the URI to post to.",
+    at=_PLACE,
+    until="2025-03-26",
+    over=SSE,
+    cause="The first event is a message, or a comment is sent as one.",
+)
+
+
+@ENDPOINT.reading("the first event of each stream")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        for reply in record.replies:
+            events = [event for event in reply.events if isinstance(event, Event)]
+            if reply.method == "GET" and events:
+                judged += 1
+                if events[0].event != "endpoint" or not events[0].data.strip():
+                    raise Broken(f"a stream begins with the event {events[0].event!r}", evidence=evidence(reply))
+    return judged
+
+
+MESSAGES = Rule(
+    "sse/events",
+    "must",
+    "Messages come as events called `message`, with JSON in their data.",
+    at=_PLACE,
+    until="2025-03-26",
+    over=SSE,
+    cause="Events have names of their own, or none of the data is JSON.",
+)
+
+
+@MESSAGES.reading("the events of all streams")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        for reply in record.replies:
+            for event in reply.events:
+                if isinstance(event, Event) and event.event != "endpoint" and event.data:
+                    judged += 1
+                    if event.event != "message":
+                        raise Broken(f"an event is called {event.event!r}", evidence=evidence(reply))
+            if None in reply.messages:
+                raise Broken("the data of an event is no JSON", evidence=evidence(reply))
+    return judged
+
+
+SAME_ORIGIN = Rule(
+    "sse/same-origin",
+    "should",
+    "The URI to post to has the origin of the stream.",
+    at=_PLACE,
+    until="2025-03-26",
+    over=SSE,
+    cause="The URI is built from an address that only the server's own network knows: send the path alone.",
+)
+
+
+@SAME_ORIGIN.case("the endpoint")
+async def _(talk: Talk) -> None:
+    wire = _wire(talk)
+    there, here = urlsplit(wire.url), urlsplit(wire.stream_url)
+    if (there.scheme, there.netloc) != (here.scheme, here.netloc):
+        raise talk.broken(f"messages are to be posted to {wire.url}")
+
+
+POSTED = Rule(
+    "sse/posted",
+    "must",
+    "A message that is posted is accepted, and answered on the stream.",
+    at=_PLACE,
+    until="2025-03-26",
+    over=SSE,
+    cause="The answer is written to the response of the POST only.",
+)
+
+
+@POSTED.case("a request")
+async def _(talk: Talk) -> None:
+    pending = talk.begin("ping")
+    answer = await pending.answer()
+    reply = talk.record.replies[pending.stream - 1]
+    await talk.settled(pending.stream)
+    if reply.status >= REFUSED:
+        raise Broken(f"a POST is answered with {described(reply)}", evidence=evidence(reply))
+    if not any(message == answer.message for message in _stream(talk)):
+        raise Broken("the answer did not come on the stream", evidence=evidence(reply))
+
+
+APART = Rule(
+    "sse/apart",
+    "must",
+    "Each connection has its own endpoint, and hears its own answers only.",
+    at=_PLACE,
+    until="2025-03-26",
+    over=SSE,
+    cause="One transport is shared by all connections: make one for each.",
+)
+
+
+@APART.case("two connections with the same ids at once", kind="own")
+async def _(talk: Talk) -> None:
+    other = await talk.reopen()
+    try:
+        if _wire(other).url == _wire(talk).url:
+            raise talk.broken("two connections are told to post to the same URI")
+        pending = [each.begin("ping", id=f"same-{number}") for number in range(8) for each in (talk, other)]
+        for each in pending:
+            await each.answer()
+    finally:
+        await other.close()
+
+
+BAD_BODY = Rule(
+    "sse/bad-body",
+    "should",
+    "A body that is no message gets an error status, or an error on the stream, and harms nothing.",
+    at=_PLACE,
+    until="2025-03-26",
+    over=SSE,
+)
+
+
+@BAD_BODY.case("a body that is no JSON", kind="own")
+async def _(talk: Talk) -> None:
+    reply = await talk.post(b"{no json")
+    errors = [each for each in await talk.tide() if "error" in each] or [
+        each for each in talk.record.heard() if "error" in each
+    ]
+    if reply.status < REFUSED and not errors:
+        raise Broken(f"a body that is no JSON is answered with {described(reply)}", evidence=evidence(reply))
+    await talk.request(str(harmless(talk)["method"]))
+
+
+def _stream(talk: Talk) -> Sequence[object]:
+    stream = _wire(talk).stream
+    return stream.messages if stream is not None else []
+
+
+def _wire(talk: Talk) -> SSEWire:
+    if not isinstance(talk.wire, SSEWire):
+        raise NotObserved("it is not over HTTP+SSE")
+    return talk.wire

@@ -1,0 +1,166 @@
+"""stdio in rough weather: bytes in pieces, noise, readers that are slow, lines that are long, kill -9."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from accord.check.posting import harmless
+from accord.check.rule import STDIO, NotObserved, Rule
+from accord.check.talk import Talk, shown
+from accord.check.wires.child import ChildWire
+
+_PLACES = ("basic/transports#stdio", "basic/transports/stdio")
+_LONG = 5 << 20
+_MANY = 300
+_NOISE = (b"\x00\xff\xfe noise", b"GET / HTTP/1.1", b"\xef\xbb\xbf{}", b"   ", b"[[[[[[", b'"', b"\x1b[31mred\x1b[0m")
+
+PIECES = Rule(
+    "stdio/pieces",
+    "must",
+    "A message is read whole, in whatever pieces its bytes come, and so are several that come at once.",
+    at=_PLACES,
+    over=STDIO,
+    cause="Each read of stdin is taken for a message: collect bytes until a newline.",
+)
+
+
+@PIECES.case("one byte at a time")
+async def _(talk: Talk) -> None:
+    message = harmless(talk)
+    pending = talk.expect(message)
+    for byte in msgspec.json.encode(message) + b"\n":
+        _wire(talk).write(bytes([byte]))
+        await asyncio.sleep(0)
+    await pending.answer()
+
+
+@PIECES.case("twenty in one piece")
+async def _(talk: Talk) -> None:
+    messages = [harmless(talk) for _ in range(20)]
+    pending = [talk.expect(message) for message in messages]
+    _wire(talk).write(b"".join(msgspec.json.encode(message) + b"\n" for message in messages))
+    for each in pending:
+        await each.answer()
+
+
+NOISE = Rule(
+    "stdio/noise",
+    "should",
+    "A line that is no message harms nothing: what follows is served.",
+    at=_PLACES,
+    over=STDIO,
+    cause="An error of the parser ends the loop that reads stdin: catch it there, and go on with the next line.",
+)
+
+
+@NOISE.case("seven kinds of noise after the opening", kind="own")
+async def _(talk: Talk) -> None:
+    for noise in _NOISE:
+        talk.send(noise)
+    await talk.tide()
+
+
+@NOISE.case("noise before the first message", kind="raw")
+async def _(talk: Talk) -> None:
+    talk.send(_NOISE[0])
+    await talk.greet()
+
+
+LONG = Rule(
+    "stdio/long-lines",
+    "should",
+    "A long line is read, or refused, and what follows is served.",
+    at=_PLACES,
+    over=STDIO,
+    cause="The reader has a fixed buffer (64 KiB with asyncio's StreamReader) and ends with an error beyond it.",
+)
+
+
+@LONG.case("a message of 5 MB", kind="own")
+async def _(talk: Talk) -> None:
+    message = harmless(talk)
+    message.setdefault("params", {}).setdefault("_meta", {})["com.example/filler"] = "x" * _LONG
+    talk.send(message)
+    await talk.tide(seconds=talk.settings.timeout * 4)
+
+
+SLOW_READER = Rule(
+    "stdio/slow-reader",
+    "must",
+    "What a slow client does not read at once is not lost.",
+    at=_PLACES,
+    over=STDIO,
+    cause="stdout does not block, and what does not fit into the pipe is dropped: wait until it can be written.",
+)
+
+
+@SLOW_READER.case("300 answers that are read late", kind="own")
+async def _(talk: Talk) -> None:
+    wire = _wire(talk)
+    wire.pause()
+    method = str(harmless(talk)["method"])
+    pending = [talk.begin(method) for _ in range(_MANY)]
+    await asyncio.sleep(0.2)
+    wire.resume()
+    for each in pending:
+        await each.answer(talk.settings.timeout * 4)
+
+
+RESTART = Rule(
+    "stdio/restart",
+    "should",
+    "A server that was killed can be started again, and says the same of itself.",
+    at=("basic/lifecycle#initialization", "basic/transports/stdio#unexpected-termination"),
+    over=STDIO,
+    cause="A lock, a port or a file that the first one held is not free: a server must come up after kill -9.",
+)
+
+
+@RESTART.case("kill -9 with requests in flight, and another start", kind="own")
+async def _(talk: Talk) -> None:
+    for _ in range(5):
+        talk.begin(str(harmless(talk)["method"]))
+    _wire(talk).kill()
+    await _wire(talk).gone(talk.settings.timeout)
+    again = await talk.reopen()
+    try:
+        if again.server_info.get("name") != talk.server_info.get("name"):
+            raise again.broken(f"it is {shown(again.server_info)} now, and was {shown(talk.server_info)}")
+    finally:
+        await again.close()
+
+
+CURSORS = Rule(
+    "stdio/cursors-survive",
+    "should",
+    "A cursor is good after a restart, too, or is refused with -32602.",
+    at=("server/utilities/pagination#implementation-guidelines", "basic/transports/stdio#unexpected-termination"),
+    over=STDIO,
+    cause="Cursors are kept in memory, and unknown ones begin anew: put the position into the cursor.",
+)
+
+
+@CURSORS.case("the second page from another process", kind="own", needs="tools")
+async def _(talk: Talk) -> None:
+    first = await talk.result("tools/list")
+    cursor = first.get("nextCursor")
+    if not isinstance(cursor, str):
+        raise NotObserved("its tools fit on one page")
+    again = await talk.reopen()
+    try:
+        answer = await again.request("tools/list", {"cursor": cursor})
+    finally:
+        await again.close()
+    if answer.error is not None:
+        if answer.code != -32602:
+            raise again.broken(f"the cursor of the process before is answered with {shown(answer.error)}")
+    elif answer.result.get("tools") == first.get("tools"):
+        raise again.broken("the cursor of the process before leads to the first page again")
+
+
+def _wire(talk: Talk) -> ChildWire:
+    if not isinstance(talk.wire, ChildWire):
+        raise NotObserved("it is not a process of ours")
+    return talk.wire
