@@ -22,6 +22,8 @@ import venv
 from collections.abc import Iterator
 from pathlib import Path
 
+import uv
+
 ROOT = Path(__file__).resolve().parent.parent
 STAMP = "accord-stamp"
 
@@ -73,13 +75,37 @@ def make(folder: Path, arguments: list[str]) -> None:
     name = os.path.relpath(folder, ROOT)
     say(f"{name}: installing with Python {sys.version.split()[0]}")
     begun = time.monotonic()
+    if not with_uv(folder, arguments):
+        with_pip(folder, arguments)
+    say(f"{name}: ready after {time.monotonic() - begun:.0f} s")
+
+
+def with_uv(folder: Path, arguments: list[str]) -> bool:
+    """Whether uv could do it; what it complains of is told, and pip may still have a way."""
+    with locked(uv.FOLDER):
+        command, environment = uv.command(), uv.environment()
+    if command is None or environment is None:
+        return False
+    venv.create(folder, clear=True)
+    install = [*command, "pip", "install", "--quiet", "--python", str(python_of(folder)), *arguments]
+    return run(install, environment) == 0
+
+
+def with_pip(folder: Path, arguments: list[str]) -> None:
     venv.create(folder, clear=True, with_pip=True)
     pip = [str(python_of(folder)), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "-qq"]
-    # Scripts that are piped into each other must not lose a line to pip: it reads and writes nothing of ours.
-    done = subprocess.run([*pip, *arguments], stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
-    if done.returncode:
-        raise SystemExit(f"{name}: pip failed with exit code {done.returncode}; its words are above")
-    say(f"{name}: ready after {time.monotonic() - begun:.0f} s")
+    code = run([*pip, *arguments], {})
+    if code:
+        name = os.path.relpath(folder, ROOT)
+        raise SystemExit(f"{name}: pip failed with exit code {code}; its words are above")
+
+
+def run(command: list[str], environment: dict[str, str]) -> int:
+    """Its exit code. Scripts that are piped into each other must not lose a line to it: it reads and writes nothing
+    of ours."""
+    environment = {**os.environ, **environment}
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, env=environment, check=False)
+    return done.returncode
 
 
 def python_of(folder: Path) -> Path:

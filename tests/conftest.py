@@ -1,4 +1,4 @@
-"""What every test shares: hypothesis without a clock, `--update`, and no process left behind."""
+"""What every test shares: hypothesis without a clock, `--update`, and no process left behind, by any worker."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -24,6 +25,9 @@ hypothesis.settings.load_profile("accord")
 
 MARK = "ACCORD_TEST_RUN"
 """In the environment of this run and, by inheritance, of every process that it starts."""
+
+LEFT = pytest.StashKey[list[str]]()
+"""What the workers of a run found left behind."""
 
 GRACE = 2.0
 """Seconds that a process may take to end after the last test."""
@@ -49,19 +53,35 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
-def pytest_sessionstart() -> None:
-    os.environ[MARK] = uuid.uuid4().hex
+def pytest_sessionstart(session: pytest.Session) -> None:
+    run = os.environ.get(MARK, "") if hasattr(session.config, "workeroutput") else ""
+    os.environ[MARK] = run + uuid.uuid4().hex  # a worker looks for what it started, the run for what any of them did
 
 
+@pytest.hookimpl(trylast=True)  # after the workers have ended, where there are any
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """A process that outlives the tests is a leak: name it, end it, fail the run."""
     deadline = time.monotonic() + GRACE
     while (left := list(processes_left(os.environ[MARK]))) and time.monotonic() < deadline:
         time.sleep(0.05)
-    for pid, command in left:
-        session.config.get_terminal_writer().line(f"\nleft behind by the tests: process {pid}: {command}", red=True)
+    for pid, _ in left:
         os.kill(pid, signal.SIGKILL)
-    if left and session.exitstatus == pytest.ExitCode.OK:
+    lines = [f"process {pid}: {command}" for pid, command in left]
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left"] = lines
+    else:
+        tell_left(session, [*session.config.stash.get(LEFT, []), *lines])
+
+
+def pytest_testnodedown(node: Any) -> None:
+    """A worker of pytest-xdist has ended, and said what it found; nothing, where it crashed."""
+    node.config.stash.setdefault(LEFT, []).extend(getattr(node, "workeroutput", {}).get("left", []))
+
+
+def tell_left(session: pytest.Session, lines: list[str]) -> None:
+    for line in lines:
+        session.config.get_terminal_writer().line(f"\nleft behind by the tests: {line}", red=True)
+    if lines and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
@@ -74,6 +94,6 @@ def processes_left(mark: str) -> Iterator[tuple[int, str]]:
             command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:  # gone meanwhile, or another user's
             continue
-        ours = f"{MARK}={mark}".encode() in environment.split(b"\0")
+        ours = any(variable.startswith(f"{MARK}={mark}".encode()) for variable in environment.split(b"\0"))
         if int(entry.name) != os.getpid() and state != "Z" and (ours or int(parent) == os.getpid()):
             yield int(entry.name), command.strip()

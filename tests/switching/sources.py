@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -79,7 +80,14 @@ def unpack(archive: Path, source: Source) -> None:
     fresh.rmdir()
 
 
+def fetch_all() -> int:
+    """Fetch every one, side by side; returns an exit code."""
+    with ThreadPoolExecutor(len(SOURCES)) as pool:
+        running = [(source.stem, pool.submit(fetch, source)) for source in SOURCES.values()]
+    for stem, done in running:
+        print(f"{PROGRAMS.relative_to(ROOT)}/{stem}: {done.exception() or 'ready'}", file=sys.stderr)
+    return 1 if any(done.exception() for _, done in running) else 0
+
+
 if __name__ == "__main__":
-    for each in SOURCES.values():
-        fetch(each)
-        print(f"{(PROGRAMS / each.stem).relative_to(ROOT)}: ready", file=sys.stderr)
+    sys.exit(fetch_all())

@@ -294,6 +294,16 @@ class Talk:
         await self.settled(stream)
         return self.record.replies[stream - 1]
 
+    def send_batch(self, items: list[Any], *, misbehaved: bool = False) -> list[Pending]:
+        """Send several messages in one array; the `Pending` of each request among them."""
+        requests = [item for item in items if isinstance(item, dict) and "method" in item and "id" in item]
+        waiting = [Pending(self, request, 0, len(self.record.entries)) for request in requests]
+        self._pending.update((_key(pending.id), pending) for pending in waiting)
+        stream = self.send(items, misbehaved=misbehaved).stream
+        for pending in waiting:
+            pending.stream = stream
+        return waiting
+
     # --- hearing -----------------------------------------------------------------------------------------------
 
     async def tide(self, seconds: float | None = None) -> list[JSONObject]:

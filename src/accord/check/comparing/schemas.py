@@ -10,7 +10,7 @@ cannot be decided, it is risky. Nobody is taken to send members that a schema do
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -137,11 +137,11 @@ class _Walk:
 
     def _types(self, old: View, new: View, path: Path) -> Iterator[Change]:
         was, now = old.types, new.types
-        lost = (was - now) if self._sent else (now - was)
+        kept, judge = (was, now) if self._sent else (now, was)
         what = f"{_types(was)} → {_types(now)}"
-        if lost:
+        if kept - judge:
             why = "old clients may send" if self._sent else "old clients do not expect"
-            yield _change("breaking", (*path, "type"), what, f"{why} {_types(lost)}")
+            yield _change("breaking", (*path, "type"), what, f"{why} {_lost(kept - judge, judge)}")
         elif was != now:
             yield _change("safe", (*path, "type"), what, _MORE if self._sent else _FEWER)
 
@@ -152,7 +152,7 @@ class _Walk:
         both = {"type": sorted(old.types & new.types)}
         one, other = ({"allOf": [both, *each]} for each in (was, now))
         kept, judge = (one, other) if self._sent else (other, one)
-        what = _what(was[0] if len(was) == 1 else was, now[0] if len(now) == 1 else now)
+        what = _what(_plain(was), _plain(now))
         yield from self._judged(contained(kept, judge), path, what, contained(judge, kept))
 
     # --- the rest ----------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class _Walk:
             if worst(inside) != "safe":
                 yield from inside
                 return
-        what = _what(*(_plain(view) for view in (old, new)))
+        what = _what(_plain(old.parts), _plain(new.parts))
         yield from self._judged(verdict, path, what, back)
 
     def _arms(self, old: View, new: View, path: Path) -> Iterator[Change]:
@@ -210,6 +210,8 @@ def _by_members(old: View, new: View) -> bool:
         if not all(key in SIMPLE for part in rest for key in part) or False in view.parts:
             return False
         speaking = sum(any(key in part for key in _MEMBERS) for part in view.parts)
+        if old.types != new.types and (view.all("enum") or view.all("const")):
+            return False
         if (view.all("additionalProperties") and speaking > 1) or any(isinstance(one, list) for one in view.all("items")):
             return False
     return bool(old.types & new.types)
@@ -231,8 +233,8 @@ def _additional(view: View) -> Any:
     return next(iter(view.all("additionalProperties")), None)
 
 
-def _plain(view: View) -> Any:
-    return view.parts[0] if len(view.parts) == 1 else list(view.parts)
+def _plain(parts: Sequence[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else list(parts) or {}
 
 
 def _what(old: Any, new: Any) -> str:
@@ -258,6 +260,11 @@ def _said(said: JSONObject, key: str) -> str:
 
 def _types(types: frozenset[str]) -> str:
     return " or ".join(sorted(types - {"integer"} if "number" in types else types)) or "nothing"
+
+
+def _lost(types: frozenset[str], left: frozenset[str]) -> str:
+    fractions = ["fractions"] if "number" in types and "integer" in left else []
+    return " or ".join([*sorted(types - {"number"} if fractions else types), *fractions])
 
 
 def _change(kind: Kind, path: Path, what: str, why: str) -> Change:

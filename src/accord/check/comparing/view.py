@@ -90,7 +90,7 @@ class View:
     def schema(self, *, sent: bool = False) -> JSONObject:
         """The place as a schema of its own; `sent` reads it as `as_sent` does."""
         parts = list(self.parts)
-        made: JSONObject = {"allOf": parts}
+        made: JSONObject = {"allOf": parts} if parts else {}
         if len(parts) == 1 and isinstance(parts[0], dict):
             made = dict(as_sent(parts[0])) if sent else dict(parts[0])
         if self.whole.dialect:

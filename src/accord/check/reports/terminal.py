@@ -78,7 +78,7 @@ def _cells(cells: tuple[str, ...]) -> list[str]:
 
 
 def _finding(finding: Finding, report: Report, width: int, verbose: bool) -> Iterator[str]:
-    mark = click.style(f"{MARKS[finding.verdict]} {finding.rule}", fg=COLOURS[finding.verdict], bold=True)
+    mark = click.style(f"{MARKS[finding.verdict]} {in_one_line(finding.rule)}", fg=COLOURS[finding.verdict], bold=True)
     known = ", known" if finding.known else ""
     yield f"{mark}  {finding.level.upper()}{known}  {where(finding.places, report.visits)}"
     yield from _labelled("seen", finding.text, width)
@@ -91,7 +91,8 @@ def _finding(finding: Finding, report: Report, width: int, verbose: bool) -> Ite
         yield _evidence(line, None if verbose else width)
     for url in finding.sources:
         yield _whole("see", url)
-    yield _whole("repeat", finding.repeat)
+    if finding.repeat:
+        yield _whole("repeat", finding.repeat)
 
 
 def _labelled(label: str, text: str, width: int) -> Iterator[str]:

@@ -26,14 +26,10 @@ SERVED = Rule(
 )
 
 
-@SERVED.case("two requests, and a notification between them", kind="own")
-async def _(talk: Talk) -> None:
-    await _served(talk, [_request("accord-check-first"), _notification(), _request("accord-check-second")])
-
-
-@SERVED.case("one request alone in its array", kind="own")
+@SERVED.case("one request alone, and two with a notification between them")
 async def _(talk: Talk) -> None:
     await _served(talk, [_request("accord-check-only")])
+    await _served(talk, [_request("accord-check-first"), _notification(), _request("accord-check-second")])
 
 
 async def _served(talk: Talk, items: list[Any], *, misbehaved: bool = False) -> None:
@@ -54,7 +50,7 @@ SILENT = Rule(
 )
 
 
-@SILENT.case("two notifications", kind="own")
+@SILENT.case("two notifications")
 async def _(talk: Talk) -> None:
     since = len(talk.record.entries)
     talk.send([_notification(), _notification()], misbehaved=False)

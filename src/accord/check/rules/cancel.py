@@ -71,9 +71,9 @@ IGNORED = Rule(
 async def _(talk: Talk) -> None:
     done = await talk.request(talk.harmless)
     ids: tuple[Any, ...] = (talk.nobody, 999_999_999, done.id, "", None, {}, [1])
-    wrong: list[JSONObject] = [{"requestId": id, "reason": "accord check"} for id in ids]
-    for params in ({"params": each} for each in (*wrong, {}, [], None)):
-        await _unheeded(talk, {"jsonrpc": "2.0", "method": CANCELLED, **params})
+    wrong: list[Any] = [{"requestId": id, "reason": "accord check"} for id in ids]
+    for params in (*wrong, {}, [], None):
+        await _unheeded(talk, {"jsonrpc": "2.0", "method": CANCELLED, "params": params})
     await _unheeded(talk, {"jsonrpc": "2.0", "method": CANCELLED})
 
 

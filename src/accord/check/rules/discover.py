@@ -177,7 +177,7 @@ AT_ONCE = Rule(
 )
 
 
-@AT_ONCE.case("twenty requests of twenty clients", kind="own")
+@AT_ONCE.case("twenty requests of twenty clients")
 async def _(talk: Talk) -> None:
     clients = [{CLIENT_INFO: {**INFO, "name": f"accord-check-{number}"}} for number in range(20)]
     waiting = [talk.begin(talk.harmless, meta=client) for client in clients]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.reading import Heard, Said, heard, is_answer, is_foreign
-from accord.check.record import Record
+from accord.check.reading import Heard, heard, is_answer, is_foreign
+from accord.check.record import Record, Said
 from accord.check.rule import Rule
 from accord.check.talk import shown
 from accord.messages.revision import RULES

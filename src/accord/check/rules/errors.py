@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from typing import Any
 
-from accord.check.reading import is_answer
+from accord.check.reading import heard, is_answer, key
+from accord.check.record import Record, Said
 from accord.check.rule import NotObserved, Rule
 from accord.check.talk import Answer, Talk, shown
 from accord.errors import METHOD_NOT_FOUND, PARSE_ERROR
 from accord.messages.base import JSONObject
+from accord.wire.transcript import SENT
 
 PATIENCE = 1.0
 """How long to wait for an answer that need not come, in seconds."""
@@ -121,23 +125,28 @@ MADE_UP = Rule(
 
 @UNREADABLE.case("half an object", kind="own")
 async def _(talk: Talk) -> None:
-    codes = [each.get("error", {}).get("code") for each in await _refusals(talk)]
-    if PARSE_ERROR not in codes:
-        raise talk.broken("no error says that it could not be read" if not codes else f"the codes are {codes}", since=0)
+    errors = [each.get("error") for each in await talk.exchange(b'{"jsonrpc":"2.0","id":') if is_answer(each)]
+    if not any(isinstance(error, dict) and error.get("code") == PARSE_ERROR for error in errors):
+        raise talk.broken(f"what is said to it: {shown(errors)}" if errors else "nothing is said to it", since=0)
 
 
-@MADE_UP.case("half an object", kind="own")
-async def _(talk: Talk) -> None:
-    refusals = await _refusals(talk)
-    if not refusals:
-        raise NotObserved("nothing is said to what cannot be read")
-    for each in refusals:
-        if each.get("id") is not None:
-            raise talk.broken(f"the error has the id {shown(each['id'])}", since=0)
+@MADE_UP.reading("all answers to what is no JSON")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        ours = {key(message["id"]) for message in record.sent() if "id" in message}
+        for each in heard([record]):
+            if is_answer(each.message) and _was_unreadable(record, each.said, ours):
+                judged += 1
+                if each.message.get("id") is not None and key(each.message["id"]) not in ours:
+                    raise each.broken(f"the error has the id {shown(each.message['id'])}")
+    return judged
 
 
-async def _refusals(talk: Talk) -> list[JSONObject]:
-    return [each for each in await talk.exchange(b'{"jsonrpc":"2.0","id":') if is_answer(each)]
+def _was_unreadable(record: Record, answer: Said, ours: set[Any]) -> bool:
+    """Whether it may be the answer to something without a readable id: over HTTP, to that on its own stream."""
+    before = record.entries[: record.entries.index(answer)]
+    return any(said.direction == SENT and said.message is None and said.stream in (0, answer.stream) for said in before)
 
 
 NOT_ANSWERED = Rule(

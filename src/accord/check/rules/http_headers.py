@@ -7,7 +7,7 @@ from typing import Any
 
 from accord.check.generated.document import Unserved
 from accord.check.generated.smallest import smallest
-from accord.check.posting import described, evidence, refused, served
+from accord.check.posting import described, error_of, evidence, refused, served
 from accord.check.rule import HTTP, Broken, NotObserved, Rule
 from accord.check.talk import Talk
 from accord.errors import HEADER_MISMATCH
@@ -149,32 +149,79 @@ PARAMETER = Rule(
 
 @PARAMETER.case("an argument that the header tells otherwise, or not at all", needs="tools", calls=True)
 async def _(talk: Talk) -> None:
-    tool, header = await _mirroring(talk)
+    tool, header, _ = await _mirroring(talk)
     message = talk.message("tools/call", {"name": tool.get("name"), "arguments": _least(tool)})
     for value, what in (("accord-check-another", "another value"), (None, "no value")):
         await _refuses(talk, message, {f"Mcp-Param-{header}": value}, f"{what} in Mcp-Param-{header}")
 
 
-async def _mirroring(talk: Talk) -> tuple[JSONObject, str]:
-    """A tool that may be called, and the header of an argument that it must have."""
+ABSENT = Rule(
+    "http/param-absent",
+    "must",
+    "No Mcp-Param header is wanted for an argument that is left out, or is null.",
+    at=f"{_PLACE}#client-behavior",
+    since="2026-07-28",
+    over=HTTP,
+    cause="Every header that a schema names is demanded, whatever the arguments.",
+)
+
+
+@ABSENT.case("a call without an optional argument that has a header", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    tool, _, path = await _mirroring(talk, required=False)
+    arguments = {name: value for name, value in _least(tool).items() if name != path}
+    message = talk.message("tools/call", {"name": tool.get("name"), "arguments": arguments})
+    reply = await talk.post(message, misbehaved=False)
+    if error_of(reply).get("code") == HEADER_MISMATCH:
+        raise Broken(f"it is answered with {described(reply)}", evidence=evidence(reply))
+
+
+NUMBERS = Rule(
+    "http/param-numbers",
+    "should",
+    "A number in an Mcp-Param header is compared as a number: 42.0 is 42.",
+    at=_VALIDATION,
+    since="2026-07-28",
+    over=HTTP,
+    cause="Header and argument are compared as texts.",
+)
+
+
+@NUMBERS.case("an integer with a point and a nought", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    tool, header, path = await _mirroring(talk, type_="integer")
+    arguments = _least(tool)
+    message = talk.message("tools/call", {"name": tool.get("name"), "arguments": arguments})
+    reply = await talk.post(message, {f"Mcp-Param-{header}": f"{arguments[path]}.0"}, misbehaved=False)
+    if error_of(reply).get("code") == HEADER_MISMATCH:
+        raise Broken(f"{arguments[path]}.0 is taken for another number", evidence=evidence(reply))
+
+
+async def _mirroring(talk: Talk, *, required: bool = True, type_: str | None = None) -> tuple[JSONObject, str, str]:
+    """A tool that may be called, the header of an argument that it must have (or need not), and that argument."""
     for tool in await talk.callable():
         schema = tool.get("inputSchema")
         try:
             found = mirrored(schema)
         except ValueError:
             continue
-        required = schema.get("required") if isinstance(schema, dict) else None
+        properties = schema.get("properties") if isinstance(schema, dict) else None
+        wanted = schema.get("required") if isinstance(schema, dict) else None
         for header, path in found.items():
-            if len(path) == 1 and isinstance(required, list) and path[0] in required:
-                return tool, header
-    raise NotObserved("no tool that may be called has a required argument with x-mcp-header")
+            is_required = isinstance(wanted, list) and path[0] in wanted
+            fits = type_ is None or (isinstance(properties, dict) and properties[path[0]].get("type") == type_)
+            if len(path) == 1 and is_required is required and fits:
+                return tool, header, path[0]
+    raise NotObserved("no tool that may be called has such an argument with x-mcp-header")
 
 
-def _least(tool: JSONObject) -> Any:
+def _least(tool: JSONObject) -> JSONObject:
+    """The least arguments that a tool takes."""
     try:
-        return smallest(tool.get("inputSchema"))
+        found = smallest(tool.get("inputSchema"))
     except Unserved:
         return {}
+    return found if isinstance(found, dict) else {}
 
 
 async def _refuses(talk: Talk, message: JSONObject, headers: dict[str, Any], what: str) -> None:

@@ -216,3 +216,28 @@ async def _(talk: Talk) -> None:
 
 def _events(reply: Reply) -> Iterator[Event]:
     return (event for event in reply.events if isinstance(event, Event))
+
+
+ANSWERED = Rule(
+    "http/answered",
+    "should",
+    "A stream does not end before the answer has come on it, unless a client can come back for it.",
+    at=(_SENDING, _RECEIVING_2026),
+    since="2025-03-26",
+    over=HTTP,
+    cause="The stream is closed when the handler fails, or by a timeout of the web server.",
+)
+
+
+@ANSWERED.reading("the streams of all requests")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for posted in posts(records):
+        asked = "id" in posted.request and "method" in posted.request
+        if not (asked and posted.streams and posted.reply.ended) or posted.reply.error:
+            continue
+        judged += 1
+        answered = any(isinstance(each, dict) and "method" not in each for each in posted.reply.messages)
+        if not answered and not any(event.id for event in _events(posted.reply)):
+            raise posted.broken("a stream has ended without an answer, and without an id to come back with")
+    return judged

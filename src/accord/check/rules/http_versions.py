@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from accord.check.posting import described, error_of, evidence, harmless, refused, served
-from accord.check.rule import HTTP, Broken, Rule
+from accord.check.rule import HTTP, Broken, NotApplicable, Rule
+from accord.check.speech import hello_params
 from accord.check.talk import Talk
 from accord.errors import HEADER_MISMATCH, UNSUPPORTED_VERSION
 from accord.messages.meta import PROTOCOL_VERSION
@@ -90,3 +91,24 @@ async def _(talk: Talk) -> None:
     refused(talk, reply, "another revision in the header than in `_meta`", status=400)
     if error_of(reply).get("code") not in (HEADER_MISMATCH, UNSUPPORTED_VERSION):
         raise Broken(f"it is refused with {described(reply)}", evidence=evidence(reply))
+
+
+MISSING = Rule(
+    "http/version-missing",
+    "must",
+    "A server without older revisions refuses a request that has no MCP-Protocol-Version, with status 400.",
+    at=_PLACE_2026,
+    since="2026-07-28",
+    over=HTTP,
+    cause="The header is not demanded: what a proxy lets through for lack of it is served.",
+)
+
+
+@MISSING.case("a request without the header")
+async def _(talk: Talk) -> None:
+    hello = {"jsonrpc": "2.0", "id": talk.next_id(), "method": "initialize", "params": hello_params("2025-03-26", {})}
+    headers = {"MCP-Protocol-Version": None, "Mcp-Method": None}
+    if served(await talk.post(hello, headers)):
+        raise NotApplicable("it serves older revisions, too")
+    reply = await talk.post(harmless(talk), {"MCP-Protocol-Version": None})
+    refused(talk, reply, "a request without MCP-Protocol-Version", status=400)

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.reading import Heard, heard, is_answer, key, messages
-from accord.check.record import Record
+from accord.check.reading import Heard, heard, is_answer, key
+from accord.check.record import Record, Said, objects
 from accord.check.rule import Rule
 from accord.check.talk import Talk, shown
 from accord.messages.base import JSONObject
@@ -47,7 +47,7 @@ async def _(talk: Talk) -> None:
     await _echoed(talk, IDS["texts"])
 
 
-@ECHO.case("a number and its text at the same time", kind="own")
+@ECHO.case("a number and its text at the same time")
 async def _(talk: Talk) -> None:
     number, text = talk.begin(talk.harmless, id=70), talk.begin(talk.harmless, id="70")
     await number.answer()
@@ -60,16 +60,24 @@ def _(records: Sequence[Record]) -> int:
     for record in records:
         known: set[tuple[type, Any]] = set()
         is_lawful, streams = True, set[int]()
-        for said, message in messages(record):
+        for said in record.entries:
+            is_lawful = is_lawful and not said.misbehaved
             if said.direction == SENT:
-                known.update([key(message["id"])] if "method" in message and "id" in message else [])
-                is_lawful = is_lawful and not said.misbehaved
+                known.update(key(each["id"]) for each in objects(said.message) if "method" in each and "id" in each)
                 streams.add(said.stream)
-            elif is_answer(message) and (said.stream in streams or record.transport != "http"):
+                continue
+            for answer in _answers_in(record, said, streams):
                 judged += 1
-                if key(message.get("id")) not in known and (is_lawful or "result" in message):
-                    _unknown(Heard(record, said, message))
+                if key(answer.get("id")) not in known and (is_lawful or "result" in answer):
+                    _unknown(Heard(record, said, answer))
     return judged
+
+
+def _answers_in(record: Record, said: Said, streams: set[int]) -> list[JSONObject]:
+    """The answers in a message. Over HTTP, what comes on a stream that no message of ours opened is sent again."""
+    if record.transport == "http" and said.stream not in streams:
+        return []
+    return [each for each in objects(said.message) if is_answer(each)]
 
 
 def _unknown(answer: Heard) -> None:
@@ -98,17 +106,22 @@ def _(records: Sequence[Record]) -> int:
     for record in records:
         asked: Counter[tuple[type, Any]] = Counter()
         streams: set[int] = set()
-        for said, message in messages(record):
-            id = key(message.get("id"))
-            if said.direction == SENT and "method" in message:
-                asked[id] += 1
+        for said in record.entries:
+            if said.direction == SENT:
                 streams.add(said.stream)
-            elif is_answer(message) and id in asked and (said.stream in streams or record.transport != "http"):
-                judged += 1
-                asked[id] -= 1
+                asked.update(key(each["id"]) for each in objects(said.message) if _is_named(each))
+                continue
+            for answer in _answers_in(record, said, streams):
+                id = key(answer.get("id"))
+                judged += id in asked
+                asked.subtract([id] if id in asked else [])
                 if asked[id] < 0:
-                    raise Heard(record, said, message).broken(f"{shown(message.get('id'))} was answered before")
+                    raise Heard(record, said, answer).broken(f"{shown(answer.get('id'))} was answered before")
     return judged
+
+
+def _is_named(message: JSONObject) -> bool:
+    return "method" in message and message.get("id") is not None
 
 
 OF_REQUESTS = Rule(

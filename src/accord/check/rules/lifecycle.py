@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.reading import Heard, messages
+from accord.check.reading import Answered, Heard, answers, messages
 from accord.check.record import Record
 from accord.check.rule import NotApplicable, NotObserved, Rule
 from accord.check.speech import INFO, hello_params
@@ -30,14 +30,18 @@ HELLO = Rule(
 )
 
 
-@HELLO.case("initialize as the first message", kind="raw")
-async def _(talk: Talk) -> None:
-    answer = await _greeted(talk)
-    hello = answer.result if isinstance(answer.result, dict) else {}
-    info = hello.get("serverInfo")
-    named = isinstance(info, dict) and all(isinstance(info.get(name), str) for name in ("name", "version"))
-    if not (named and isinstance(hello.get("capabilities"), dict) and isinstance(hello.get("protocolVersion"), str)):
-        raise talk.broken(f"initialize is answered with {shown(answer.error or answer.result)}", since=0)
+@HELLO.reading("all answers to initialize")
+def _(records: Sequence[Record]) -> int:
+    found = _hellos(records)
+    for each in found:
+        info = each.result.get("serverInfo")
+        named = isinstance(info, dict) and all(isinstance(info.get(name), str) for name in ("name", "version"))
+        whole = isinstance(each.result.get("capabilities"), dict) and isinstance(
+            each.result.get("protocolVersion"), str
+        )
+        if not (named and whole):
+            raise each.broken(f"initialize is answered with {shown(each.result)}")
+    return len(found)
 
 
 SAME = Rule(
@@ -50,11 +54,26 @@ SAME = Rule(
 )
 
 
-@SAME.case("asked for it once more, by another client", kind="raw")
-async def _(talk: Talk) -> None:
-    version = _version(await _greeted(talk))
-    if version != talk.revision:
-        raise talk.broken(f"asked for {talk.revision} it answers {version!r}", since=0)
+@SAME.reading("all answers to initialize")
+def _(records: Sequence[Record]) -> int:
+    found = [each for each in _hellos(records) if _asked(each) == each.heard.record.revision]
+    for each in found:
+        if each.result.get("protocolVersion") != _asked(each):
+            raise each.broken(f"asked for {_asked(each)} it answers {shown(each.result.get('protocolVersion'))}")
+    return len(found)
+
+
+def _asked(hello: Answered) -> Any:
+    return hello.request["params"].get("protocolVersion")
+
+
+def _hellos(records: Sequence[Record]) -> list[Answered]:
+    """What came for each initialize that was in order."""
+    return [
+        each
+        for each in answers(records)
+        if each.request["method"] == "initialize" and "params" in each.request and isinstance(each.result, dict)
+    ]
 
 
 OTHER = Rule(
@@ -73,43 +92,40 @@ NEWEST = Rule(
     until=ENDS,
     cause="A fixed revision is the answer, or the first of a list.",
 )
-_UNKNOWN = ("1900-01-01", "2999-12-31", "nobody", "")
+_UNKNOWN = "1900-01-01"
 
 
-@OTHER.case("revisions that nobody knows", kind="raw")
+@OTHER.case("a revision that nobody knows", kind="raw")
 async def _(talk: Talk) -> None:
-    for asked in _UNKNOWN:
-        version = await _named(talk, asked)
-        if version == asked:
-            raise talk.broken(f"asked for {asked!r} it agrees")
-        if version is not None and (again := await _named(talk, version)) != version:
-            raise talk.broken(f"asked for {asked!r} it names {version!r}; asked for that, {again!r}")
+    version = await _named(talk, _UNKNOWN)
+    if version == _UNKNOWN:
+        raise talk.broken(f"asked for {_UNKNOWN} it agrees", since=0)
+    if version not in (None, talk.revision):
+        again = await _named(await talk.another(), version)
+        if again != version:
+            raise talk.broken(f"asked for {_UNKNOWN} it names {version!r}; asked for that, {again!r}", since=0)
 
 
 @OTHER.case("a revision that has no handshake", kind="raw")
 async def _(talk: Talk) -> None:
-    for asked in PER_REQUEST:
-        if await _named(talk, asked) == asked:
-            raise talk.broken(f"asked for {asked} by initialize, which that revision does not have, it agrees")
+    if await _named(talk, ENDS) == ENDS:
+        raise talk.broken(f"asked for {ENDS} by initialize, which that revision does not have, it agrees", since=0)
 
 
 @NEWEST.case("a revision that nobody knows, then every newer one than it names", kind="raw")
 async def _(talk: Talk) -> None:
-    version = await _named(talk, _UNKNOWN[0])
+    version = await _named(talk, _UNKNOWN)
     if version not in HANDSHAKE:
         raise NotObserved(f"it names no revision that is known: {version!r}")
     for newer in HANDSHAKE[HANDSHAKE.index(version) + 1 :]:
-        if await _named(talk, newer) == newer:
-            raise talk.broken(f"it names {version}, and speaks {newer} as well")
+        if await _named(await talk.another(), newer) == newer:
+            raise talk.broken(f"it names {version}, and speaks {newer} as well", since=0)
 
 
 async def _named(talk: Talk, asked: str) -> str | None:
-    """The revision that is answered to `asked` in a conversation of its own; None for an error."""
-    other = await talk.another()
-    try:
-        return _version(await other.request("initialize", hello_params(asked, {}), seconds=talk.settings.opening))
-    finally:
-        await other.close()
+    """The revision that is answered to `asked`, the first word of a conversation; None for an error."""
+    answer = await talk.request("initialize", hello_params(asked, {}), seconds=talk.settings.opening)
+    return _version(answer)
 
 
 PATIENT = Rule(
@@ -122,19 +138,8 @@ PATIENT = Rule(
 )
 
 
-@PATIENT.case("a pause between the answer to initialize and the notification", kind="raw")
-async def _(talk: Talk) -> None:
-    await _greeted(talk)
-    await talk.tide()
-    _none_too_early([talk.record])
-
-
 @PATIENT.reading("all requests of the server")
 def _(records: Sequence[Record]) -> int:
-    return _none_too_early(records)
-
-
-def _none_too_early(records: Sequence[Record]) -> int:
     for record in records:
         for said, message in messages(record):
             if said.direction == SENT and message.get("method") == "notifications/initialized":
@@ -162,26 +167,24 @@ STILL = Rule(
 )
 
 
-@FIRST.case("a list as the first message", kind="raw")
-async def _(talk: Talk) -> None:
-    answer = await talk.request(_list_of(talk))
-    if answer.error is None:
-        raise talk.broken("a list is served before initialize", since=0)
+@FIRST.reading("all that was asked before initialize")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        opened = False
+        for each in answers([record]):
+            opened = opened or (each.request["method"] == "initialize" and each.result is not None)
+            if not opened and each.request["method"] not in ("initialize", "ping"):
+                judged += 1
+                if each.result is not None:
+                    raise each.broken(f"{each.request['method']} is served before initialize")
+    return judged
 
 
-@STILL.case("a list as the first message", kind="raw")
+@STILL.case("a list, and initialize without params, before the right one", kind="raw")
 async def _(talk: Talk) -> None:
     await talk.request(_list_of(talk))
-    await _opens(talk)
-
-
-@STILL.case("initialize without params", kind="raw")
-async def _(talk: Talk) -> None:
     await talk.request("initialize")
-    await _opens(talk)
-
-
-async def _opens(talk: Talk) -> None:
     answer = await _greeted(talk)
     if answer.error is not None:
         raise talk.broken(f"then initialize is answered with {shown(answer.error)}", since=0)
@@ -203,13 +206,9 @@ async def _(talk: Talk) -> None:
     wrong: dict[str, JSONObject] = {f"without {name}": _without(good, name) for name in good}
     wrong |= {f"with {name} a number": {**good, name: 7} for name in good}
     for what, params in wrong.items():
-        other = await talk.another()
-        try:
-            answer = await other.request("initialize", params)
-        finally:
-            await other.close()
+        answer = await talk.send({"jsonrpc": "2.0", "id": what, "method": "initialize", "params": params}).answer()
         if answer.error is None:
-            raise other.broken(f"initialize {what} is answered with {shown(answer.result)}", since=0)
+            raise talk.broken(f"initialize {what} is answered with {shown(answer.result)}", since=0)
 
 
 TWICE = Rule(

@@ -9,7 +9,7 @@ from accord.check.reading import Heard, is_answer, key, messages
 from accord.check.record import Record
 from accord.check.rule import Rule
 from accord.check.talk import Talk, shown
-from accord.messages.base import JSONObject
+from accord.messages.base import JSONObject, Number
 from accord.wire.transcript import SENT
 
 OLD, NEW = "basic/utilities/progress", "basic/patterns/progress"
@@ -135,7 +135,7 @@ GROWS = Rule(
 @GROWS.reading("all progress of the server")
 def _(records: Sequence[Record]) -> int:
     judged = 0
-    last: dict[Any, tuple[int, Heard]] = {}
+    last: dict[Any, tuple[Number, Heard]] = {}
     for each in told(records):
         number = each.params.get("progress")
         at = (id(each.heard.record), _stream(each), key(each.params.get("progressToken")))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from accord.check.rule import Broken, Rule
+from accord.check.speech import envelope_of
 from accord.check.talk import Talk, shown
 from accord.messages.base import JSONObject
 from accord.messages.methods import CLIENT, table
@@ -69,42 +70,28 @@ STRAY_ANSWERS: dict[str, Any] = {
 }
 
 
-@SURVIVES.case("what is no JSON", kind="own")
+@SURVIVES.case("what is no JSON, JSON that is no message, and answers that nobody asked for", kind="own")
 async def _(talk: Talk) -> None:
-    await _survives(talk, NO_JSON)
+    await _survives(talk, NO_JSON | NO_MESSAGE | STRAY_ANSWERS)
 
 
-@SURVIVES.case("JSON that is no message", kind="own")
+_PARAMS: tuple[Any, ...] = (None, 7, [], {"requestId": {}, "progressToken": [], "progress": "x", "taskId": 7})
+
+
+@SURVIVES.case("a wrong type in each field of a request, and in the params of notifications", kind="own")
 async def _(talk: Talk) -> None:
-    await _survives(talk, NO_MESSAGE)
-
-
-@SURVIVES.case("answers that nobody asked for", kind="own")
-async def _(talk: Talk) -> None:
-    await _survives(talk, STRAY_ANSWERS)
-
-
-@SURVIVES.case("a wrong type in each field of a request", kind="own")
-async def _(talk: Talk) -> None:
-    good: JSONObject = {"jsonrpc": "2.0", "id": "accord-check-9", "method": talk.harmless}
-    values: tuple[Any, ...] = (None, True, 7, 1.5, "", [], {})
-    wrong = {
+    good: JSONObject = {"jsonrpc": "2.0", "id": "accord-check-9", **_body(talk)}
+    values: tuple[Any, ...] = (None, True, 7_777, 1.5, "", [], {})
+    wrong: dict[str, Any] = {
         f"a request whose {field} is {shown(value)}": {**good, field: value}
         for field in (*good, "params")
         for value in values
     }
-    await _survives(talk, wrong)
-
-
-@SURVIVES.case("unknown notifications, and known ones with wrong params", kind="own")
-async def _(talk: Talk) -> None:
-    names = ["accord-check-nobody", *(name for name in table(talk.revision, CLIENT) if name.startswith("notif"))]
-    values: tuple[Any, ...] = (None, 7, [], {"requestId": {}, "progressToken": [], "progress": "x", "taskId": 7})
-    wrong = {
-        f"{name} with the params {shown(value)}": {"jsonrpc": "2.0", "method": name, "params": value}
-        for name in names
-        for value in values
-    }
+    names = [talk.nobody, *(name for name in table(talk.revision, CLIENT) if name.startswith("notifications/"))]
+    for name in names:
+        for params in _PARAMS:
+            message = {"jsonrpc": "2.0", "method": name, "params": params}
+            wrong[f"{name} with the params {shown(params)}"] = message
     await _survives(talk, wrong)
 
 
@@ -133,7 +120,7 @@ async def _(talk: Talk) -> None:
     await _survives(talk, wrong)
 
 
-@SURVIVES.case("one id for two requests at once", kind="own")
+@SURVIVES.case("one id for two requests at once")
 async def _(talk: Talk) -> None:
     twice = {"jsonrpc": "2.0", "id": "accord-check-twice", **_body(talk)}
     for _ in range(2):
@@ -143,8 +130,6 @@ async def _(talk: Talk) -> None:
 
 def _body(talk: Talk) -> JSONObject:
     """Method and params of a harmless request."""
-    from accord.check.speech import envelope_of
-
     return envelope_of(talk, talk.harmless, None, None)
 
 
@@ -162,7 +147,7 @@ WRONG: tuple[JSONObject, ...] = (
 )
 
 
-@ANSWERED.case("every method with fields of wrong types", kind="own")
+@ANSWERED.case("every method with fields of wrong types")
 async def _(talk: Talk) -> None:
     rows = [row for row in table(talk.revision, CLIENT).values() if not row.notification and not row.stays]
     for params in WRONG:
