@@ -40,7 +40,9 @@ async def main(target: str) -> None:
             await tried(resource.uri, client.read_resource(resource.uri))
         await tried("templates", client.list_resource_templates())
         for prompt in await tried("prompts", client.list_prompts()) or []:
-            await tried(prompt.name, client.get_prompt(prompt.name, {each.name: "x" for each in prompt.arguments or []}))
+            await tried(
+                prompt.name, client.get_prompt(prompt.name, {each.name: "x" for each in prompt.arguments or []})
+            )
         await tried("subscribe", changes(client))
 
 
@@ -71,7 +73,10 @@ def value(schema: dict[str, Any]) -> Any:
 def filled_in(params: Any) -> Any:
     """The person, who agrees to everything."""
     fields = getattr(params.requested_schema, "properties", None) or {}
-    return {name: True if field.type == "boolean" else 1 if field.type != "string" else "x" for name, field in fields.items()}
+    return {
+        name: True if field.type == "boolean" else 1 if field.type != "string" else "x"
+        for name, field in fields.items()
+    }
 
 
 def thought(params: Any) -> CreateMessageResult:

@@ -53,6 +53,21 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What tests gave to `record_property` for the end, in whichever process they ran: a line that is `told`, or
+    what is `counted`, of which it says how many passed."""
+    counts: dict[str, list[bool]] = {}
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.getreports(outcome):
+            for name, value in report.user_properties if report.when == "call" else ():
+                if name == "told":
+                    terminalreporter.write_line(value)
+                elif name == "counted":
+                    counts.setdefault(value, []).append(report.passed)
+    for what, passed in counts.items():
+        terminalreporter.write_line(f"{sum(passed)} of {len(passed)} {what}")
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     run = os.environ.get(MARK, "") if hasattr(session.config, "workeroutput") else ""
     os.environ[MARK] = run + uuid.uuid4().hex  # a worker looks for what it started, the run for what any of them did

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -20,24 +20,25 @@ def url() -> Iterator[str]:
         yield url
 
 
-def check(report: Report, capsys: pytest.CaptureFixture[str]) -> None:
+def check(report: Report, record_property: Callable[[str, object], None]) -> None:
     """Nothing is missing; the score is shown also where all is well."""
-    with capsys.disabled():
-        print(f"\n{report.score()}")
+    record_property("told", report.score())
     faults = "\n".join(report.faults())
     assert not faults, faults
 
 
 @PATIENCE
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_the_server_passes_every_scenario(revision: str, url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    check(play_server(url, revision), capsys)
+def test_the_server_passes_every_scenario(
+    revision: str, url: str, record_property: Callable[[str, object], None]
+) -> None:
+    check(play_server(url, revision), record_property)
 
 
 @PATIENCE
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_the_client_passes_every_scenario(revision: str, capsys: pytest.CaptureFixture[str]) -> None:
-    check(play_client(revision), capsys)
+def test_the_client_passes_every_scenario(revision: str, record_property: Callable[[str, object], None]) -> None:
+    check(play_client(revision), record_property)
 
 
 # --- what the suite lets through is noticed --------------------------------------------------------------------------

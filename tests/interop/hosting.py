@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from tests.interop.peers import ROOT, peer_python
+from tests.interop.serving import free_port
 from tests.server.http.raw import Answer, Socket
 
 SECONDS = 30
@@ -92,7 +92,7 @@ def programs(folder: Path) -> None:
 @contextmanager
 def hosted(host: Host, place: Place, folder: Path, *, ready: bool = True, **limits: float) -> Iterator[Hosted]:
     """A server at a port of its own, in a folder with the programs; at the end it must go when it is told to."""
-    port = _free_port()
+    port = free_port()  # granian takes no port 0
     process = subprocess.Popen(
         [*_command(host, place.target, port), *place.options],
         cwd=folder,
@@ -126,13 +126,6 @@ def _command(host: Host, target: str, port: int) -> list[str]:
         return [str(scripts / host), target, "--bind", f"127.0.0.1:{port}"]
     interface = ["--interface", "asgi"] if host == "granian" else []
     return [str(scripts / host), *interface, target, "--host", "127.0.0.1", "--port", str(port)]
-
-
-def _free_port() -> int:
-    """Granian takes no port 0; what comes between here and there fails the test, and is told."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 def _wait(serving: Hosted, ready: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import random
 import re
 import socket
 import subprocess
@@ -79,8 +80,13 @@ def serving(command: list[str], port: int = 0) -> Iterator[Serving]:
 
 
 def free_port() -> int:
-    """A port that nobody listens at: for servers that do not say which one they were given."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nobody listens at: for servers that do not say which one they were given.
+
+    It is below those that systems give out by themselves, so that none of them, for another test that runs beside
+    this one, is the same.
+    """
+    while True:
+        port = random.randrange(15_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port

@@ -228,9 +228,10 @@ def test_every_example_stays_a_program_and_is_rewritten_once(origin: Origin, nat
         assert rewrite(once.text, native=native).text == once.text, file.relative_to(PROGRAMS)
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("native", [False, True])
 def test_what_is_not_about_them_is_not_touched(native: bool) -> None:
     for file in sorted(Path(__file__).parent.parent.rglob("*.py")):
-        if "switching" not in file.parts and "interop" not in file.parts:
+        if not {"switching", "interop", "known_bad"} & set(file.parts):
             text = file.read_text(encoding="utf-8")
             assert rewrite(text, native=native).text == text, file

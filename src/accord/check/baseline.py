@@ -94,7 +94,7 @@ def apply(report: Report, baseline: Baseline) -> Report:
     findings = tuple(
         msgspec.structs.replace(finding, known=_is_known(finding, report, baseline)) for finding in report.findings
     )
-    stale = tuple(str(each) for each in sorted(baseline.accepted, key=_order) if _is_stale(each, report.outcomes))
+    stale = tuple(str(each) for each in sorted(baseline.accepted, key=_order) if _is_stale(each, report))
     return msgspec.structs.replace(report, findings=findings, stale=stale)
 
 
@@ -102,7 +102,7 @@ def update(report: Report, baseline: Baseline) -> Baseline:
     """The baseline that makes every finding of this report known: what still holds keeps its reason, what is stale
     goes, what was not judged stays.
     """
-    kept = [each for each in baseline.accepted if not _is_stale(each, report.outcomes)]
+    kept = [each for each in baseline.accepted if not _is_stale(each, report)]
     held = Baseline(accepted=tuple(kept))
     new = [
         entry
@@ -116,7 +116,7 @@ def update(report: Report, baseline: Baseline) -> Baseline:
 def symptom_of(finding: Finding, outcomes: Iterable[Outcome]) -> str:
     """What the failures of a finding share; the id of its rule where the outcomes do not tell."""
     for each in outcomes:
-        here = Place(revision=each.revision, transport=each.transport) in finding.places
+        here = _place_of(each) in finding.places
         if (
             here
             and each.rule == finding.rule
@@ -134,27 +134,32 @@ def _is_known(finding: Finding, report: Report, baseline: Baseline) -> bool:
     )
 
 
-def _is_stale(entry: Accepted, outcomes: Iterable[Outcome]) -> bool:
-    verdicts = {each.verdict for each in outcomes if _concerns(entry, each)}
-    return "pass" in verdicts and verdicts.isdisjoint(_FAILS)
+def _is_stale(entry: Accepted, report: Report) -> bool:
+    judged = any(_reaches(entry, each) for each in report.outcomes if each.verdict in _JUDGED)
+    return judged and not any(_is_found(entry, each, report) for each in report.findings)
 
 
-def _concerns(entry: Accepted, outcome: Outcome) -> bool:
-    """Whether the outcome could have been what is accepted: one that passed has no symptom."""
-    place = Place(revision=outcome.revision, transport=outcome.transport)
-    symptom = outcome.symptom or outcome.rule if outcome.verdict in _FAILS else entry.symptom or ""
-    return entry.covers(outcome.rule, place, symptom)
+def _reaches(entry: Accepted, outcome: Outcome) -> bool:
+    """Whether it is about what was tried there, however that went."""
+    return entry.covers(outcome.rule, _place_of(outcome), entry.symptom or "")
+
+
+def _is_found(entry: Accepted, finding: Finding, report: Report) -> bool:
+    """Whether the finding is what the entry accepts, be it told by another rule that fails for the same cause."""
+    symptom = symptom_of(finding, report.outcomes)
+    rules = (finding.rule, *finding.also)
+    return any(entry.covers(rule, place, symptom) for rule in rules for place in finding.places)
+
+
+def _place_of(outcome: Outcome) -> Place:
+    return Place(revision=outcome.revision, transport=outcome.transport)
 
 
 def _entries(finding: Finding, report: Report) -> Iterator[Accepted]:
     """One for all places where its rule was judged, or one for each place where it failed."""
     symptom = symptom_of(finding, report.outcomes)
     named = None if symptom == finding.rule else symptom
-    judged = {
-        Place(revision=each.revision, transport=each.transport)
-        for each in report.outcomes
-        if each.rule == finding.rule and each.verdict in _JUDGED
-    }
+    judged = {_place_of(each) for each in report.outcomes if each.rule == finding.rule and each.verdict in _JUDGED}
     if judged <= {*finding.places}:
         yield Accepted(rule=finding.rule, symptom=named)
         return

@@ -84,6 +84,8 @@ class _Check:
 
     async def run(self) -> None:
         for revision, transport in self._places():
+            if not any(rule.cases_in(revision, transport) for rule in self._rules):
+                continue
             doors = Doors(self._reach, revision, transport, self._settings)
             visiting = Visiting(doors, self._rules, self._watcher)
             visit = await visiting.run()

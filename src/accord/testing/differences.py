@@ -10,10 +10,7 @@ from fnmatch import fnmatchcase
 from itertools import zip_longest
 from typing import Any
 
-import msgspec
-
-_LONGEST = 120
-"""Characters of a value that are shown."""
+from accord.check.comparing.change import shown
 
 _GONE: Any = object()
 
@@ -22,7 +19,12 @@ def differences(was: Any, now: Any, ignore: Sequence[str] = ()) -> list[str]:
     """A line for each difference, sorted by its place: `days.default: 3 → 5`. Places that match one of `ignore`, where
     `*` stands for any text, are left out, with all that is in them.
     """
-    return [line for place, line in _differences(was, now, "") if not _is_ignored(place, ignore)]
+    return [line for _, line in placed_differences(was, now, ignore)]
+
+
+def placed_differences(was: Any, now: Any, ignore: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """The same, each with its place."""
+    return [(place, line) for place, line in _differences(was, now, "") if not _is_ignored(place, ignore)]
 
 
 def _is_ignored(place: str, ignore: Sequence[str]) -> bool:
@@ -37,17 +39,12 @@ def _differences(was: Any, now: Any, place: str) -> Iterator[tuple[str, str]]:
         for number, (one, other) in enumerate(zip_longest(was, now, fillvalue=_GONE)):
             yield from _differences(one, other, _join(place, str(number)))
     elif was is _GONE:
-        yield place, f"{place}: new: {_shown(now)}"
+        yield place, f"{place}: new: {shown(now)}"
     elif now is _GONE:
-        yield place, f"{place}: gone: {_shown(was)}"
+        yield place, f"{place}: gone: {shown(was)}"
     elif was != now or isinstance(was, bool) is not isinstance(now, bool):
-        yield place, f"{place or 'the value'}: {_shown(was)} → {_shown(now)}"
+        yield place, f"{place or 'the value'}: {shown(was)} → {shown(now)}"
 
 
 def _join(place: str, key: str) -> str:
     return f"{place}.{key}" if place else key
-
-
-def _shown(value: Any) -> str:
-    text = msgspec.json.encode(value, order="sorted").decode()
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -1,23 +1,26 @@
-"""The surface of a server: all that a client sees of it before it calls anything, kept in a file to be compared.
-
-A change of it is a change for every client and every model, so it should be seen in a review: the file is JSON, sorted,
-and changes where the surface does.
+"""The surface of a server, kept in a file to be compared: a change of it is a change for every client and every model,
+so it should be seen in a review.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from accord.check.changes import changes
+from accord.check.comparing.change import KINDS, Change
+from accord.check.surface import LISTS, made, offered, written
 from accord.client.target import Target
+from accord.errors import MethodNotFound
 from accord.messages.base import JSONObject
-from accord.messages.codec import encode
 from accord.sync.client import Client
-from accord.testing.differences import differences
+from accord.testing.differences import placed_differences
 from accord.testing.files import read_kept, write_kept
+
+_KIND = max(map(len, KINDS))
 
 
 def assert_surface(
@@ -25,8 +28,9 @@ def assert_surface(
 ) -> None:
     """Raise `AssertionError` when a server offers something else than `file` says, or there is no such file.
 
-    `update` writes the file instead. `ignore` are places that may differ, `*` for any text: `tools.*.description`.
-    `options` are those of `Client`: `revisions=["2025-06-18"]` compares what that revision shows.
+    Each difference is told with what it means to those who use the server: breaking, risky, safe. `update` writes the
+    file instead. `ignore` are places that may differ, `*` for any text: `tools.*.description`. `options` are those of
+    `Client`: `revisions=["2025-06-18"]` compares what that revision shows.
     """
     __tracebackhide__ = True
     if isinstance(target, Client):
@@ -35,11 +39,12 @@ def assert_surface(
         with Client(target, **options) as client:
             now = surface(client)
     if update:
-        write_kept(Path(file), msgspec.json.format(msgspec.json.encode(now, order="sorted"), indent=2).decode() + "\n")
+        write_kept(Path(file), written(now))
         return
-    found = differences(_read(Path(file)), now, ignore)
+    was = _read(Path(file))
+    found = placed_differences(was, now, ignore)
     if found:
-        listed = "\n".join(f"  {line}" for line in found)
+        listed = "\n".join(f"  {line}" for line in _judged(found, was, now))
         raise AssertionError(
             f"the server offers something else than {file} says (differences: {len(found)}; --accord-update, or "
             f"update=True, takes them over):\n{listed}"
@@ -48,22 +53,48 @@ def assert_surface(
 
 def surface(client: Client) -> JSONObject:
     """What a server offers, in the revision that is spoken: tools, prompts, resources and templates, by their names."""
-    offers = client.server_capabilities
-    return {
-        "revision": client.revision,
-        "instructions": client.instructions,
-        "capabilities": msgspec.to_builtins(offers),
-        "tools": _by("name", client.list_tools, offers and offers.tools),
-        "prompts": _by("name", client.list_prompts, offers and offers.prompts),
-        "resources": _by("uri", client.list_resources, offers and offers.resources),
-        "resourceTemplates": _by("uriTemplate", client.list_resource_templates, offers and offers.resources),
-    }
+    found: dict[str, Sequence[Any]] = {}
+    for kind in offered(client.server_capabilities):
+        try:
+            found[kind] = getattr(client, LISTS[kind].verb)()
+        except MethodNotFound:  # as `accord.check.surface` has it
+            continue
+    return made(client.revision, client.instructions, client.server_capabilities, found)
 
 
-def _by(key: str, listed: Callable[[], Sequence[Any]], offered: object) -> JSONObject:
-    """The list by the names in it; empty where the server has none of it."""
-    each: list[JSONObject] = msgspec.json.decode(encode(listed() if offered is not None else []))
-    return {one[key]: one for one in each}
+def _judged(found: Sequence[tuple[str, str]], was: Any, now: JSONObject) -> Iterator[str]:
+    """The differences, with the kind of change that each belongs to, and what follows from it; the worst first."""
+    try:
+        known = changes(was, now)
+    except ValueError:  # the file holds something else
+        yield from (line for _, line in found)
+        return
+    judged = [(_change_at(place.split("."), known), place, line) for place, line in found]
+    for each, place, line in sorted(judged, key=lambda one: KINDS.index(one[0].kind if one[0] else "safe")):
+        why = f" ({each.why})" if each and _within(place, each.place) else ""
+        yield f"{each.kind if each else 'safe':{_KIND}}  {line}{why}"
+
+
+def _change_at(place: list[str], known: Sequence[Change]) -> Change | None:
+    """The change that a difference belongs to: the closest to its place in the same field of the same thing, and the
+    worst of several. Where there is none, the difference means nothing.
+    """
+    shared = [(_alike(place, each.place.split(".")), each) for each in known]
+    closest = max((count for count, _ in shared), default=0)
+    return next((each for count, each in shared if count == closest >= min(len(place), 3)), None)
+
+
+def _alike(place: list[str], other: list[str]) -> int:
+    """How many keys two places begin with alike."""
+    return next(
+        (index for index, (one, two) in enumerate(zip(place, other, strict=False)) if one != two),
+        min(len(place), len(other)),
+    )
+
+
+def _within(place: str, other: str) -> bool:
+    """Whether one place is the other, or in it."""
+    return f"{place}.".startswith(f"{other}.") or f"{other}.".startswith(f"{place}.")
 
 
 def _read(file: Path) -> Any:

@@ -64,8 +64,8 @@ def messages_that_nobody_asked_for(change: Change) -> None:
 
 
 @mutant("logging/only-asked", over="http")
-def messages_that_nobody_asked_for_over_http(change: Change) -> None:
-    change.before("resources/read")(lambda request: [said("emergency")])
+def messages_to_who_listens_for_something_else(change: Change) -> None:
+    change.notifications("notifications/subscriptions/acknowledged")(lambda message: [message, said("emergency")])
 
 
 @mutant("logging/severe-enough")

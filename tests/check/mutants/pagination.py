@@ -24,12 +24,12 @@ def a_last_page_that_leads_on(change: Change) -> None:
 
 
 @mutant("pagination/stable", server=paged)
-def a_cursor_that_is_used_up(change: Change) -> None:
+def a_cursor_that_is_used_up_each_second_time(change: Change) -> None:
     used: list[str] = []
 
     def alter(request: Any, answer: Any) -> Any:
-        cursor = request.get("params", {}).get("cursor")
-        if cursor in used and "result" in answer:
+        cursor = request["params"].get("cursor")
+        if used.count(cursor) % 2 and "result" in answer:
             answer["result"]["tools"] = []
         used.append(cursor)
         return answer

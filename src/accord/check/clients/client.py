@@ -145,9 +145,7 @@ class _Check:
 
     async def _one(self, scene: Scene, revision: str) -> Run:
         async with self._gate:
-            return await play(
-                self._command, scene, revision, self._transport, self._settings, self._patience(revision)
-            )
+            return await play(self._command, scene, revision, self._transport, self._settings, self._patience(revision))
 
     def _patience(self, revision: str) -> float:
         """Longer for a client that is slow by itself."""

@@ -30,10 +30,9 @@ class Conversation:
         """The capabilities of the client, from the handshake."""
         self.standing: Way | None = None
         """Where to say what belongs to no request."""
-        self.ended_by: str = ""
-        """Over stdio: how the client ended the server: `closed`, `terminated`, `killed`; empty while it runs."""
-        self.terminated_at: float | None = None
-        """When SIGTERM came from the one that had started the server."""
+        self.endings: list[str] = []
+        """Over stdio: how the client ended the server, in order: `closed` (its stdin), `terminated` (SIGTERM), `killed`;
+        `orphaned` where SIGTERM came when the client was no more."""
         self._given_up: dict[Any, asyncio.Event] = {}
         self._waiting: dict[Any, asyncio.Future[JSONObject]] = {}
         self._ids = itertools.count(1)
@@ -76,6 +75,10 @@ class Conversation:
     async def given_up(self, ask: Ask, seconds: float) -> bool:
         """Wait until the client gives a request up."""
         return await _within(self._event(ask.id).wait(), seconds)
+
+    def is_given_up(self, id: Any) -> bool:
+        """Whether the client has given a request up."""
+        return self._event(id).is_set()
 
     def hung_up(self, *ids: Any) -> None:
         """The stream of these requests was closed by the client."""

@@ -41,9 +41,7 @@ class Judge:
         except Broken as exc:
             evidence = exc.evidence or (seen.evidence() if isinstance(seen, Run) else ())
             symptom, cause = exc.symptom or rule.id, exc.cause or rule.cause
-            return self._outcome(
-                rule, case, bad(rule), text=str(exc), symptom=symptom, cause=cause, evidence=evidence
-            )
+            return self._outcome(rule, case, bad(rule), text=str(exc), symptom=symptom, cause=cause, evidence=evidence)
         if case.kind == "reading" and not judged:
             return self._outcome(rule, case, "not-observed", text="the client did nothing of the kind")
         return self._outcome(rule, case, "pass")

@@ -7,7 +7,6 @@ import contextlib
 import secrets
 import shlex
 import sys
-import time
 
 from accord.check.clients import relay
 from accord.check.clients.conversation import Conversation
@@ -15,7 +14,7 @@ from accord.check.clients.stand import Stand
 from accord.wire.lines import LineReader
 
 _LINE_BYTES = 64 << 20
-_HOW = {relay.END: "closed", relay.TERM: "terminated"}
+_HOW = {(relay.END, b""): "closed", (relay.TERM, b"1"): "terminated", (relay.TERM, b"0"): "orphaned"}
 
 
 class Lines:
@@ -39,7 +38,7 @@ class Lines:
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
         port = self._server.sockets[0].getsockname()[1]
         # -I and -S: neither the environment nor site-packages change what starts, and it starts quickly.
-        self.command = [sys.executable, "-I", "-S", relay.__file__, str(port), self._token]
+        self.command = [sys.executable, "-I", "-S", relay.__file__, str(port), self._token, self._stand.scene.stderr]
 
     async def close(self) -> None:
         """End every relay."""
@@ -87,25 +86,21 @@ class _Process:
     async def run(self, reader: asyncio.StreamReader) -> None:
         """Read until the client has ended this process."""
         try:
-            while (kind := await self._part(reader)) is not None:
-                self._conversation.ended_by = self._conversation.ended_by or _HOW[kind]
-                if kind == relay.END and not self._stand.scene.deaf:
-                    break
+            while (ending := await self._ending(reader)) != "closed" or self._stand.scene.deaf:
+                self._conversation.endings.append(ending)
+            self._conversation.endings.append("closed")
         except (OSError, EOFError):
-            self._conversation.ended_by = self._conversation.ended_by or "killed"
+            self._conversation.endings.append("killed")
 
-    async def _part(self, reader: asyncio.StreamReader) -> bytes | None:
-        """Read one part: how the client ended it, or after that nothing."""
+    async def _ending(self, reader: asyncio.StreamReader) -> str:
+        """Read on, until the client does something to end this process."""
         while True:
             kind, size = relay.HEADER.unpack(await reader.readexactly(relay.HEADER.size))
             data = await reader.readexactly(size)
-            if kind == relay.DATA:
-                self._take(self._lines.feed(data))
-            else:
+            if kind != relay.DATA:
                 self._take(self._lines.end())
-                if kind == relay.TERM and data == b"1":
-                    self._conversation.terminated_at = time.monotonic()
-                return bytes(kind)
+                return _HOW[bytes(kind), data]
+            self._take(self._lines.feed(data))
 
     def _take(self, lines: list[bytes]) -> None:
         for line in lines:

@@ -1,10 +1,11 @@
 """The program that a client starts as its server: it joins its stdin and stdout to the checker, and tells how it ends.
 
-    python relay.py PORT TOKEN
+    python relay.py PORT TOKEN [STDERR]
 
 What comes from the checker goes to stdout as it is. What goes to it is framed, a letter and a length before each part:
 `d` what stood on stdin, `e` stdin has ended, `t` SIGTERM came, with `1` while the one that started us still lives. It
-stays until the checker closes the connection or somebody ends it. Only the standard library: it starts in 20 ms.
+stays until the checker closes the connection or somebody ends it. STDERR is what it says on stderr. Only the standard
+library: it starts in 20 ms.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ TERMINATED = 143
 _SIZE = 65_536
 
 
-def main(port: int, token: str) -> None:
+def main(port: int, token: str, stderr: str = "") -> None:
     """Relay until the checker closes the connection."""
+    os.write(2, stderr.encode())
     link = socket.create_connection(("127.0.0.1", port))
     link.sendall(token.encode() + b"\n")
     parent = os.getppid()
@@ -65,4 +67,4 @@ def _write(data: bytes) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+    main(int(sys.argv[1]), *sys.argv[2:])

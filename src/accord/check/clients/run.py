@@ -153,7 +153,8 @@ class Run:
     def evidence(self, *about: Said) -> tuple[str, ...]:
         """What was said, as lines of a transcript: the messages in question, or the last ones."""
         said = list(about) or sorted(
-            (each for conversation in self.conversations for each in conversation.record.entries), key=lambda one: one.at
+            (each for conversation in self.conversations for each in conversation.record.entries),
+            key=lambda one: one.at,
         )
         lines = [each.line() for each in said[-_EVIDENCE:]]
         return tuple(lines) if about else (*lines, f"# {self.how_it_ended}")
@@ -162,7 +163,9 @@ class Run:
     def how_it_ended(self) -> str:
         """In words."""
         if self.ending != "itself":
-            return "the client had to be ended" if self.ending == "quiet" else "the client went on and on, and was ended"
+            return (
+                "the client had to be ended" if self.ending == "quiet" else "the client went on and on, and was ended"
+            )
         return f"the client ended with {self.exit_code}"
 
     # --- verdicts that many scenes share ---------------------------------------------------------------------------
@@ -195,7 +198,9 @@ class Run:
             raise Broken(f"the client did not come to {', '.join(missing)} any more", evidence=self.evidence())
         if self.ending == "itself" and self.usual.ending == "itself" and self.exit_code != self.usual.exit_code:
             was = self.usual.exit_code
-            raise Broken(f"the client ended with {self.exit_code}, by itself it does with {was}", evidence=self.evidence())
+            raise Broken(
+                f"the client ended with {self.exit_code}, by itself it does with {was}", evidence=self.evidence()
+            )
 
 
 def _ping(message: Message) -> bool:

@@ -1,15 +1,15 @@
 """A scene: what the scripted server does otherwise than usual, and the rules that are judged by what the client does then.
 
-    LATE = Scene("late-answer", "an answer comes after the client has given up")
+LATE = Scene("late-answer", "an answer comes after the client has given up")
 
-    @LATE.on("tools/call")
-    async def _(ask: Ask) -> Answer:
-        await ask.cancelled()
-        return await ask.usual()
+@LATE.on("tools/call")
+async def _(ask: Ask) -> Answer:
+    await ask.cancelled()
+    return await ask.usual()
 
-    @LATE.judges(IGNORED, "an answer to a call that was cancelled")
-    def _(run: Run) -> None:
-        as_usual(run)
+@LATE.judges(IGNORED, "an answer to a call that was cancelled")
+def _(run: Run) -> None:
+    as_usual(run)
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class Scene:
     """One scene. It is played in the newest revision with a handshake that the client speaks, and in 2026-07-28, as far
     as it lives there.
 
-    `stream`: answers over HTTP come as streams of events. `deaf`: the server stays when its stdin ends. `patience`: seconds without a word after which the client is ended, at least.
+    `stream`: answers over HTTP come as streams of events. `deaf`: the server stays when its stdin ends, over
+    stdio, and says `stderr` on stderr. `patience`: seconds without a word after which the client is ended, at least.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Scene:
         offer: Offer | None = None,
         stream: bool = False,
         deaf: bool = False,
+        stderr: str = "",
         patience: float = 0.0,
     ) -> None:
         self.name: str = name
@@ -92,6 +94,7 @@ class Scene:
         self.handlers: dict[str, Handler] = {}
         self.http: OnHTTP | None = None
         self.deaf: bool = deaf
+        self.stderr: str = stderr
         self.judgements: list[tuple[Rule, Case]] = []
 
     def __repr__(self) -> str:

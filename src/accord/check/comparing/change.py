@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -36,6 +36,16 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 def worst(changes: Iterable[Change]) -> Kind:
     """The worst kind among them; `safe` for none."""
     return min((change.kind for change in changes), key=KINDS.index, default="safe")
+
+
+def change(kind: Kind, path: Sequence[str], what: str, why: str) -> Change:
+    """A change at a place, whose keys are given one by one."""
+    return Change(kind=kind, place=".".join(path), what=what, why=why)
+
+
+def moved(was: JSONValue, now: JSONValue) -> str:
+    """`1 → 2`; what is None was not there."""
+    return f"{'none' if was is None else shown(was)} → {'none' if now is None else shown(now)}"
 
 
 def shown(value: JSONValue) -> str:

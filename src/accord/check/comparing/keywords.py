@@ -6,15 +6,18 @@ REFERENCES = frozenset(("$ref", "$dynamicRef", "$recursiveRef", "$dynamicAnchor"
 
 DEFINITIONS = frozenset(("$defs", "definitions"))
 
-SIMPLE = frozenset(
-    ("type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength")
-    + ("maxLength", "pattern", "format", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties")
-)
+SIMPLE = frozenset((
+    "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+    "minLength", "maxLength", "pattern", "format", "minItems", "maxItems", "uniqueItems", "minProperties",
+    "maxProperties",
+))  # fmt: skip
 """These judge a value on their own, whatever stands beside them, and hold no schemas."""
 
 JUDGING = SIMPLE | REFERENCES | DEFINITIONS
-JUDGING |= {"properties", "required", "additionalProperties", "patternProperties", "propertyNames", "items"}
-JUDGING |= {"prefixItems", "additionalItems", "contains", "minContains", "maxContains", "unevaluatedItems"}
-JUDGING |= {"unevaluatedProperties", "dependentRequired", "dependentSchemas", "dependencies", "allOf", "anyOf"}
-JUDGING |= {"oneOf", "not", "if", "then", "else"}
+JUDGING |= frozenset((
+    "properties", "required", "additionalProperties", "patternProperties", "propertyNames", "items",
+    "prefixItems", "additionalItems", "contains", "minContains", "maxContains", "unevaluatedItems",
+    "unevaluatedProperties", "dependentRequired", "dependentSchemas", "dependencies", "allOf", "anyOf", "oneOf",
+    "not", "if", "then", "else",
+))  # fmt: skip
 """All that decide whether a value passes, and those that hold them."""

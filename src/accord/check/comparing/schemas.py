@@ -1,11 +1,11 @@
 """What changed between two JSON Schemas, place by place, and whether those who keep to the old one notice.
 
-Of arguments, what an old client sends must still be accepted: old values fit the new schema. Of results it is the other
-way around: what the server answers now must be what an old client expects. So there is a schema that is kept to, and one
-that judges: `kept` and `judge` below.
+Of arguments, what an old client sends must still be accepted: old values fit the new schema. Of results it is the
+other way around: what the server answers now must be what an old client expects. So there is a schema that is kept to,
+and one that judges: `kept` and `judge` below (`sides`).
 
-Objects and arrays are compared member by member. What is left at a place is decided as a whole (`containment`); where it
-cannot be decided, it is risky. Nobody is taken to send members that a schema does not name.
+Objects and arrays are compared member by member. What is left at a place is decided as a whole (`containment`); where
+it cannot be decided, it is risky. Nobody is taken to send members that a schema does not name.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Any
 
 import msgspec
 
-from accord.check.comparing.annotations import annotations
-from accord.check.comparing.change import Change, Kind, shown, worst
+from accord.check.comparing.change import Change, change, moved, shown, worst
 from accord.check.comparing.containment import Verdict, contained
 from accord.check.comparing.keywords import SIMPLE
+from accord.check.comparing.sides import READ, SENT, Side
 from accord.check.comparing.view import View, Whole, refers
+from accord.check.comparing.words import word_changes
 from accord.check.generated.document import Unserved
 from accord.messages.base import JSONObject
 
@@ -35,18 +36,18 @@ def schema_changes(old: Any, new: Any, path: Path, *, sent: bool) -> Iterator[Ch
     if old == new:
         return
     try:
-        walk = _Walk(sent)
+        walk = _Walk(SENT if sent else READ)
         yield from walk.compare(Whole(old).view, Whole(new).view, path)
     except Unserved as exc:
-        yield _change("risky", path, _what(old, new), f"the schemas cannot be compared: {exc}")
-    yield from annotations(old, new, path, sent=sent)
+        yield change("risky", path, _what(old, new), f"the schemas cannot be compared: {exc}")
+    yield from word_changes(old, new, path, sent=sent)
 
 
 class _Walk:
-    """One walk through two schemas at once. `sent`: by those who fill them in; otherwise by those who read."""
+    """One walk through two schemas at once."""
 
-    def __init__(self, sent: bool) -> None:
-        self._sent = sent
+    def __init__(self, side: Side) -> None:
+        self._side = side
         self._seen: set[bytes] = set()
 
     def compare(self, old: View, new: View, path: Path) -> Iterator[Change]:
@@ -76,57 +77,54 @@ class _Walk:
             elif name in was:
                 yield self._gone(name, name in needed, _additional(new), place)
             else:
-                yield self._new(new, name, name in needs, _additional(old), place)
+                yield self._new(name, old, new, place)
         yield from self._required(needed, needs, was, now, (*path, "required"))
         yield from self._additional(old, new, (*path, "additionalProperties"))
 
     def _gone(self, name: str, needed: bool, additional: Any, place: Path) -> Change:
-        if not self._sent:
+        if not self._side.sent:
             why = "old clients count on it" if needed else "old clients may read it"
-            return _change("breaking" if needed else "risky", place, "gone", why)
+            return change("breaking" if needed else "risky", place, "gone", why)
         why = "refused" if additional is False else "ignored, or taken for something else"
-        return _change("breaking", place, "gone", f"what old clients send for it is {why}")
+        return change("breaking", place, "gone", f"what old clients send for it is {why}")
 
-    def _new(self, new: View, name: str, needs: bool, additional: Any, place: Path) -> Change:
-        """`additional` is what the old schema said of members that it does not name; None if nothing."""
-        if self._sent and needs:
-            return _change("breaking", place, "new, and required", "old clients do not send it")
-        if additional is None or (additional is False and self._sent):
-            return _change("safe", place, "new", "old clients do without")
-        if additional is False:
-            return _change("breaking", place, "new", "old clients were told that there is nothing else, and may refuse it")
-        member, free = _member(new, name), new.at(additional)
-        verdict = self._verdict(free, member) if self._sent else self._verdict(member, free)
-        why = "old clients were free to use the name for something else" if self._sent else "old clients expect other types"
-        return _change("safe" if verdict.holds else "risky", place, "new", "old clients do without" if verdict.holds else why)
+    def _new(self, name: str, old: View, new: View, place: Path) -> Change:
+        if self._side.sent and name in _required(new):
+            return change("breaking", place, "new, and required", "old clients do not send it")
+        free = _additional(old)
+        if free is False and not self._side.sent:
+            return change("breaking", place, "new", "old clients were told that nothing else comes, and may refuse it")
+        if free in (None, False) or self._verdict(old.at(free), _member(new, name)).holds:
+            return change("safe", place, "new", "old clients do without")
+        return change("risky", place, "new", self._side.taken)
 
     def _required(
         self, needed: set[str], needs: set[str], was: set[str], now: set[str], place: Path
     ) -> Iterator[Change]:
-        new_names = now - was if self._sent else set[str]()
+        new_names = now - was if self._side.sent else set[str]()
         for name in sorted(needs - needed - new_names):
-            why = "calls without it are refused" if self._sent else "it is always there now"
-            yield _change("breaking" if self._sent else "safe", place, f"{shown(name)} is required now", why)
+            why = "calls without it are refused" if self._side.sent else "it is always there now"
+            yield change("breaking" if self._side.sent else "safe", place, f"{shown(name)} is required now", why)
         gone_names = was - now
         for name in sorted(needed - needs - gone_names):
-            why = "it may be left out" if self._sent else "old clients count on it"
-            yield _change("safe" if self._sent else "breaking", place, f"{shown(name)} is not required any more", why)
+            why = "it may be left out" if self._side.sent else "old clients count on it"
+            yield change(
+                "safe" if self._side.sent else "breaking", place, f"{shown(name)} is not required any more", why
+            )
 
     def _additional(self, old: View, new: View, place: Path) -> Iterator[Change]:
         """Members that are not named. Where nothing is said of them, nobody is taken to send any."""
         was, now = _additional(old), _additional(new)
         if was == now and not refers(was):
             return
-        kept, judge = (was, now) if self._sent else (now, was)
-        what = f"{'none' if was is None else shown(was)} → {'none' if now is None else shown(now)}"
+        kept, judge = self._side.kept_and_judge(was, now)
+        what = moved(was, now)
         if kept is False or judge in (None, True, {}):
-            yield _change("safe", place, what, "members that are not named are refused less" if self._sent else _FEWER)
+            yield change("safe", place, what, self._side.wider)
         elif kept is None:
-            who = "who sends more than is named is refused now" if self._sent else "more than is named may come now"
-            yield _change("risky", place, what, who)
+            yield change("risky", place, what, self._side.more)
         else:
-            one, other = (old, new) if self._sent else (new, old)
-            yield from self._judged(self._verdict(one.at(kept), other.at(judge)), place, what, Verdict(False))
+            yield from self._judged(self._verdict(old.at(was), new.at(now)), place, what, Verdict(False))
 
     # --- arrays, and what is simple ----------------------------------------------------------------------------
 
@@ -137,13 +135,12 @@ class _Walk:
 
     def _types(self, old: View, new: View, path: Path) -> Iterator[Change]:
         was, now = old.types, new.types
-        kept, judge = (was, now) if self._sent else (now, was)
+        kept, judge = self._side.kept_and_judge(was, now)
         what = f"{_types(was)} → {_types(now)}"
         if kept - judge:
-            why = "old clients may send" if self._sent else "old clients do not expect"
-            yield _change("breaking", (*path, "type"), what, f"{why} {_lost(kept - judge, judge)}")
+            yield change("breaking", (*path, "type"), what, f"{self._side.types} {_lost(kept - judge, judge)}")
         elif was != now:
-            yield _change("safe", (*path, "type"), what, _MORE if self._sent else _FEWER)
+            yield change("safe", (*path, "type"), what, self._side.wider)
 
     def _rest(self, old: View, new: View, path: Path) -> Iterator[Change]:
         was, now = (view.rest("type", "items", *_MEMBERS) for view in (old, new))
@@ -151,22 +148,21 @@ class _Walk:
             return
         both = {"type": sorted(old.types & new.types)}
         one, other = ({"allOf": [both, *each]} for each in (was, now))
-        kept, judge = (one, other) if self._sent else (other, one)
+        kept, judge = self._side.kept_and_judge(one, other)
         what = _what(_plain(was), _plain(now))
         yield from self._judged(contained(kept, judge), path, what, contained(judge, kept))
 
     # --- the rest ----------------------------------------------------------------------------------------------
 
     def _as_a_whole(self, old: View, new: View, path: Path) -> Iterator[Change]:
-        kept, judge = (old, new) if self._sent else (new, old)
-        verdict, back = self._verdict(kept, judge), self._verdict(judge, kept)
+        verdict = self._verdict(old, new)
         if not verdict.holds:
             inside = list(self._arms(old, new, path))
             if worst(inside) != "safe":
                 yield from inside
                 return
         what = _what(_plain(old.parts), _plain(new.parts))
-        yield from self._judged(verdict, path, what, back)
+        yield from self._judged(verdict, path, what, self._verdict(new, old))
 
     def _arms(self, old: View, new: View, path: Path) -> Iterator[Change]:
         """Arms of a choice, one by one, where they are as many as before and of the same types."""
@@ -178,29 +174,20 @@ class _Walk:
                     for index, (one, other) in enumerate(pairs):
                         yield from self.compare(one, other, (*path, keyword, str(index)))
 
-    def _verdict(self, kept: View, judge: View) -> Verdict:
+    def _verdict(self, old: View, new: View) -> Verdict:
+        kept, judge = self._side.kept_and_judge(old, new)
         return contained(kept.schema(sent=True), judge.schema())
 
     def _judged(self, verdict: Verdict, place: Path, what: str, back: Verdict) -> Iterator[Change]:
         """`back` tells whether it holds the other way around, too: then it only says the same in other words."""
         if verdict.holds is None:
-            why = "it cannot be told whether all that was accepted still is" if self._sent else "it cannot be told " + _NEW
-            yield _change("risky", place, what, why)
+            yield change("risky", place, what, self._side.unclear)
         elif not verdict.holds:
-            yield _change("breaking", place, what, self._broken(verdict.example))
+            known = verdict.example is not msgspec.UNSET
+            why = f"{shown(verdict.example)} {self._side.narrower}" if known else self._side.some
+            yield change("breaking", place, what, why)
         elif not back.holds:
-            yield _change("safe", place, what, _MORE if self._sent else _FEWER)
-
-    def _broken(self, example: Any) -> str:
-        if example is msgspec.UNSET:
-            return "not all that was accepted still is" if self._sent else "what old clients do not expect may come"
-        was = "was accepted, and is refused now" if self._sent else "may come now, and was ruled out"
-        return f"{shown(example)} {was}"
-
-
-_MORE = "all that was accepted still is"
-_FEWER = "all that may come was expected before"
-_NEW = "whether only what was expected before may come"
+            yield change("safe", place, what, self._side.wider)
 
 
 def _by_members(old: View, new: View) -> bool:
@@ -212,7 +199,9 @@ def _by_members(old: View, new: View) -> bool:
         speaking = sum(any(key in part for key in _MEMBERS) for part in view.parts)
         if old.types != new.types and (view.all("enum") or view.all("const")):
             return False
-        if (view.all("additionalProperties") and speaking > 1) or any(isinstance(one, list) for one in view.all("items")):
+        if (view.all("additionalProperties") and speaking > 1) or any(
+            isinstance(one, list) for one in view.all("items")
+        ):
             return False
     return bool(old.types & new.types)
 
@@ -265,7 +254,3 @@ def _types(types: frozenset[str]) -> str:
 def _lost(types: frozenset[str], left: frozenset[str]) -> str:
     fractions = ["fractions"] if "number" in types and "integer" in left else []
     return " or ".join([*sorted(types - {"number"} if fractions else types), *fractions])
-
-
-def _change(kind: Kind, path: Path, what: str, why: str) -> Change:
-    return Change(kind=kind, place=".".join(path), what=what, why=why)

@@ -16,8 +16,10 @@ _KEPT = JUDGING - DEFINITIONS - {"$ref", "allOf"}
 _REFERENCE_ALONE = ("draft-04", "draft-06", "draft-07")
 """In these dialects nothing counts that stands beside `$ref`."""
 
-_SAYS_MORE = ("additionalProperties", "unevaluatedProperties", "patternProperties", "allOf", "anyOf", "oneOf", "if")
-_SAYS_MORE += ("dependentSchemas", "$ref", "$dynamicRef", "$recursiveRef")
+_SAYS_MORE = frozenset((
+    "additionalProperties", "unevaluatedProperties", "patternProperties", "allOf", "anyOf", "oneOf", "if",
+    "dependentSchemas", "$ref", "$dynamicRef", "$recursiveRef",
+))  # fmt: skip
 """Beside these it is not `properties` alone that says which members there are."""
 
 
@@ -80,7 +82,9 @@ class View:
 
     def rest(self, *keywords: str) -> list[JSONObject]:
         """The parts without some of their keywords."""
-        left = ({key: part[key] for key in part if key not in keywords} for part in self.parts if isinstance(part, dict))
+        left = (
+            {key: part[key] for key in part if key not in keywords} for part in self.parts if isinstance(part, dict)
+        )
         return [part for part in left if part]
 
     def at(self, *schemas: Any) -> View:
@@ -112,9 +116,9 @@ def as_sent(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     made = {key: _filled_in(key, value) for key, value in schema.items()}
-    if "properties" in schema and not any(key in schema for key in _SAYS_MORE):
-        if set(schema.get("required", ())) <= set(schema["properties"]):
-            made["additionalProperties"] = False
+    named = schema.get("properties")
+    if named is not None and set(schema.get("required", ())) <= set(named) and not _SAYS_MORE & schema.keys():
+        made["additionalProperties"] = False
     return made
 
 

@@ -81,7 +81,7 @@ def _texts(shape: Shape, value: str) -> Iterator[_Breach]:
     yield "length", value[: max(0, least - 1)], "a text that is too short"
     if most is not None and most < _LONGEST:
         yield "length", value + "a" * (most + 1 - len(value)), "a text that is too long"
-    for text in (f"\u0001{value}\u0001", "", "\u0001"):
+    for text in (f"\u0001{value}\u0001", "", "\u0001") if shape.all("pattern") else ():
         yield "form", text, "a text that the pattern does not match"
 
 

@@ -82,4 +82,4 @@ def _holds(item: Any, char: str) -> bool:
         return bool(value[0] <= ord(char) <= value[1])
     name = str(value)
     known = _CATEGORIES.get(name.replace("CATEGORY_NOT_", "CATEGORY_"), "")
-    return (char in known) != name.startswith("CATEGORY_NOT_")
+    return (char in known) is not name.startswith("CATEGORY_NOT_")

@@ -1,4 +1,4 @@
-"""Schemas that all hold at one place, and offer no choice, read as one: which kinds, from where to where, which members.
+"""Schemas that all hold at one place, and offer no choice, read as one: which kinds, within which bounds.
 
 What they say of what is inside stays apart: `member` and `item` give the schemas that all hold there.
 """
@@ -63,7 +63,10 @@ class Shape:
         for keyword in ("const", "enum"):
             if found := self.all(keyword):
                 return [found[0]] if keyword == "const" else list(found[0])
-        return [*(each for some in self.all("examples") if isinstance(some, list) for each in some), *self.all("default")]
+        return [
+            *(each for some in self.all("examples") if isinstance(some, list) for each in some),
+            *self.all("default"),
+        ]
 
     @property
     def listed(self) -> bool:
@@ -86,7 +89,9 @@ class Shape:
         """The least and the largest integer."""
         low, high = self.bounds()
         least = None if low is None else math.ceil(low) + (self.excluded(low, "exclusiveMinimum") and low == int(low))
-        most = None if high is None else math.floor(high) - (self.excluded(high, "exclusiveMaximum") and high == int(high))
+        most = (
+            None if high is None else math.floor(high) - (self.excluded(high, "exclusiveMaximum") and high == int(high))
+        )
         return least, most
 
     def step(self) -> Fraction | None:

@@ -1,7 +1,8 @@
 """One small value that fits a schema: the same every time, and made without hypothesis.
 
-What the schema suggests comes first (`const`, `enum`, `examples`, `default`); then the least of each kind. A value grows
-only where it must: optional members stay away, and a schema that contains itself is followed as few levels as it can be.
+What the schema suggests comes first (`const`, `enum`, `examples`, `default`); then the least of each kind. A value
+grows only where it must: optional members stay away, and a schema that contains itself is followed as few levels as
+can be.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A hypothesis strategy for the values that fit a JSON Schema 2020-12.
 
 Alternatives, members, items and scalars are drawn; where the schema says more than that (`not`, only one of `oneOf`,
-unique items, ...), the validator is asked, and what does not fit becomes the smallest value that does. So there is always
-a value, and always one that fits.
+unique items, ...), the validator is asked, and what does not fit becomes the smallest value that does. So there is
+always a value, and always one that fits.
 """
 
 from __future__ import annotations

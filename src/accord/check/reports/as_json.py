@@ -13,10 +13,15 @@ FORMAT = 1
 
 
 def as_json(report: Report) -> str:
-    """The report, with its format and whether it failed."""
-    return dumped({"format": FORMAT, "failed": report.failed, **msgspec.to_builtins(report)})
+    """The document."""
+    return dumped(data(report))
+
+
+def data(report: Report) -> dict[str, Any]:
+    """The report as JSON data, with its format and whether it failed."""
+    return {"format": FORMAT, "failed": report.failed, **storable(msgspec.to_builtins(report))}
 
 
 def dumped(data: dict[str, Any]) -> str:
-    """JSON for files: indented, every text storable."""
-    return f"{msgspec.json.format(msgspec.json.encode(storable(data)), indent=2).decode()}\n"
+    """JSON for files, indented."""
+    return f"{msgspec.json.format(msgspec.json.encode(data), indent=2).decode()}\n"

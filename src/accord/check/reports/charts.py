@@ -37,14 +37,13 @@ def ring(score: int) -> Markup:
 def bar(counts: Mapping[Verdict, int]) -> Markup:
     """The verdicts as parts of one bar."""
     total = sum(counts.values()) or 1
-    parts, left = [], 0.0
+    words = ", ".join(f"{counts.get(each, 0)} {WORDS[each]}" for each in _BAR)
+    parts, left = [tag("title", words)], 0.0
     for verdict in _BAR:
         width = 100 * counts.get(verdict, 0) / total
         if width:
-            rect = tag("rect", x=f"{left:.2f}", width=f"{width:.2f}", height=6, class_=verdict)
-            parts.append(rect)
+            parts.append(tag("rect", x=f"{left:.2f}", width=f"{width:.2f}", height=6, class_=verdict))
         left += width
-    words = ", ".join(f"{counts.get(each, 0)} {WORDS[each]}" for each in _BAR)
     return tag(
         "svg", *parts, class_="bar", viewBox="0 0 100 6", preserveAspectRatio="none", role="img", aria_label=words
     )

@@ -14,6 +14,8 @@ from accord.check.reports.wording import MARKS, SUMMARY, WORDS, counted, peer, p
 _LONGEST = 20_000
 """Characters of a line of evidence."""
 
+_LONGEST_NAME = 200
+
 
 def report_page(report: Report) -> str:
     """The document."""
@@ -35,8 +37,8 @@ def _head(report: Report) -> Markup:
     about = tag(
         "div",
         tag("p", "accord check", class_="kicker"),
-        tag("h1", shown(peer(report))),
-        tag("p", tag("code", shown(report.target)), class_="target") if report.name else "",
+        tag("h1", shown(shortened(peer(report), _LONGEST_NAME))),
+        tag("p", tag("code", shown(shortened(report.target, _LONGEST_NAME))), class_="target") if report.name else "",
         tag("ul", *chips, class_="chips"),
         tag("p", " · ".join(facts), class_="facts"),
     )

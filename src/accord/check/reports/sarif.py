@@ -10,7 +10,7 @@ from urllib.parse import quote
 from accord.check.baseline import symptom_of
 from accord.check.report import Finding, Place, Report
 from accord.check.reports.as_json import dumped
-from accord.check.reports.visible import in_one_line, shortened, visible
+from accord.check.reports.visible import in_one_line, shortened, storable, visible
 from accord.check.reports.wording import place, where, worst_first
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -34,7 +34,7 @@ def sarif(report: Report) -> str:
         "results": [_result(each, rules.index(each.rule), report) for each in findings],
         "properties": {"score": report.score, "role": report.role, "peer": visible(report.name)},
     }
-    return dumped({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
+    return dumped(storable({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}))
 
 
 def _rules(findings: list[Finding]) -> list[dict[str, Any]]:

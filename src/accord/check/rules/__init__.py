@@ -54,6 +54,15 @@ CLIENT_AREAS: tuple[str, ...] = (
     "client_http",
     "client_streams",
     "client_headers",
+    "client_stdio",
+    "client_answers",
+    "client_rounds",
+    "client_pages",
+    "client_changes",
+    "client_cancel",
+    "client_robust",
+    "client_schemas",
+    "client_caching",
 )
 """The same about clients."""
 

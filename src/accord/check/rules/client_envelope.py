@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from accord.check.clients.ask import Ask, notification
 from accord.check.clients.run import Message, Run
+from accord.check.clients.scene import FIRST, Answer, Scene, Whole
 from accord.check.reading import key
 from accord.check.record import Said
 from accord.check.rule import Broken, Rule
@@ -98,6 +100,31 @@ CODES = Rule(
     until="2026-07-28",
     cause="The code is a name, or the message is missing.",
 )
+
+
+BATCH = Rule(
+    "client-envelope/batch",
+    "must",
+    "Batches of the server are understood.",
+    at="basic#batching",
+    role="client",
+    since="2025-03-26",
+    until="2025-06-18",
+    cause="A message is taken to be an object.",
+)
+
+BATCHED = Scene("batch", "answers come in batches", since="2025-03-26", until="2025-06-18")
+
+
+@BATCHED.on(FIRST)
+async def _(ask: Ask) -> Answer:
+    told = notification("notifications/message", {"level": "info", "data": "a batch"})
+    return Whole([told, ask.answer(await ask.usual())])
+
+
+@BATCHED.judges(BATCH, "a notification and the answer in one batch")
+def _(run: Run) -> None:
+    run.as_usual()
 
 
 @VALID.reading("every message")
@@ -259,7 +286,10 @@ def _our_ids(answer: Message) -> set[Any]:
     return {
         key(said.message["id"])
         for said in answer.conversation.record.entries
-        if said.direction == SENT and isinstance(said.message, dict) and "method" in said.message and "id" in said.message
+        if said.direction == SENT
+        and isinstance(said.message, dict)
+        and "method" in said.message
+        and "id" in said.message
     }
 
 

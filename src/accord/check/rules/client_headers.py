@@ -161,8 +161,10 @@ def _(run: Run) -> None:
         if any(_names(each, wrong) for wrong in WRONG):
             raise Broken(f"{each.params.get('name')} was called", evidence=[each.said.line()])
     if not calls:
-        raise NotObserved("the client calls no tools") if "tools/call" not in run.usual.methods else Broken(
-            "with wrong tools in the list, the client called none at all", evidence=run.evidence()
+        raise (
+            NotObserved("the client calls no tools")
+            if "tools/call" not in run.usual.methods
+            else Broken("with wrong tools in the list, the client called none at all", evidence=run.evidence())
         )
 
 

@@ -241,7 +241,9 @@ def _(run: Run) -> None:
     _not_for_ever(run, {"server/discover", "tools/list", "initialize"})
 
 
-LATER = Scene("other-version", "the first try is refused, with a list of revisions that holds the client's", since=_SINCE)
+LATER = Scene(
+    "other-version", "the first try is refused, with a list of revisions that holds the client's", since=_SINCE
+)
 
 
 @LATER.on("server/discover", FIRST)
@@ -256,12 +258,16 @@ async def _(ask: Ask) -> Answer:
 def _(run: Run) -> None:
     run.got_away()
     if run.requests("initialize"):
-        raise Broken("the client fell back to a handshake, although a revision in common was listed", evidence=run.evidence())
+        raise Broken(
+            "the client fell back to a handshake, although a revision in common was listed", evidence=run.evidence()
+        )
 
 
 def _legacy(code: int, name: str) -> Scene:
     """An older server, which answers with this code whatever comes before its handshake."""
-    scene = Scene(f"older-server-{name}", f"an older server answers {code} to what it does not know", until=_SINCE, over=LINES)
+    scene = Scene(
+        f"older-server-{name}", f"an older server answers {code} to what it does not know", until=_SINCE, over=LINES
+    )
 
     @scene.on("server/discover")
     async def _(ask: Ask) -> Answer:

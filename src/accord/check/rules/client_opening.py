@@ -240,7 +240,9 @@ _CANCELLED = "notifications/cancelled"
 # --- what the server has -----------------------------------------------------------------------------------------
 
 BARE = Scene(
-    "bare", "a server that declares nothing", offer=Offer(capabilities={}, tools=(), resources=(), prompts=(), templates=())
+    "bare",
+    "a server that declares nothing",
+    offer=Offer(capabilities={}, tools=(), resources=(), prompts=(), templates=()),
 )
 
 _NEEDS = {
@@ -275,7 +277,11 @@ async def _(ask: Ask) -> Answer:
     result = await ask.usual()
     own = result.get("_meta") or {}
     if "capabilities" in result:
-        result["capabilities"] = {**result["capabilities"], "unheard-of": {"deep": {"er": 1}}, "experimental": {"x/y": {}}}
+        result["capabilities"] = {
+            **result["capabilities"],
+            "unheard-of": {"deep": {"er": 1}},
+            "experimental": {"x/y": {}},
+        }
     if "tools" in result:
         result["tools"] = [each | _MORE for each in result["tools"]]
     return result | _MORE | {"_meta": {**own, "com.example/trace": "1"}}

@@ -32,7 +32,10 @@ EVENTS = Rule(
     "must",
     "Streams of events are read as the standard says: comments, every kind of line end, data in several lines, and "
     "events without data.",
-    at=("basic/transports#listening-for-messages-from-the-server", "basic/transports/streamable-http#receiving-messages"),
+    at=(
+        "basic/transports#listening-for-messages-from-the-server",
+        "basic/transports/streamable-http#receiving-messages",
+    ),
     role="client",
     over=HTTP,
     cause="The stream is split at blank lines, and every part is taken for one line of JSON.",
@@ -145,7 +148,11 @@ def _(run: Run) -> None:
 # --- streams that break ------------------------------------------------------------------------------------------
 
 BROKEN = Scene(
-    "dropped-stream", "a stream ends before its answer, and says when to come back", since="2025-11-25", until=_SINCE, over=HTTP
+    "dropped-stream",
+    "a stream ends before its answer, and says when to come back",
+    since="2025-11-25",
+    until=_SINCE,
+    over=HTTP,
 )
 
 
@@ -173,7 +180,9 @@ async def _(endpoint: Endpoint, exchange: Exchange, reply: Reply) -> bool:
 @BROKEN.judges(RESUMED, "a stream that ends after an event without data")
 def _(run: Run) -> None:
     if not _returns(run):
-        raise Broken("the client did not come back to the stream", evidence=[each.line() for each in run.exchanges[-4:]])
+        raise Broken(
+            "the client did not come back to the stream", evidence=[each.line() for each in run.exchanges[-4:]]
+        )
     run.as_usual()
 
 

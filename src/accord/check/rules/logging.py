@@ -10,7 +10,7 @@ from accord.check import lists
 from accord.check.blocks import inside
 from accord.check.reading import Heard, heard, is_answer, key, messages
 from accord.check.record import Record, Said
-from accord.check.rule import Rule
+from accord.check.rule import HTTP, Rule
 from accord.check.talk import Talk, declares, shown
 from accord.errors import INVALID_PARAMS
 from accord.messages.base import JSONObject, LoggingLevel
@@ -132,6 +132,17 @@ async def _(talk: Talk) -> None:
     for message in talk.others(since, None):
         if message.get("method") == MESSAGE:
             raise talk.broken(f"no request had {LOG_LEVEL}, and a message came: {shown(message)}")
+
+
+@ASKED.case("a stream that listens for changes", kind="own", needs="logging", over=HTTP, calls=True)
+async def _(talk: Talk) -> None:
+    listening = talk.begin("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    await talk.hear(lambda message: message.get("method") == "notifications/subscriptions/acknowledged")
+    await _provoke(talk, {LOG_LEVEL: LEVELS[0]})
+    await talk.tide()
+    for each in _said([talk.record]):
+        if each.said.stream == listening.stream:
+            raise each.broken("a log message came on a stream of subscriptions/listen")
 
 
 @ASKED.reading("all log messages")

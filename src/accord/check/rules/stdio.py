@@ -14,6 +14,7 @@ from accord.wire.transcript import RECEIVED
 _PLACES = ("basic/transports#stdio", "basic/transports/stdio")
 _SHUTDOWN = ("basic/lifecycle#shutdown", "basic/transports/stdio#shutdown")
 _EXIT_SECONDS = 5.0
+_HALF = b'{"jsonrpc":"2.0","id":99,"meth'
 _MOST_LINES = 200
 """Lines that may be one message, if it was printed in a pretty way."""
 
@@ -104,7 +105,8 @@ async def _(talk: Talk) -> None:
 
 @EXITS.case("in the middle of a line", kind="own")
 async def _(talk: Talk) -> None:
-    _wire(talk).write(b'{"jsonrpc":"2.0","id":99,"meth')
+    talk.expect(_HALF, misbehaved=True)
+    _wire(talk).write(_HALF)
     await _exits(talk)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from accord.check.comparing.change import Change, Kind, shown
+from accord.check.comparing.change import Change, Kind, change, moved
 from accord.check.comparing.keywords import JUDGING
 
 _MAPS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
@@ -24,11 +24,11 @@ _MEANS: dict[str, tuple[Kind, str]] = {
 """Others are risky: nobody knows who reads them."""
 
 
-def annotations(old: Any, new: Any, path: tuple[str, ...], *, sent: bool) -> Iterator[Change]:
+def word_changes(old: Any, new: Any, path: tuple[str, ...], *, sent: bool) -> Iterator[Change]:
     """The changes of annotations wherever a place is there in both. `sent`: of what clients fill in."""
     if isinstance(old, list) and isinstance(new, list):
         for index, (one, other) in enumerate(zip(old, new, strict=False)):
-            yield from annotations(one, other, (*path, str(index)), sent=sent)
+            yield from word_changes(one, other, (*path, str(index)), sent=sent)
     if not isinstance(old, dict) or not isinstance(new, dict):
         return
     for key in sorted(old.keys() | new.keys()):
@@ -36,16 +36,15 @@ def annotations(old: Any, new: Any, path: tuple[str, ...], *, sent: bool) -> Ite
         was, now = old.get(key), new.get(key)
         if key in _MAPS and isinstance(was, dict) and isinstance(now, dict):
             for name in sorted(was.keys() & now.keys()):
-                yield from annotations(was[name], now[name], (*place, name), sent=sent)
+                yield from word_changes(was[name], now[name], (*place, name), sent=sent)
         elif key not in JUDGING and (was != now or (key in old) is not (key in new)):
-            yield _change(old, new, key, place, sent)
+            yield _judged(old, new, key, place, sent)
         elif key not in _DATA:
-            yield from annotations(was, now, place, sent=sent)
+            yield from word_changes(was, now, place, sent=sent)
 
 
-def _change(old: dict[str, Any], new: dict[str, Any], key: str, place: tuple[str, ...], sent: bool) -> Change:
+def _judged(old: dict[str, Any], new: dict[str, Any], key: str, place: tuple[str, ...], sent: bool) -> Change:
     kind, why = _MEANS.get(key, ("risky", "who reads it may act in another way"))
     if key == "default":
         kind, why = ("risky", "calls that leave it out do something else") if sent else ("safe", "it is a suggestion")
-    what = f"{shown(old[key]) if key in old else 'none'} → {shown(new[key]) if key in new else 'none'}"
-    return Change(kind=kind, place=".".join(place), what=what, why=why)
+    return change(kind, place, moved(old.get(key), new.get(key)), why)

@@ -1,0 +1,396 @@
+"""Through 2025-11-25: what a client answers to the requests of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from accord.check.clients.ask import Ask
+from accord.check.clients.run import Run
+from accord.check.clients.scene import FIRST, Answer, Scene
+from accord.check.rule import Broken, NotApplicable, NotObserved, Rule
+from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
+from accord.messages.base import JSONObject
+
+_UNTIL = "2026-07-28"
+_FORMS = "2025-06-18"
+_PAGES = "2025-11-25"
+_PERSON = 5.0
+"""Seconds that a person or a model may take."""
+
+PING = Rule(
+    "client-answers/ping",
+    "must",
+    "A ping is answered promptly, with nothing.",
+    at="basic/utilities/ping#behavior-requirements",
+    role="client",
+    until=_UNTIL,
+    cause="Only answers are expected from the server, while a request of the client is open.",
+)
+
+UNKNOWN = Rule(
+    "client-answers/unknown-method",
+    "must",
+    "A request that the client does not know is answered with an error.",
+    at="basic#responses",
+    role="client",
+    until=_UNTIL,
+    cause="What is not known is dropped, and the server waits for ever.",
+)
+
+CODE = Rule(
+    "client-answers/method-not-found",
+    "should",
+    "That error has the code -32601.",
+    at="basic#responses",
+    role="client",
+    until=_UNTIL,
+    cause="Every failure has the same code.",
+)
+
+IDS = Rule(
+    "client-answers/id-types",
+    "must",
+    "The id of a request comes back with its type: 7 is not '7'.",
+    at="basic#responses",
+    role="client",
+    until=_UNTIL,
+    cause="Ids are turned into text, or into numbers.",
+)
+
+UNDECLARED = Rule(
+    "client-answers/undeclared",
+    "must",
+    "A request for what the client did not declare is answered with an error.",
+    at=("basic/lifecycle#operation", "client/roots#error-handling"),
+    role="client",
+    until=_UNTIL,
+    cause="It is answered as if it were declared, or not at all.",
+)
+
+ROOTS = Rule(
+    "client-answers/roots",
+    "must",
+    "A client that declares roots answers with a list of them, each a file: URI.",
+    at="client/roots#data-types",
+    role="client",
+    until=_UNTIL,
+    cause="Paths are sent in place of URIs, or nothing is there that answers.",
+)
+
+SAMPLING = Rule(
+    "client-answers/sampling",
+    "must",
+    "A client that declares sampling answers with a message of the model, or with an error.",
+    at="client/sampling#creating-messages",
+    role="client",
+    until=_UNTIL,
+    cause="The result has no role, content or model.",
+)
+
+TOOLS = Rule(
+    "client-answers/sampling-tools",
+    "must",
+    "A client that does not declare sampling.tools answers a request that has tools with an error.",
+    at="client/sampling#tools-in-sampling",
+    role="client",
+    since=_PAGES,
+    until=_UNTIL,
+    cause="Fields that the client cannot do anything with are passed over.",
+)
+
+CONTENT = Rule(
+    "client-answers/sampling-content",
+    "should",
+    "A conversation in which a tool was used and its result is missing is refused with -32602.",
+    at="client/sampling#error-handling",
+    role="client",
+    since=_PAGES,
+    until=_UNTIL,
+    cause="The messages go to the model as they are.",
+)
+
+FORM = Rule(
+    "client-answers/elicitation",
+    "must",
+    "A client that declares elicitation answers with what the person did, and what they filled in only if they agreed.",
+    at="client/elicitation#response-actions",
+    role="client",
+    since=_FORMS,
+    until=_UNTIL,
+    cause="The action is missing, or is none of accept, decline and cancel.",
+)
+
+FITS = Rule(
+    "client-answers/form",
+    "should",
+    "What is filled in fits the schema of the form.",
+    at="client/elicitation#security-considerations",
+    role="client",
+    since=_FORMS,
+    until=_UNTIL,
+    cause="The fields are sent as text, or required ones are left out.",
+)
+
+MODE = Rule(
+    "client-answers/undeclared-mode",
+    "must",
+    "A page to visit is refused with -32602 by a client that declares only forms.",
+    at="client/elicitation#error-handling",
+    role="client",
+    since=_PAGES,
+    until=_UNTIL,
+    cause="The mode is not looked at.",
+)
+
+PREFETCH = Rule(
+    "client-answers/no-prefetch",
+    "must",
+    "The page of an elicitation is not fetched before the person agrees.",
+    at="client/elicitation#safe-url-handling",
+    role="client",
+    since=_PAGES,
+    until=_UNTIL,
+    cause="A preview is made of every link.",
+)
+
+# --- requests that every client can answer -----------------------------------------------------------------------
+
+PINGED = Scene("server-requests", "the server asks while it is asked", until=_UNTIL)
+_NOBODYS = "com.example/unheard-of"
+
+
+@PINGED.on(FIRST)
+async def _(ask: Ask) -> Answer:
+    for id in (None, 7, "7", 2**53 - 1):
+        await ask.ask("ping", id=id, seconds=2.0)
+    await ask.ask(_NOBODYS, {}, seconds=2.0)
+    return await ask.usual()
+
+
+@PINGED.judges(PING, "a ping before an answer")
+def _(run: Run) -> None:
+    run.reached()
+    for request in run.asked("ping")[:1]:
+        answer = _answer(run, request)
+        if answer is None:
+            raise Broken("a ping was not answered")
+        if answer.get("result") is None or {*answer["result"]} - {"_meta"}:
+            raise Broken("a ping was not answered with an empty result")
+
+
+@PINGED.judges(IDS, "ids that are numbers, and ids that are text")
+def _(run: Run) -> None:
+    run.reached()
+    answered = [request["id"] for request in run.asked("ping") if _answer(run, request) is not None]
+    if not answered:
+        raise NotObserved("the client answers no ping")
+    for request in run.asked("ping"):
+        if request["id"] not in answered:
+            raise Broken(f"the request with the id {request['id']!r} was not answered with that id")
+
+
+@PINGED.judges(UNKNOWN, "a request that nobody has")
+def _(run: Run) -> None:
+    run.reached()
+    for request in run.asked(_NOBODYS):
+        if "error" not in (_answer(run, request) or {}):
+            raise Broken("a request that nobody has was not answered with an error")
+
+
+@PINGED.judges(CODE, "a request that nobody has")
+def _(run: Run) -> None:
+    run.reached()
+    for request in run.asked(_NOBODYS):
+        code = _code(_answer(run, request))
+        if code != METHOD_NOT_FOUND:
+            raise Broken(f"its error has the code {code}")
+
+
+# --- what a client declares --------------------------------------------------------------------------------------
+
+_QUESTION = {"messages": [{"role": "user", "content": {"type": "text", "text": "6 times 7?"}}], "maxTokens": 10}
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "minLength": 1},
+        "count": {"type": "integer", "minimum": 1, "maximum": 9},
+        "sure": {"type": "boolean"},
+        "size": {"type": "string", "enum": ["small", "large"]},
+    },
+    "required": ["name", "count", "sure", "size"],
+}
+_FORM = {"message": "Who, how many, how large?", "requestedSchema": _SCHEMA}
+
+ASKED = Scene("asks", "the server asks for roots, for the model, and the person", until=_UNTIL)
+
+
+@ASKED.on(FIRST)
+async def _(ask: Ask) -> Answer:
+    await ask.ask("roots/list", seconds=_PERSON)
+    await ask.ask("sampling/createMessage", _QUESTION, seconds=_PERSON)
+    await ask.ask("elicitation/create", _FORM, seconds=_PERSON)
+    return await ask.usual()
+
+
+@ASKED.judges(ROOTS, "a list of roots")
+def _(run: Run) -> None:
+    result = _result_of(run, "roots/list", "roots")
+    roots = result.get("roots")
+    if not isinstance(roots, list):
+        raise Broken("the result has no list of roots")
+    for root in roots:
+        if not isinstance(root, dict) or not str(root.get("uri")).startswith("file://"):
+            raise Broken(f"{root!r} is no root with a file: URI")
+
+
+@ASKED.judges(SAMPLING, "a question for the model")
+def _(run: Run) -> None:
+    result = _result_of(run, "sampling/createMessage", "sampling")
+    if not isinstance(result.get("role"), str) or not result.get("content") or not isinstance(result.get("model"), str):
+        raise Broken("the result has no role, content and model")
+
+
+@ASKED.judges(FORM, "a form", since=_FORMS)
+def _(run: Run) -> None:
+    result = _result_of(run, "elicitation/create", "elicitation")
+    if result.get("action") not in ("accept", "decline", "cancel"):
+        raise Broken(f"the action is {result.get('action')!r}")
+    if result.get("action") == "accept" and not isinstance(result.get("content"), dict):
+        raise Broken("the person agreed, and there is no content")
+
+
+@ASKED.judges(FITS, "a form with four fields", since=_FORMS)
+def _(run: Run) -> None:
+    content = _result_of(run, "elicitation/create", "elicitation").get("content")
+    if not isinstance(content, dict):
+        raise NotObserved("the form was not filled in")
+    for name, fits in _FIELDS.items():
+        if not fits(content.get(name)):
+            raise Broken(f"{name} is {content.get(name)!r}")
+
+
+_FIELDS: dict[str, Callable[[Any], bool]] = {
+    "name": lambda value: isinstance(value, str) and bool(value),
+    "count": lambda value: type(value) is int and 1 <= value <= 9,
+    "sure": lambda value: isinstance(value, bool),
+    "size": lambda value: value in ("small", "large"),
+}
+
+
+def _undeclared(method: str, capability: str, since: str | None) -> None:
+    """One request for what may be not declared."""
+
+    @ASKED.judges(UNDECLARED, f"{method} without {capability}", since=since)
+    def _(run: Run) -> None:
+        run.reached()
+        if _declares(run, capability):
+            raise NotApplicable(f"the client declares {capability}")
+        for request in run.asked(method):
+            if "error" not in (_answer(run, request) or {}):
+                raise Broken(f"{method} was not answered with an error, although {capability} is not declared")
+
+
+_undeclared("roots/list", "roots", None)
+_undeclared("sampling/createMessage", "sampling", None)
+_undeclared("elicitation/create", "elicitation", _FORMS)
+
+# --- what came with 2025-11-25 -----------------------------------------------------------------------------------
+
+_TOOL = {"name": "add", "inputSchema": {"type": "object"}}
+_USE = {"type": "tool_use", "id": "use-1", "name": "add", "input": {}}
+
+NEWER = Scene(
+    "asks-more", "the server asks for pages to be visited, and gives the model tools", since=_PAGES, until=_UNTIL
+)
+
+
+@NEWER.on(FIRST)
+async def _(ask: Ask) -> Answer:
+    page = {"mode": "url", "message": "Sign in.", "elicitationId": "page-1", "url": ask.trap}
+    await ask.ask("elicitation/create", page, id="page", seconds=_PERSON)
+    await ask.ask("sampling/createMessage", {**_QUESTION, "tools": [_TOOL]}, id="tools", seconds=_PERSON)
+    used = [*_QUESTION["messages"], {"role": "assistant", "content": _USE}, *_QUESTION["messages"]]
+    await ask.ask("sampling/createMessage", {**_QUESTION, "messages": used}, id="missing", seconds=_PERSON)
+    return await ask.usual()
+
+
+@NEWER.judges(MODE, "a page, for a client that has only forms")
+def _(run: Run) -> None:
+    run.reached()
+    if not _declares(run, "elicitation") or _declares(run, "elicitation", "url"):
+        raise NotApplicable("the client declares pages too, or no elicitation at all")
+    if _code(run.answer_to("page")) != INVALID_PARAMS:
+        raise Broken(f"the answer has the code {_code(run.answer_to('page'))}")
+
+
+@NEWER.judges(PREFETCH, "a page to visit")
+def _(run: Run) -> None:
+    run.reached()
+    answered = [each.said.at for each in run.answers() if each.body.get("id") == "page"]
+    for stray in run.strays:
+        if not answered or stray.at < answered[0]:
+            raise Broken("the page was fetched", evidence=[stray.line()])
+
+
+@NEWER.judges(TOOLS, "tools for the model, where that is not declared")
+def _(run: Run) -> None:
+    run.reached()
+    if not _declares(run, "sampling") or _declares(run, "sampling", "tools"):
+        raise NotApplicable("the client declares sampling.tools, or no sampling at all")
+    if "error" not in (run.answer_to("tools") or {}):
+        raise Broken("tools for the model were not answered with an error")
+
+
+@NEWER.judges(CONTENT, "the use of a tool without its result")
+def _(run: Run) -> None:
+    run.reached()
+    if not _declares(run, "sampling", "tools"):
+        raise NotApplicable("the client does not declare sampling.tools")
+    if _code(run.answer_to("missing")) != INVALID_PARAMS:
+        raise Broken(f"the answer has the code {_code(run.answer_to('missing'))}")
+
+
+# --- reading -----------------------------------------------------------------------------------------------------
+
+
+def _answer(run: Run, request: JSONObject) -> JSONObject | None:
+    """The answer with the very id of the request."""
+    id = request["id"]
+    found = [each.body for each in run.answers() if each.body.get("id") == id and type(each.body["id"]) is type(id)]
+    return found[0] if found else None
+
+
+def _code(answer: JSONObject | None) -> Any:
+    error = (answer or {}).get("error")
+    return error.get("code") if isinstance(error, dict) else None
+
+
+def _declares(run: Run, *path: str) -> bool:
+    """Whether the client declared it in the handshake."""
+    declared: Any = run.conversations[-1].declared if run.conversations else {}
+    for name in path:
+        if not isinstance(declared, dict) or not isinstance(declared.get(name), dict):
+            return False
+        declared = declared[name]
+    return True
+
+
+def _result_of(run: Run, method: str, capability: str) -> JSONObject:
+    """The result for a request for what is declared."""
+    run.reached()
+    if not _declares(run, capability):
+        raise NotApplicable(f"the client does not declare {capability}")
+    for request in run.asked(method):
+        answer = _answer(run, request)
+        if answer is None:
+            raise NotObserved("no answer came in time; it may be that a person is asked")
+        if "error" in answer:
+            if _code(answer) == METHOD_NOT_FOUND:
+                raise Broken(f"{capability} is declared, and {method} is answered with {METHOD_NOT_FOUND}")
+            raise NotObserved("the answer is an error, as it may be")
+        result = answer.get("result")
+        if isinstance(result, dict):
+            return result
+        raise Broken("the result is no object")
+    raise NotObserved("it did not come to that")

@@ -1,0 +1,125 @@
+"""Lists in pages: cursors are sent back as they came, and an endless list has an end for the client."""
+
+from __future__ import annotations
+
+from accord.check.clients.ask import Ask
+from accord.check.clients.offer import PROMPTS, RESOURCES, TOOLS
+from accord.check.clients.run import Message, Run
+from accord.check.clients.scene import Answer, Scene
+from accord.check.rule import Broken, NotObserved, Rule
+from accord.messages.base import JSONObject
+
+_AT = "server/utilities/pagination#implementation-guidelines"
+_SINCE = "2026-07-28"
+_AWKWARD = 'cursor "1" \\ \u00e9 {"page": 2} %20=='
+_ENDLESS = 1_500
+_LISTS = {"tools/list": "tools", "resources/list": "resources", "prompts/list": "prompts"}
+_ITEMS = {"tools/list": TOOLS, "resources/list": RESOURCES, "prompts/list": PROMPTS}
+
+CURSOR = Rule(
+    "client-pages/cursor",
+    "must",
+    "A cursor is sent back exactly as it came, and none is made up.",
+    at=_AT,
+    role="client",
+    cause="The cursor is decoded, counted on, or kept from another list.",
+)
+
+SIZES = Rule(
+    "client-pages/page-size",
+    "must",
+    "A page may have any number of items, none as well: only the missing cursor is the end.",
+    at=("server/utilities/pagination#pagination-model", _AT),
+    role="client",
+    cause="A short or empty page is taken for the last one.",
+)
+
+EMPTY = Rule(
+    "client-pages/empty-cursor",
+    "must",
+    "A cursor that is empty text is a cursor, and not the end.",
+    at=_AT,
+    role="client",
+    since=_SINCE,
+    cause="The cursor is tested for truth, not for presence.",
+)
+
+BOUNDED = Rule(
+    "client-pages/bounded",
+    "may",
+    "A list that never ends is given up at some time, also where its cursors repeat.",
+    at=_AT,
+    role="client",
+    cause="Nothing counts the pages.",
+)
+
+PAGED = Scene("pages", "lists come in pages of every size, with awkward cursors")
+
+
+@PAGED.on(*_LISTS)
+async def _(ask: Ask) -> Answer:
+    items, cursor = [*_ITEMS[ask.method]], ask.params.get("cursor")
+    if cursor is None:
+        return _page(ask, items[:1], _AWKWARD)
+    if cursor == _AWKWARD:
+        return _page(ask, [], "third")
+    if cursor == "third":
+        return _page(ask, items[1:], "" if not ask.rules.handshake else None)
+    return _page(ask, [], None)
+
+
+def _page(ask: Ask, items: list[JSONObject], cursor: str | None) -> JSONObject:
+    page = {_LISTS[ask.method]: items} | ({} if cursor is None else {"nextCursor": cursor})
+    return ask.dressed(page)
+
+
+@PAGED.judges(CURSOR, "a cursor with every kind of character")
+def _(run: Run) -> None:
+    followed = _following(run)
+    for each in followed:
+        if each.params["cursor"] not in (_AWKWARD, "third", ""):
+            raise Broken(f"no list had the cursor {each.params['cursor']!r}", evidence=[each.said.line()])
+
+
+@PAGED.judges(SIZES, "a page of one item, one of none, one of the rest")
+def _(run: Run) -> None:
+    if not any(each.params["cursor"] == "third" for each in _following(run)):
+        raise Broken("the client stopped at a page without items, which had a cursor")
+
+
+@PAGED.judges(EMPTY, "an empty cursor")
+def _(run: Run) -> None:
+    if not any(each.params["cursor"] == "" for each in _following(run)):
+        raise Broken("the client stopped at an empty cursor")
+
+
+def _following(run: Run) -> list[Message]:
+    """The requests for further pages."""
+    run.survived()
+    found = [each for each in run.requests(*_LISTS) if "cursor" in each.params and each.params["cursor"] is not None]
+    if not found:
+        raise NotObserved("the client reads only the first page")
+    return found
+
+
+def _unending(name: str, says: str, cursor: str) -> Scene:
+    """A list whose pages go on and on."""
+    scene = Scene(name, says)
+
+    @scene.on("tools/list")
+    async def _(ask: Ask) -> Answer:
+        last = ask.turn >= _ENDLESS
+        return _page(ask, [], None if last else cursor.format(ask.turn))
+
+    @scene.judges(BOUNDED, says)
+    def _(run: Run) -> None:
+        _following(run)
+        pages = len(run.requests("tools/list"))
+        if pages > _ENDLESS:
+            raise Broken(f"the client read {pages} pages, and would read on", evidence=run.evidence())
+
+    return scene
+
+
+ENDLESS = _unending("endless-list", "a list that never ends", "page {}")
+CIRCLING = _unending("repeated-cursor", "a list whose cursor is always the same", "again")

@@ -1,0 +1,140 @@
+"""The surface of a server: all that a client sees of it before it calls anything.
+
+It is JSON, by the names of things, so that two of them can be compared: `changes`. In one revision, or in several:
+
+    {"revision": "2026-07-28", "tools": {"forecast": {...}}, ...}
+    {"revisions": {"2025-11-25": {"revision": "2025-11-25", ...}, "2026-07-28": {...}}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from accord.client.client import Client
+from accord.client.target import Target
+from accord.errors import ConnectError, MethodNotFound, TargetError
+from accord.messages.base import JSONObject
+from accord.messages.capabilities import ServerCapabilities
+from accord.messages.codec import encode
+from accord.messages.revision import REVISIONS
+
+
+class List(NamedTuple):
+    """A list that a server may have."""
+
+    key: str
+    """What its things are told apart by."""
+    needs: str
+    """The capability."""
+    verb: str
+    """The method of a client that gives it."""
+
+
+LISTS = {
+    "tools": List("name", "tools", "list_tools"),
+    "prompts": List("name", "prompts", "list_prompts"),
+    "resources": List("uri", "resources", "list_resources"),
+    "resourceTemplates": List("uriTemplate", "resources", "list_resource_templates"),
+}
+
+
+async def surface(client: Client) -> JSONObject:
+    """What a server offers, in the revision that is spoken: tools, prompts, resources and templates, by their names."""
+    found: dict[str, Sequence[Any]] = {}
+    for kind in offered(client.server_capabilities):
+        try:
+            found[kind] = await getattr(client, LISTS[kind].verb)()
+        except MethodNotFound:  # it has resources and no templates, say
+            continue
+    return made(client.revision, client.instructions, client.server_capabilities, found)
+
+
+def offered(capabilities: ServerCapabilities | None) -> list[str]:
+    """The lists that a server has, by its capabilities."""
+    return [kind for kind, each in LISTS.items() if getattr(capabilities, each.needs, None) is not None]
+
+
+def made(
+    revision: str,
+    instructions: str | None,
+    capabilities: ServerCapabilities | None,
+    lists: Mapping[str, Sequence[Any]],
+) -> JSONObject:
+    """The surface that these are."""
+    return {
+        "revision": revision,
+        "instructions": instructions,
+        "capabilities": msgspec.to_builtins(capabilities),
+        **{kind: _by(each.key, lists.get(kind, ())) for kind, each in LISTS.items()},
+    }
+
+
+async def take_surfaces(target: Target, revisions: Sequence[str] = (), **options: Any) -> dict[str, JSONObject]:
+    """The surface in each of these revisions that the server speaks; without any, in the newest one that it speaks.
+
+    `options` are those of `Client`. Raises `ConnectError` when it speaks none of them, or cannot be reached.
+    """
+    found: dict[str, JSONObject] = {}
+    failed: ConnectError | None = None
+    choices: list[tuple[str, ...]] = [(each,) for each in revisions]
+    for wanted in choices or [REVISIONS]:
+        try:
+            async with Client(target, revisions=wanted, **options) as client:
+                found[client.revision] = await surface(client)
+        except ConnectError as exc:
+            failed = exc
+    if failed is not None and not found:
+        raise failed
+    return found
+
+
+def by_revision(content: JSONObject) -> dict[str, JSONObject]:
+    """The surfaces in the content of a file, by their revisions. Raises `ValueError` for what is no surface."""
+    found = content.get("revisions", {content.get("revision"): content}) if isinstance(content, dict) else None
+    if not isinstance(found, dict) or not all(_is_surface(revision, each) for revision, each in found.items()):
+        raise ValueError('a surface is an object with "revision" and "tools", or with "revisions"')
+    return found
+
+
+def surface_file(text: str) -> Path | None:
+    """The file of a surface that a text names; None for what is a target."""
+    file = Path(text)
+    if file.suffix != ".json" or not file.is_file():
+        return None
+    try:
+        content = msgspec.json.decode(file.read_bytes())
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        raise TargetError(f"{file} is no JSON: {exc}") from exc
+    return None if isinstance(content, dict) and ("mcpServers" in content or "servers" in content) else file
+
+
+def read_surfaces(file: Path) -> dict[str, JSONObject]:
+    """The surfaces in a file, by their revisions. Raises `TargetError`."""
+    try:
+        return by_revision(msgspec.json.decode(file.read_bytes()))
+    except OSError as exc:
+        raise TargetError(f"{file}: {exc.strerror}") from exc
+    except ValueError as exc:
+        raise TargetError(f"{file} holds no surface: {exc}") from exc
+
+
+def written(content: JSONObject) -> str:
+    """A surface as it stands in its file: sorted, so that it changes only where the surface does."""
+    return msgspec.json.format(msgspec.json.encode(content, order="sorted"), indent=2).decode() + "\n"
+
+
+def _is_surface(revision: object, content: Any) -> bool:
+    """Whether all in it is where `changes` looks for it."""
+    if not isinstance(content, dict) or content.get("revision") != revision or not isinstance(revision, str):
+        return False
+    things = [content.get(kind) for kind in LISTS]
+    return all(isinstance(each, dict) and all(isinstance(one, dict) for one in each.values()) for each in things)
+
+
+def _by(key: str, listed: Sequence[Any]) -> JSONObject:
+    each: list[JSONObject] = msgspec.json.decode(encode(list(listed)))
+    return {one[key]: one for one in each}
