@@ -71,12 +71,8 @@ def value(schema: dict[str, Any]) -> Any:
 
 
 def filled_in(params: Any) -> Any:
-    """The person, who agrees to everything."""
-    fields = getattr(params.requested_schema, "properties", None) or {}
-    return {
-        name: True if field.type == "boolean" else 1 if field.type != "string" else "x"
-        for name, field in fields.items()
-    }
+    """The person, who agrees to everything, and fills in every field."""
+    return value(params.requested_schema) if params.requested_schema else True
 
 
 def thought(params: Any) -> CreateMessageResult:

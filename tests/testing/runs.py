@@ -43,9 +43,11 @@ class Run:
 
 
 def run(folder: Path, test: str, *options: str, conftest: str = CONFTEST, ini: str = "") -> Run:
-    """Run one file of tests; `options` are those of pytest. pytest-asyncio is there where they speak of it."""
-    if not any("asyncio" in option for option in options):
-        options = (*options, "-p", "no:asyncio")
+    """Run one file of tests; `options` are those of pytest. pytest-asyncio, and hypothesis, which takes longer to load
+    than all the rest, are there where they speak of them."""
+    for plugin in ("asyncio", "hypothesispytest"):
+        if not any(plugin in option for option in options):
+            options = (*options, "-p", f"no:{plugin}")
     files = {"conftest.py": conftest, "test_it.py": test, "pytest.ini": f"[pytest]\n{textwrap.dedent(ini)}"}
     for name, text in files.items():
         (folder / name).write_text(textwrap.dedent(text), encoding="utf-8")

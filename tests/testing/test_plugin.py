@@ -63,8 +63,9 @@ BESIDE = {
     "anyio": [],
     "anyio, auto": ["-o", "anyio_mode=auto"],
     "xdist": ["-n", "2"],
+    "hypothesis": ["-p", "hypothesispytest"],
 }
-NEEDED = {"asyncio": "asyncio", "anyio": "anyio", "xdist": "xdist"}
+NEEDED = {"asyncio": "asyncio", "anyio": "anyio", "xdist": "xdist", "hypothesis": "hypothesispytest"}
 
 
 @pytest.mark.parametrize(
@@ -156,7 +157,7 @@ def test_a_run_that_uses_nothing_of_it_loads_nothing_of_it(tmp_path: Path) -> No
             loaded = {name for name in sys.modules if name.startswith(("accord.", "jsonschema", "msgspec"))}
             assert loaded == {"accord.testing", "accord.testing.plugin"}
     """
-    ran = run(tmp_path, test, "-p", "no:hypothesispytest", conftest="")
+    ran = run(tmp_path, test, conftest="")
     assert ran.passed == 1, ran
 
 

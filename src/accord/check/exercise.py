@@ -6,18 +6,20 @@ Nothing is judged here; an answer that is wrong is for the rules that read it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any
 
+from accord.check.asked import QUESTIONS
 from accord.check.generated.document import Unserved
 from accord.check.generated.smallest import smallest
+from accord.check.record import objects
 from accord.check.rule import Broken
-from accord.check.talk import Talk
+from accord.check.talk import SILENT, Answer, Talk
 from accord.messages.base import JSONObject
+from accord.messages.meta import LOG_LEVEL
+from accord.wire.transcript import RECEIVED
 
 _MOST = 5
 """Resources that are read, and prompts that are got."""
-_LEVEL = "io.modelcontextprotocol/logLevel"
 
 
 async def exercise(talk: Talk) -> None:
@@ -58,22 +60,51 @@ async def _prompts(talk: Talk) -> None:
 
 
 async def _calls(talk: Talk) -> None:
-    for number, tool in enumerate(await talk.callable()):
-        await _quietly(partial(_call, tool=tool, number=number), talk)
+    await call_all(talk)
 
 
-async def _call(talk: Talk, tool: JSONObject, number: int) -> None:
+async def call_all(talk: Talk) -> list[Answer]:
+    """Call each tool that may be called, and answer what it asks; the answers that came in the end.
+
+    A tool that takes longer than an answer may is left out from then on: it may be at work. Raises `Broken` when the
+    server ends, and when nothing comes though all its questions were answered.
+    """
+    found: list[Answer] = []
+    for tool in await talk.callable():
+        since = len(talk.record.entries)
+        try:
+            found.append(await _call(talk, tool))
+        except Broken as exc:
+            if not exc.symptom.startswith(SILENT) or _has_asked(talk, since):
+                raise
+            talk.leave_out(tool)
+    return found
+
+
+def _has_asked(talk: Talk, since: int) -> bool:
+    heard = (said.message for said in talk.record.entries[since:] if said.direction == RECEIVED)
+    return any(each.get("method") in QUESTIONS for message in heard for each in objects(message))
+
+
+async def _call(talk: Talk, tool: JSONObject) -> Answer:
     """Call it, and answer what it asks, as often as it asks (2026-07-28)."""
-    meta: JSONObject = {"progressToken": f"exercise-{number}"}
+    meta: JSONObject = {"progressToken": f"exercise-{talk.next_id()}"}
     if not talk.rules.handshake:
-        meta[_LEVEL] = "debug"
-    params: JSONObject = {"name": tool.get("name"), "arguments": _arguments(tool)}
+        meta[LOG_LEVEL] = "debug"
+    params, answer = await first_call(talk, tool, meta)
     for _ in range(_MOST):
-        answer = await talk.request("tools/call", params, meta=meta)
         result = answer.result if isinstance(answer.result, dict) else {}
         if result.get("resultType") != "input_required":
-            return
+            break
         params = {**params, **retried(talk, result)}
+        answer = await talk.request("tools/call", params, meta=meta)
+    return answer
+
+
+async def first_call(talk: Talk, tool: JSONObject, meta: JSONObject | None = None) -> tuple[JSONObject, Answer]:
+    """Call it once, with the least arguments that it takes: the params, and what came."""
+    params: JSONObject = {"name": tool.get("name"), "arguments": _arguments(tool)}
+    return params, await talk.request("tools/call", params, meta=meta)
 
 
 def _arguments(tool: JSONObject) -> Any:

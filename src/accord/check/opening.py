@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from accord.check.reach import Reach
 from accord.check.record import Record
 from accord.check.report import TransportName
-from accord.check.rule import Kind
+from accord.check.rule import Broken, Kind
 from accord.check.settings import CheckSettings
 from accord.check.speech import hello_params
-from accord.check.talk import Talk, shown
+from accord.check.talk import Answer, Talk, shown
 from accord.messages.base import JSONObject
 
 
@@ -26,6 +28,8 @@ class Doors:
         self.settings: CheckSettings = settings
         self.records: list[Record] = []
         self.opened: list[Talk] = []
+        self.slow: set[Any] = set()
+        """Names of tools that did not answer in time."""
 
     async def raw(self, kind: Kind = "raw", case: str = "") -> Talk:
         """A conversation in which nothing was said yet. Raises `ConnectError`."""
@@ -52,7 +56,7 @@ class Doors:
                 "initialize", hello_params(talk.revision, talk.declared), seconds=talk.settings.opening
             )
         else:
-            answer = await talk.request("server/discover", seconds=talk.settings.opening)
+            answer = await self._discover(talk)
         hello = answer.result
         if answer.error is not None or not isinstance(hello, dict):
             raise Unspoken(f"it answers {answer.request.get('method')} with {shown(answer.error or answer.result)}")
@@ -64,6 +68,13 @@ class Doors:
             talk.notify("notifications/initialized")
             if talk.transport == "http" and talk.http is not None:
                 talk.http.listen({"MCP-Protocol-Version": talk.revision})
+
+    async def _discover(self, talk: Talk) -> Answer:
+        """Of an earlier revision is one that "does not respond within a reasonable timeout", and one that ends."""
+        try:
+            return await talk.request("server/discover", seconds=talk.settings.opening)
+        except Broken as exc:
+            raise Unspoken(str(exc)) from exc
 
     async def close(self) -> None:
         """End those that are still open."""

@@ -29,13 +29,14 @@ from accord.check.report import Level, PeerRole, TransportName
 from accord.messages.base import Life
 from accord.messages.revision import lives_in
 
-Kind: TypeAlias = Literal["shared", "own", "raw", "reading"]
+Kind: TypeAlias = Literal["shared", "own", "raw", "reading", "generated"]
 """Which conversation a case gets:
 
 `shared`   one that other cases use before and after it: it must leave everything as it was
 `own`      one of its own, opened: it may do what it likes
 `raw`      one of its own to which nothing was said yet
 `reading`  none: it reads what passed in all conversations of the visit
+`generated` none: it is told what came of the generated calls of the visit
 """
 
 _Run = TypeVar("_Run", bound=Callable[..., Any])
@@ -127,7 +128,9 @@ class Rule:
         over: frozenset[TransportName] | None = None,
         calls: bool = False,
     ) -> Callable[[_Run], _Run]:
-        """Add a case: an async function of a `Talk`; for `reading`, a plain one of a list of `Record`."""
+        """Add a case: an async function of a `Talk`; for `reading`, a plain one of a list of `Record`; for `generated`,
+        a plain one of what was `Explored`, which returns every `Broken`.
+        """
 
         def add(run: _Run) -> _Run:
             life = Life(since or self.life.since, until or self.life.until)

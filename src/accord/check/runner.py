@@ -10,9 +10,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Protocol
 
 from accord.check.exercise import exercise
+from accord.check.generated.exploring import Explored, explore
 from accord.check.opening import Doors, Unspoken
 from accord.check.report import Outcome, Verdict, Visit, counts, score
 from accord.check.rule import Broken, Case, NotApplicable, NotObserved, Rule
@@ -54,6 +56,8 @@ class Visiting:
         self.defects: list[str] = []
         """What went wrong in the checker itself."""
         self.name: str = ""
+        self.explored: Explored | None = None
+        """What came of the generated calls, if there were any."""
 
     async def run(self) -> Visit | None:
         """Try them all. None where the server does not speak the revision."""
@@ -99,6 +103,31 @@ class Visiting:
         async with asyncio.TaskGroup() as group:
             for rule, case in [*self._of("own"), *self._of("raw")]:
                 group.create_task(self._in_own(rule, case, gate))
+        await self._generate()
+
+    async def _generate(self) -> None:
+        """Make the generated calls once, and let every rule about them judge."""
+        cases = self._of("generated")
+        talk = await self._living() if cases else None
+        if talk is None:
+            for rule, case in cases:
+                self._note(rule, case, "not-observed", "the server ended too often before")
+            return
+        if self._settings.cases and await self._has_callable(talk):
+            self.explored = await explore(self._doors, cases=self._settings.cases)
+        for rule, case in cases:
+            await self._try(rule, case, talk, partial(self._judge_generated, rule, case, talk))
+
+    async def _judge_generated(self, rule: Rule, case: Case, talk: Talk) -> None:
+        if self.explored is None:
+            raise NotObserved("no generated calls are wanted (--cases)")
+        broken = case.run(self.explored)
+        if not broken and not self.explored.judged.get(rule.id):
+            raise NotObserved("no generated call was of the kind")
+        for each in broken[1:]:
+            self._judge(rule, case, each, talk, 0, time.monotonic())
+        if broken:
+            raise broken[0]
 
     def _of(self, kind: str) -> list[tuple[Rule, Case]]:
         return [(rule, case) for rule, case in self._cases if case.kind == kind]

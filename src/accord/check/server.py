@@ -66,7 +66,8 @@ async def check_server(
         visits=tuple(check.visits),
         findings=findings(check.outcomes, rules, called, settings, "server"),
         outcomes=tuple(check.outcomes),
-        seed=settings.seed if settings.cases else None,
+        seed=settings.seed if check.generated else None,
+        generated=check.generated,
     )
 
 
@@ -81,6 +82,7 @@ class _Check:
         self.visits: list[Visit] = []
         self.outcomes: list[Outcome] = []
         self.name: str = ""
+        self.generated: int = 0
 
     async def run(self) -> None:
         for revision, transport in self._places():
@@ -93,6 +95,7 @@ class _Check:
             if visit is not None:
                 self.visits.append(visit)
                 self.outcomes += visiting.outcomes
+                self.generated += visiting.explored.cases if visiting.explored else 0
 
     def _places(self) -> Iterator[tuple[str, TransportName]]:
         for revision in self._settings.revisions or REVISIONS:

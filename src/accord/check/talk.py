@@ -84,7 +84,7 @@ class Pending:
 
     async def answer(self, seconds: float | None = None) -> Answer:
         """Wait for it. Raises `Broken`: `silent` when none comes in time, `gone` when the server ends before."""
-        limit = self._talk.settings.timeout if seconds is None else seconds
+        limit = self._talk.patience if seconds is None else seconds
         what = self.request.get("method", "the message")
         try:
             async with asyncio.timeout(limit):
@@ -149,6 +149,12 @@ class Talk:
         return found if isinstance(found, dict) else {}
 
     @property
+    def patience(self) -> float:
+        """How long to wait for an answer, in seconds: a process that has said nothing yet may still be starting."""
+        is_starting = self.transport == "stdio" and not any(each.direction == RECEIVED for each in self.record.entries)
+        return self.settings.opening if is_starting else self.settings.timeout
+
+    @property
     def harmless(self) -> str:
         """A method without params that every server of the revision answers, and that changes nothing."""
         return "ping" if self.rules.handshake else "server/discover"
@@ -171,7 +177,13 @@ class Talk:
 
     async def callable(self) -> list[JSONObject]:
         """The tools that may be called."""
-        return [tool for tool in await self.tools() if self.may_call(tool)]
+        slow = self.doors.slow if self.doors is not None else ()
+        return [tool for tool in await self.tools() if self.may_call(tool) and tool.get("name") not in slow]
+
+    def leave_out(self, tool: JSONObject) -> None:
+        """Call this tool no more in this visit: it takes too long."""
+        if self.doors is not None:
+            self.doors.slow.add(tool.get("name"))
 
     async def prompts(self) -> list[JSONObject]:
         return await self._listed("prompts/list", "prompts", "prompts")

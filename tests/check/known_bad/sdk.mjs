@@ -29,15 +29,23 @@ async function opened(transport) {
 const sessions = new Map();
 let shared;
 
-function transportOf(request) {
+function transportOf(id) {
   if (way === "shared") return (shared ??= opened(new StreamableHTTPServerTransport({})));
-  const onsessioninitialized = (id) => sessions.set(id, transport);
-  const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: randomUUID, onsessioninitialized });
-  return sessions.get(request.headers["mcp-session-id"]) ?? opened(transport);
+  if (id) return sessions.get(id);
+  const onsessioninitialized = (given) => sessions.set(given, transport);
+  const onsessionclosed = (ended) => sessions.delete(ended);
+  const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: randomUUID, onsessioninitialized, onsessionclosed });
+  return opened(transport);
+}
+
+async function serve(request, response) {
+  const transport = await transportOf(request.headers["mcp-session-id"]);
+  if (transport) await transport.handleRequest(request, response);
+  else response.writeHead(404).end();
 }
 
 if (way) {
   const [host, port] = address.split(":");
-  const web = createServer(async (request, response) => (await transportOf(request)).handleRequest(request, response));
+  const web = createServer(serve);
   web.listen(Number(port), host, () => console.log(`http://${host}:${web.address().port}/mcp`));
 } else await opened(new StdioServerTransport());

@@ -1,4 +1,4 @@
-"""The scripted server over Streamable HTTP: one endpoint, sessions where the revision has them, streams where asked for."""
+"""The scripted server over Streamable HTTP: one endpoint, with sessions and a GET where the revision has them."""
 
 from __future__ import annotations
 

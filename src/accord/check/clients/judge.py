@@ -1,4 +1,4 @@
-"""From the runs of a client in one revision to outcomes: each rule's cases, read or judged by the run of their scene."""
+"""From the runs of a client in one revision to outcomes, case by case: read, or judged by the run of a scene."""
 
 from __future__ import annotations
 

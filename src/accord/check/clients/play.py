@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _DEADLINE = 30.0
 """For a client that goes on and on, in seconds from its first word."""
+_LOOK = 0.25
+"""So often it is looked whether the client still speaks, in seconds."""
 
 
 async def play(
@@ -64,7 +66,7 @@ async def _watched(program: Program, stand: Stand, patience: float, opening: flo
                 return "deadline"
             if left <= 0:
                 return "quiet"
-            await asyncio.wait([exited], timeout=left)
+            await asyncio.wait([exited], timeout=min(left, _LOOK))
         return "itself"
     finally:
         exited.cancel()

@@ -7,7 +7,8 @@ from what it was given (`got_away`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -21,8 +22,8 @@ from accord.messages.base import JSONObject
 from accord.wire.transcript import RECEIVED, SENT
 
 Ending: TypeAlias = Literal["itself", "quiet", "deadline"]
-"""`itself`: the client ended by itself. `quiet`: we ended it after it had said nothing for a while. `deadline`: we ended
-it although it still spoke."""
+"""`itself`: the client ended by itself. `quiet`: we ended it after it had said nothing for a while. `deadline`: we
+ended it although it still spoke."""
 
 PATH = "/mcp"
 """Of the MCP endpoint over HTTP."""
@@ -134,6 +135,16 @@ class Run:
         opened = [each.ended for each in self.exchanges if "mcp-session-id" in each.answered and each.ended is not None]
         return min(opened, default=float("inf"))
 
+    @property
+    def agreed(self) -> Any:
+        """The revision that our first answer to initialize says; None where there was none."""
+        for conversation in self.conversations:
+            for body in conversation.record.sent():
+                result = body.get("result")
+                if isinstance(result, dict) and "protocolVersion" in result:
+                    return result["protocolVersion"]
+        return None
+
     def after(self) -> list[Message]:
         """What the client said after the scene had done something of its own, pings aside."""
         turned = self.turned_at
@@ -148,7 +159,7 @@ class Run:
     def silence(self) -> float:
         """The longest time without a word of the client, in seconds, its start not counted."""
         times = [each.said.at for each in self.messages()] + [self.finished] * (self.ending == "itself")
-        return max((later - earlier for earlier, later in zip(times, times[1:], strict=False)), default=0.0)
+        return max((later - earlier for earlier, later in pairwise(times)), default=0.0)
 
     def evidence(self, *about: Said) -> tuple[str, ...]:
         """What was said, as lines of a transcript: the messages in question, or the last ones."""
@@ -205,8 +216,3 @@ class Run:
 
 def _ping(message: Message) -> bool:
     return message.method == "ping"
-
-
-def shown(*messages: Message) -> Sequence[str]:
-    """Messages as evidence."""
-    return [each.said.line() for each in messages]

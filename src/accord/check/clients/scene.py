@@ -1,4 +1,4 @@
-"""A scene: what the scripted server does otherwise than usual, and the rules that are judged by what the client does then.
+"""A scene: what the scripted server does otherwise than usual, and the rules that are judged by what comes of it.
 
 LATE = Scene("late-answer", "an answer comes after the client has given up")
 

@@ -131,9 +131,9 @@ class _Exploring:
                     plans.append(Plan(tool, self._pool))
             except Unserved as exc:
                 self.explored.unserved[str(tool.get("name"))] = str(exc)
-        for number, plan in enumerate(plans):
-            share = 2 * self._cases // len(plans)
-            await plan.draw(max(share, 10), self._doors.settings.seed + number)
+        choosing = [plan for plan in plans if plan.has_choice]
+        for number, plan in enumerate(choosing):
+            await plan.draw(2 * self._cases // len(choosing), self._doors.settings.seed + number)
         return plans
 
     async def _take_turns(self, plans: list[Plan]) -> None:

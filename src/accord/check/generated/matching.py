@@ -21,65 +21,69 @@ _GROWTH = 40
 """Repeats beyond the least, at most."""
 
 
-def matches(pattern: str) -> Iterator[str]:
-    """Texts that match a pattern, each longer than the one before; none for one that cannot be read."""
+def matches(pattern: str, others: int = 0) -> Iterator[str]:
+    """Texts that match a pattern, the shortest first; of each length so many others, with other characters. None for a
+    pattern that cannot be read.
+    """
     parser: Any = import_module("re._parser")
     try:
         parsed = parser.parse(pattern)
     except (parser.error, RecursionError, OverflowError):
         return
-    last = None
+    seen: set[str] = set()
     for growth in range(_GROWTH):
-        text = _text(parsed, growth)
-        if text is not None and text != last:
-            yield text
-        last = text
+        for turn in range(others + 1):
+            text = _text(parsed, growth, turn)
+            if text is not None and text not in seen:
+                seen.add(text)
+                yield text
 
 
-def _text(parsed: Any, growth: int) -> str | None:
-    texts = [_one(str(op), value, growth) for op, value in parsed]
+def _text(parsed: Any, growth: int, turn: int) -> str | None:
+    texts = [_one(str(op), value, growth, turn) for op, value in parsed]
     return None if None in texts else "".join(text for text in texts if text is not None)
 
 
-def _one(op: str, value: Any, growth: int) -> str | None:
+def _one(op: str, value: Any, growth: int, turn: int) -> str | None:
     match op:
         case "LITERAL":
             return chr(value)
         case "NOT_LITERAL":
-            return next(char for char in _LIKED if ord(char) != value)
+            return next(char for char in _LIKED[turn:] if ord(char) != value)
         case "ANY":
-            return "a"
+            return _LIKED[turn]
         case "AT":
             return ""
         case "IN":
-            return _member(value)
+            return _member(value, turn)
         case "BRANCH":
-            return next((text for each in value[1] if (text := _text(each, growth)) is not None), None)
+            return next((text for each in value[1] if (text := _text(each, growth, turn)) is not None), None)
         case "SUBPATTERN":
-            return _text(value[3], growth)
+            return _text(value[3], growth, turn)
         case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
             low, high, inner = value
-            text = _text(inner, 0)
+            text = _text(inner, 0, turn)
             return None if text is None else text * min(low + growth, int(high))
     return None
 
 
-def _member(items: Any) -> str | None:
+def _member(items: Any, turn: int) -> str | None:
     """A character of a set, written `[...]`."""
     denied = bool(items) and str(items[0][0]) == "NEGATE"
     inside = [item for item in items if str(item[0]) != "NEGATE"]
-    if denied:
-        return next((char for char in _LIKED if not any(_holds(item, char) for item in inside)), None)
+    fitting = [char for char in _LIKED if any(_holds(item, char) for item in inside) != denied]
+    if fitting:
+        return fitting[turn % len(fitting)]
     firsts = (chr(value[0] if str(op) == "RANGE" else value) for op, value in inside if str(op) in ("RANGE", "LITERAL"))
-    return next((char for char in _LIKED if any(_holds(item, char) for item in inside)), next(firsts, None))
+    return None if denied else next(firsts, None)
 
 
 def _holds(item: Any, char: str) -> bool:
     op, value = str(item[0]), item[1]
     if op == "LITERAL":
-        return ord(char) == value
+        return bool(ord(char) == value)
     if op == "RANGE":
         return bool(value[0] <= ord(char) <= value[1])
     name = str(value)
     known = _CATEGORIES.get(name.replace("CATEGORY_NOT_", "CATEGORY_"), "")
-    return (char in known) is not name.startswith("CATEGORY_NOT_")
+    return (char in known) != name.startswith("CATEGORY_NOT_")

@@ -23,6 +23,8 @@ _LEVELS = 12
 """Levels below a place that are tried, at most."""
 _TRIES = 64
 """Values that are tried of one alternative, at most."""
+_TURNS = 20
+"""Names of one length that are tried of one pattern."""
 _LONGEST = 1 << 20
 """Characters of a text, or items of an array, at most."""
 
@@ -190,5 +192,5 @@ def names(shape: Shape) -> Iterator[str]:
     patterns += [rule["pattern"] for rule in shape.all("propertyNames") if isinstance(rule, dict) and "pattern" in rule]
     yield from (name for name in wanted if isinstance(name, str))
     count = 4 + min(shape.span("minProperties", "maxProperties")[0], _LONGEST)
-    for name in (*(text for pattern in patterns for text in islice(matches(pattern), 4)), "more"):
+    for name in (*(text for pattern in patterns for text in islice(matches(pattern, _TURNS), count)), "more"):
         yield from (name + end for end in ("", *map(str, range(1, count))))

@@ -29,6 +29,7 @@ Sort: TypeAlias = Literal["valid", "wrong"]
 _TIMES = re.compile(
     r"(?:^|_|\b)(?:duration|delay|sleep|wait|timeout|interval|pause|ttl|seconds|secs|minutes|millis(?:econds)?|ms)(?:$|_|\b)"
 )
+_PLAIN = frozenset(("$schema", "type", "properties", "required", "additionalProperties", "title", "description"))
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -58,6 +59,11 @@ class Plan:
         self._drawn: Iterator[Any] = iter(())
         self._tried: set[bytes] = set()
         self.least: Any = smallest(self._brief)
+
+    @property
+    def has_choice(self) -> bool:
+        """Whether its arguments can differ at all."""
+        return bool(inside(self._schema, "properties")) or self._schema.keys() - _PLAIN != set()
 
     async def draw(self, count: int, seed: int) -> None:
         """Draw so many arguments by chance; none without hypothesis, which the extra `check` brings."""

@@ -1,7 +1,7 @@
 """Markdown for a comment on a pull request: the score, the board, and each finding folded.
 
-Only our own words stand as Markdown. What a peer wrote stands in HTML, as code: there is neither markup in it, nor a
-mention of anybody.
+Only our own words stand as Markdown. What a peer wrote stands in HTML, as code: it is neither markup, nor a mention of
+anybody.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _finding(finding: Finding, report: Report) -> str:
         tag("p", f"Likely cause: {finding.cause}") if finding.cause else "",
         _evidence(finding.evidence[-_LINES:]),
         tag("p", "Repeat it: ", _code(finding.repeat)) if finding.repeat else "",
-        tag("p", "Specification: ", *(joined(link(each, each), " ") for each in finding.sources)),
+        tag("p", "Specification: ", *(joined(link(each), " ") for each in finding.sources)),
     ]
     return tag("details", *(_without_blank_lines(each) for each in lines if each))
 

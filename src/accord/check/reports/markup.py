@@ -44,9 +44,14 @@ def shown(text: str) -> Markup:
     return Markup(f"<bdi>{''.join(pieces)}</bdi>")
 
 
-def link(url: str, text: str) -> Markup:
+def link(url: str) -> Markup:
     """A link to the web; any other address is no link, only its text."""
-    return tag("a", text, href=url, rel="noreferrer") if _WEB.fullmatch(url) else shown(text)
+    return tag("a", url, href=url, rel="noreferrer") if is_web(url) else shown(url)
+
+
+def is_web(url: str) -> bool:
+    """Whether it is an address of the web, fit to be followed."""
+    return _WEB.fullmatch(url) is not None
 
 
 def _one(text: str) -> str:

@@ -111,7 +111,7 @@ def _finding(finding: Finding, report: Report) -> Markup:
         ("Cases", tag("ul", *(tag("li", shown(each)) for each in finding.cases)) if finding.cases else ""),
         ("Also breaks", joined(*(joined(tag("code", each), " ") for each in finding.also))),
         ("Evidence", _evidence(finding.evidence)),
-        ("Specification", joined(*(tag("p", link(each, each)) for each in finding.sources))),
+        ("Specification", joined(*(tag("p", link(each)) for each in finding.sources))),
         ("Repeat it", _command(finding.repeat) if finding.repeat else ""),
     ]
     terms = [joined(tag("dt", name), tag("dd", text)) for name, text in told if text]

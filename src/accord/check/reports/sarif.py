@@ -10,6 +10,7 @@ from urllib.parse import quote
 from accord.check.baseline import symptom_of
 from accord.check.report import Finding, Place, Report
 from accord.check.reports.as_json import dumped
+from accord.check.reports.markup import is_web
 from accord.check.reports.visible import in_one_line, shortened, storable, visible
 from accord.check.reports.wording import place, where, worst_first
 
@@ -49,8 +50,8 @@ def _rule(finding: Finding) -> dict[str, Any]:
         "defaultConfiguration": {"level": _LEVELS[finding.level]},
         "properties": {"tags": ["mcp", finding.level, finding.rule.partition("/")[0]]},
     }
-    if finding.sources:
-        described["helpUri"] = finding.sources[0]
+    if web := [each for each in finding.sources if is_web(each)]:
+        described["helpUri"] = web[0]
     return described
 
 
@@ -85,9 +86,12 @@ def fingerprint(finding: Finding, report: Report) -> str:
 def _location(target: str, places: tuple[Place, ...]) -> dict[str, Any]:
     """Code scanning shows no result without a file: the one that was started, or else the target as it was given."""
     files = [found for word in target.split() if (found := _FILE.fullmatch(word))]
-    uri = files[0][1] if files else quote(in_one_line(target), safe="/:?=&.-_~") or "target"
+    given = quote(target, safe=":/?=&%") if is_web(target) else quote(in_one_line(target))
     return {
-        "physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": 1}},
+        "physicalLocation": {
+            "artifactLocation": {"uri": files[0][1] if files else given or "target"},
+            "region": {"startLine": 1},
+        },
         "logicalLocations": [
             {"fullyQualifiedName": place(each.revision, each.transport), "kind": "module"} for each in places
         ],

@@ -105,13 +105,18 @@ def _labelled(label: str, text: str, width: int) -> Iterator[str]:
 
 def _whole(label: str, text: str) -> str:
     """What is there to be copied: never wrapped."""
-    return f"{_INDENT}{label:<{_LABEL}}{visible(text)}"
+    return f"{_INDENT}{label:<{_LABEL}}{_flat(text)}"
 
 
 def _evidence(line: str, width: int | None) -> str:
-    text = visible(line).replace("\n", "\\n")
+    text = _flat(line)
     room = None if width is None else width - len(_INDENT)
     if room is not None and len(text) > room:
         size = f" … ({len(line):,} characters)"
         text = f"{text[: room - len(size)]}{size}"
     return _INDENT + (click.style(text, dim=True) if text.startswith("#") else text)
+
+
+def _flat(text: str) -> str:
+    """Visible, with newlines as they are written."""
+    return visible(text).replace("\n", "\\n")

@@ -50,7 +50,12 @@ def where(places: Collection[Place], visits: Collection[Visit]) -> str:
     by_transports: dict[str, list[str]] = {}
     for revision, transports in by_revision.items():
         by_transports.setdefault(" and ".join(dict.fromkeys(transports)), []).append(revision)
-    return "; ".join(f"{', '.join(revisions)} over {over}" for over, revisions in by_transports.items())
+    everywhere = {each.revision for each in visits}
+    return "; ".join(f"{_listed(found, everywhere)} over {over}" for over, found in by_transports.items())
+
+
+def _listed(revisions: list[str], everywhere: Collection[str]) -> str:
+    return "all revisions" if len(revisions) > 1 and {*revisions} == everywhere else ", ".join(revisions)
 
 
 def counted(number: int, one: str) -> str:

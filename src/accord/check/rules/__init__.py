@@ -35,6 +35,10 @@ AREAS: tuple[str, ...] = (
     "pagination",
     "caching",
     "rough",
+    "asking",
+    "asking_forms",
+    "rounds",
+    "subscriptions",
     "stdio",
     "stdio_weather",
     "sse",
@@ -44,6 +48,7 @@ AREAS: tuple[str, ...] = (
     "http_versions",
     "http_headers",
     "http_streams",
+    "generated",
 )
 """Modules of this folder that have rules about servers."""
 
@@ -51,6 +56,7 @@ CLIENT_AREAS: tuple[str, ...] = (
     "client_envelope",
     "client_opening",
     "client_meta",
+    "client_versions",
     "client_http",
     "client_streams",
     "client_headers",

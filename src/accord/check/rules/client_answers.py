@@ -154,6 +154,17 @@ PREFETCH = Rule(
     cause="A preview is made of every link.",
 )
 
+NO_MODE = Rule(
+    "client-answers/no-mode",
+    "must",
+    "An elicitation that names no mode is a form.",
+    at="client/elicitation#elicitation-requests",
+    role="client",
+    since=_PAGES,
+    until=_UNTIL,
+    cause="The mode is required when the request is read.",
+)
+
 # --- requests that every client can answer -----------------------------------------------------------------------
 
 PINGED = Scene("server-requests", "the server asks while it is asked", until=_UNTIL)
@@ -276,6 +287,23 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
     "sure": lambda value: isinstance(value, bool),
     "size": lambda value: value in ("small", "large"),
 }
+
+
+@ASKED.judges(NO_MODE, "a form that does not say it is one", since=_PAGES)
+def _(run: Run) -> None:
+    run.reached()
+    if not _declares(run, "elicitation") or (_declares(run, "elicitation", "url") and not _has_forms(run)):
+        raise NotApplicable("the client does not declare forms")
+    for request in run.asked("elicitation/create"):
+        answer = _answer(run, request)
+        if answer is None:
+            raise NotObserved("no answer came in time; it may be that a person is asked")
+        if _code(answer) in (INVALID_PARAMS, METHOD_NOT_FOUND):
+            raise Broken("a form without a mode was refused")
+
+
+def _has_forms(run: Run) -> bool:
+    return _declares(run, "elicitation", "form")
 
 
 def _undeclared(method: str, capability: str, since: str | None) -> None:

@@ -272,9 +272,9 @@ def _answered_at(request: Message) -> float | None:
     """When we answered it."""
     for said in request.conversation.record.entries:
         message = said.message
-        if said.direction == SENT and said.at >= request.said.at and isinstance(message, dict):
-            if "method" not in message and message.get("id") == request.body["id"]:
-                return said.at
+        sent = said.direction == SENT and said.at >= request.said.at and isinstance(message, dict)
+        if sent and "method" not in message and message.get("id") == request.body["id"]:
+            return said.at
     return None
 
 

@@ -55,7 +55,7 @@ CANCELLED = Rule(
 )
 
 COMPLETED = Rule(
-    "client-changes/unknown-completion",
+    "client-answers/unknown-completion",
     "must",
     "The end of an elicitation that nobody has is passed over.",
     at="client/elicitation#completion-notifications-for-url-mode-elicitation",
@@ -95,7 +95,7 @@ ROOTS = Rule(
 )
 
 LISTEN = Rule(
-    "client-changes/listen-refused",
+    "client-changes/listen",
     "should",
     "A subscription that is refused is not asked for again and again.",
     at="basic/patterns/subscriptions#opening-a-stream",

@@ -37,7 +37,7 @@ CONTENT = Rule(
 )
 
 POST = Rule(
-    "client-http/post",
+    "client-http/one-endpoint",
     "must",
     "Every message is a POST of its own, to the MCP endpoint.",
     at=_SENDING,
@@ -93,7 +93,7 @@ DELETED = Rule(
 VERSION = Rule(
     "client-http/protocol-version",
     "must",
-    "MCP-Protocol-Version goes with every request after the handshake; from 2026-07-28 on with every request, as in _meta.",
+    "MCP-Protocol-Version goes with every request after the handshake, or from 2026-07-28 on with every request at all.",
     at=("basic/transports#protocol-version-header", "basic/transports/streamable-http#protocol-version-header"),
     role="client",
     since="2025-06-18",
@@ -301,6 +301,8 @@ _USES = frozenset(("tools/list", "tools/call", "resources/list", "resources/read
 def _later(run: Run) -> list[Exchange]:
     """What came to the endpoint after the handshake, but another handshake, and tries of a newer revision."""
     since = run.opened_at()
+    if run.agreed != run.revision:  # there is no revision that the headers could name
+        return []
     return [
         each
         for each in run.exchanges

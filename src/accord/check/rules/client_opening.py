@@ -13,7 +13,7 @@ from accord.check.clients.scene import FIRST, Answer, Refuse, Scene
 from accord.check.rule import Broken, NotObserved, Rule
 from accord.messages.meta import PROTOCOL_VERSION
 from accord.messages.methods import table
-from accord.messages.revision import HANDSHAKE
+from accord.messages.revision import HANDSHAKE, lives_in
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _SLOW = 0.4
@@ -69,6 +69,16 @@ VERSION = Rule(
     role="client",
     until="2026-07-28",
     cause="The version of the client's own software stands there, or 2026-07-28, which has no handshake.",
+)
+
+LATEST = Rule(
+    "client-opening/latest",
+    "should",
+    "initialize asks for the latest revision that the client speaks.",
+    at="basic/lifecycle#version-negotiation",
+    role="client",
+    until="2026-07-28",
+    cause="An older revision is written into the client as a constant.",
 )
 
 UNSUPPORTED = Rule(
@@ -158,6 +168,17 @@ def _(runs: Sequence[Run]) -> int:
         wanted = each.params.get("protocolVersion")
         if not isinstance(wanted, str) or not _DATE.fullmatch(wanted) or wanted not in HANDSHAKE:
             raise Broken(f"initialize asks for {wanted!r}", evidence=[each.said.line()])
+    return len(opened)
+
+
+@LATEST.reading("every initialize")
+def _(runs: Sequence[Run]) -> int:
+    opened = [(run, each) for run in runs for each in run.requests("initialize") if run.usual is run]
+    for run, each in opened:
+        wanted = each.params.get("protocolVersion")
+        if wanted in HANDSHAKE and not lives_in(str(wanted), run.revision, None):
+            text = f"initialize asks for {wanted}, although the client speaks {run.revision}"
+            raise Broken(text, evidence=[each.said.line()])
     return len(opened)
 
 

@@ -47,7 +47,16 @@ EMPTY = Rule(
 BOUNDED = Rule(
     "client-pages/bounded",
     "may",
-    "A list that never ends is given up at some time, also where its cursors repeat.",
+    "A list that never ends is given up at some time.",
+    at=_AT,
+    role="client",
+    cause="Nothing counts the pages.",
+)
+
+REPEATED = Rule(
+    "client-pages/repeated-cursor",
+    "may",
+    "A list whose cursors repeat is given up at some time.",
     at=_AT,
     role="client",
     cause="Nothing counts the pages.",
@@ -102,7 +111,7 @@ def _following(run: Run) -> list[Message]:
     return found
 
 
-def _unending(name: str, says: str, cursor: str) -> Scene:
+def _unending(rule: Rule, name: str, says: str, cursor: str) -> Scene:
     """A list whose pages go on and on."""
     scene = Scene(name, says)
 
@@ -111,7 +120,7 @@ def _unending(name: str, says: str, cursor: str) -> Scene:
         last = ask.turn >= _ENDLESS
         return _page(ask, [], None if last else cursor.format(ask.turn))
 
-    @scene.judges(BOUNDED, says)
+    @scene.judges(rule, says)
     def _(run: Run) -> None:
         _following(run)
         pages = len(run.requests("tools/list"))
@@ -121,5 +130,5 @@ def _unending(name: str, says: str, cursor: str) -> Scene:
     return scene
 
 
-ENDLESS = _unending("endless-list", "a list that never ends", "page {}")
-CIRCLING = _unending("repeated-cursor", "a list whose cursor is always the same", "again")
+ENDLESS = _unending(BOUNDED, "endless-list", "a list that never ends", "page {}")
+CIRCLING = _unending(REPEATED, "repeated-cursor", "a list whose cursor is always the same", "again")

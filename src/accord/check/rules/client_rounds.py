@@ -174,17 +174,20 @@ def _(run: Run) -> None:
             raise Broken(f"{request.method} carries what belongs to another request", evidence=[request.said.line()])
 
 
-ENDLESS = Scene("endless-rounds", "every result asks again", since=_SINCE)
+ENDLESS = Scene("endless-rounds", "a result that asks again and again", since=_SINCE)
 
 
 @ENDLESS.on(*_MAY_ASK)
 async def _(ask: Ask) -> Answer:
-    if ask.turn >= _ROUNDS:
+    subject = ask.conversation.stand.kept.setdefault("subject", _subject(ask.method, ask.params))
+    if ask.turn >= _ROUNDS or _subject(ask.method, ask.params) != subject:
         return await ask.usual()
-    return ask.dressed({"resultType": "input_required", "requestState": f"round {ask.turn}"})
+    asks = dict([*_asks(ask).items()][:1])
+    state = {"requestState": f"round {ask.turn}"}
+    return ask.dressed({"resultType": "input_required", **state, **({"inputRequests": asks} if asks else {})})
 
 
-@ENDLESS.judges(BOUNDED, "results that ask again and again")
+@ENDLESS.judges(BOUNDED, "a result that asks again and again")
 def _(run: Run) -> None:
     run.survived()
     states = [each for each in run.requests(*_MAY_ASK) if str(each.params.get("requestState")).startswith("round ")]
@@ -239,19 +242,24 @@ def _carries(request: Message) -> bool:
     return "inputResponses" in request.params or "requestState" in request.params
 
 
+def _subject(method: Any, params: JSONObject) -> tuple[Any, Any, Any]:
+    return method, params.get("name"), params.get("uri")
+
+
 def _same_subject(request: Message, other: Message) -> bool:
-    subjects = [(each.method, each.params.get("name"), each.params.get("uri")) for each in (request, other)]
-    return subjects[0] == subjects[1] or subjects[0][1:] == (None, None)
+    """Whether both are about one thing; a next try may have lost what it was about."""
+    mine, others = _subject(request.method, request.params), _subject(other.method, other.params)
+    return mine == others or mine[1:] == (None, None)
 
 
 def _result_for(request: Message) -> JSONObject:
     """The first result that was sent for it afterwards."""
     for said in request.conversation.record.entries:
         message: Any = said.message
-        if said.direction == SENT and said.at >= request.said.at and isinstance(message, dict):
-            if message.get("id") == request.body["id"] and isinstance(message.get("result"), dict):
-                result: JSONObject = message["result"]
-                return result
+        sent = said.direction == SENT and said.at >= request.said.at and isinstance(message, dict)
+        if sent and message.get("id") == request.body["id"] and isinstance(message.get("result"), dict):
+            result: JSONObject = message["result"]
+            return result
     return {}
 
 

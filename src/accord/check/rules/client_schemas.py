@@ -16,7 +16,7 @@ _STRUCTURED = "2025-06-18"
 _ICONS = "2025-11-25"
 
 REFS = Rule(
-    "client-schemas/remote-refs",
+    "client-robust/remote-refs",
     "must",
     "A $ref that leads over the network is not followed.",
     at="basic#ref-resolution",
@@ -26,7 +26,7 @@ REFS = Rule(
 )
 
 REFS_BEFORE = Rule(
-    "client-schemas/fetched-refs",
+    "client-robust/fetched-refs",
     "should",
     "A $ref that leads over the network is not followed.",
     at="server/tools#security-considerations",
@@ -36,7 +36,7 @@ REFS_BEFORE = Rule(
 )
 
 BOMBS = Rule(
-    "client-schemas/bombs",
+    "client-robust/schema-bombs",
     "should",
     "A schema that is made to be slow does not stop the client.",
     at=("basic#composition-keyword-resource-use", "server/tools#output-schema"),
@@ -46,7 +46,7 @@ BOMBS = Rule(
 )
 
 DIALECT = Rule(
-    "client-schemas/dialect",
+    "client-robust/dialect",
     "must",
     "A schema of a dialect that the client does not know is an error it can tell, and no end of the connection.",
     at="basic#implementation-requirements",
@@ -56,7 +56,7 @@ DIALECT = Rule(
 )
 
 PICTURES = Rule(
-    "client-schemas/icons",
+    "client-robust/icons",
     "must",
     "An icon is fetched over https or taken from its data: URI, never over http or from elsewhere.",
     at="basic#icons",
@@ -66,7 +66,7 @@ PICTURES = Rule(
 )
 
 MISFIT = Rule(
-    "client-schemas/misfit",
+    "client-robust/structured",
     "should",
     "A structured result that does not fit its schema is an error for whoever asked, and no more.",
     at="server/tools#output-schema",

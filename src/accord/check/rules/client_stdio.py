@@ -42,7 +42,7 @@ STDERR = Rule(
 )
 
 GONE = Rule(
-    "client-stdio/server-gone",
+    "client-robust/server-gone",
     "should",
     "A server that exits before it answers is an error for whoever asked: the client does not wait for ever.",
     at="basic/lifecycle#timeouts",

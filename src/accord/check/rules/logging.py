@@ -52,9 +52,9 @@ SET = Rule(
 )
 
 
-@SET.case("every level", kind="own", needs="logging")
+@SET.case("every level", needs="logging")
 async def _(talk: Talk) -> None:
-    for level in LEVELS:
+    for level in reversed(LEVELS):  # debug at last: nothing is kept from those who read
         await talk.result("logging/setLevel", {"level": level})
 
 
@@ -67,7 +67,7 @@ UNKNOWN = Rule(
 )
 
 
-@UNKNOWN.case("a level that nobody has", kind="own", needs="logging", until="2026-07-28")
+@UNKNOWN.case("a level that nobody has", needs="logging", until="2026-07-28")
 async def _(talk: Talk) -> None:
     for params in ({"level": talk.nobody}, {"level": 5}, {}):
         answer = await talk.request("logging/setLevel", params)

@@ -55,7 +55,7 @@ SAME = Rule(
 )
 
 
-@SAME.case("two connections at the same time", kind="own", needs="prompts")
+@SAME.case("two connections at the same time", needs="prompts")
 async def _(talk: Talk) -> None:
     await lists.same_everywhere(talk, PROMPTS)
 

@@ -61,7 +61,7 @@ SAME = Rule(
 )
 
 
-@SAME.case("two connections at the same time", kind="own", needs="resources")
+@SAME.case("two connections at the same time", needs="resources")
 async def _(talk: Talk) -> None:
     await lists.same_everywhere(talk, RESOURCES)
 
@@ -182,7 +182,7 @@ SUBSCRIBE = Rule(
 )
 
 
-@SUBSCRIBE.case("subscribe and unsubscribe", kind="own", needs="resources.subscribe")
+@SUBSCRIBE.case("subscribe and unsubscribe", needs="resources.subscribe")
 async def _(talk: Talk) -> None:
     uri = await _some_uri(talk)
     await talk.result("resources/subscribe", {"uri": uri})

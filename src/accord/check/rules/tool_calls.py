@@ -36,7 +36,7 @@ UNKNOWN_CODE = Rule(
     "tools/unknown-name-code",
     "should",
     "A call of a tool that does not exist is answered with the JSON-RPC error -32602, not with the result of a tool.",
-    at="server/tools#error-handling",
+    at=("server/tools#error-handling", "schema#calltoolresult"),
     cause="The missing tool is reported like a failure inside a tool: errors in finding it belong to the protocol.",
 )
 

@@ -54,7 +54,7 @@ SAME = Rule(
 )
 
 
-@SAME.case("two connections at the same time", kind="own", needs="tools")
+@SAME.case("two connections at the same time", needs="tools")
 async def _(talk: Talk) -> None:
     await lists.same_everywhere(talk, TOOLS)
 

@@ -54,7 +54,7 @@ class HTTPWire:
         import aiohttp
 
         self._http = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=4),
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=2),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
             skip_auto_headers=("user-agent", "accept", "content-type", "accept-encoding"),
             auto_decompress=True,

@@ -1,0 +1,210 @@
+"""What a server asks: only what its client can answer, in the form that the revision has for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accord.check.asked import questions
+from accord.check.exercise import call_all
+from accord.check.reading import heard
+from accord.check.record import Record
+from accord.check.rule import Broken, Rule
+from accord.check.talk import Talk, shown
+from accord.errors import MISSING_CLIENT_CAPABILITY
+from accord.messages.base import JSONObject
+from accord.messages.revision import RULES
+
+_NEEDS = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
+_PLACES = (
+    "client/elicitation#capabilities",
+    "client/sampling#capabilities",
+    "client/roots#capabilities",
+)
+
+DECLARED = Rule(
+    "asking/declared",
+    "must",
+    "The server asks only for what its client has declared.",
+    at=_PLACES,
+    cause="Elicitation, sampling or roots are asked for without a look at the client's capabilities.",
+)
+
+
+@DECLARED.case("a client without capabilities, and every tool", kind="raw", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    bare = await talk.reopen(capabilities={})
+    await call_all(bare)
+    for question in questions([bare.record]):
+        raise question.broken(f"{question.method} is asked of a client that declared nothing")
+
+
+BY_RESULTS = Rule(
+    "asking/by-results",
+    "must",
+    "The server sends no requests: what it wants to know it asks in a result, `input_required`.",
+    at=("basic/patterns/mrtr#overview", "basic/transports/stdio#receiving-messages"),
+    since="2026-07-28",
+    cause="Sampling, elicitation or roots are asked as in earlier revisions.",
+)
+
+
+@BY_RESULTS.reading("all that it said")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each in heard(records):
+        judged += 1
+        if "method" in each.message and "id" in each.message:
+            raise each.broken(f"a request came: {shown(each.message['method'])}", symptom="asks-by-request")
+    return judged
+
+
+MISSING = Rule(
+    "asking/missing-capability",
+    "must",
+    "What cannot be done without a capability that the client lacks is refused with error -32021, which names it.",
+    at="basic/index#error-codes",
+    since="2026-07-28",
+    cause="The lack is told as a tool error or with another code: a client cannot know what to declare.",
+)
+
+
+@MISSING.case("a client without capabilities, and every tool", kind="raw", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    bare = await talk.reopen(capabilities={})
+    for answer in await call_all(bare):
+        if answer.code == MISSING_CLIENT_CAPABILITY:
+            data = (answer.error or {}).get("data")
+            wanted = data.get("requiredCapabilities") if isinstance(data, dict) else None
+            if not isinstance(wanted, dict) or not wanted:
+                raise bare.broken(f"requiredCapabilities is {shown(wanted)}, and should be an object that names them")
+
+
+FORM_ONLY = Rule(
+    "asking/form-only",
+    "must",
+    "A client that can only fill in forms is not sent to a page, and one that can only visit pages is shown no form.",
+    at="client/elicitation#capabilities",
+    since="2025-11-25",
+    cause="Only the presence of elicitation is looked at, not its modes.",
+)
+
+
+@FORM_ONLY.case("a client with forms only, and every tool", kind="raw", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    await _asked_right(talk, {"elicitation": {}}, "url")
+
+
+@FORM_ONLY.case("a client with pages only, and every tool", kind="raw", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    await _asked_right(talk, {"elicitation": {"url": {}}}, "form")
+
+
+async def _asked_right(talk: Talk, capabilities: JSONObject, wrong: str) -> None:
+    client = await talk.reopen(capabilities=capabilities)
+    await call_all(client)
+    for question in questions([client.record]):
+        if (question.is_url and wrong == "url") or (question.is_form and wrong == "form"):
+            raise question.broken(f"a {wrong} is asked of a client that declared {shown(capabilities)}")
+
+
+DECLINED = Rule(
+    "asking/declined",
+    "should",
+    "A question that is declined or cancelled ends in an answer to the request, not in silence or an internal error.",
+    at=("client/elicitation#response-actions", "client/sampling#error-handling"),
+    since="2025-06-18",
+    cause="Only the good answer is thought of: handle decline and cancel, and an error to sampling.",
+)
+
+
+@DECLINED.case("a person who declines every question", kind="own", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    await _ends(talk, {"action": "decline"})
+
+
+@DECLINED.case("a person who cancels every question", kind="own", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    await _ends(talk, {"action": "cancel"})
+
+
+async def _ends(talk: Talk, action: JSONObject) -> None:
+    talk.answers["elicitation/create"] = action
+    for answer in await call_all(talk):
+        if answer.code == -32603:
+            raise talk.broken(f"{shown(action)} ends in an internal error: {shown(answer.error)}")
+
+
+REFUSED = Rule(
+    "asking/refused",
+    "should",
+    "A model that is refused, and roots that cannot be listed, end in an answer to the request.",
+    at=("client/sampling#error-handling", "client/roots#error-handling"),
+    until="2026-07-28",
+    cause="The error of the client is not handled: the call hangs.",
+)
+
+
+@REFUSED.case("a client that answers every question with an error", kind="own", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    talk.answers.clear()
+    talk.answers["ping"] = {}
+    await call_all(talk)
+
+
+SAMPLING_TOOLS = Rule(
+    "asking/sampling-tools",
+    "must",
+    "A model is given tools only where the client has declared sampling.tools.",
+    at="client/sampling#capabilities",
+    since="2025-11-25",
+)
+
+
+@SAMPLING_TOOLS.case("a client with plain sampling, and every tool", kind="raw", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    client = await talk.reopen(capabilities={"sampling": {}})
+    await call_all(client)
+    for question in questions([client.record]):
+        if "tools" in question.params or "toolChoice" in question.params:
+            raise question.broken("tools are given to the model of a client that declared sampling without tools")
+
+
+CONTEXT = Rule(
+    "asking/include-context",
+    "should",
+    "Context of servers is asked for only where the client has declared sampling.context.",
+    at="client/sampling#capabilities",
+    since="2025-11-25",
+)
+
+
+@CONTEXT.case("a client with plain sampling, and every tool", kind="raw", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    client = await talk.reopen(capabilities={"sampling": {}})
+    await call_all(client)
+    for question in questions([client.record]):
+        if question.params.get("includeContext", "none") != "none":
+            raise question.broken(f"includeContext is {shown(question.params['includeContext'])}")
+
+
+ONLY_DURING = Rule(
+    "asking/during-requests",
+    "should",
+    "Over Streamable HTTP the server asks on the stream of a request that is at work.",
+    at=("client/sampling", "client/elicitation"),
+    since="2025-03-26",
+    until="2026-07-28",
+)
+
+
+@ONLY_DURING.reading("all questions")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for question in questions(records):
+        record, said = question.heard.record, question.heard.said
+        if RULES[record.revision].streamable and 0 < said.stream <= len(record.replies):
+            judged += 1
+            reply = record.replies[said.stream - 1]
+            if reply.method == "GET" and "last-event-id" not in reply.sent:
+                raise Broken(f"{question.method} came on the stream of a GET", evidence=record.evidence(about=[said]))
+    return judged

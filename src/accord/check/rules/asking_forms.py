@@ -1,0 +1,262 @@
+"""What a question may look like: forms, pages, words for a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from accord.check.asked import Question, questions
+from accord.check.record import Record
+from accord.check.rule import Broken, Rule
+from accord.check.talk import shown
+from accord.messages.base import JSONObject
+from accord.messages.revision import RULES
+
+_SECRETS = re.compile(r"(?i)(^|[_\- ])(pass(word|wd|phrase)?|secret|api[_\- ]?key|access[_\- ]?token|credit[_\- ]?card"
+                      r"|card[_\- ]?number|cvv|ssn|private[_\- ]?key)s?($|[_\- ])")  # fmt: skip
+_PRIMITIVE = ("string", "number", "integer", "boolean")
+_COMPOSED = ("allOf", "not", "$ref", "if", "properties", "patternProperties", "items")
+
+FORM = Rule(
+    "asking/form",
+    "must",
+    "A form is a flat object of texts, numbers, yes or no, and choices.",
+    at="client/elicitation#requested-schema",
+    since="2025-06-18",
+    cause="The schema of a whole data type is sent: objects in objects, lists, references. Ask for plain fields.",
+)
+
+
+@FORM.reading("the schemas of all forms")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for question in _forms(records):
+        judged += 1
+        wrong = _fault(question.params.get("requestedSchema"), question.heard.record.revision)
+        if wrong:
+            raise question.broken(wrong)
+    return judged
+
+
+def _fault(schema: Any, revision: str) -> str:
+    """What no form may have; empty if it is right."""
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        return f"the schema of a form is no object: {shown(schema)}"
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return "the schema of a form has no properties"
+    for name, field in properties.items():
+        if not isinstance(field, dict) or not _is_plain(field, revision):
+            return f"the field {name!r} of a form is {shown(field, 120)}"
+    return ""
+
+
+def _is_plain(field: JSONObject, revision: str) -> bool:
+    if field.get("type") == "array":
+        items = field.get("items")
+        return RULES[revision].form_multi_select and isinstance(items, dict) and ("enum" in items or "anyOf" in items)
+    is_choice = "enum" in field or "oneOf" in field
+    return (field.get("type") in _PRIMITIVE or is_choice) and not any(keyword in field for keyword in _COMPOSED)
+
+
+SECRETS = Rule(
+    "asking/no-secrets",
+    "must",
+    "A form does not ask for passwords, keys or other secrets.",
+    at="client/elicitation#security-considerations",
+    since="2025-06-18",
+    cause="A form goes through the client, which sees what is typed: send the person to a page instead.",
+)
+
+
+@SECRETS.reading("the fields of all forms")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for question in _forms(records):
+        judged += 1
+        schema = question.params.get("requestedSchema")
+        properties = schema.get("properties") if isinstance(schema, dict) else None
+        for name in properties if isinstance(properties, dict) else ():
+            if _SECRETS.search(re.sub(r"([a-z])([A-Z])", r"\1_\2", name)):
+                raise question.broken(f"a form asks for {name!r}")
+    return judged
+
+
+URL = Rule(
+    "asking/url",
+    "must",
+    "The page that a person is sent to has a valid URL.",
+    at="client/elicitation#url-mode-elicitation-requests",
+    since="2025-11-25",
+)
+
+
+@URL.reading("the URLs of all pages")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for question in _pages(records):
+        judged += 1
+        if not _is_url(question.params.get("url")):
+            raise question.broken(f"the URL of a page is {shown(question.params.get('url'))}")
+    return judged
+
+
+URL_SAFE = Rule(
+    "asking/url-safe",
+    "must",
+    "The URL of a page holds no name and password.",
+    at="client/elicitation#safe-url-handling",
+    since="2025-11-25",
+    cause="Whoever sees the URL is let in: it must lead to a page that asks who is there.",
+)
+
+
+@URL_SAFE.reading("the URLs of all pages")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for question in _pages(records):
+        url = str(question.params.get("url"))
+        if _is_url(url):
+            judged += 1
+            if urlsplit(url).username or urlsplit(url).password:
+                raise question.broken("the URL of a page holds a name or a password")
+    return judged
+
+
+HTTPS = Rule(
+    "asking/url-https",
+    "should",
+    "The page that a person is sent to is reached over HTTPS, but on their own machine.",
+    at="client/elicitation#safe-url-handling",
+    since="2025-11-25",
+)
+
+
+@HTTPS.reading("the URLs of all pages")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for question in _pages(records):
+        url = str(question.params.get("url"))
+        if _is_url(url):
+            judged += 1
+            split = urlsplit(url)
+            if split.scheme == "http" and split.hostname not in ("localhost", "127.0.0.1", "::1"):
+                raise question.broken(f"a person is sent to {url}")
+    return judged
+
+
+COMPLETED = Rule(
+    "asking/completed",
+    "must",
+    "That a page is done is told only to the client that was sent there, by the id it was given.",
+    at="client/elicitation#completion-notifications",
+    since="2025-11-25",
+    until="2026-07-28",
+)
+
+
+@COMPLETED.reading("all that is told to be done")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        known = {shown(question.params.get("elicitationId")) for question in questions([record])}
+        known |= {shown(each.get("elicitationId")) for message in record.heard() for each in _in_errors(message)}
+        for message in record.heard():
+            if message.get("method") == "notifications/elicitation/complete":
+                judged += 1
+                params = message.get("params")
+                id = shown(params.get("elicitationId") if isinstance(params, dict) else None)
+                if id not in known:
+                    raise Broken(f"the page {id} is told to be done, and nobody was sent there here")
+    return judged
+
+
+REQUIRED = Rule(
+    "asking/url-required",
+    "must",
+    "An error -32042 lists the pages to visit first, each with its mode, its id, its URL and a message.",
+    at="client/elicitation#url-elicitation-required-error",
+    since="2025-11-25",
+    until="2026-07-28",
+)
+
+
+@REQUIRED.reading("all errors -32042")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        for message in record.heard():
+            error = message.get("error")
+            if isinstance(error, dict) and error.get("code") == -32042:
+                judged += 1
+                listed = list(_in_errors(message))
+                if not listed or not all(_is_whole(each) for each in listed):
+                    raise Broken(f"the data of error -32042 is {shown(error.get('data'))}")
+    return judged
+
+
+TOOL_RESULTS = Rule(
+    "asking/tool-results",
+    "must",
+    "What goes to a model after it used tools has one result for each use, and nothing beside them.",
+    at="client/sampling#message-content-constraints",
+    since="2025-11-25",
+)
+
+
+@TOOL_RESULTS.reading("the messages of all sampling")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for question in questions(records):
+        if question.method != "sampling/createMessage":
+            continue
+        judged += 1
+        used: list[str] = []
+        for blocks in _turns(question.params):
+            results = [shown(block.get("toolUseId")) for block in blocks if block.get("type") == "tool_result"]
+            if results and len(results) != len(blocks):
+                raise question.broken("a message with tool results has other content, too")
+            if (used or results) and sorted(used) != sorted(results):
+                raise question.broken(f"the model used {used}, and the results are of {results}")
+            used = [shown(block.get("id")) for block in blocks if block.get("type") == "tool_use"]
+    return judged
+
+
+def _turns(params: JSONObject) -> Iterator[list[JSONObject]]:
+    messages = params.get("messages")
+    for message in messages if isinstance(messages, list) else ():
+        content = message.get("content") if isinstance(message, dict) else None
+        yield [block for block in (content if isinstance(content, list) else [content]) if isinstance(block, dict)]
+
+
+def _forms(records: Sequence[Record]) -> Iterator[Question]:
+    return (question for question in questions(records) if question.is_form)
+
+
+def _pages(records: Sequence[Record]) -> Iterator[Question]:
+    return (question for question in questions(records) if question.is_url)
+
+
+def _in_errors(message: JSONObject) -> Iterator[JSONObject]:
+    """The pages that an error -32042 lists."""
+    error = message.get("error")
+    data = error.get("data") if isinstance(error, dict) else None
+    listed = data.get("elicitations") if isinstance(data, dict) else None
+    return (each for each in (listed if isinstance(listed, list) else ()) if isinstance(each, dict))
+
+
+def _is_whole(page: JSONObject) -> bool:
+    texts = (page.get("elicitationId"), page.get("url"), page.get("message"))
+    return page.get("mode") == "url" and all(isinstance(each, str) for each in texts)
+
+
+def _is_url(value: Any) -> bool:
+    if not isinstance(value, str) or not value.isprintable() or " " in value:
+        return False
+    try:
+        split = urlsplit(value)
+    except ValueError:
+        return False
+    return bool(split.scheme and (split.netloc or split.path))

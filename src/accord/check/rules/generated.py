@@ -1,0 +1,147 @@
+"""What generated calls show: what ends a server, makes it hang, does not fit its own schemas, is given away.
+
+The calls are made once for all of these rules (`generated.exploring`), with arguments made from the schemas of tools,
+and only of those that may be called. `generated.troubles` says what breaks which rule.
+"""
+
+from __future__ import annotations
+
+from accord.check.generated import promises, troubles
+from accord.check.generated.exploring import CASE, Explored
+from accord.check.rule import Broken, Rule
+
+_CALLS = "server/tools#calling-tools"
+_ERRORS = "server/tools#error-handling"
+_SECURITY = "server/tools#security-considerations"
+_TOOL = "server/tools#tool"
+
+
+def _judged(rule: Rule, symptom: str = "") -> Rule:
+    """The rule, with its case; `symptom` is that of an ordinary rule that sees the same mistake."""
+
+    @rule.case(CASE, kind="generated", needs="tools", calls=True)
+    def _(explored: Explored) -> list[Broken]:
+        return [fault.broken(symptom) for fault in explored.faults if fault.rule == rule.id]
+
+    return rule
+
+
+CRASH = _judged(
+    Rule(
+        troubles.CRASH,
+        "must",
+        "No call of a tool ends the server.",
+        at=_CALLS,
+        cause="The tool exits, or an exception leaves it that nobody catches: catch it around the call, and answer "
+        "with `isError`.",
+    )
+)
+
+HANG = _judged(
+    Rule(
+        troubles.HANG,
+        "must",
+        "While a tool is at work, the server still answers others.",
+        at=_CALLS,
+        cause="The tool blocks the event loop: run it in a thread, or await what it waits for.",
+    )
+)
+
+UNANSWERED = _judged(
+    Rule(
+        troubles.UNANSWERED,
+        "should",
+        "Every call of a tool is answered, in a time that its arguments do not drive without bounds.",
+        at=_CALLS,
+        cause="The tool waits for something that never comes, or an argument without a `maximum` says how much there "
+        "is to do.",
+    )
+)
+
+OUTPUT = _judged(
+    Rule(
+        troubles.OUTPUT,
+        "must",
+        "Whatever its arguments are, the result of a tool with an `outputSchema` has `structuredContent` that fits it.",
+        at="server/tools#output-schema",
+        since="2025-06-18",
+        cause="The schema describes what the tool mostly returns, and not what it returns for these arguments.",
+    ),
+    symptom="tools/structured",
+)
+
+REFUSED = _judged(
+    Rule(
+        troubles.REFUSED,
+        "should",
+        "Arguments that the schema of a tool allows are not answered with a JSON-RPC error.",
+        at=(_ERRORS, "schema#calltoolresult"),
+        cause="An exception of the tool becomes an error of the protocol, which the model never sees: catch it, and "
+        "answer with `isError`; or the schema allows more than the tool does.",
+    )
+)
+
+ACCEPTED = _judged(
+    Rule(
+        troubles.ACCEPTED,
+        "must",
+        "A call without a required argument, or with one of another type, is refused.",
+        at=(_SECURITY, _ERRORS),
+        cause="The schema is shown to clients, and nothing on the server looks at it.",
+    ),
+    symptom="tools/arguments-checked",
+)
+
+LIMITS = _judged(
+    Rule(
+        troubles.LIMITS,
+        "should",
+        "An argument outside of the bounds, the pattern or the values that its schema gives is refused.",
+        at=(_SECURITY, _ERRORS),
+        cause="Types are checked, and the rest of the schema is not.",
+    )
+)
+
+ARGUMENT_ERRORS = _judged(
+    Rule(
+        troubles.ARGUMENT_ERRORS,
+        "should",
+        "That arguments do not fit is told in the result of the tool, with `isError`, so that the model can mend them.",
+        at=_ERRORS,
+        since="2025-11-25",
+        cause="Arguments are checked before the tool is found: a JSON-RPC error does not reach the model.",
+    ),
+    symptom="tools/argument-errors",
+)
+
+INTERNALS = _judged(
+    Rule(
+        troubles.INTERNALS,
+        "should",
+        "Answers do not hold traces of exceptions, folders of the server's code, or secrets of its environment.",
+        at=_SECURITY,
+        cause="The text of an exception is passed on as it is: log it, and tell the client what to do instead.",
+    )
+)
+
+READ_ONLY = _judged(
+    Rule(
+        promises.READ_ONLY,
+        "should",
+        "A tool with `readOnlyHint` leaves what can be listed and read as it was.",
+        at=(_TOOL, "schema#toolannotations"),
+        since="2025-03-26",
+        cause="The hint was copied from another tool: hosts run such tools without asking.",
+    )
+)
+
+IDEMPOTENT = _judged(
+    Rule(
+        promises.IDEMPOTENT,
+        "should",
+        "A tool with `idempotentHint` changes nothing more when it is called again in the same way.",
+        at=(_TOOL, "schema#toolannotations"),
+        since="2025-03-26",
+        cause="Each call adds something: hosts repeat such calls when an answer is lost.",
+    )
+)

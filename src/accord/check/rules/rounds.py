@@ -1,0 +1,210 @@
+"""Several rounds (2026-07-28): an answer that wants input first, and the request that is sent again with it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from accord.check.asked import INPUT_REQUIRED, QUESTIONS, required
+from accord.check.exercise import first_call, retried
+from accord.check.reading import answers
+from accord.check.record import Record
+from accord.check.rule import NotObserved, Rule
+from accord.check.talk import Answer, Talk, shown
+from accord.messages.base import JSONObject
+
+_PLACE = "basic/patterns/mrtr"
+_WHERE = ("tools/call", "prompts/get", "resources/read")
+
+WHERE = Rule(
+    "rounds/where",
+    "must",
+    "Only a tool, a prompt or a resource may want input first.",
+    at=f"{_PLACE}#supported-requests",
+    since="2026-07-28",
+)
+
+
+@WHERE.reading("all answers")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for answered in answers(records):
+        judged += 1
+        result = answered.result
+        wants = isinstance(result, dict) and result.get("resultType") == INPUT_REQUIRED
+        if wants and answered.request["method"] not in _WHERE:
+            raise answered.broken(f"{answered.request['method']} wants input first")
+    return judged
+
+
+SOMETHING = Rule(
+    "rounds/something",
+    "must",
+    "An answer that wants input first has questions, or a state, or both.",
+    at=f"{_PLACE}#server-requirements",
+    since="2026-07-28",
+)
+
+
+@SOMETHING.reading("all answers that want input first")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for answered in required(records):
+        judged += 1
+        if not answered.result.get("inputRequests") and "requestState" not in answered.result:
+            raise answered.broken("it has neither inputRequests nor requestState")
+    return judged
+
+
+KINDS = Rule(
+    "rounds/kinds",
+    "must",
+    "What is asked is elicitation, sampling or roots.",
+    at=f"{_PLACE}#input-required-result",
+    since="2026-07-28",
+)
+
+
+@KINDS.reading("all questions")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for answered in required(records):
+        for key, request in (answered.result.get("inputRequests") or {}).items():
+            judged += 1
+            method = request.get("method") if isinstance(request, dict) else None
+            if method not in QUESTIONS:
+                raise answered.broken(f"{key!r} asks for {shown(method)}")
+    return judged
+
+
+FINISHED = Rule(
+    "rounds/finished",
+    "must",
+    "The same request with all answers, and the state as it was, is taken: it comes to an end, or asks for more.",
+    at=(f"{_PLACE}#basic-workflow", f"{_PLACE}#server-requirements"),
+    since="2026-07-28",
+    cause="The state is looked up in one process only, or the answers are not found under the keys that were asked.",
+)
+
+
+@FINISHED.reading("all requests that were sent again with answers")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for answered in answers(records, *_WHERE):
+        params = answered.request.get("params", {})
+        if "inputResponses" in params or "requestState" in params:
+            judged += 1
+            if "error" in answered.heard.message:
+                raise answered.broken("a request with all its answers is refused")
+    return judged
+
+
+EXTRA = Rule(
+    "rounds/extra-answers",
+    "should",
+    "Answers that were not asked for are ignored.",
+    at=f"{_PLACE}#error-handling",
+    since="2026-07-28",
+)
+
+
+@EXTRA.case("one answer more than was asked", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    async for params, answer in _asking(talk):
+        more = retried(talk, answer.result)
+        more["inputResponses"] = {**more.get("inputResponses", {}), "accord-check-extra": {"action": "accept"}}
+        again = await _wrongly(talk, {**params, **more})
+        if again.error is not None:
+            raise talk.broken(f"an answer that was not asked for is an error: {shown(again.error)}")
+        return
+
+
+MISSING = Rule(
+    "rounds/missing-answers",
+    "should",
+    "What is missing is asked again, rather than refused.",
+    at=f"{_PLACE}#error-handling",
+    since="2026-07-28",
+)
+
+
+@MISSING.case("none of the answers that were asked", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    async for params, answer in _asking(talk):
+        more = {**retried(talk, answer.result), "inputResponses": {}}
+        again = await _wrongly(talk, {**params, **more})
+        if again.error is not None:
+            raise talk.broken(f"a request without its answers is an error: {shown(again.error)}")
+        return
+
+
+BAD = Rule(
+    "rounds/bad-answers",
+    "should",
+    "Answers that are none are refused, and end nothing.",
+    at=f"{_PLACE}#error-handling",
+    since="2026-07-28",
+    cause="What comes in inputResponses is trusted to be of the type that was asked for.",
+)
+
+
+@BAD.case("answers that are numbers", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    async for params, answer in _asking(talk):
+        more = retried(talk, answer.result)
+        more["inputResponses"] = dict.fromkeys(more.get("inputResponses", {}), 7)
+        again = await _wrongly(talk, {**params, **more})
+        result = again.result if isinstance(again.result, dict) else {}
+        if again.error is None and result.get("resultType") != INPUT_REQUIRED and not result.get("isError"):
+            raise talk.broken("answers that are numbers are taken")
+        return
+
+
+STATE = Rule(
+    "rounds/state",
+    "should",
+    "A state that was changed on the way is refused.",
+    at=f"{_PLACE}#server-requirements",
+    since="2026-07-28",
+    cause="The state is trusted as it comes, and any client can write its own: sign it (HMAC), with the request, the "
+    "principal and a time in it.",
+)
+
+
+@STATE.case("a state with another end", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    async for params, answer in _asking(talk):
+        state = answer.result.get("requestState")
+        if not isinstance(state, str) or not state:
+            continue
+        forged = {**retried(talk, answer.result), "requestState": _forged(state)}
+        again = await _wrongly(talk, {**params, **forged})
+        result: Any = again.result if isinstance(again.result, dict) else {}
+        if again.error is None and result.get("resultType") != INPUT_REQUIRED and not result.get("isError"):
+            raise talk.broken("a state that was changed is taken")
+        return
+    raise NotObserved("no tool gives a state")
+
+
+async def _wrongly(talk: Talk, params: JSONObject) -> Answer:
+    """Send it again with answers that are not as they should be."""
+    return await talk.send(talk.message("tools/call", params), misbehaved=True).answer()
+
+
+async def _asking(talk: Talk) -> AsyncIterator[tuple[JSONObject, Answer]]:
+    """The calls that want input first."""
+    found = False
+    for tool in await talk.callable():
+        params, answer = await first_call(talk, tool)
+        if isinstance(answer.result, dict) and answer.result.get("inputRequests"):
+            found = True
+            yield params, answer
+    if not found:
+        raise NotObserved("no tool that may be called wants input first")
+
+
+def _forged(state: str) -> str:
+    """Another text of the same length, different in the middle and at the end."""
+    middle = len(state) // 2
+    changed = "A" if state[middle] != "A" else "B"
+    return state[:middle] + changed + state[middle + 1 : -1] + ("x" if state[-1] != "x" else "y")

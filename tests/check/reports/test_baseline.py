@@ -1,0 +1,170 @@
+"""What is accepted, what is new, and what is stale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from accord.check.baseline import Accepted, Baseline, apply, load, save, update
+from accord.check.report import Report
+from accord.errors import TargetError
+
+from tests.check.reports import samples
+
+STDIO, HTTP = ("2025-11-25", "stdio"), ("2025-11-25", "http")
+
+
+def failing(*places: tuple[str, str], symptom: str = "", rule: str = "tools/x", **given: Any) -> Report:
+    """A rule that fails at these places, and passes at the other one."""
+    outcomes = [
+        samples.outcome(
+            rule, "fail" if place in places else "pass", revision=place[0], transport=place[1], symptom=symptom, **given
+        )
+        for place in (STDIO, HTTP)
+    ]
+    return samples.report(outcomes, [samples.finding(rule, *places)] if places else [])
+
+
+def accepted(*entries: Accepted) -> Baseline:
+    return Baseline(accepted=entries)
+
+
+@pytest.mark.parametrize(
+    ("entry", "known"),
+    [
+        (Accepted(rule="tools/x"), True),
+        (Accepted(rule="tools/x", revision="2025-11-25"), True),
+        (Accepted(rule="tools/x", revision="2025-11-25", transport="stdio", symptom="silent"), True),
+        (Accepted(rule="tools/x", revision="2026-07-28"), False),
+        (Accepted(rule="tools/x", transport="http"), False),
+        (Accepted(rule="tools/x", symptom="gone"), False),
+        (Accepted(rule="tools/y"), False),
+    ],
+)
+def test_an_entry_accepts_what_it_says_and_nothing_else(entry: Accepted, known: bool) -> None:
+    report = apply(failing(STDIO, symptom="silent"), accepted(entry))
+    assert [each.known for each in report.findings] == [known]
+    assert report.failed is not known or bool(report.stale)
+
+
+def test_a_finding_that_is_seen_at_a_new_place_is_new() -> None:
+    entry = Accepted(rule="tools/x", transport="stdio")
+    assert [each.known for each in apply(failing(STDIO, HTTP), accepted(entry)).findings] == [False]
+    both = accepted(entry, Accepted(rule="tools/x", transport="http"))
+    assert [each.known for each in apply(failing(STDIO, HTTP), both).findings] == [True]
+
+
+def test_an_entry_whose_rule_passes_is_stale_and_fails() -> None:
+    report = apply(failing(), accepted(Accepted(rule="tools/x", revision="2025-11-25", symptom="silent")))
+    assert report.stale == ("tools/x in 2025-11-25 (silent)",)
+    assert report.failed
+
+
+@pytest.mark.parametrize("verdict", ["not-applicable", "not-observed"])
+def test_an_entry_whose_rule_was_not_judged_is_not_stale(verdict: Any) -> None:
+    report = samples.report([samples.outcome("tools/x", verdict)])
+    assert not apply(report, accepted(Accepted(rule="tools/x"), Accepted(rule="tools/never"))).stale
+
+
+def test_an_entry_is_not_stale_while_its_rule_fails_for_the_cause_of_another() -> None:
+    outcomes = [samples.outcome(rule, "fail", symptom="silent") for rule in ("tools/x", "tools/y")]
+    report = samples.report(outcomes, [samples.finding("tools/x", also=("tools/y",))])
+    assert not apply(report, accepted(Accepted(rule="tools/y"))).stale
+
+
+def test_an_update_accepts_all_that_is_found_and_keeps_the_reasons() -> None:
+    kept = Accepted(rule="tools/x", why="until 3.0")
+    stale, unjudged = Accepted(rule="tools/z"), Accepted(rule="tools/never")
+    outcomes = [*failing(STDIO).outcomes, samples.outcome("tools/y", "fail"), samples.outcome("tools/z")]
+    report = samples.report(outcomes, [samples.finding("tools/x"), samples.finding("tools/y")])
+    assert update(report, accepted(stale, unjudged, kept)).accepted == (unjudged, kept, Accepted(rule="tools/y"))
+
+
+def test_an_update_names_the_places_where_others_pass() -> None:
+    assert update(failing(STDIO, symptom="silent"), Baseline()).accepted == (
+        Accepted(rule="tools/x", revision="2025-11-25", transport="stdio", symptom="silent"),
+    )
+    assert update(failing(STDIO, HTTP), Baseline()).accepted == (Accepted(rule="tools/x"),)
+
+
+def test_after_an_update_nothing_is_new_and_nothing_is_stale() -> None:
+    report = samples.realistic()
+    done = apply(report, update(report, Baseline()))
+    assert all(each.known for each in done.findings)
+    assert not done.stale
+    assert not done.failed
+
+
+def test_a_finding_whose_rule_passes_where_another_fails_for_its_cause_does_not_make_its_entry_stale() -> None:
+    here = samples.outcome("tools/x", "fail", symptom="silent")
+    there = [
+        samples.outcome("tools/x", transport="http"),
+        samples.outcome("tools/y", "fail", transport="http", symptom="silent"),
+        samples.outcome("tools/x", revision="2024-11-05"),
+    ]
+    report = samples.report([here, *there], [samples.finding("tools/x", STDIO, HTTP, also=("tools/y",))])
+    done = apply(report, update(report, Baseline()))
+    assert (done.stale, done.failed) == ((), False)
+
+
+def test_the_file_is_sorted_with_an_entry_a_line(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "baseline.json"
+    save(accepted(Accepted(rule="b/c", why='a "banner"'), Accepted(rule="a/b", revision="2025-11-25")), file)
+    assert file.read_text() == (
+        '{\n  "format": 1,\n  "accepted": [\n'
+        '    {"rule":"a/b","revision":"2025-11-25"},\n'
+        '    {"rule":"b/c","why":"a \\"banner\\""}\n'
+        "  ]\n}\n"
+    )
+    save(Baseline(), file)
+    assert load(file) == Baseline()
+
+
+texts = st.text(max_size=8)
+maybe = st.none() | texts
+entries = st.builds(
+    Accepted, rule=texts, revision=maybe, transport=st.sampled_from([None, "stdio", "http"]), symptom=maybe, why=texts
+)
+
+
+@given(st.lists(entries))
+def test_what_is_saved_is_loaded(tmp_path_factory: pytest.TempPathFactory, found: list[Accepted]) -> None:
+    file = tmp_path_factory.mktemp("baseline") / "baseline.json"
+    save(accepted(*found), file)
+    loaded = load(file)
+    assert sorted(map(repr, loaded.accepted)) == sorted(map(repr, found))
+    text = file.read_bytes()
+    save(loaded, file)
+    assert file.read_bytes() == text
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("<<<<<<<", r"is no baseline: JSON is malformed.*--update-baseline write it anew"),
+        ('{"accepted": [{"rulee": "a/b"}]}', r"unknown field `rulee`.*accepted"),
+        ('{"accepted": [{"why": "x"}]}', r"missing required field `rule`"),
+        ('{"accepted": [{"rule": "a/b", "transport": "pigeon"}]}', r"pigeon.*accepted"),
+        ('{"format": 2}', r"has format 2, and this accord reads 1"),
+        ("[" * 100_000, r"is no baseline"),
+        ("\udcff", r"is no baseline"),
+    ],
+)
+def test_a_broken_file_is_told_with_what_to_do(tmp_path: Path, text: str, told: str) -> None:
+    file = tmp_path / "baseline.json"
+    file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(TargetError, match=told):
+        load(file)
+
+
+def test_no_file_is_told_with_what_writes_it(tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match=r"there is no .*baseline\.json yet; --update-baseline writes it"):
+        load(tmp_path / "baseline.json")
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match=r"cannot be written to .*: Is a directory"):
+        save(Baseline(), tmp_path)

@@ -1,0 +1,91 @@
+"""Each form by its name and its end; JSON and badges, which have little else to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+
+from accord.check.report import Report
+from accord.check.reports.as_json import as_json
+from accord.check.reports.badge import badge, draw
+from accord.check.reports.forms import FORMS, Wanted, wanted, write
+from accord.errors import TargetError
+
+from tests.check.reports import samples
+from tests.check.reports.hostile import TEXTS
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("out/r.json", "json"),
+        ("r.xml", "junit"),
+        ("r.sarif", "sarif"),
+        ("r.sarif.json", "sarif"),
+        ("R.MD", "markdown"),
+        ("r.html", "html"),
+        ("a=b.svg", "badge"),
+    ],
+)
+def test_a_file_is_known_by_its_end(text: str, form: str) -> None:
+    assert wanted(text) == Wanted(form, Path(text))
+
+
+def test_a_form_can_be_named() -> None:
+    assert wanted("junit=results.txt") == Wanted("junit", Path("results.txt"))
+
+
+@pytest.mark.parametrize("text", ["report", "report.pdf", "junit=", "", "nothing=x"])
+def test_what_no_form_fits_is_an_error_that_lists_them(text: str) -> None:
+    with pytest.raises(TargetError, match=r"names no form of report; there are json \(\.json\), junit \(\.xml\)"):
+        wanted(text)
+
+
+def test_several_are_written_at_once_with_their_folders(tmp_path: Path) -> None:
+    files = [tmp_path / "deep" / f"report{form.ends[0]}" for form in FORMS.values()]
+    write(samples.realistic(), [wanted(str(file)) for file in files])
+    assert all(file.read_text(encoding="utf-8").endswith("\n") for file in files)
+
+
+def test_one_that_cannot_be_written_is_told_and_the_others_are(tmp_path: Path) -> None:
+    (tmp_path / "taken.json").mkdir()
+    reports = [Wanted("json", tmp_path / "taken.json"), Wanted("badge", tmp_path / "badge.svg")]
+    with pytest.raises(TargetError, match=r"cannot be written to .*taken\.json: Is a directory"):
+        write(samples.realistic(), reports)
+    assert (tmp_path / "badge.svg").exists()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_same_report_is_the_same_text(form: str) -> None:
+    assert FORMS[form].make(samples.realistic()) == FORMS[form].make(samples.realistic())
+
+
+def test_json_holds_the_whole_report() -> None:
+    text = as_json(samples.realistic())
+    head = msgspec.json.decode(text)
+    assert (head["format"], head["failed"], head["score"]) == (1, True, 81)
+    assert msgspec.json.decode(text, type=Report) == samples.realistic()
+
+
+@given(TEXTS)
+@settings(max_examples=60)
+def test_json_can_be_read_whatever_a_peer_wrote(text: str) -> None:
+    assert msgspec.json.decode(as_json(samples.filled(text)))["format"] == 1
+
+
+def test_the_badge_names_the_revisions_and_the_score() -> None:
+    title = "{http://www.w3.org/2000/svg}title"
+    one = samples.report([samples.outcome("a/b", revision="2026-07-28")])
+    assert ElementTree.fromstring(badge(one)).findtext(title) == "mcp 2026-07-28: 100"
+    assert ElementTree.fromstring(badge(samples.realistic())).findtext(title) == "mcp 2024-11-05 to 2026-07-28: 81"
+    assert ElementTree.fromstring(badge(samples.report([]))).findtext(title) == "mcp: unknown"
+
+
+@given(TEXTS, TEXTS)
+def test_any_text_fits_a_badge(label: str, value: str) -> None:
+    root = ElementTree.fromstring(draw(label, value, "#fff"))
+    assert {each.tag.partition("}")[2] for each in root.iter()} == {"svg", "title", "clipPath", "rect", "g", "text"}
