@@ -22,28 +22,36 @@ VALUES: dict[str, Any] = {"string": "text", "integer": 1, "boolean": True, "numb
 """By type: what tools are called with."""
 
 
+def client_for(target: str, **options: Any) -> Client:
+    """A client that declares all there is."""
+    everything: dict[str, Any] = {
+        "timeout": TIMEOUT,
+        "elicitation": filled_in,
+        "elicitation_modes": ("form", "url"),
+        "sampling": thought,
+        "sampling_tools": True,
+        "roots": ["/srv/a"],
+        "on_log": lambda message: None,
+    }
+    return Client(target, **everything | options)
+
+
+async def use(client: Client) -> None:
+    """Everything that a server may have."""
+    await tried("ping", client.ping())
+    for tool in await tried("tools", client.list_tools()) or []:
+        await tried(tool.name, client.call_tool(tool.name, value(tool.input_schema), on_progress=progress))
+    for resource in await tried("resources", client.list_resources()) or []:
+        await tried(resource.uri, client.read_resource(resource.uri))
+    await tried("templates", client.list_resource_templates())
+    for prompt in await tried("prompts", client.list_prompts()) or []:
+        await tried(prompt.name, client.get_prompt(prompt.name, {each.name: "x" for each in prompt.arguments or []}))
+    await tried("subscribe", changes(client))
+
+
 async def main(target: str) -> None:
-    async with Client(
-        target,
-        timeout=TIMEOUT,
-        elicitation=filled_in,
-        elicitation_modes=("form", "url"),
-        sampling=thought,
-        sampling_tools=True,
-        roots=["/srv/a"],
-        on_log=lambda message: None,
-    ) as client:
-        await tried("ping", client.ping())
-        for tool in await tried("tools", client.list_tools()) or []:
-            await tried(tool.name, client.call_tool(tool.name, value(tool.input_schema), on_progress=lambda step: None))
-        for resource in await tried("resources", client.list_resources()) or []:
-            await tried(resource.uri, client.read_resource(resource.uri))
-        await tried("templates", client.list_resource_templates())
-        for prompt in await tried("prompts", client.list_prompts()) or []:
-            await tried(
-                prompt.name, client.get_prompt(prompt.name, {each.name: "x" for each in prompt.arguments or []})
-            )
-        await tried("subscribe", changes(client))
+    async with client_for(target) as client:
+        await use(client)
 
 
 async def changes(client: Client) -> None:
@@ -73,6 +81,10 @@ def value(schema: dict[str, Any]) -> Any:
 def filled_in(params: Any) -> Any:
     """The person, who agrees to everything, and fills in every field."""
     return value(params.requested_schema) if params.requested_schema else True
+
+
+def progress(done: float, total: float | None, message: str | None) -> None:
+    """Nobody looks at it."""
 
 
 def thought(params: Any) -> CreateMessageResult:

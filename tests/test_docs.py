@@ -203,9 +203,9 @@ def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def environment() -> dict[str, str]:
-    """`python` and `accord` are those of this environment."""
-    scripts = sysconfig.get_path("scripts")
-    return {**os.environ, "PATH": scripts + os.pathsep + os.environ.get("PATH", ""), "NO_COLOR": "1"}
+    """`python` and `accord` are those of this environment, and a line has room for as much as in a pipe."""
+    path = sysconfig.get_path("scripts") + os.pathsep + os.environ.get("PATH", "")
+    return {**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100"}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -98,6 +98,7 @@ SEAMS = (
     Seam("telemetry: loaded by who wants one", r"(server/server|client/client|telemetry/otel)\.py", "_watched|_parts"),
     Seam("a plugin of pytest: a run that uses none of it pays nothing", r"testing/plugin\.py"),
     Seam("commands: `accord version` does not load what `accord run` needs", r"cli/.*"),
+    Seam("generated cases: values by chance need hypothesis, an extra", r"check/generated/trials\.py", "_drawn"),
     Seam("optional dependencies: absent until somebody installs the extra", modules="|".join(OPTIONAL)),
     Seam("heavy modules: loaded by those who come to need them", modules="|".join(HEAVY)),
 )

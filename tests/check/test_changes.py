@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, given, reject, settings, strategies as st
 
+from accord.check.changes import changes
 from accord.check.comparing.change import worst
 from accord.check.comparing.schemas import schema_changes
 from accord.check.comparing.view import as_sent
+from accord.check.diff import compare, lines
 from accord.check.generated.document import Document, Unserved
 from accord.check.generated.values import values
+from accord.check.surface import take_surfaces, written
+from accord.errors import ConnectError, TargetError
+from accord.messages.revision import REVISIONS
 
-STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
+from tests.testing.shops import shop
+
+STRING, INTEGER, NUMBER, NULL = ({"type": name} for name in ("string", "integer", "number", "null"))
 
 
 def of(*required: str, more: Any = None, **properties: Any) -> dict[str, Any]:
@@ -57,7 +67,7 @@ SCHEMAS = [
     (of(a=STRING, more=True), of(a=STRING, more=False), "breaking", "safe"),
     (of(a={"type": "array", "items": INTEGER}), of(a={"type": "array", "items": NUMBER}), "safe", "breaking"),
     ({**TREE, "$ref": "#/$defs/T"}, {**WIDE, "$ref": "#/$defs/T"}, "safe", "breaking"),
-    (of(a={"anyOf": [of(b=INTEGER), {"type": "null"}]}), of(a={"anyOf": [{"type": "null"}, of(b=NUMBER)]}), "safe", "breaking"),
+    (of(a={"anyOf": [of(b=INTEGER), NULL]}), of(a={"anyOf": [NULL, of(b=NUMBER)]}), "safe", "breaking"),
     ({**DRAFT_7, **of(a=STRING, more=False)}, of(a=STRING, more=False), "safe", "safe"),
     ({"allOf": [of(a=STRING), of(b=STRING)]}, of(a=STRING, b=STRING), "safe", "safe"),
     ({"$defs": {"A": STRING}, **of(a={"$ref": "#/$defs/A"})}, of(a=STRING), "safe", "safe"),
@@ -102,7 +112,8 @@ LEAVES = st.sampled_from(
     [
         {"type": "null"}, {"type": "boolean"}, INTEGER, NUMBER, STRING, True, {"type": ["string", "null"]},
         {"type": "integer", "minimum": 0}, {"type": "integer", "minimum": 2, "maximum": 5}, {"multipleOf": 2},
-        {"type": "number", "exclusiveMaximum": 3}, {"type": "string", "minLength": 2}, {"type": "string", "maxLength": 3},
+        {"type": "number", "exclusiveMaximum": 3}, {"type": "string", "minLength": 2},
+        {"type": "string", "maxLength": 3},
         {"type": "string", "pattern": "^a"}, {"enum": ["x", 1, None]}, {"enum": ["x"]}, {"const": 1},
         {"type": "object"}, {"type": "array"}, {"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}, {"not": STRING},
     ]
@@ -153,43 +164,177 @@ PAIRS: st.SearchStrategy[Pair] = st.recursive(
 def whole(draw: st.DrawFn) -> Pair:
     """Two schemas of objects, with definitions of their own, one of which contains itself."""
     pair, named = draw(objects(PAIRS)), draw(st.tuples(LEAVES, LEAVES))
-    item = {"type": "object", "properties": {"below": {"type": "array", "items": {"$ref": "#/$defs/B"}}}}
-    defs = both(
-        named, lambda each: {"A": {"enum": [1, "a"]}, "B": {**item, "properties": {**item["properties"], "of": each}}}
-    )
-    return {**pair[0], "$defs": defs[0]}, {**pair[1], "$defs": defs[1]}
+    below = {"type": "array", "items": {"$ref": "#/$defs/B"}}
+    made = [
+        {
+            **one,
+            "$defs": {"A": {"enum": [1, "a"]}, "B": {"type": "object", "properties": {"below": below, "of": inner}}},
+        }
+        for one, inner in zip(pair, named, strict=True)
+    ]
+    return tuple(json.loads(json.dumps(made)))  # as it is read: nothing in it is the same object twice
 
 
-def usable(schema: Any) -> bool:
-    """Whether values can be made of it."""
+def drawn(data: st.DataObject, schema: Any) -> Any:
+    """A value that fits, made by somebody who sends what the schema names and nothing else."""
     try:
-        values(as_sent(schema))
-    except Unserved:
-        return False
-    return True
+        return data.draw(values(as_sent(schema)))
+    except Unserved:  # nothing fits
+        reject()
 
 
-@settings(max_examples=400, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(st.data(), whole())
 def test_what_was_accepted_and_is_refused_is_never_safe(data: st.DataObject, pair: Pair) -> None:
     old, new = pair
-    if usable(old):
-        value = data.draw(values(as_sent(old)))
-        if not Document(new).fits(value):
-            assert worst(schema_changes(old, new, (), sent=True)) != "safe"
+    if not Document(new).fits(drawn(data, old)):
+        assert worst(schema_changes(old, new, (), sent=True)) != "safe"
 
 
-@settings(max_examples=400, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(st.data(), whole())
 def test_what_may_come_and_was_ruled_out_is_never_safe(data: st.DataObject, pair: Pair) -> None:
     old, new = pair
-    if usable(new):
-        value = data.draw(values(as_sent(new)))
-        if not Document(old).fits(value):
-            assert worst(schema_changes(old, new, (), sent=False)) != "safe"
+    if not Document(old).fits(drawn(data, new)):
+        assert worst(schema_changes(old, new, (), sent=False)) != "safe"
 
 
-@settings(max_examples=100, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(whole())
 def test_a_schema_is_like_itself(pair: Pair) -> None:
     assert kinds(pair[0], {**pair[0], "$comment": "x"}, sent=True) == {"$comment": "safe"}
+
+
+# --- surfaces ------------------------------------------------------------------------------------------------------
+
+
+def surface(revision: str = "2025-11-25", **parts: Any) -> dict[str, Any]:
+    """A surface with nothing but these in it."""
+    bare = {"tools": {}, "prompts": {}, "resources": {}, "resourceTemplates": {}, "capabilities": {}}
+    return {"revision": revision, "instructions": None, **bare, **parts}
+
+
+def tool(**fields: Any) -> dict[str, Any]:
+    return surface(tools={"pay": {"name": "pay", "inputSchema": of(), **fields}})
+
+
+def resource(**fields: Any) -> dict[str, Any]:
+    return surface(resources={"a://b": {"uri": "a://b", "name": "b", **fields}})
+
+
+def prompt(*arguments: Any) -> dict[str, Any]:
+    return surface(prompts={"ask": {"name": "ask", "arguments": [*arguments]}})
+
+
+def hinted(**hints: bool) -> dict[str, Any]:
+    return tool(annotations=hints)
+
+
+READS, WRITES = hinted(readOnlyHint=True), hinted(readOnlyHint=False)
+TASKS = {each: tool(execution={"taskSupport": each}) for each in ("forbidden", "optional", "required")}
+
+SURFACES = [
+    (tool(), surface(), {"tools.pay": "breaking"}),
+    (surface(), tool(), {"tools.pay": "safe"}),
+    (tool(description="a"), tool(description="b"), {"tools.pay.description": "risky"}),
+    (tool(title="a"), tool(title="b", icons=[{"src": "c"}]), {"tools.pay.title": "safe", "tools.pay.icons": "safe"}),
+    (tool(), tool(odd=1), {"tools.pay.odd": "risky"}),
+    (READS, WRITES, {"tools.pay.annotations.readOnlyHint": "breaking"}),
+    (READS, tool(), {"tools.pay.annotations.readOnlyHint": "breaking"}),
+    (WRITES, READS, {"tools.pay.annotations.readOnlyHint": "risky"}),
+    (WRITES, hinted(), {"tools.pay.annotations.readOnlyHint": "safe"}),
+    (hinted(destructiveHint=False), hinted(), {"tools.pay.annotations.destructiveHint": "breaking"}),
+    (hinted(), hinted(destructiveHint=False), {"tools.pay.annotations.destructiveHint": "risky"}),
+    (hinted(), hinted(destructiveHint=True), {"tools.pay.annotations.destructiveHint": "safe"}),
+    (hinted(idempotentHint=True), hinted(), {"tools.pay.annotations.idempotentHint": "breaking"}),
+    (hinted(openWorldHint=False), hinted(openWorldHint=True), {"tools.pay.annotations.openWorldHint": "risky"}),
+    (TASKS["optional"], TASKS["required"], {"tools.pay.execution.taskSupport": "breaking"}),
+    (TASKS["required"], TASKS["optional"], {"tools.pay.execution.taskSupport": "safe"}),
+    (tool(outputSchema=of()), tool(), {"tools.pay.outputSchema": "breaking"}),
+    (tool(), tool(outputSchema=of()), {"tools.pay.outputSchema": "safe"}),
+    (prompt({"name": "a"}), prompt(), {"prompts.ask.arguments.a": "breaking"}),
+    (prompt(), prompt({"name": "a"}), {"prompts.ask.arguments.a": "safe"}),
+    (prompt(), prompt({"name": "a", "required": True}), {"prompts.ask.arguments.a": "breaking"}),
+    (prompt({"name": "a"}), prompt({"name": "a", "required": True}), {"prompts.ask.arguments.a.required": "breaking"}),
+    (prompt({"name": "a"}, {"name": "b"}), prompt({"name": "b"}, {"name": "a"}), {}),
+    (resource(mimeType="text/html"), resource(mimeType="text/plain"), {"resources.a://b.mimeType": "breaking"}),
+    (resource(), resource(mimeType="text/plain"), {"resources.a://b.mimeType": "safe"}),
+    (resource(size=1), resource(size=2), {"resources.a://b.size": "safe"}),
+    (surface(capabilities={"logging": {}}), surface(), {"capabilities.logging": "breaking"}),
+    (surface(capabilities={"tools": {"listChanged": True}}), surface(capabilities={"tools": {}}),
+     {"capabilities.tools.listChanged": "breaking"}),
+    (surface(), surface(capabilities={"logging": {}}), {"capabilities.logging": "safe"}),
+    (surface(instructions="a"), surface(instructions="b"), {"instructions": "risky"}),
+    (surface("2025-06-18"), surface("2025-11-25"), {"revision": "risky"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), SURFACES)
+def test_a_change_of_a_surface_is_judged_by_those_who_use_it(old: Any, new: Any, expected: dict[str, str]) -> None:
+    assert {each.place: each.kind for each in changes(old, new)} == expected
+
+
+def test_what_has_another_name_is_told_as_such() -> None:
+    old = tool(description="Pays.")
+    new = surface(tools={"spend": {"name": "spend", "description": "Pays.", "inputSchema": of()}})
+    assert [(each.place, each.kind, each.what) for each in changes(old, new)] == [
+        ("tools.pay", "breaking", "renamed: spend")
+    ]
+
+
+def test_revisions_that_are_not_spoken_any_more_break() -> None:
+    every = {each: surface(each) for each in REVISIONS}
+    fewer = {each: every[each] for each in REVISIONS[1:]}
+    assert [(each.place, each.kind) for each in changes({"revisions": every}, {"revisions": fewer})] == [
+        (f"revisions.{REVISIONS[0]}", "breaking")
+    ]
+
+
+def test_what_is_alike_in_several_revisions_is_told_once() -> None:
+    one, other = ({each: surface(each, instructions=text) for each in REVISIONS} for text in ("a", "b"))
+    assert len(changes({"revisions": one}, {"revisions": other})) == 1
+
+
+@given(st.sampled_from(SURFACES))
+def test_a_surface_is_like_itself(case: Any) -> None:
+    assert changes(case[0], case[0]) == []
+
+
+# --- files and live servers ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> str:
+    """The file of a shop, in 2025-11-25."""
+    file = tmp_path / "shop.surface.json"
+    found = asyncio.run(take_surfaces(shop(), ["2025-11-25"]))
+    file.write_text(written(found["2025-11-25"]))
+    return str(file)
+
+
+async def test_a_file_is_compared_with_a_live_server_in_its_revision(kept: str) -> None:
+    same, other = await compare(kept, shop()), await compare(kept, shop(changed=True))
+    assert (same.changes, same.exit_code, same.revisions) == ((), 0, ("2025-11-25",))
+    assert (other.exit_code, [each.kind for each in other.changes]) == (1, ["breaking", "breaking", "risky", "risky"])
+
+
+async def test_two_live_servers_are_compared_in_every_revision() -> None:
+    found = await compare(shop(changed=True), shop(), every=True)
+    assert (found.revisions, found.exit_code) == (REVISIONS, 0)
+    assert "0 breaking, 2 risky, 2 safe" in "\n".join(lines(found))
+
+
+async def test_a_live_server_is_compared_with_a_file(kept: str) -> None:
+    assert (await compare(shop(), kept)).changes == ()
+
+
+async def test_what_is_no_surface_is_told(tmp_path: Path) -> None:
+    for content, text in (("{}", "holds no surface"), ("<", "is no JSON"), ('{"revisions": {"x": {}}}', "no surface")):
+        (tmp_path / "odd.json").write_text(content)
+        with pytest.raises(TargetError, match=text):
+            await compare(str(tmp_path / "odd.json"), shop())
+
+
+async def test_a_server_that_is_not_there_is_told() -> None:
+    with pytest.raises(ConnectError):
+        await compare(shop(), "/no/such/program")

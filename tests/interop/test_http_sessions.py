@@ -73,8 +73,11 @@ def test_a_client_whose_stream_ends_early_comes_back_for_the_answer(saw: Saw) ->
     assert saw.seen["polled"] == "polled"
     taken_up = saw.answered("GET")
     if saw.revision == SESSION:
-        assert len(taken_up) >= 2  # the stream of the session, and that of the call
-        assert {*taken_up} == {200}
+        assert taken_up.count(200) >= 2  # the stream of the session, and that of the call
+        ended = [entry["method"] for entry in saw.log].index("DELETE")
+        refused = [entry for entry in saw.log[:ended] if entry["method"] == "GET" and entry["status"] != 200]
+        assert refused == []
+        assert {*taken_up} <= {200, 400}  # TypeScript may come back once more when it has let go of its session
     else:
         assert taken_up == []
 

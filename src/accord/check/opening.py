@@ -51,6 +51,7 @@ class Doors:
 
     async def open_up(self, talk: Talk) -> None:
         """Open it by what its revision has for that. Raises `Unspoken`, and `Broken` when nothing sensible comes."""
+        talk.record.declared = talk.declared
         if talk.rules.handshake:
             answer = await talk.request(
                 "initialize", hello_params(talk.revision, talk.declared), seconds=talk.settings.opening

@@ -60,6 +60,12 @@ def is_foreign(record: Record, said: Said, message: Any) -> bool:
     return not isinstance(message, dict) or "jsonrpc" not in message
 
 
+def was_refused(answer: Heard) -> bool:
+    """Whether HTTP refused the message before its id was read: the body needs no id then."""
+    replies = answer.record.replies
+    return 0 < answer.said.stream <= len(replies) and replies[answer.said.stream - 1].status >= _FAILED
+
+
 def is_answer(message: JSONObject) -> bool:
     """Whether it is a result or an error."""
     return "method" not in message and ("result" in message or "error" in message)

@@ -80,6 +80,8 @@ class Record:
         """Over HTTP: what came for each request."""
         self.hello: JSONObject = {}
         """What the peer said of itself when it was opened."""
+        self.declared: JSONObject = {}
+        """What we said that we can do."""
         self.stderr: str = ""
         self.exit_code: int | None = None
 

@@ -26,7 +26,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import msgspec
 
 from accord.check.report import Level, PeerRole, TransportName
-from accord.messages.base import Life
+from accord.messages.base import JSONObject, Life
 from accord.messages.revision import lives_in
 
 Kind: TypeAlias = Literal["shared", "own", "raw", "reading", "generated"]
@@ -71,6 +71,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     over: frozenset[TransportName]
     calls: bool = False
     """Whether it calls a tool, which the person must have allowed."""
+    capabilities: JSONObject | None = None
+    """What we declare in a conversation of its own; all, if None."""
 
 
 EVERYWHERE: frozenset[TransportName] = frozenset(("stdio", "http", "sse", "memory"))
@@ -127,6 +129,7 @@ class Rule:
         until: str | None = None,
         over: frozenset[TransportName] | None = None,
         calls: bool = False,
+        capabilities: JSONObject | None = None,
     ) -> Callable[[_Run], _Run]:
         """Add a case: an async function of a `Talk`; for `reading`, a plain one of a list of `Record`; for `generated`,
         a plain one of what was `Explored`, which returns every `Broken`.
@@ -135,7 +138,18 @@ class Rule:
         def add(run: _Run) -> _Run:
             life = Life(since or self.life.since, until or self.life.until)
             reach = self.over if over is None else over & self.over
-            self.cases.append(Case(says=says, kind=kind, run=run, needs=needs, life=life, over=reach, calls=calls))
+            self.cases.append(
+                Case(
+                    says=says,
+                    kind=kind,
+                    run=run,
+                    needs=needs,
+                    life=life,
+                    over=reach,
+                    calls=calls,
+                    capabilities=capabilities,
+                )
+            )
             return run
 
         return add

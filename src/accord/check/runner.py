@@ -154,7 +154,10 @@ class Visiting:
             await self._try(rule, case, known, lambda: self._run_alone(case))
 
     async def _run_alone(self, case: Case) -> None:
-        talk = await (self._doors.open if case.kind == "own" else self._doors.raw)(case.kind, case.says)
+        if case.kind == "raw":
+            talk = await self._doors.raw(case.kind, case.says)
+        else:
+            talk = await self._doors.open(case.kind, case.says, capabilities=case.capabilities)
         try:
             talk.hello = talk.hello or (self._shared.hello if self._shared else {})
             await case.run(talk)

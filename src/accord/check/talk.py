@@ -38,6 +38,8 @@ NOBODY = "accord-check-nobody"
 """A name that nothing has."""
 
 _PAGES = 200
+_BUSY = 6
+"""A server that goes on saying other things has so many times as long for an answer."""
 _LONGEST_PAUSE = 2.0
 """Seconds before a stream is taken up again, whatever the server wants."""
 SILENT, GONE = "silent", "gone"
@@ -85,17 +87,24 @@ class Pending:
     async def answer(self, seconds: float | None = None) -> Answer:
         """Wait for it. Raises `Broken`: `silent` when none comes in time, `gone` when the server ends before."""
         limit = self._talk.patience if seconds is None else seconds
-        what = self.request.get("method", "the message")
-        try:
-            async with asyncio.timeout(limit):
-                answer = await asyncio.shield(self.future)
-        except TimeoutError:
-            raise self._talk.broken(
-                f"no answer to {what} in {limit:g} s", since=self.since, symptom=f"{SILENT}:{what}"
-            ) from None
+        if not await self._arrives(limit, limit * _BUSY if seconds is None else limit):
+            what = self.request.get("method", "the message")
+            raise self._talk.broken(f"no answer to {what} in {limit:g} s", since=self.since, symptom=f"{SILENT}:{what}")
+        answer = self.future.result()
         answer.seconds = asyncio.get_running_loop().time() - self._began
         answer.others = self._talk.others(self.since, self.id)
         return answer
+
+    async def _arrives(self, limit: float, most: float) -> bool:
+        """Wait `limit` seconds since the server last said anything, `most` in all: it may have much to do."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        while not self.future.done():
+            left = min(max(began, self._talk.heard_at) + limit, began + most) - clock()
+            if left <= 0:
+                return False
+            await asyncio.wait([self.future], timeout=left)
+        return True
 
 
 class Talk:
@@ -147,6 +156,12 @@ class Talk:
         """What the server declared."""
         found = self.hello.get("capabilities")
         return found if isinstance(found, dict) else {}
+
+    @property
+    def heard_at(self) -> float:
+        """When the server last said anything, by the clock of the loop; 0 before. Over HTTP all conversations count."""
+        records = self.doors.records if self.doors is not None and self.http is not None else [self.record]
+        return max(_last(record) for record in records)
 
     @property
     def patience(self) -> float:
@@ -499,6 +514,10 @@ class Talk:
         return self.broken(
             f"no answer to {what}: {self.wire.lost}{tail}", since=pending.since, symptom=f"{GONE}:{what}"
         )
+
+
+def _last(record: Record) -> float:
+    return next((each.at for each in reversed(record.entries) if each.direction != SENT), 0.0)
 
 
 def declares(capabilities: JSONObject, path: str) -> bool:

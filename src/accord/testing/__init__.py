@@ -9,19 +9,31 @@ if TYPE_CHECKING:
     from accord.testing.recorded import RecordedServer as RecordedServer
     from accord.testing.recording import Recording as Recording
     from accord.testing.replaying import replay as replay
+    from accord.testing.rules import RuleWarning as RuleWarning, check_rules as check_rules
     from accord.testing.surfaces import assert_surface as assert_surface, surface as surface
     from accord.testing.transports import check_transport as check_transport
 
 _HOMES = {
     "RecordedServer": "recorded",
     "Recording": "recording",
+    "RuleWarning": "rules",
     "assert_surface": "surfaces",
+    "check_rules": "rules",
     "check_transport": "transports",
     "replay": "replaying",
     "surface": "surfaces",
 }
 
-__all__ = ["RecordedServer", "Recording", "assert_surface", "check_transport", "replay", "surface"]
+__all__ = [
+    "RecordedServer",
+    "Recording",
+    "RuleWarning",
+    "assert_surface",
+    "check_rules",
+    "check_transport",
+    "replay",
+    "surface",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -161,37 +161,36 @@ def _keywords(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]
     some = st.lists(inner, min_size=1, max_size=3)
     named = st.dictionaries(_NAMES, inner, max_size=3)
     kinds = st.sampled_from(["null", "boolean", "integer", "number", "string", "array", "object"])
-    return st.fixed_dictionaries(
-        {},
-        optional={
-            "type": st.one_of(kinds, st.lists(kinds, min_size=1, max_size=3, unique=True)),
-            "minimum": _SMALL,
-            "exclusiveMaximum": _SMALL,
-            "multipleOf": st.sampled_from([1, 2, 0.5]),
-            "minLength": _SIZES,
-            "maxLength": _SIZES,
-            "pattern": st.sampled_from(["^a*$", "b", "^[ab]{2}$"]),
-            "items": inner,
-            "prefixItems": some,
-            "contains": inner,
-            "minItems": _SIZES,
-            "maxItems": _SIZES,
-            "uniqueItems": st.booleans(),
-            "properties": named,
-            "required": st.lists(_NAMES, max_size=2, unique=True),
-            "additionalProperties": inner,
-            "propertyNames": st.sampled_from([{"pattern": "^[abc]$"}, {"maxLength": 2}]),
-            "minProperties": _SIZES,
-            "maxProperties": _SIZES,
-            "allOf": some,
-            "anyOf": some,
-            "oneOf": some,
-            "not": inner,
-            "if": inner,
-            "then": inner,
-            "else": inner,
-        },
-    ).filter(lambda schema: len(schema) <= 4)
+    table = {
+        "type": st.one_of(kinds, st.lists(kinds, min_size=1, max_size=3, unique=True)),
+        "minimum": _SMALL,
+        "exclusiveMaximum": _SMALL,
+        "multipleOf": st.sampled_from([1, 2, 0.5]),
+        "minLength": _SIZES,
+        "maxLength": _SIZES,
+        "pattern": st.sampled_from(["^a*$", "b", "^[ab]{2}$"]),
+        "items": inner,
+        "prefixItems": some,
+        "contains": inner,
+        "minItems": _SIZES,
+        "maxItems": _SIZES,
+        "uniqueItems": st.booleans(),
+        "properties": named,
+        "required": st.lists(_NAMES, max_size=2, unique=True),
+        "additionalProperties": inner,
+        "propertyNames": st.sampled_from([{"pattern": "^[abc]$"}, {"maxLength": 2}]),
+        "minProperties": _SIZES,
+        "maxProperties": _SIZES,
+        "allOf": some,
+        "anyOf": some,
+        "oneOf": some,
+        "not": inner,
+        "if": inner,
+        "then": inner,
+        "else": inner,
+    }
+    chosen = st.lists(st.sampled_from(sorted(table)), min_size=1, max_size=4, unique=True)
+    return chosen.flatmap(lambda keywords: st.fixed_dictionaries({keyword: table[keyword] for keyword in keywords}))
 
 
 SCHEMAS: st.SearchStrategy[Any] = st.recursive(

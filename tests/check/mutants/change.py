@@ -5,19 +5,25 @@ change.notifications("notifications/progress")(lambda message: ...)
 change.every(lambda message: ...)          every message that goes out
 change.heard(lambda message: ...)          every message that comes in; None: the server does not get it
 change.before("tools/list")(lambda request: [...])            what is said before the answer
-change.reply(lambda reply: ...)            over HTTP: an `HTTPReply`, whose status, headers and body may be changed
+change.reply(lambda reply: ...)            over HTTP: an `HTTPReply`, whose status and headers may be changed
+change.request_headers(lambda headers: ...)          the headers of what comes in, names in lower case
+change.request_headers_by_body(lambda headers, message: ...)    the same, with the message
+change.events(lambda event: ...)           each event of a stream, as it is written; b"" for none
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 import msgspec
 
 from accord.errors import ConnectionLost
 from accord.transport.base import Message, Transport
+
+Asked = MutableMapping[Any, Any]
+"""The requests of one conversation that are not answered, by id."""
 
 Said = Any
 """A message (dict), several (list), bytes as they are, or None for nothing."""
@@ -38,13 +44,15 @@ class Change:
     """What is different."""
 
     def __init__(self) -> None:
+        self.port: int = 0  # over HTTP: where it is served
         self._answers: dict[str, Callable[[Any, Any], Said]] = {}
         self._notifications: dict[str, Callable[[Any], Said]] = {}
         self._before: dict[str, Callable[[Any], list[Any]]] = {}
         self._every: Callable[[Any], Said] | None = None
         self._heard: Callable[[Any], Any] | None = None
         self._reply: Callable[[HTTPReply], None] | None = None
-        self._asked: dict[Any, Any] = {}
+        self._headers: Callable[[dict[str, str], Any], None] | None = None
+        self._events: Callable[[bytes], bytes] | None = None
 
     def answers(self, method: str) -> Callable[[Callable[[Any, Any], Said]], None]:
         return lambda function: self._answers.__setitem__(method, function)
@@ -64,19 +72,28 @@ class Change:
     def reply(self, function: Callable[[HTTPReply], None]) -> None:
         self._reply = function
 
+    def request_headers(self, function: Callable[[dict[str, str]], None]) -> None:
+        self._headers = lambda headers, message: function(headers)
+
+    def request_headers_by_body(self, function: Callable[[dict[str, str], Any], None]) -> None:
+        self._headers = function
+
+    def events(self, function: Callable[[bytes], bytes]) -> None:
+        self._events = function
+
     # --- where messages pass -----------------------------------------------------------------------------------
 
-    def incoming(self, raw: bytes) -> list[bytes]:
-        """What the server gets for what came."""
+    def incoming(self, raw: bytes, asked: Asked) -> list[bytes]:
+        """What the server gets for what came; a request is kept in `asked`, for its answer."""
         message = _decoded(raw)
         if isinstance(message, dict) and "method" in message and "id" in message:
-            self._asked[_key(message["id"])] = message
+            asked[_key(message["id"])] = message
         if self._heard is None:
             return [raw]
         said = self._heard(message if message is not None else raw)
         return [raw] if said is message or said is raw else _encoded(said)
 
-    def outgoing(self, raw: bytes) -> list[bytes]:
+    def outgoing(self, raw: bytes, asked: Asked) -> list[bytes]:
         """What the client gets for what the server says."""
         message = _decoded(raw)
         if not isinstance(message, dict):
@@ -85,7 +102,7 @@ class Change:
         changed: Any = message
         method = message.get("method")
         if method is None:
-            request = self._asked.pop(_key(message.get("id")), None)
+            request = asked.pop(_key(message.get("id")), None)
             name = request.get("method") if request else None
             if name in self._before:
                 said += self._before[name](request)
@@ -98,6 +115,18 @@ class Change:
             said = [each for one in said for each in _listed(self._every(one))]
         return [each for one in said for each in _encoded(one)]
 
+    def sent_headers(self, headers: list[tuple[bytes, bytes]], body: bytes) -> list[tuple[bytes, bytes]]:
+        """The headers that the server gets."""
+        if self._headers is None:
+            return list(headers)
+        named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
+        self._headers(named, _decoded(body))
+        return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in named.items()]
+
+    def event(self, event: bytes) -> bytes:
+        """One event as the client gets it."""
+        return event if self._events is None else self._events(event)
+
     def answer_headers(self, reply: HTTPReply) -> None:
         if self._reply is not None:
             self._reply(reply)
@@ -109,6 +138,7 @@ class ChangedTransport:
     def __init__(self, inner: Transport, change: Change) -> None:
         self._inner = inner
         self._change = change
+        self._asked: Asked = {}
         self.name = inner.name
 
     async def open(self) -> None:
@@ -118,13 +148,13 @@ class ChangedTransport:
         while messages := await self._inner.receive():
             passed: list[Message] = []
             for message in messages:
-                passed += self._change.incoming(message) if isinstance(message, bytes) else [message]
+                passed += self._change.incoming(message, self._asked) if isinstance(message, bytes) else [message]
             if passed:
                 return passed
         return []
 
     def send(self, message: bytes) -> None:
-        for each in self._change.outgoing(message):
+        for each in self._change.outgoing(message, self._asked):
             self._inner.send(each)
 
     def flush(self) -> None:
@@ -157,6 +187,7 @@ class ChangedApp:
     def __init__(self, app: Any, change: Change) -> None:
         self._app = app
         self._change = change
+        self._asked: Asked = {}  # HTTP+SSE answers elsewhere than on the response to a POST
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -168,24 +199,28 @@ class ChangedApp:
             if event["type"] == "http.disconnect":
                 return
             body, more = body + event.get("body", b""), event.get("more_body", False)
-        passed = self._change.incoming(body) if body else [b""]
+        own: Asked = {}
+        passed = self._change.incoming(body, own) if body else [b""]
+        self._asked.update(own)
         given = iter([{"type": "http.request", "body": passed[0] if passed else b"", "more_body": False}])
 
         async def replay() -> Any:
             return next(given, None) or await receive()
 
         sent = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"content-length"]
+        changed = self._change.sent_headers(scope["headers"], body)
+        headers = [(name.lower(), value) for name, value in changed if name.lower() != b"content-length"]
         headers += [(b"content-length", str(len(passed[0] if passed else b"")).encode())] if body else []
-        out = _Out(HTTPReply(scope["method"], sent, _decoded(body)), self._change, send)
+        out = _Out(HTTPReply(scope["method"], sent, _decoded(body)), self._change, own or self._asked, send)
         await self._app({**scope, "headers": headers}, replay, out)
 
 
 class _Out:
     """The response of one request."""
 
-    def __init__(self, reply: HTTPReply, change: Change, send: Any) -> None:
+    def __init__(self, reply: HTTPReply, change: Change, asked: Asked, send: Any) -> None:
         self._reply = reply
+        self._asked = asked
         self._change = change
         self._send = send
         self._start: Any = None
@@ -223,7 +258,7 @@ class _Out:
             rest = b"" if more else self._body
             await self._send({"type": "http.response.body", "body": changed + rest, "more_body": more})
         elif not more:
-            body = b"".join(self._change.outgoing(self._body)) if self._body else b""
+            body = b"".join(self._change.outgoing(self._body, self._asked)) if self._body else b""
             self._reply.headers.pop("content-length", None)
             self._reply.headers["content-length"] = str(len(body))
             await self._begin()
@@ -234,12 +269,15 @@ class _Out:
         lines = event.split(b"\n")
         data = b"\n".join(line[5:].strip() for line in lines if line.startswith(b"data:"))
         if not data or _decoded(data) is None:
-            return event + b"\n\n"
-        *first, last = self._change.outgoing(data) or [None]
-        head = b"\n".join(line for line in lines if not line.startswith(b"data:"))
-        head = head + b"\n" if head else b""
-        extra = b"".join(b"data: %b\n\n" % each for each in first)
-        return extra + (b"" if last is None else head + b"data: %b\n\n" % last)
+            return self._ended(event)
+        *first, last = self._change.outgoing(data, self._asked) or [None]
+        head = b"".join(line + b"\n" for line in lines if not line.startswith(b"data:"))
+        extra = b"".join(self._ended(b"data: %b" % each) for each in first)
+        return extra + (b"" if last is None else self._ended(head + b"data: %b" % last))
+
+    def _ended(self, event: bytes) -> bytes:
+        changed = self._change.event(event)
+        return changed + b"\n\n" if changed else b""
 
 
 def _decoded(raw: bytes) -> Any:

@@ -177,3 +177,10 @@ def bytes_in_hexadecimal(change: Change) -> None:
         return [{"uri": uri, "blob": "00:01"}] if uri == "right://blob" else None
 
     read(change, found)
+
+
+@mutant("resources/hostile-uri")
+def a_template_that_tries_every_way_to_match(change: Change) -> None:
+    @change.answers("resources/read")
+    def _(request: Any, answer: Any) -> Any:
+        return None if ",,,," in str(request["params"].get("uri")) else answer

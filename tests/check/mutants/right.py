@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 import uvicorn
 
-from accord import Context, Elicit, ResourceLink, Roots, Sample, Server, ToolError
+from accord import Context, Elicit, Header, ResourceLink, Roots, Sample, Server, ToolError
 
 
 class Day(msgspec.Struct):
@@ -71,6 +71,15 @@ def right() -> Server:
         """Asks for the roots."""
         (found,) = await ctx.ask(Roots())
         return str(len(found))
+
+    @server.tool
+    def regional(
+        region: Annotated[str, Header("Region")],
+        count: Annotated[int, Header("Count")],
+        zone: Annotated[str, Header("Zone")] = "a",
+    ) -> str:
+        """Arguments that stand in headers."""
+        return region
 
     @server.resource("right://text", mime_type="text/plain")
     def text() -> str:

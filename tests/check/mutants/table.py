@@ -13,13 +13,15 @@ from tests.check.mutants.change import Change
 
 @dataclass(frozen=True)
 class Mutant:
-    """One wrong server. `server` makes the right one; None is the one of `right.py`."""
+    """One wrong server. `server` makes the right one; None is the one of `right.py`. Over stdio it is `program.py`, and
+    the name of the change is its argument.
+    """
 
     rule: str
     name: str
     make: Callable[[Change], None]
     revision: str
-    over: Literal["memory", "http", "sse"]
+    over: Literal["memory", "http", "sse", "stdio"]
     calls: bool
     server: Callable[[], Any] | None
 
@@ -31,11 +33,16 @@ class Mutant:
 MUTANTS: list[Mutant] = []
 
 
+def faulty(rule: str, fault: str, revision: str = "2025-11-25") -> None:
+    """Add a process that has this fault, of those that `program.py` knows."""
+    MUTANTS.append(Mutant(rule, fault, lambda change: None, revision, "stdio", False, None))
+
+
 def mutant(
     rule: str,
     *,
     revision: str = LATEST,
-    over: Literal["memory", "http", "sse"] = "memory",
+    over: Literal["memory", "http", "sse", "stdio"] = "memory",
     calls: bool = True,
     server: Callable[[], Any] | None = None,
 ) -> Callable[[Callable[[Change], None]], Callable[[Change], None]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -16,7 +18,7 @@ from tests.check.mutants.change import Change, Changed, ChangedApp
 from tests.check.mutants.right import right, served
 from tests.check.mutants.table import MUTANTS, Mutant
 
-_NO_TABLE = {"__init__", "change", "right", "table", "test_mutants"}
+_NO_TABLE = {"__init__", "change", "right", "table", "test_mutants", "program"}
 for _file in sorted(Path(__file__).parent.glob("*.py")):
     if _file.stem not in _NO_TABLE:
         import_module(f"tests.check.mutants.{_file.stem}")
@@ -26,6 +28,9 @@ MOST_FINDINGS = 3
 
 async def check(mutant: Mutant | None, settings: CheckSettings, over: str = "memory") -> Report:
     """Check a mutant, or the right server."""
+    if mutant and over == "stdio":
+        command = [sys.executable, str(Path(__file__).with_name("program.py")), mutant.name]
+        return await check_server(command, settings, label="mutant")
     change = Change()
     server = (mutant.server or right)() if mutant else right()
     if mutant:
@@ -33,6 +38,7 @@ async def check(mutant: Mutant | None, settings: CheckSettings, over: str = "mem
     if over == "memory":
         return await check_server(Changed(server, change), settings, label="mutant")
     async with served(ChangedApp(server.app, change)) as url:
+        change.port = urlsplit(url).port or 0
         return await check_server(f"{url}/{'sse' if over == 'sse' else 'mcp'}", settings, label="mutant")
 
 

@@ -89,7 +89,7 @@ def a_name_of_129_characters(change: Change) -> None:
     tool(change, lambda each: each.update(name="a" * 129))
 
 
-@mutant("tools/schemas", revision="2025-11-25", calls=False)
+@mutant("tools/schemas", revision="2025-03-26", calls=False)
 def a_type_that_does_not_exist(change: Change) -> None:
     tool(change, lambda each: each["inputSchema"].update(properties={"a": {"type": "text"}}))
 
@@ -99,7 +99,7 @@ def required_on_the_argument_itself(change: Change) -> None:
     tool(change, lambda each: each["inputSchema"].update(properties={"a": {"type": "string", "required": True}}))
 
 
-@mutant("tools/schemas", calls=False)
+@mutant("tools/schemas", revision="2025-06-18", calls=False)
 def an_output_schema_with_a_mistake(change: Change) -> None:
     tool(change, lambda each: each.update(outputSchema={"type": "object", "properties": {"a": {"minLength": "1"}}}))
 

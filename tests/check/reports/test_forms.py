@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from accord.check.report import Report
 from accord.check.reports.as_json import as_json
 from accord.check.reports.badge import badge, draw
-from accord.check.reports.forms import FORMS, Wanted, wanted, write
+from accord.check.reports.forms import FLEET_FORMS, FORMS, Wanted, wanted, write
 from accord.errors import TargetError
 
 from tests.check.reports import samples
@@ -32,11 +32,11 @@ from tests.check.reports.hostile import TEXTS
     ],
 )
 def test_a_file_is_known_by_its_end(text: str, form: str) -> None:
-    assert wanted(text) == Wanted(form, Path(text))
+    assert wanted(text) == Wanted(FORMS[form], Path(text))
 
 
 def test_a_form_can_be_named() -> None:
-    assert wanted("junit=results.txt") == Wanted("junit", Path("results.txt"))
+    assert wanted("junit=results.txt") == Wanted(FORMS["junit"], Path("results.txt"))
 
 
 @pytest.mark.parametrize("text", ["report", "report.pdf", "junit=", "", "nothing=x"])
@@ -53,10 +53,19 @@ def test_several_are_written_at_once_with_their_folders(tmp_path: Path) -> None:
 
 def test_one_that_cannot_be_written_is_told_and_the_others_are(tmp_path: Path) -> None:
     (tmp_path / "taken.json").mkdir()
-    reports = [Wanted("json", tmp_path / "taken.json"), Wanted("badge", tmp_path / "badge.svg")]
+    reports = [Wanted(FORMS["json"], tmp_path / "taken.json"), Wanted(FORMS["badge"], tmp_path / "badge.svg")]
     with pytest.raises(TargetError, match=r"cannot be written to .*taken\.json: Is a directory"):
         write(samples.realistic(), reports)
     assert (tmp_path / "badge.svg").exists()
+
+
+def test_a_fleet_has_forms_of_its_own(tmp_path: Path) -> None:
+    files = [wanted(str(tmp_path / name), FLEET_FORMS) for name in ("fleet.json", "fleet.html")]
+    write(samples.fleet(), files)
+    assert msgspec.json.decode((tmp_path / "fleet.json").read_bytes())["failed"] is True
+    assert (tmp_path / "fleet.html").read_text().startswith("<!doctype html>")
+    with pytest.raises(TargetError, match=r"there are json \(\.json\), html \(\.html, \.htm\): give FILE"):
+        wanted("fleet.svg", FLEET_FORMS)
 
 
 @pytest.mark.parametrize("form", FORMS)

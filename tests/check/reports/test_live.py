@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from accord.check.reports.live import Live
+from accord.check.reports.live import FleetLive, Live
 
 from tests.check.reports import samples
 
@@ -18,10 +18,10 @@ def test_without_a_terminal_there_is_a_line_for_each_visit_that_ends() -> None:
     live.case_done(samples.outcome("tools/x", "fail", revision="2024-11-05"))
     assert not said
     live.visit_ended(VISITS[0])
-    assert list(map(click.unstyle, said)) == [
+    assert click.unstyle("\n".join(said)) == (
         "✗ 2024-11-05 over stdio: score 84, 13 rules passed, 2 failed, 1 warned, 2 not observed, 3 not applicable; "
         "0.3 s"
-    ]
+    )
 
 
 def test_at_a_terminal_one_line_moves_with_all_that_runs() -> None:
@@ -58,3 +58,32 @@ def test_more_cases_than_were_announced_do_not_break_the_bar() -> None:
 
 def test_a_case_of_a_visit_that_never_began_is_no_matter() -> None:
     Live(print).case_done(samples.outcome("tools/x"))
+
+
+def test_of_a_fleet_each_server_has_a_line_when_it_ends() -> None:
+    said: list[str] = []
+    live = FleetLive(5, said.append)
+    for checked in samples.fleet().servers:
+        live.server_began(checked.name).visit_began("2025-11-25", "stdio", 3)
+        live.server_ended(checked)
+    assert list(map(click.unstyle, said)) == [
+        "✗ weather: score 81, 15 rules passed, 3 failed, 1 warned, 2 not observed; 12.3 s",
+        "✓ git: score 75, 1 rule passed, 1 warned; 4.2 s",
+        "✓ memory: score 100, 1 rule passed; 3.1 s",
+        "✗ broken: the server ended at once (exit code 1): no module named 'mcp'; 0.2 s",
+        "✓ newcomer: score 100, 1 rule passed; 1.0 s",
+    ]
+
+
+def test_of_a_fleet_one_line_moves_with_all_servers_that_are_under_way() -> None:
+    moved: list[str] = []
+    live = FleetLive(5, print, moved.append, width=200)
+    git, weather = live.server_began("git"), live.server_began("weather")
+    git.visit_began("2025-11-25", "stdio", 4)
+    weather.visit_began("2024-11-05", "http", 4)
+    bar = "░" * 16
+    assert moved[-1] == f"0/5  ·  git 2025-11-25 over stdio {bar} 0/4  ·  weather 2024-11-05 over http {bar} 0/4"
+    live.server_ended(samples.fleet().servers[1])
+    weather.visit_ended(VISITS[1])
+    weather.visit_began("2026-07-28", "http", 4)
+    assert moved[-1] == f"1/5  ·  weather 2026-07-28 over http {bar} 0/4"

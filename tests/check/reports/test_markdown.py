@@ -31,7 +31,7 @@ def test_the_comment_says_how_many_findings_it_has_no_room_for() -> None:
     assert len(text) <= 60_100
 
 
-@given(TEXTS)
+@given(TEXTS.filter(str.strip))
 @settings(max_examples=60)
 def test_no_text_leaves_the_html_that_it_stands_in(text: str) -> None:
     blocks = markdown(samples.filled(text)).rstrip("\n").split("\n\n")

@@ -113,7 +113,7 @@ def test_every_finding_stands_with_its_evidence_and_its_command() -> None:
         assert str(shown(finding.says)) in page
         assert str(shown(finding.text)) in page
         assert all(str(shown(line)) in page for line in finding.evidence)
-        assert str(shown(finding.repeat)) in page
+        assert not finding.repeat or str(shown(finding.repeat)) in page
 
 
 def test_the_board_has_a_cell_for_each_visit() -> None:

@@ -32,7 +32,7 @@ def test_a_finding_is_told_with_all_that_helps_to_mend_it() -> None:
 
 def test_the_board_has_a_row_for_each_visit_and_the_last_line_sums_up() -> None:
     *lines, last = plain(in_lines(samples.realistic())).splitlines()
-    assert "2026-07-28  http         85      14       2       1             2               2      0.3" in lines
+    assert "2026-07-28  http          85      14       2       1             2               2      0.3" in lines
     assert last == (
         "score 81: 15 rules passed, 3 failed, 1 warned, 2 not observed; 1 finding known; "
         "702 generated cases (seed 7); 12.3 s"

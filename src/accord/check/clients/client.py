@@ -13,7 +13,7 @@ from typing import Literal
 from accord import __version__
 from accord.check.clients.judge import Judge
 from accord.check.clients.ordinary import ORDINARY, name_of, speaks
-from accord.check.clients.play import play
+from accord.check.clients.play import Client, play
 from accord.check.clients.run import Run
 from accord.check.clients.scene import Scene
 from accord.check.judging import findings
@@ -36,15 +36,15 @@ _HTTP_SINCE = "2025-03-26"
 
 
 async def check_client(
-    command: str,
+    client: Client,
     transport: Literal["http", "stdio"] = "http",
     settings: CheckSettings | None = None,
     watcher: Watcher | None = None,
     *,
     label: str = "",
 ) -> Report:
-    """Check a client: a command line with `{url}` in it, or over stdio `{server}` (the command line of a server as one
-    word) or `{server*}` (its words); `label` is what to call it.
+    """Check a client: an async function of the target, or a command line with `{url}` in it, over stdio with `{server}`
+    (the command line of a server as one word) or `{server*}` (its words). `label` is what to call it.
 
     The names of scene, revision and target stand in its environment: ACCORD_CHECK_SCENE, ACCORD_CHECK_REVISION,
     ACCORD_CHECK_URL or ACCORD_CHECK_SERVER. Raises `TargetError` for settings that fit nothing, `ConnectError` when
@@ -53,21 +53,22 @@ async def check_client(
     settings = settings or CheckSettings()
     rules = {rule.id: rule for rule in selected(client_rules(), settings)}
     began, started = time.monotonic(), datetime.now(UTC)
-    check = _Check(command, transport, settings, list(rules.values()), watcher or Unwatched())
+    called = label or (client if isinstance(client, str) else getattr(client, "__name__", "client"))
+    check = _Check(client, transport, settings, list(rules.values()), watcher or Unwatched())
     await check.run()
     if not check.visits:
         spoken = ", ".join(settings.revisions or REVISIONS)
-        raise ConnectError(f"{label or command} opened a connection in none of {spoken}{check.words}")
+        raise ConnectError(f"{called} opened a connection in none of {spoken}{check.words}")
     return Report(
         role="client",
-        target=label or command,
+        target=called,
         name=check.name,
         version=__version__,
         started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
         seconds=round(time.monotonic() - began, 3),
         score=score(check.outcomes),
         visits=tuple(check.visits),
-        findings=findings(check.outcomes, rules, label or command, settings, "client"),
+        findings=findings(check.outcomes, rules, called, settings, "client"),
         outcomes=tuple(check.outcomes),
     )
 
@@ -85,13 +86,13 @@ class _Check:
 
     def __init__(
         self,
-        command: str,
+        client: Client,
         transport: Literal["http", "stdio"],
         settings: CheckSettings,
         rules: Sequence[Rule],
         watcher: Watcher,
     ) -> None:
-        self._command = command
+        self._client = client
         self._transport: Literal["http", "stdio"] = transport
         self._settings = settings
         self._rules = rules
@@ -133,7 +134,12 @@ class _Check:
 
     def _wanted(self) -> list[Scene]:
         wanted = {id(rule) for rule in self._rules}
-        return [scene for scene in scenes() if any(id(rule) in wanted for rule, _ in scene.judgements)]
+        reads = any(case.kind == "reading" for rule in self._rules for case in rule.cases)
+        return [
+            scene
+            for scene in scenes()
+            if any(id(rule) in wanted for rule, _ in scene.judgements) or (reads and scene.asks)
+        ]
 
     async def _all(self, plan: Iterable[tuple[Scene, str]]) -> list[Run]:
         try:
@@ -145,7 +151,7 @@ class _Check:
 
     async def _one(self, scene: Scene, revision: str) -> Run:
         async with self._gate:
-            return await play(self._command, scene, revision, self._transport, self._settings, self._patience(revision))
+            return await play(self._client, scene, revision, self._transport, self._settings, self._patience(revision))
 
     def _patience(self, revision: str) -> float:
         """Longer for a client that is slow by itself."""

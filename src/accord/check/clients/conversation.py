@@ -31,8 +31,8 @@ class Conversation:
         self.standing: Way | None = None
         """Where to say what belongs to no request."""
         self.endings: list[str] = []
-        """Over stdio: how the client ended the server, in order: `closed` (its stdin), `terminated` (SIGTERM), `killed`,
-        and `orphaned` where SIGTERM came when the client was no more."""
+        """Over stdio: how the client ended the server, in order: `closed` (its stdin), `terminated` (SIGTERM),
+        `killed`, and `orphaned` where SIGTERM came when the client was no more."""
         self._given_up: dict[Any, asyncio.Event] = {}
         self._waiting: dict[Any, asyncio.Future[JSONObject]] = {}
         self._ids = itertools.count(1)

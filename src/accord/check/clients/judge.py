@@ -28,7 +28,7 @@ class Judge:
                 scene = self._scene_of.get(id(case))
                 if case.kind == "reading":
                     yield self._judged(rule, case, [*runs.values()])
-                elif scene in runs:
+                elif scene is not None and scene in runs:
                     yield self._judged(rule, case, runs[scene])
 
     def _judged(self, rule: Rule, case: Case, seen: Run | Sequence[Run]) -> Outcome:

@@ -11,7 +11,8 @@ import sys
 from accord.check.clients import relay
 from accord.check.clients.conversation import Conversation
 from accord.check.clients.stand import Stand
-from accord.wire.lines import LineReader
+from accord.wire.lines import LineReader, Unreadable
+from accord.wire.transcript import RECEIVED
 
 _LINE_BYTES = 64 << 20
 _HOW = {(relay.END, b""): "closed", (relay.TERM, b"1"): "terminated", (relay.TERM, b"0"): "orphaned"}
@@ -102,7 +103,10 @@ class _Process:
                 return _HOW[bytes(kind), data]
             self._take(self._lines.feed(data))
 
-    def _take(self, lines: list[bytes]) -> None:
+    def _take(self, lines: list[bytes | Unreadable]) -> None:
         for line in lines:
+            if isinstance(line, Unreadable):
+                self._conversation.record.add(RECEIVED, line)
+                continue
             for request in self._conversation.hear(line):
                 self._stand.serve(self._conversation, request, self)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from accord.check.clients.endpoint import Endpoint
+from accord.check.clients.inside import InProcess, Inside
 from accord.check.clients.lines import Lines
 from accord.check.clients.program import Program, argv
 from accord.check.clients.run import Ending, Run
@@ -23,8 +24,12 @@ _LOOK = 0.25
 """So often it is looked whether the client still speaks, in seconds."""
 
 
+Client: TypeAlias = str | InProcess
+"""A command line with a place for the target, or an async function of it."""
+
+
 async def play(
-    command: str, scene: Scene, revision: str, transport: TransportName, settings: CheckSettings, patience: float
+    client: Client, scene: Scene, revision: str, transport: TransportName, settings: CheckSettings, patience: float
 ) -> Run:
     """Run the client in a scene. `patience`: seconds without a word after which it is ended. Raises `ConnectError`."""
     stand = Stand(scene, revision, transport)
@@ -32,9 +37,8 @@ async def play(
     run = Run(scene.name, revision, transport)
     await stand.open()
     await front.open()
-    words = front.command if isinstance(front, Lines) else ()
-    program = Program(argv(command, front.target, words), _environment(scene, revision, front.target))
     run.began = time.monotonic()
+    program = _program(client, scene, revision, front)
     try:
         program.start()
         run.ending = await _watched(program, stand, max(patience, scene.patience), settings.opening)
@@ -51,12 +55,19 @@ async def play(
     return run
 
 
+def _program(client: Client, scene: Scene, revision: str, front: Lines | Endpoint) -> Program | Inside:
+    if not isinstance(client, str):
+        return Inside(client, front.target)
+    words = front.command if isinstance(front, Lines) else ()
+    return Program(argv(client, front.target, words), _environment(scene, revision, front.target))
+
+
 def _environment(scene: Scene, revision: str, target: str) -> dict[str, str]:
     named = "ACCORD_CHECK_URL" if target.startswith("http://") else "ACCORD_CHECK_SERVER"
     return {"ACCORD_CHECK_SCENE": scene.name, "ACCORD_CHECK_REVISION": revision, named: target}
 
 
-async def _watched(program: Program, stand: Stand, patience: float, opening: float) -> Ending:
+async def _watched(program: Program | Inside, stand: Stand, patience: float, opening: float) -> Ending:
     """Wait until the client ends, falls silent, or has spoken for too long."""
     exited = asyncio.get_running_loop().create_task(program.exited.wait())
     try:

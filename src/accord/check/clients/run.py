@@ -146,9 +146,10 @@ class Run:
         return None
 
     def after(self) -> list[Message]:
-        """What the client said after the scene had done something of its own, pings aside."""
-        turned = self.turned_at
-        return [each for each in self.messages() if turned is not None and each.said.at > turned and not _ping(each)]
+        """What the client said after the scene had done something of its own, and before it was ended; pings aside."""
+        if self.turned_at is None:
+            return []
+        return [each for each in self.messages() if self.turned_at < each.said.at <= self.finished and not _ping(each)]
 
     @property
     def methods(self) -> set[Any]:
@@ -190,7 +191,7 @@ class Run:
         """Raises `Broken` where the client ended by a signal of its own making."""
         self.reached()
         if self.ending == "itself" and self.exit_code is not None and self.exit_code < 0 <= (self.usual.exit_code or 0):
-            raise Broken(f"the client crashed (signal {-self.exit_code})", symptom="crash", evidence=self.evidence())
+            raise Broken(f"the client crashed (signal {-self.exit_code})", evidence=self.evidence())
 
     def got_away(self) -> None:
         """Raises `Broken` where the client neither went on nor ended, though it does by itself."""
@@ -199,7 +200,9 @@ class Run:
             return
         if self.usual.ending != "itself":
             raise NotObserved("the client stays open by itself: nobody can see whether it hangs")
-        raise Broken("the client neither went on nor ended: it hangs", symptom="hang", evidence=self.evidence())
+        waited = self.finished - (self.turned_at or self.began)
+        text = f"{waited:.0f} s later the client still waited: it neither went on nor told of an error"
+        raise Broken(text, evidence=self.evidence())
 
     def as_usual(self) -> None:
         """Raises `Broken` where the client did less than without the surprise, or ended otherwise."""
@@ -215,4 +218,4 @@ class Run:
 
 
 def _ping(message: Message) -> bool:
-    return message.method == "ping"
+    return bool(message.method == "ping")

@@ -66,8 +66,9 @@ class Scene:
     """One scene. It is played in the newest revision with a handshake that the client speaks, and in 2026-07-28, as far
     as it lives there.
 
-    `stream`: answers over HTTP come as streams of events. `deaf`: the server stays when its stdin ends, over
-    stdio, and says `stderr` on stderr. `patience`: seconds without a word after which the client is ended, at least.
+    `stream`: answers over HTTP come as streams of events. `deaf`: over stdio the server stays when its stdin ends.
+    `stderr`: what it says there. `asks`: the client is asked, so that there are answers to read. `patience`: seconds
+    without a word after which the client is ended, at least.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Scene:
         stream: bool = False,
         deaf: bool = False,
         stderr: str = "",
+        asks: bool = False,
         patience: float = 0.0,
     ) -> None:
         self.name: str = name
@@ -95,6 +97,7 @@ class Scene:
         self.http: OnHTTP | None = None
         self.deaf: bool = deaf
         self.stderr: str = stderr
+        self.asks: bool = asks
         self.judgements: list[tuple[Rule, Case]] = []
 
     def __repr__(self) -> str:

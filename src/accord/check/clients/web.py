@@ -22,7 +22,8 @@ _READ = 65_536
 class Exchange(msgspec.Struct, kw_only=True, eq=False):
     """One request of the client, and how it was answered. Times are of the monotonic clock."""
 
-    number: int
+    number: int = 0
+    """From 1, in the order in which they were complete."""
     verb: str
     target: str
     """Path and query."""
@@ -147,8 +148,9 @@ class Site:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         incoming = _Incoming(reader)
         try:
-            while (exchange := await incoming.request(len(self.exchanges) + 1)) is not None:
+            while (exchange := await incoming.request()) is not None:
                 self.exchanges.append(exchange)
+                exchange.number = len(self.exchanges)
                 reply = Reply(exchange, writer)
                 await self._respond(exchange, reply, incoming)
                 if reply.gone.is_set() or not reply.done:
@@ -184,7 +186,7 @@ class _Incoming:
         self._reader = reader
         self._ahead = b""
 
-    async def request(self, number: int) -> Exchange | None:
+    async def request(self) -> Exchange | None:
         """The next one; None where the connection has ended. Raises `ValueError`, `EOFError` for what is none."""
         head = await self._until(b"\r\n\r\n")
         if head is None:
@@ -198,7 +200,7 @@ class _Incoming:
             headers[key] = f"{headers[key]}, {value.strip()}" if key in headers else value.strip()
         at = time.monotonic()
         body = await self._body(headers)
-        return Exchange(number=number, verb=verb, target=target, headers=headers, body=body, at=at)
+        return Exchange(verb=verb, target=target, headers=headers, body=body, at=at)
 
     async def hung_up(self) -> None:
         """Wait until the client closes the connection; what it sends ahead is kept."""

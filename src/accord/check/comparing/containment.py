@@ -80,7 +80,7 @@ def _example(inner: JSONObject, outer: JSONObject) -> Any:
     except Unserved:
         return msgspec.UNSET
     for value in islice(_candidates(inner, outer), _TRIES):
-        if passes.fits(value) and not refuses.fits(value):
+        if value is not msgspec.UNSET and passes.fits(value) and not refuses.fits(value):
             return value
     return msgspec.UNSET
 
@@ -88,21 +88,31 @@ def _example(inner: JSONObject, outer: JSONObject) -> Any:
 def _candidates(inner: JSONObject, outer: JSONObject) -> Iterator[Any]:
     yield from _edges(outer)
     yield from _edges(inner)
-    yield from _ordinary(inner)
-    for schema in ({"allOf": [inner, {"not": outer}]}, inner):
-        try:
-            yield smallest(schema)
-        except Unserved:
-            continue
-
-
-def _ordinary(schema: JSONObject) -> Iterator[Any]:
-    """One of each kind, and objects of one member each."""
     yield from _ORDINARY
+    yield from _members(inner, _least(inner))
+    yield _least({"allOf": [inner, {"not": outer}]})
+
+
+def _least(schema: JSONObject) -> Any:
+    """A small value that fits; UNSET if none is found."""
+    try:
+        return smallest(schema)
+    except Unserved:
+        return msgspec.UNSET
+
+
+def _members(schema: Any, base: Any) -> Iterator[Any]:
+    """Objects with one member that is like something ordinary, or at the edge of what its schema says."""
+    if not isinstance(schema, dict):
+        return
+    base = base if isinstance(base, dict) else {}
     properties = schema.get("properties")
-    for name in properties if isinstance(properties, dict) else ():
-        yield from ({name: value} for value in _ORDINARY)
-    yield from ({"other": value} for value in _ORDINARY)
+    for name, member in properties.items() if isinstance(properties, dict) else ():
+        yield from ({**base, name: value} for value in (*_ORDINARY, *_edges(member)))
+    yield from ({**base, "other": value} for value in _ORDINARY)
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        for arm in schema.get(keyword, ()):
+            yield from _members(arm, base)
 
 
 def _edges(schema: Any) -> Iterator[Any]:

@@ -165,14 +165,12 @@ class _Walk:
         yield from self._judged(verdict, path, what, self._verdict(new, old))
 
     def _arms(self, old: View, new: View, path: Path) -> Iterator[Change]:
-        """Arms of a choice, one by one, where they are as many as before and of the same types."""
+        """Arms of a choice, one by one, where there is one for the same types as before."""
         for keyword in ("anyOf", "oneOf"):
-            was, now = old.all(keyword), new.all(keyword)
-            if len(was) == len(now) == 1 and len(was[0]) == len(now[0]):
-                pairs = [(old.at(one), new.at(other)) for one, other in zip(was[0], now[0], strict=True)]
-                if all(one.types == other.types for one, other in pairs):
-                    for index, (one, other) in enumerate(pairs):
-                        yield from self.compare(one, other, (*path, keyword, str(index)))
+            was, now = (_by_types(view, keyword) for view in (old, new))
+            if was.keys() == now.keys():
+                for index, types in enumerate(was):
+                    yield from self.compare(was[types], now[types], (*path, keyword, str(index)))
 
     def _verdict(self, old: View, new: View) -> Verdict:
         kept, judge = self._side.kept_and_judge(old, new)
@@ -204,6 +202,13 @@ def _by_members(old: View, new: View) -> bool:
         ):
             return False
     return bool(old.types & new.types)
+
+
+def _by_types(view: View, keyword: str) -> dict[frozenset[str], View]:
+    """The arms of a choice by their types; none where these do not tell them apart."""
+    arms = [view.at(arm) for arms in view.all(keyword) for arm in arms]
+    found = {arm.types: arm for arm in arms}
+    return found if len(found) == len(arms) else {}
 
 
 def _declared(view: View) -> set[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from typing import Any
 
+from accord.check.comparing.inlining import Inlining
 from accord.check.comparing.keywords import DEFINITIONS, JUDGING
 from accord.check.generated.document import Conjunction, Document
 from accord.messages.base import JSONObject
@@ -29,20 +31,13 @@ class Whole:
     def __init__(self, schema: Any) -> None:
         self.document: Document = Document(schema)
         self.dialect: str = schema.get("$schema", "") if isinstance(schema, Mapping) else ""
-        self._as_sent: Any = None
+        self._alone: bool = any(draft in self.dialect for draft in _REFERENCE_ALONE)
+        self.inlining: Inlining = Inlining(self.document.target, alone=self._alone)
 
     @property
     def view(self) -> View:
         """The outermost place."""
         return View(self, (self.document.root,))
-
-    @property
-    def as_sent(self) -> Any:
-        """The root, as `as_sent` has it."""
-        if self._as_sent is None:
-            root = self.document.root
-            self._as_sent = root if any(_mixes(each) for each in _inside(root)) else as_sent(root)
-        return self._as_sent
 
     def spread(self, schema: Any) -> Iterator[Any]:
         """The schemas that say together what one says, none of them with a reference or an `allOf` at its root."""
@@ -52,7 +47,7 @@ class Whole:
         rest = {key: value for key, value in schema.items() if key in _KEPT}
         if isinstance(schema.get("$ref"), str):
             yield from self.spread(self.document.target(schema["$ref"]))
-            if any(draft in self.dialect for draft in _REFERENCE_ALONE):
+            if self._alone:
                 return
         for part in schema.get("allOf", ()):
             yield from self.spread(part)
@@ -93,14 +88,14 @@ class View:
 
     def schema(self, *, sent: bool = False) -> JSONObject:
         """The place as a schema of its own; `sent` reads it as `as_sent` does."""
-        parts = list(self.parts)
+        parts = [self.whole.inlining.of(part) for part in self.parts]
         made: JSONObject = {"allOf": parts} if parts else {}
         if len(parts) == 1 and isinstance(parts[0], dict):
-            made = dict(as_sent(parts[0])) if sent else dict(parts[0])
+            made = as_sent(parts[0]) if sent else parts[0]
         if self.whole.dialect:
             made["$schema"] = self.whole.dialect
         if refers(parts):
-            made["$defs"] = {"root": self.whole.as_sent if sent else self.whole.document.root}
+            made["$defs"] = {"root": deepcopy(self.whole.document.root)}
         return made
 
 
@@ -132,11 +127,6 @@ def _filled_in(key: str, value: Any) -> Any:
     return value
 
 
-def _mixes(schema: JSONObject) -> bool:
-    """Whether a schema adds to another one, so that neither alone says which members there are."""
-    return "allOf" in schema or ("$ref" in schema and "properties" in schema)
-
-
 def _inside(value: Any) -> Iterator[JSONObject]:
     """All the objects in a JSON value."""
     pending = [value]
@@ -145,5 +135,5 @@ def _inside(value: Any) -> Iterator[JSONObject]:
         if isinstance(each, dict):
             yield each
             pending.extend(each.values())
-        elif isinstance(each, list):
+        elif isinstance(each, list | tuple):
             pending.extend(each)

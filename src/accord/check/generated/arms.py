@@ -19,6 +19,11 @@ _ARMS = 48
 _STEPS = 4_000
 """Steps to find them, at most."""
 
+_SIMPLE = frozenset(("required", "properties", "anyOf", "allOf", "type", "not"))
+"""Keywords whose opposite is told completely by others."""
+_TURNED = "turned around already"
+_OBJECT = {"type": "object"}
+
 _Ways = list[Conjunction]
 
 
@@ -89,21 +94,39 @@ def _dependent(schema: dict[str, Any], keyword: str) -> _Ways:
 
 
 def _turned(denied: Any) -> _Ways | None:
-    """What the opposite of a schema is, where that is easily said."""
+    """The opposite of a schema: a way for each of its keywords that is not kept; None where it was turned before."""
     if isinstance(denied, bool):
         return [(not denied,)]
-    if not denied:
-        return [(False,)]
-    match list(denied.items()):
-        case [("required", [*names])]:
-            return [({"type": "object"}, _absent(name)) for name in names]
-        case [("anyOf", [*inner])]:
+    if denied.get("$comment") == _TURNED:
+        return None
+    ways = [way for keyword, value in denied.items() for way in _opposite(keyword, value)]
+    return ways if denied.keys() <= _SIMPLE else [*ways, ({"not": {**denied, "$comment": _TURNED}},)]
+
+
+def _opposite(keyword: str, value: Any) -> _Ways:
+    """How one keyword is not kept, where that is easily said."""
+    match keyword, value:
+        case "required", [*names]:
+            return [(_OBJECT, _absent(name)) for name in names]
+        case "properties", {**named}:
+            return [
+                ({"required": [name], "properties": {name: {"not": inner}}}, _OBJECT) for name, inner in named.items()
+            ]
+        case ("anyOf", [*inner]):
             return [tuple({"not": each} for each in inner)]
-        case [("type", str(kind))] if kind != "integer":
-            return [({"type": [other for other in TYPES if other != kind]},)]
-        case [("not", inner)]:
+        case ("allOf", [*inner]):
+            return [({"not": each},) for each in inner]
+        case "type", str() | [*_]:
+            return [({"type": left},)] if (left := _other_types(value)) else []
+        case "not", inner:
             return [(inner,)]
-    return None
+    return []
+
+
+def _other_types(denied: str | list[str]) -> list[str]:
+    """A number that is no integer has no type of its own: the validator knows it."""
+    named = [denied] if isinstance(denied, str) else denied
+    return [each for each in TYPES if each not in named and not (each == "integer" and "number" in named)]
 
 
 def _absent(name: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ CASE = "generated calls"
 
 _SECONDS = 120.0
 """For all of it. What is found then is still shrunk, a little."""
-_SHRINKING = {judged.CRASH: 30, judged.HANG: 8, judged.UNANSWERED: 4}
+_SHRINKING = {judged.CRASH: 40, judged.HANG: 8, judged.UNANSWERED: 4}
 _LATE = 30.0
 """Seconds beyond the end in which what was found is still shrunk."""
 _SHRINKING_ELSE = 80

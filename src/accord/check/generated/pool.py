@@ -42,7 +42,7 @@ class Pool:
     def known(self, name: str) -> list[Any]:
         """What was seen under a name, or at the end of it."""
         wanted = _plain(name)
-        return [value for key, found in self._values.items() if _alike(wanted, key) for value in found]
+        return list(dict.fromkeys(value for key, kept in self._values.items() if _alike(wanted, key) for value in kept))
 
     def keep(self, name: str, value: Any) -> None:
         """Keep one value, if it is an id, a name or a text of ordinary length."""

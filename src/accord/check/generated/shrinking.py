@@ -81,10 +81,12 @@ def _numbers(number: float) -> Iterator[float]:
         yield float(f"{number:.1g}")
         return
     yield abs(number)
+    sign = 1 if number > 0 else -1
+    yield from (sign * 10**digits for digits in range(len(str(abs(number)))))
     step = abs(number)
     while step:
         step //= 2
-        yield number - step if number > 0 else number + step
+        yield number - sign * step
 
 
 def _texts(text: str) -> Iterator[str]:

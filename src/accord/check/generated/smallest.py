@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -130,7 +131,7 @@ class _Search:
             if more:
                 yield {**first, **more}
         everything = dict(first)
-        for name in (*optional, *names(shape)):
+        for name in (*optional, *names(self._document, shape)):
             everything |= self._members(shape, [name]) or {}
             yield dict(everything)
 
@@ -185,12 +186,21 @@ def texts(shape: Shape) -> Iterator[str]:
     yield from ("a" * length for length in (max(1, least), least, least + 1) if most is None or length <= most)
 
 
-def names(shape: Shape) -> Iterator[str]:
+@lru_cache(maxsize=1_000)
+def names(document: Document, shape: Shape) -> tuple[str, ...]:
     """Names for members that the schema does not name, a few more than it must have."""
-    wanted = [each for rule in shape.all("propertyNames") if isinstance(rule, dict) for each in rule.get("enum", ())]
-    patterns = [pattern for each in shape.all("patternProperties") for pattern in each]
-    patterns += [rule["pattern"] for rule in shape.all("propertyNames") if isinstance(rule, dict) and "pattern" in rule]
-    yield from (name for name in wanted if isinstance(name, str))
+    ruled = tuple(shape.all("propertyNames"))
+    return tuple(name for name in _names(shape) if not ruled or document.fits(name, ruled))
+
+
+def _names(shape: Shape) -> Iterator[str]:
+    rules = [rule for rule in shape.all("propertyNames") if isinstance(rule, dict)]
+    yield from (name for rule in rules for name in rule.get("enum", ()) if isinstance(name, str))
+    patterns = [*(each for rule in rules for each in [rule.get("pattern")] if each), *_patterns(shape)]
     count = 4 + min(shape.span("minProperties", "maxProperties")[0], _LONGEST)
-    for name in (*(text for pattern in patterns for text in islice(matches(pattern, _TURNS), count)), "more"):
+    for name in (*(text for pattern in patterns for text in islice(matches(pattern, _TURNS), count)), "more", "m"):
         yield from (name + end for end in ("", *map(str, range(1, count))))
+
+
+def _patterns(shape: Shape) -> list[str]:
+    return [pattern for each in shape.all("patternProperties") for pattern in each]

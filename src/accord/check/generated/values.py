@@ -46,7 +46,11 @@ class _Drawing:
     def value(self, conjunction: Conjunction, levels: int) -> Any:
         """One that fits, of so many levels. Raises `Unserved` where nothing can."""
         for _ in range(_TRIES if levels else 0):
-            drawn = self._tried(self._draw(st.sampled_from(arms(self._document, conjunction))), levels)
+            shape = self._draw(st.sampled_from(arms(self._document, conjunction)))
+            try:
+                drawn = self._tried(shape, levels)
+            except Unserved:  # an alternative that looked possible, and is not
+                continue
             if self._document.fits(drawn, conjunction):
                 return drawn
         return smallest_at(self._document, conjunction)
@@ -92,13 +96,12 @@ class _Drawing:
         if shape.kinds != KINDS and shape.more_members:
             chosen += self._draw(st.lists(self._names(shape), max_size=_MORE))
         if len({*shape.required, *chosen}) < least:
-            chosen += [*shape.declared, *names(shape)][: least + len(shape.declared)]
+            chosen += [*shape.declared, *names(self._document, shape)][: least + len(shape.declared)]
         return chosen
 
     def _names(self, shape: Shape) -> st.SearchStrategy[str]:
-        ruled = tuple(shape.all("propertyNames"))
-        known = [name for name in names(shape) if not ruled or self._document.fits(name, ruled)]
-        free = [] if ruled else [st.text(max_size=8)]
+        known = list(names(self._document, shape))
+        free = [] if shape.all("propertyNames") else [st.text(max_size=8)]
         return st.one_of(*([st.sampled_from(known)] if known else []), *free) if known or free else st.nothing()
 
     def _optional(self, name: str, shape: Shape, levels: int) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""JSON: the whole report, for programs. `format` is 1 until what they read would have to be read otherwise."""
+"""JSON: the whole of a report, or of a fleet, for programs.
+
+`format` is 1 until what they read would have to be read otherwise.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,21 @@ from typing import Any
 
 import msgspec
 
+from accord.check.fleet import Fleet
 from accord.check.report import Report
 from accord.check.reports.visible import storable
 
 FORMAT = 1
 
 
-def as_json(report: Report) -> str:
+def as_json(told: Report | Fleet) -> str:
     """The document."""
-    return dumped(data(report))
+    return dumped(data(told))
 
 
-def data(report: Report) -> dict[str, Any]:
-    """The report as JSON data, with its format and whether it failed."""
-    return {"format": FORMAT, "failed": report.failed, **storable(msgspec.to_builtins(report))}
+def data(told: Report | Fleet) -> dict[str, Any]:
+    """The same as JSON data, with its format and whether it failed."""
+    return {"format": FORMAT, "failed": told.failed, **storable(msgspec.to_builtins(told))}
 
 
 def dumped(data: dict[str, Any]) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+from accord.check.fleet import Fleet
 from accord.check.report import Report
 from accord.check.reports.as_json import as_json
 from accord.check.reports.badge import badge
+from accord.check.reports.fleet_page import fleet_page
 from accord.check.reports.junit import junit
 from accord.check.reports.markdown import markdown
 from accord.check.reports.report_page import report_page
@@ -17,13 +19,15 @@ from accord.errors import TargetError
 
 
 class Form(NamedTuple):
-    """A form of report: how files of it end, and what makes its text."""
+    """A form of report: how files of it end, and what makes its text of a report, or of a fleet."""
 
     ends: tuple[str, ...]
-    make: Callable[[Report], str]
+    make: Callable[[Any], str]
 
 
-FORMS: dict[str, Form] = {
+Forms: TypeAlias = Mapping[str, Form]
+
+FORMS: Forms = {
     "json": Form((".json",), as_json),
     "junit": Form((".xml",), junit),
     "sarif": Form((".sarif", ".sarif.json"), sarif),
@@ -31,43 +35,47 @@ FORMS: dict[str, Form] = {
     "html": Form((".html", ".htm"), report_page),
     "badge": Form((".svg",), badge),
 }
+"""Of a report."""
+
+FLEET_FORMS: Forms = {"json": Form((".json",), as_json), "html": Form((".html", ".htm"), fleet_page)}
+"""Of a fleet."""
 
 
 class Wanted(NamedTuple):
-    """A report that is to be written: the name of its form, and the file."""
+    """A report that is to be written: its form, and the file."""
 
-    form: str
+    form: Form
     file: Path
 
 
-def wanted(text: str) -> Wanted:
+def wanted(text: str, forms: Forms = FORMS) -> Wanted:
     """What `report.html` or `junit=results.txt` asks for. Raises `TargetError` for what no form fits."""
     name, given, file = text.partition("=")
-    if given and name in FORMS and file:
-        return Wanted(name, Path(file))
-    fitting = [(end, form) for form, (ends, _) in FORMS.items() for end in ends if text.lower().endswith(end)]
+    if given and name in forms and file:
+        return Wanted(forms[name], Path(file))
+    fitting = [(end, form) for form in forms.values() for end in form.ends if text.lower().endswith(end)]
     if not fitting:
-        ends = ", ".join(f"{form} ({', '.join(each.ends)})" for form, each in FORMS.items())
+        ends = ", ".join(f"{form} ({', '.join(each.ends)})" for form, each in forms.items())
         raise TargetError(
             f"{text!r} names no form of report; there are {ends}: give FILE with such an end, or FORM=FILE"
         )
     return Wanted(max(fitting, key=lambda each: len(each[0]))[1], Path(text))
 
 
-def write(report: Report, reports: Iterable[Wanted]) -> None:
+def write(told: Report | Fleet, reports: Iterable[Wanted]) -> None:
     """Write each of them, with the folder that it stands in. Raises `TargetError` for those that cannot be written,
     once the others are.
     """
-    problems = [problem for each in reports if (problem := _problem(report, each))]
+    problems = [problem for each in reports if (problem := _problem(told, each))]
     if problems:
         raise TargetError("; ".join(problems))
 
 
-def _problem(report: Report, wanted: Wanted) -> str | None:
+def _problem(told: Report | Fleet, wanted: Wanted) -> str | None:
     """Why it could not be written, if it could not."""
     try:
         wanted.file.parent.mkdir(parents=True, exist_ok=True)
-        wanted.file.write_text(FORMS[wanted.form].make(report), encoding="utf-8", newline="\n")
+        wanted.file.write_text(wanted.form.make(told), encoding="utf-8", newline="\n")
     except OSError as exc:
         return f"the report cannot be written to {wanted.file}: {exc.strerror}"
     return None

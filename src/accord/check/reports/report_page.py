@@ -16,6 +16,9 @@ _LONGEST = 20_000
 
 _LONGEST_NAME = 200
 
+_TRANSPORTS = ("stdio", "http", "sse", "memory")
+"""The columns of the board, in this order."""
+
 
 def report_page(report: Report) -> str:
     """The document."""
@@ -50,7 +53,7 @@ def _head(report: Report) -> Markup:
 
 def _board(report: Report) -> Markup:
     revisions = sorted({each.revision for each in report.visits})
-    transports = list(dict.fromkeys(each.transport for each in report.visits))
+    transports = sorted({each.transport for each in report.visits}, key=_TRANSPORTS.index)
     visits = {(each.revision, each.transport): each for each in report.visits}
     heads = [tag("th", each, scope="col") for each in ("", *transports)]
     rows = [
@@ -87,7 +90,7 @@ def _remarks(report: Report) -> Markup:
 
 
 def _lists(report: Report) -> list[Markup]:
-    findings = [_finding(each, report) for each in worst_first(report.findings)]
+    findings = [finding_item(each, report) for each in worst_first(report.findings)]
     nothing = tag("p", "Nothing was found.", class_="nothing")
     return [
         tag("section", tag("h2", "Findings"), *(findings or [nothing]), id="findings"),
@@ -96,7 +99,8 @@ def _lists(report: Report) -> list[Markup]:
     ]
 
 
-def _finding(finding: Finding, report: Report) -> Markup:
+def finding_item(finding: Finding, report: Report) -> Markup:
+    """A finding with all that is known of it; one that is not known yet stands open."""
     head = tag(
         "summary",
         tag("span", f"{MARKS[finding.verdict]} {finding.level}", class_=f"label {finding.verdict}"),

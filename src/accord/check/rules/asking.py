@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from accord.check.asked import questions
+from accord.check.asked import Question, questions
 from accord.check.exercise import call_all
 from accord.check.reading import heard
 from accord.check.record import Record
 from accord.check.rule import Broken, Rule
-from accord.check.talk import Talk, shown
+from accord.check.talk import Talk, declares, shown
 from accord.errors import MISSING_CLIENT_CAPABILITY
 from accord.messages.base import JSONObject
 from accord.messages.revision import RULES
@@ -30,12 +30,19 @@ DECLARED = Rule(
 )
 
 
-@DECLARED.case("a client without capabilities, and every tool", kind="raw", needs="tools", calls=True)
+@DECLARED.case("a client without capabilities, and every tool", kind="own", needs="tools", calls=True, capabilities={})
 async def _(talk: Talk) -> None:
-    bare = await talk.reopen(capabilities={})
-    await call_all(bare)
-    for question in questions([bare.record]):
-        raise question.broken(f"{question.method} is asked of a client that declared nothing")
+    await call_all(talk)
+
+
+@DECLARED.reading("all questions")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for question in questions(records):
+        judged += 1
+        if question.method in _NEEDS and _NEEDS[question.method] not in question.heard.record.declared:
+            raise question.broken(f"{question.method} is asked of a client that did not declare it")
+    return judged
 
 
 BY_RESULTS = Rule(
@@ -68,19 +75,22 @@ MISSING = Rule(
 )
 
 
-@MISSING.case("a client without capabilities, and every tool", kind="raw", needs="tools", calls=True)
-async def _(talk: Talk) -> None:
-    bare = await talk.reopen(capabilities={})
-    for answer in await call_all(bare):
-        if answer.code == MISSING_CLIENT_CAPABILITY:
-            data = (answer.error or {}).get("data")
+@MISSING.reading("all errors -32021")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each in heard(records):
+        error = each.message.get("error")
+        if isinstance(error, dict) and error.get("code") == MISSING_CLIENT_CAPABILITY:
+            judged += 1
+            data = error.get("data")
             wanted = data.get("requiredCapabilities") if isinstance(data, dict) else None
             if not isinstance(wanted, dict) or not wanted:
-                raise bare.broken(f"requiredCapabilities is {shown(wanted)}, and should be an object that names them")
+                raise each.broken(f"requiredCapabilities is {shown(wanted)}, and should be an object that names them")
+    return judged
 
 
-FORM_ONLY = Rule(
-    "asking/form-only",
+MODES = Rule(
+    "asking/modes",
     "must",
     "A client that can only fill in forms is not sent to a page, and one that can only visit pages is shown no form.",
     at="client/elicitation#capabilities",
@@ -89,22 +99,36 @@ FORM_ONLY = Rule(
 )
 
 
-@FORM_ONLY.case("a client with forms only, and every tool", kind="raw", needs="tools", calls=True)
+@MODES.case(
+    "a client with forms only, and every tool", kind="own", needs="tools", calls=True, capabilities={"elicitation": {}}
+)
 async def _(talk: Talk) -> None:
-    await _asked_right(talk, {"elicitation": {}}, "url")
+    await call_all(talk)
 
 
-@FORM_ONLY.case("a client with pages only, and every tool", kind="raw", needs="tools", calls=True)
+@MODES.case(
+    "a client with pages only, and every tool",
+    kind="own",
+    needs="tools",
+    calls=True,
+    capabilities={"elicitation": {"url": {}}},
+)
 async def _(talk: Talk) -> None:
-    await _asked_right(talk, {"elicitation": {"url": {}}}, "form")
+    await call_all(talk)
 
 
-async def _asked_right(talk: Talk, capabilities: JSONObject, wrong: str) -> None:
-    client = await talk.reopen(capabilities=capabilities)
-    await call_all(client)
-    for question in questions([client.record]):
-        if (question.is_url and wrong == "url") or (question.is_form and wrong == "form"):
-            raise question.broken(f"a {wrong} is asked of a client that declared {shown(capabilities)}")
+@MODES.reading("all questions to people")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for question in questions(records):
+        modes = question.heard.record.declared.get("elicitation")
+        if question.method == "elicitation/create" and isinstance(modes, dict):
+            judged += 1
+            has_form = "form" in modes or "url" not in modes  # "an empty object is equivalent to form mode only"
+            if (question.is_form and not has_form) or (question.is_url and "url" not in modes):
+                what = "a page" if question.is_url else "a form"
+                raise question.broken(f"{what} is asked of a client that declared {shown(modes)}")
+    return judged
 
 
 DECLINED = Rule(
@@ -160,13 +184,26 @@ SAMPLING_TOOLS = Rule(
 )
 
 
-@SAMPLING_TOOLS.case("a client with plain sampling, and every tool", kind="raw", needs="tools", calls=True)
+@SAMPLING_TOOLS.case(
+    "a client with plain sampling, and every tool",
+    kind="own",
+    needs="tools",
+    calls=True,
+    capabilities={"sampling": {}},
+)
 async def _(talk: Talk) -> None:
-    client = await talk.reopen(capabilities={"sampling": {}})
-    await call_all(client)
-    for question in questions([client.record]):
-        if "tools" in question.params or "toolChoice" in question.params:
-            raise question.broken("tools are given to the model of a client that declared sampling without tools")
+    await call_all(talk)
+
+
+@SAMPLING_TOOLS.reading("all questions to models")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for question in _to_models(records):
+        judged += 1
+        given = "tools" in question.params or "toolChoice" in question.params
+        if given and not declares(question.heard.record.declared, "sampling.tools"):
+            raise question.broken("tools are given to the model of a client that did not declare sampling.tools")
+    return judged
 
 
 CONTEXT = Rule(
@@ -178,13 +215,19 @@ CONTEXT = Rule(
 )
 
 
-@CONTEXT.case("a client with plain sampling, and every tool", kind="raw", needs="tools", calls=True)
-async def _(talk: Talk) -> None:
-    client = await talk.reopen(capabilities={"sampling": {}})
-    await call_all(client)
-    for question in questions([client.record]):
-        if question.params.get("includeContext", "none") != "none":
-            raise question.broken(f"includeContext is {shown(question.params['includeContext'])}")
+@CONTEXT.reading("all questions to models")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for question in _to_models(records):
+        judged += 1
+        wanted = question.params.get("includeContext", "none")
+        if wanted != "none" and not declares(question.heard.record.declared, "sampling.context"):
+            raise question.broken(f"includeContext is {shown(wanted)}, and sampling.context was not declared")
+    return judged
+
+
+def _to_models(records: Sequence[Record]) -> Iterator[Question]:
+    return (question for question in questions(records) if question.method == "sampling/createMessage")
 
 
 ONLY_DURING = Rule(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from accord.check.reading import is_answer
-from accord.check.record import objects
-from accord.check.rule import Rule
+from accord.check.reading import Heard, is_answer, was_refused
+from accord.check.record import Said, objects
+from accord.check.rule import LINES, Rule
 from accord.check.talk import Talk, shown
 from accord.messages.base import JSONObject
 from accord.wire.transcript import RECEIVED
@@ -56,8 +56,16 @@ async def _(talk: Talk) -> None:
     talk.send([_notification(), _notification()], misbehaved=False)
     await talk.tide()
     for said in talk.record.entries[since:]:
-        if said.direction == RECEIVED and (said.message == [] or any(map(_is_nameless, objects(said.message)))):
+        if said.direction == RECEIVED and (said.message == [] or _is_said(talk, said)):
             raise talk.broken(f"it is answered with {shown(said.message)}", since=since)
+
+
+def _is_said(talk: Talk, said: Said) -> bool:
+    """Whether something without an id is said to it; over HTTP that may be the body of a refusal."""
+    return any(
+        is_answer(each) and each.get("id") is None and not was_refused(Heard(talk.record, said, each))
+        for each in objects(said.message)
+    )
 
 
 MIXED = Rule(
@@ -71,7 +79,7 @@ MIXED = Rule(
 )
 
 
-@MIXED.case("a number beside a request", kind="own")
+@MIXED.case("a number beside a request", kind="own", over=LINES)  # HTTP may refuse the whole body
 async def _(talk: Talk) -> None:
     await _served(talk, [7, _request("accord-check-good")], misbehaved=True)
 
@@ -102,7 +110,3 @@ def _request(id: str) -> JSONObject:
 
 def _notification() -> JSONObject:
     return {"jsonrpc": "2.0", "method": "notifications/accord-check-nobody"}
-
-
-def _is_nameless(message: JSONObject) -> bool:
-    return is_answer(message) and message.get("id") is None

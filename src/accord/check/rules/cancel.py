@@ -87,8 +87,9 @@ async def _unheeded(talk: Talk, message: JSONObject) -> None:
 
 @IGNORED.case("ids of requests that are sent only then", over=LINES)
 async def _(talk: Talk) -> None:
-    for number in range(10):
+    for number in range(3):
         _cancel(talk, f"accord-check-early-{number}")
+        await talk.tide()
         await talk.result(talk.harmless, id=f"accord-check-early-{number}")
 
 
@@ -140,7 +141,7 @@ async def _(talk: Talk) -> None:
 OWN = Rule(
     "cancel/own-requests",
     "must",
-    "The server cancels only requests that it sent itself and that are not answered.",
+    "The server cancels only requests that it sent itself, and no tasks.",
     at=BEHAVIOUR[0],
     until=MODERN,
     cause="The id of the client's request is used: a server that gives up on that answers with an error.",
@@ -159,16 +160,19 @@ LISTENS = Rule(
 def _(records: Sequence[Record]) -> int:
     judged = 0
     for record in records:
-        issued: set[tuple[type, Any]] = set()
+        issued: dict[tuple[type, Any], JSONObject] = {}
         for said, message in messages(record):
             if said.direction == SENT:
                 continue
             if "method" in message and "id" in message:
-                issued.add(key(message["id"]))
+                issued[key(message["id"])] = message
             elif message.get("method") == CANCELLED:
                 judged += 1
-                if key(_subject(message)) not in issued:
+                request = issued.get(key(_subject(message)))
+                if request is None:
                     raise Heard(record, said, message).broken(f"the server sent no request {shown(_subject(message))}")
+                if "task" in _params(request):
+                    raise Heard(record, said, message).broken("a task is cancelled: tasks/cancel is there for that")
     return judged
 
 
@@ -187,8 +191,12 @@ def _(records: Sequence[Record]) -> int:
 
 
 def _subject(message: JSONObject) -> Any:
+    return _params(message).get("requestId")
+
+
+def _params(message: JSONObject) -> JSONObject:
     params = message.get("params")
-    return params.get("requestId") if isinstance(params, dict) else None
+    return params if isinstance(params, dict) else {}
 
 
 def _cancel(talk: Talk, id: Any) -> None:

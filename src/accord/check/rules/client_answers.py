@@ -167,7 +167,7 @@ NO_MODE = Rule(
 
 # --- requests that every client can answer -----------------------------------------------------------------------
 
-PINGED = Scene("server-requests", "the server asks while it is asked", until=_UNTIL)
+PINGED = Scene("server-requests", "the server asks while it is asked", until=_UNTIL, asks=True)
 _NOBODYS = "com.example/unheard-of"
 
 
@@ -220,7 +220,10 @@ def _(run: Run) -> None:
 
 # --- what a client declares --------------------------------------------------------------------------------------
 
-_QUESTION = {"messages": [{"role": "user", "content": {"type": "text", "text": "6 times 7?"}}], "maxTokens": 10}
+_QUESTION: JSONObject = {
+    "messages": [{"role": "user", "content": {"type": "text", "text": "6 times 7?"}}],
+    "maxTokens": 10,
+}
 _SCHEMA = {
     "type": "object",
     "properties": {
@@ -233,7 +236,7 @@ _SCHEMA = {
 }
 _FORM = {"message": "Who, how many, how large?", "requestedSchema": _SCHEMA}
 
-ASKED = Scene("asks", "the server asks for roots, for the model, and the person", until=_UNTIL)
+ASKED = Scene("asks", "the server asks for roots, for the model, and the person", until=_UNTIL, asks=True)
 
 
 @ASKED.on(FIRST)

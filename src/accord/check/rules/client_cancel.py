@@ -233,7 +233,9 @@ async def _(ask: Ask) -> Answer:
 @BELATED.judges(LATE, "an answer after a cancellation")
 def _(run: Run) -> None:
     run.survived()
-    if not run.notifications(CANCELLED) and not any(each.hung_up for each in run.posts()):
+    if not run.notifications(CANCELLED) and not any(
+        (each.hung_up or run.finished) < run.finished for each in run.posts()
+    ):
         raise NotObserved("the client cancelled nothing")
     run.got_away()
 

@@ -201,7 +201,7 @@ def _carried(runs: Sequence[Run]) -> Iterator[tuple[Message, Exchange]]:
 
 
 def _names(request: Message, wanted: JSONObject) -> bool:
-    return request.method == "tools/call" and request.params.get("name") == wanted["name"]
+    return bool(request.method == "tools/call" and request.params.get("name") == wanted["name"])
 
 
 def _decoded(value: str | None) -> str | None:

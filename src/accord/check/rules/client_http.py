@@ -10,6 +10,7 @@ from accord.check.clients.scene import Scene
 from accord.check.clients.web import Exchange, Reply
 from accord.check.record import decoded, objects
 from accord.check.rule import HTTP, Broken, NotObserved, Rule
+from accord.messages.base import JSONObject
 from accord.messages.meta import PROTOCOL_VERSION
 from accord.messages.revision import REVISIONS
 
@@ -93,7 +94,7 @@ DELETED = Rule(
 VERSION = Rule(
     "client-http/protocol-version",
     "must",
-    "MCP-Protocol-Version goes with every request after the handshake, or from 2026-07-28 on with every request at all.",
+    "MCP-Protocol-Version goes with every request after the handshake; where there is none, with every request.",
     at=("basic/transports#protocol-version-header", "basic/transports/streamable-http#protocol-version-header"),
     role="client",
     since="2025-06-18",
@@ -316,17 +317,17 @@ def _openings(run: Run) -> list[Exchange]:
     return [each for each in run.posts() if any(one.get("method") == "initialize" for one in _bodies(each))]
 
 
-def _has_revision(body: dict[str, object]) -> bool:
+def _has_revision(body: JSONObject) -> bool:
     params = body.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
     return isinstance(meta, dict) and PROTOCOL_VERSION in meta
 
 
-def _bodies(exchange: Exchange) -> list[dict[str, object]]:
+def _bodies(exchange: Exchange) -> list[JSONObject]:
     return [*objects(decoded(exchange.body))]
 
 
-def _requests(exchange: Exchange) -> list[dict[str, object]]:
+def _requests(exchange: Exchange) -> list[JSONObject]:
     return [each for each in _bodies(exchange) if "method" in each and "id" in each]
 
 

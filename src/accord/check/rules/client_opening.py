@@ -244,7 +244,7 @@ async def _(ask: Ask) -> Answer:
 def _(run: Run) -> None:
     _does_not_go_on(run, "initialize was refused, and the client went on")
     if run.ending != "itself" and run.usual.ending == "itself":
-        raise Broken("the client does not end: it waits for what will not come", symptom="hang")
+        raise Broken("the client does not end: it waits for what will not come")
 
 
 def _does_not_go_on(run: Run, text: str) -> None:

@@ -102,7 +102,7 @@ _KINDS: dict[str, tuple[str, JSONObject]] = {
 }
 _MAY_ASK = ("tools/call", "prompts/get", "resources/read")
 
-ROUNDS = Scene("input-required", "results ask for what the client has declared", since=_SINCE)
+ROUNDS = Scene("input-required", "results ask for what the client has declared", since=_SINCE, asks=True)
 
 
 @ROUNDS.on(*_MAY_ASK)
@@ -112,7 +112,7 @@ async def _(ask: Ask) -> Answer:
     asks = _asks(ask)
     ask.conversation.stand.kept["rounds"] = number = ask.conversation.stand.kept.get("rounds", -1) + 1
     if not asks or number % 3 == 2:
-        return ask.dressed({"resultType": "input_required", "requestState": _STATE})
+        return ask.dressed({"resultType": "input_required", "requestState": f"{number}: {_STATE}"})
     state = {"requestState": f"{number}: {_STATE}"} if number % 3 == 0 else {}
     return ask.dressed({"resultType": "input_required", "inputRequests": asks, **state})
 
@@ -234,8 +234,16 @@ def _found(run: Run) -> Iterator[Round]:
     for number, request in enumerate(requests):
         result = _result_for(request)
         if result.get("resultType") == "input_required":
-            later = [each for each in requests[number + 1 :] if _carries(each) and _same_subject(each, request)]
-            yield from (Round(request, result, each) for each in later[:1])
+            later = [each for each in requests[number + 1 :] if _carries(each)]
+            yield from (Round(request, result, each) for each in _nearest(request, result, later))
+
+
+def _nearest(request: Message, result: JSONObject, later: list[Message]) -> list[Message]:
+    """The next try, if there is one: by its state, or else as the same request, or as one about the same thing."""
+    state = result.get("requestState")
+    by_state = [each for each in later if state is not None and each.params.get("requestState") == state]
+    same = [each for each in later if _plain(each) == _plain(request)]
+    return (by_state or same or [each for each in later if _same_subject(each, request)])[:1]
 
 
 def _carries(request: Message) -> bool:

@@ -79,17 +79,27 @@ NOT_RESUMED = Rule(
 ERRORS = Rule(
     "client-http/server-errors",
     "should",
-    "An HTTP error in place of an answer is an error for whoever asked: the client neither hangs nor crashes.",
+    "An HTTP error in place of an answer is an error for whoever asked.",
     at="basic/lifecycle#error-handling",
     role="client",
     over=HTTP,
     cause="Only the body is looked at, or an error in the task that reads ends all others.",
 )
 
+ODD = Rule(
+    "client-http/odd-answers",
+    "may",
+    "A response that is no answer is an error for whoever asked, at once.",
+    at="basic/lifecycle#timeouts",
+    role="client",
+    over=HTTP,
+    cause="What cannot be read is logged, and the one who waits for it is told nothing.",
+)
+
 CUT = Rule(
     "client-http/cut",
-    "should",
-    "A connection that breaks before the answer is an error for whoever asked: the client does not wait for ever.",
+    "may",
+    "A connection that breaks before the answer is an error for whoever asked, at once.",
     at="basic/lifecycle#timeouts",
     role="client",
     over=HTTP,
@@ -212,7 +222,7 @@ def _(runs: Sequence[Run]) -> int:
     return sum(len(run.posts()) for run in runs)
 
 
-def _failing(name: str, says: str, status: int, body: bytes, kind: str) -> Scene:
+def _failing(rule: Rule, name: str, says: str, status: int, body: bytes, kind: str) -> Scene:
     """The first request is answered by a web server, not by MCP."""
     scene = Scene(name, says, over=HTTP)
 
@@ -221,7 +231,7 @@ def _failing(name: str, says: str, status: int, body: bytes, kind: str) -> Scene
         await _post(ask).reply.whole(status, body, content_type=kind)
         return None
 
-    @scene.judges(ERRORS, says)
+    @scene.judges(rule, says)
     def _(run: Run) -> None:
         run.got_away()
 
@@ -230,11 +240,13 @@ def _failing(name: str, says: str, status: int, body: bytes, kind: str) -> Scene
 
 _PAGE = b"<!doctype html><title>502 Bad Gateway</title><h1>Bad Gateway</h1>"
 
-GATEWAY = _failing("bad-gateway", "502 and a page of HTML", 502, _PAGE, "text/html")
-INTERNAL = _failing("server-error", "500 without a body", 500, b"", "text/plain")
-FOREIGN = _failing("web-page", "200 and a page of HTML", 200, _PAGE, "text/html")
-NO_JSON = _failing("no-json", "200 and JSON that is cut off", 200, b'{"jsonrpc":"2.0","id":1,"resu', "application/json")
-EMPTY = _failing("accepted", "202 without an answer", 202, b"", "text/plain")
+GATEWAY = _failing(ERRORS, "bad-gateway", "502 and a page of HTML", 502, _PAGE, "text/html")
+INTERNAL = _failing(ERRORS, "server-error", "500 without a body", 500, b"", "text/plain")
+FOREIGN = _failing(ODD, "web-page", "200 and a page of HTML", 200, _PAGE, "text/html")
+NO_JSON = _failing(
+    ODD, "no-json", "200 and JSON that is cut off", 200, b'{"jsonrpc":"2.0","id":1,"resu', "application/json"
+)
+EMPTY = _failing(ODD, "accepted", "202 without an answer", 202, b"", "text/plain")
 
 
 def _breaking(name: str, says: str, beginning: bytes | None) -> Scene:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from accord.check.reading import Heard, heard
 from accord.check.record import Record
 from accord.check.rule import Rule
-from accord.check.talk import shown
+from accord.check.talk import NOBODY, Talk, shown
 from accord.errors import (
     HEADER_MISMATCH,
     INVALID_REQUEST,
@@ -17,6 +17,8 @@ from accord.errors import (
     UNSUPPORTED_VERSION,
     URL_ELICITATION_REQUIRED,
 )
+from accord.messages.base import JSONObject
+from accord.messages.meta import PROTOCOL_VERSION
 
 CODES = "basic/index#error-codes"
 
@@ -55,7 +57,7 @@ def _(records: Sequence[Record]) -> int:
 
 LEGACY = Rule(
     "codes/legacy",
-    "should",
+    "may",
     "Codes from -32019 to -32000 are not used by new implementations.",
     at=CODES,
     since="2026-07-28",
@@ -129,6 +131,25 @@ def _(records: Sequence[Record]) -> int:
             if "\n" in text.strip() or len(text) > _LONG:
                 raise each.broken(f"a message of {len(text.splitlines())} lines and {len(text):,} characters")
     return judged
+
+
+@OWN.case("what every feature has to refuse")
+async def _(talk: Talk) -> None:
+    for method, params in _REFUSED.items():
+        await talk.request(method, params)  # there are errors to read then
+    if not talk.rules.handshake:
+        unknown = "1900-01-01"
+        await talk.request(talk.harmless, meta={PROTOCOL_VERSION: unknown}, headers={"MCP-Protocol-Version": unknown})
+
+
+_REFUSED: dict[str, JSONObject] = {
+    NOBODY: {},
+    "tools/call": {"name": NOBODY, "arguments": {}},
+    "tools/list": {"cursor": NOBODY},
+    "resources/read": {"uri": f"accord-check://{NOBODY}"},
+    "prompts/get": {"name": NOBODY},
+    "completion/complete": {"ref": {"type": "ref/prompt", "name": NOBODY}, "argument": {"name": "a", "value": ""}},
+}
 
 
 def _no(records: Sequence[Record], is_wrong: Callable[[int], bool]) -> int:

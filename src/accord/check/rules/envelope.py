@@ -8,7 +8,7 @@ from typing import Any
 from accord.check.reading import Heard, heard, is_answer, is_foreign
 from accord.check.record import Record, Said
 from accord.check.rule import Rule
-from accord.check.talk import shown
+from accord.check.talk import Talk, shown
 from accord.messages.revision import RULES
 from accord.wire.transcript import RECEIVED
 
@@ -120,6 +120,21 @@ ERROR = Rule(
 )
 
 
+CODE = Rule(
+    "envelope/error-code",
+    "must",
+    "The code of an error is an integer.",
+    at=("basic/index#error-responses", "basic/messages#responses"),
+    cause="A name or an HTTP status as text stands where JSON-RPC wants a number.",
+)
+
+
+@ERROR.case("a method that nobody has")
+@CODE.case("a method that nobody has")
+async def _(talk: Talk) -> None:
+    await talk.request(talk.nobody)  # there is an error to read then
+
+
 @ERROR.reading("all errors")
 def _(records: Sequence[Record]) -> int:
     found = [each for each in heard(records) if _has_error(each.message)]
@@ -128,15 +143,6 @@ def _(records: Sequence[Record]) -> int:
         if not isinstance(error, dict) or "code" not in error or not isinstance(error.get("message"), str):
             raise each.broken(f"the error is {shown(error)}")
     return len(found)
-
-
-CODE = Rule(
-    "envelope/error-code",
-    "must",
-    "The code of an error is an integer.",
-    at=("basic/index#error-responses", "basic/messages#responses"),
-    cause="A name or an HTTP status as text stands where JSON-RPC wants a number.",
-)
 
 
 @CODE.reading("all errors")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
-from accord.check.reading import heard, is_answer, key
+from accord.check.reading import heard, is_answer, key, was_refused
 from accord.check.record import Record, Said
 from accord.check.rule import NotObserved, Rule
 from accord.check.talk import Answer, Talk, shown
@@ -130,23 +129,24 @@ async def _(talk: Talk) -> None:
         raise talk.broken(f"what is said to it: {shown(errors)}" if errors else "nothing is said to it", since=0)
 
 
-@MADE_UP.reading("all answers to what is no JSON")
+@MADE_UP.reading("all answers to what is no JSON, or was refused by HTTP")
 def _(records: Sequence[Record]) -> int:
     judged = 0
     for record in records:
         ours = {key(message["id"]) for message in record.sent() if "id" in message}
         for each in heard([record]):
-            if is_answer(each.message) and _was_unreadable(record, each.said, ours):
+            if is_answer(each.message) and (was_refused(each) or _was_unreadable(record, each.said)):
                 judged += 1
                 if each.message.get("id") is not None and key(each.message["id"]) not in ours:
                     raise each.broken(f"the error has the id {shown(each.message['id'])}")
     return judged
 
 
-def _was_unreadable(record: Record, answer: Said, ours: set[Any]) -> bool:
-    """Whether it may be the answer to something without a readable id: over HTTP, to that on its own stream."""
+def _was_unreadable(record: Record, answer: Said) -> bool:
+    """Whether something without a readable id was sent before it, over HTTP on its own stream."""
     before = record.entries[: record.entries.index(answer)]
-    return any(said.direction == SENT and said.message is None and said.stream in (0, answer.stream) for said in before)
+    unreadable = [said for said in before if said.direction == SENT and said.message is None]
+    return any(record.transport != "http" or said.stream == answer.stream for said in unreadable)
 
 
 NOT_ANSWERED = Rule(

@@ -9,11 +9,14 @@ from accord.check.record import Record
 from accord.check.rule import HTTP, Broken, NotApplicable, NotObserved, Rule
 from accord.check.talk import Talk
 from accord.check.wires.http import SESSION, HTTPWire
+from accord.messages.base import JSONObject
 
 PLACE = "basic/transports#session-management"
 _SHORTEST = 16
 """Characters of an id that could hold 96 random bits."""
 _OPENED = 4
+_CALLED = 5
+"""Tools that are called."""
 
 VISIBLE = Rule(
     "http/session-id",
@@ -112,6 +115,35 @@ async def _(talk: Talk) -> None:
     wire.session_id = None
 
 
+ALONE = Rule(
+    "http/session-ends-alone",
+    "must",
+    "The end of one session leaves others as they are, also while its calls are under way.",
+    at=PLACE,
+    since="2025-03-26",
+    until="2026-07-28",
+    over=HTTP,
+    cause="The answer to a call is written to a session that is gone, and the exception ends more than that session.",
+)
+
+
+@ALONE.case("DELETE while tools are at work", kind="own", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    _session(talk)
+    other = await talk.reopen()
+    calls = await _calls(talk)
+    for call in calls:
+        talk.begin("tools/call", call)
+    await talk.tide()
+    wire = _wire(talk)
+    await wire.fetch("DELETE", None, {"Content-Type": None, **_version(talk)})
+    wire.session_id = None
+    for call in calls:  # which take as long as those that were left
+        await other.request("tools/call", call)
+    await other.result(other.harmless)
+    await other.close()
+
+
 UNKNOWN = Rule(
     "http/session-unknown",
     "should",
@@ -156,6 +188,20 @@ async def _(talk: Talk) -> None:
         await other.close()
 
 
+@APART.case("tools called in two conversations with the same ids at once", kind="own", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    other = await talk.reopen()
+    calls = await _calls(talk)
+    waiting = [
+        each.begin("tools/call", call, id=f"same-call-{number}")
+        for number, call in enumerate(calls)
+        for each in (talk, other)
+    ]
+    for pending in waiting:
+        await pending.answer()
+    await other.close()
+
+
 IGNORED = Rule(
     "http/session-ignored",
     "should",
@@ -176,6 +222,11 @@ async def _(talk: Talk) -> None:
         )
     if SESSION in reply.headers:
         raise Broken("the id of a session is given", evidence=evidence(reply))
+
+
+async def _calls(talk: Talk) -> list[JSONObject]:
+    """What to call tools with, as params."""
+    return [{"name": tool.get("name"), "arguments": {}} for tool in (await talk.callable())[:_CALLED]]
 
 
 def _session(talk: Talk) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.reading import Heard, heard, is_answer, key
+from accord.check.reading import Heard, heard, is_answer, key, was_refused
 from accord.check.record import Record, Said, objects
 from accord.check.rule import Rule
 from accord.check.talk import Talk, shown
@@ -31,8 +31,10 @@ IDS: dict[str, tuple[Any, ...]] = {
 async def _echoed(talk: Talk, ids: Sequence[Any]) -> None:
     for id in ids:
         pending = talk.begin(talk.harmless, id=id)
-        for each in await talk.tide():
-            if is_answer(each) and key(each.get("id")) != key(id) and str(each.get("id")) in (str(id), "None"):
+        said = await talk.tide()
+        taken = (str(id),) if pending.arrived else (str(id), "None")  # a GET may be refused without an id meanwhile
+        for each in said:
+            if is_answer(each) and key(each.get("id")) != key(id) and str(each.get("id")) in taken:
                 raise talk.broken(f"{shown(id)} is answered as {shown(each.get('id'))}", since=pending.since)
         await pending.answer()
 
@@ -81,14 +83,8 @@ def _answers_in(record: Record, said: Said, streams: set[int]) -> list[JSONObjec
 
 
 def _unknown(answer: Heard) -> None:
-    if not ("error" in answer.message and answer.message.get("id") is None and _was_refused(answer)):
+    if not ("error" in answer.message and was_refused(answer)):
         raise answer.broken(f"no request has the id {shown(answer.message.get('id'))}")
-
-
-def _was_refused(answer: Heard) -> bool:
-    """Whether HTTP refused the message before its id was read: the body needs no id then."""
-    replies = answer.record.replies
-    return 0 < answer.said.stream <= len(replies) and replies[answer.said.stream - 1].status >= 400
 
 
 ONCE = Rule(

@@ -69,7 +69,7 @@ CHANGES = Rule(
 )
 
 
-@CHANGES.case("calls that may change the list", kind="own", needs="prompts", calls=True)
+@CHANGES.case("calls that may change the list", kind="own", needs="prompts.listChanged", calls=True)
 async def _(talk: Talk) -> None:
     await lists.tells_of_changes(talk, PROMPTS)
 

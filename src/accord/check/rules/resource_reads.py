@@ -146,6 +146,29 @@ async def _starts(talk: Talk) -> AsyncIterator[str]:
             yield head
 
 
+HOSTILE = Rule(
+    "resources/hostile-uri",
+    "must",
+    "A long URI that nearly fits a template holds up neither its own answer nor another.",
+    at="server/resources#security-considerations",
+    cause="The template becomes a regular expression with one repetition in another, which tries every way to divide "
+    "the text: match it in linear time.",
+)
+
+_NEARLY = (f"/{',' * 60}/", f"{',' * 60}/", "/" * 5_000, f"{'a' * 20_000}\n", "%2C" * 2_000, "?a=" + "&a=" * 2_000)
+
+
+@HOSTILE.case("commas, slashes and long texts after the beginning of each template", kind="own", needs="resources")
+async def _(talk: Talk) -> None:
+    heads = [str(each.get("uriTemplate")).partition("{")[0] for each in (await talk.templates())[:_MOST]]
+    if not heads:
+        raise NotObserved("it lists no template")
+    for uri in [head + rest for head in heads for rest in _NEARLY]:
+        pending = talk.begin("resources/read", {"uri": uri})
+        await talk.tide()
+        await pending.answer()
+
+
 BLOB = Rule(
     "resources/blob",
     "must",

@@ -75,7 +75,7 @@ CHANGES = Rule(
 )
 
 
-@CHANGES.case("calls that may change the list", kind="own", needs="resources", calls=True)
+@CHANGES.case("calls that may change the list", kind="own", needs="resources.listChanged", calls=True)
 async def _(talk: Talk) -> None:
     await lists.tells_of_changes(talk, RESOURCES)
 

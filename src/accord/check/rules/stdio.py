@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 
-from accord.check.record import Record, Said, decoded
+from accord.check.record import Record, Said, decoded, objects
 from accord.check.rule import LINES, STDIO, Broken, NotObserved, Rule
 from accord.check.talk import Talk, shown
 from accord.check.wires.child import ChildWire
@@ -33,9 +32,10 @@ ONLY_MESSAGES = Rule(
 def _(records: Sequence[Record]) -> int:
     judged = 0
     for record in records:
-        for group in _no_json(record):
-            if not _is_message(group):
-                raise Broken(f"a line of stdout is no message: {_text(group[0])}", evidence=_evidence(record, group))
+        for group in _no_messages(record):
+            bad = next((said for said in group if said.message is None), None)
+            if bad is not None and not _is_message(group):
+                raise Broken(f"a line of stdout is no message: {_text(bad)}", evidence=_evidence(record, group))
         judged += sum(said.direction == RECEIVED for said in record.entries)
     return judged
 
@@ -54,7 +54,7 @@ ONE_LINE = Rule(
 def _(records: Sequence[Record]) -> int:
     judged = 0
     for record in records:
-        for group in _no_json(record):
+        for group in _no_messages(record):
             if _is_message(group):
                 raise Broken(f"one message stands on {len(group)} lines", evidence=_evidence(record, group))
         judged += sum(said.direction == RECEIVED for said in record.entries)
@@ -177,28 +177,19 @@ async def _(talk: Talk) -> None:
     await pending.answer()
 
 
-def _no_json(record: Record) -> Iterator[list[Said]]:
-    """Lines that are no JSON, those that follow each other together."""
+def _no_messages(record: Record) -> Iterator[list[Said]]:
+    """Lines that are no messages, those that follow each other together."""
     group: list[Said] = []
     for said in record.entries:
         if said.direction != RECEIVED:
             continue
-        if said.message is None and not _is_json(said.raw):
+        if not any(objects(said.message)):
             group.append(said)
         elif group:
             yield group
             group = []
     if group:
         yield group
-
-
-def _is_json(raw: bytes | Unreadable) -> bool:
-    """By the grammar alone: an id that is half a character, which `rough` sends, may come back."""
-    try:
-        json.loads(raw if isinstance(raw, bytes) else b"")
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _is_message(group: Sequence[Said]) -> bool:

@@ -14,6 +14,9 @@ from accord.check.wires.child import ChildWire
 _PLACES = ("basic/transports#stdio", "basic/transports/stdio")
 _LONG = 5 << 20
 _MANY = 300
+_PAUSE = 0.02
+_LONG_ID = "x" * 500
+"""So that the answers are longer than a pipe holds (64 KiB on Linux)."""
 _NOISE = (b"\x00\xff\xfe noise", b"GET / HTTP/1.1", b"\xef\xbb\xbf{}", b"   ", b"[[[[[[", b'"', b"\x1b[31mred\x1b[0m")
 
 PIECES = Rule(
@@ -26,13 +29,15 @@ PIECES = Rule(
 )
 
 
-@PIECES.case("one byte at a time")
+@PIECES.case("a message in five pieces, with pauses")
 async def _(talk: Talk) -> None:
     message = harmless(talk)
     pending = talk.expect(message)
-    for byte in msgspec.json.encode(message) + b"\n":
-        _wire(talk).write(bytes([byte]))
-        await asyncio.sleep(0)
+    line = msgspec.json.encode(message) + b"\n"
+    size = len(line) // 5 + 1
+    for start in range(0, len(line), size):
+        _wire(talk).write(line[start : start + size])
+        await asyncio.sleep(_PAUSE)
     await pending.answer()
 
 
@@ -96,12 +101,12 @@ SLOW_READER = Rule(
 )
 
 
-@SLOW_READER.case("300 answers that are read late", kind="own")
+@SLOW_READER.case("more answers than a pipe holds, read late", kind="own")
 async def _(talk: Talk) -> None:
     wire = _wire(talk)
     wire.pause()
     method = str(harmless(talk)["method"])
-    pending = [talk.begin(method) for _ in range(_MANY)]
+    pending = [talk.begin(method, id=f"{number}-{_LONG_ID}") for number in range(_MANY)]
     await asyncio.sleep(0.2)
     wire.resume()
     for each in pending:

@@ -7,13 +7,15 @@ from typing import Any, NamedTuple
 
 from accord.check.reading import Heard, heard, key, messages
 from accord.check.record import Record
-from accord.check.rule import LINES, Broken, Rule
+from accord.check.rule import LINES, Rule
 from accord.check.talk import Pending, Talk, shown
 from accord.messages.base import JSONObject
 from accord.messages.meta import SUBSCRIPTION_ID
 from accord.wire.transcript import SENT
 
 _PLACE = "basic/patterns/subscriptions"
+_UNACKNOWLEDGED = "subscriptions/acknowledged"
+"""What fails when a subscription does not begin as it should is one finding, whatever was to come of it."""
 _ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 _WISH: JSONObject = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
 _KINDS = {
@@ -231,11 +233,13 @@ async def _acknowledged(talk: Talk, pending: Pending) -> JSONObject:
     if said is None:
         said = await talk.hear(lambda each: _id(each) is not None or _is_answer_to(each, pending.id))
     if said is None:
-        raise talk.broken("a subscription is not acknowledged", since=pending.since)
+        raise talk.broken("a subscription is not acknowledged", since=pending.since, symptom=_UNACKNOWLEDGED)
     if "method" not in said:
-        raise Broken(f"it is answered with {shown(said.get('error', said.get('result')))} at once")
+        text = f"it is answered with {shown(said.get('error', said.get('result')))} at once"
+        raise talk.broken(text, since=pending.since, symptom=_UNACKNOWLEDGED)
     if said["method"] != _ACKNOWLEDGED or key(_id(said)) != key(pending.id):
-        raise talk.broken(f"{said['method']} came first, for {shown(_id(said))}", since=pending.since)
+        text = f"{said['method']} came first, for {shown(_id(said))}"
+        raise talk.broken(text, since=pending.since, symptom=_UNACKNOWLEDGED)
     return said
 
 

@@ -59,7 +59,7 @@ CASE = Rule(
 )
 
 
-@CASE.case("the name of a tool with the case of its letters turned", kind="own", needs="tools", calls=True)
+@CASE.case("the name of a tool with the case of its letters turned", needs="tools", calls=True)
 async def _(talk: Talk) -> None:
     known = {str(tool.get("name")) for tool in await talk.tools()}
     turned = [tool for tool in await talk.callable() if str(tool.get("name")).swapcase() not in known]
@@ -96,7 +96,7 @@ ARGUMENTS = Rule(
 )
 
 
-@ARGUMENTS.case("required arguments left out, and arguments of other types", kind="own", needs="tools", calls=True)
+@ARGUMENTS.case("required arguments left out, and arguments of other types", needs="tools", calls=True)
 async def _(talk: Talk) -> None:
     judged = 0
     for tool in (await talk.callable())[:_MOST]:

@@ -1,0 +1,233 @@
+"""`accord check --fleet servers.json`: many servers, checked side by side, and how they stand.
+
+Each is checked by itself: one that hangs, dies or cannot be found is told as such, and touches no other. What its entry
+gives as environment and headers is taken for secrets, and stands in no report.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from accord.check.report import Outcome, Report, Visit
+from accord.check.runner import Watcher
+from accord.check.server import Unwatched, check_server
+from accord.check.settings import CheckSettings
+from accord.check.standing import News, Run, Standing, append_history, news, read_history, standing
+from accord.client.target import Command, Remote, Serves, parse
+from accord.errors import TargetError, describe
+from accord.messages.base import JSONObject
+from accord.transport.base import Transport
+from accord.transport.http.secrecy import Secrets
+
+_Told = TypeVar("_Told", Report, Outcome, Visit)
+
+_SECONDS = 900.0
+"""What one server may take, whatever its rules take."""
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One server of a fleet: its report, or why there is none."""
+
+    name: str
+    seconds: float
+    report: Report | None = None
+    error: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether it could not be checked, or its report has failed."""
+        return self.report is None or self.report.failed
+
+
+class Fleet(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Many servers, checked."""
+
+    started: str
+    """When, in UTC: `2026-11-21T12:00:00Z`."""
+    seconds: float
+    version: str
+    """The version of accord that checked."""
+    servers: tuple[Checked, ...]
+    """In the order of their configuration."""
+    history: tuple[Run, ...] = ()
+    """Earlier runs, the oldest first."""
+    news: tuple[News, ...] = ()
+    """What changed since the last run in which a server was."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether one of them has failed."""
+        return any(each.failed for each in self.servers)
+
+    @property
+    def run(self) -> Run:
+        """This run, as a history keeps it."""
+        return Run(started=self.started, version=self.version, servers=_standings(self.servers))
+
+    def by_rule(self) -> dict[str, tuple[str, ...]]:
+        """Rules that somebody breaks, the most frequent first, with the names of the servers that do."""
+        found: dict[str, list[str]] = {}
+        for name, stands in self.run.servers.items():
+            for rule in (*stands.failing, *stands.warning):
+                found.setdefault(rule, []).append(name)
+        return {rule: tuple(found[rule]) for rule in sorted(found, key=lambda rule: (-len(found[rule]), rule))}
+
+
+class FleetWatcher(Protocol):
+    """Is told how it goes. Several servers are under way at once."""
+
+    def server_began(self, name: str) -> Watcher:
+        """A server is checked from now on; what is given is told how that goes."""
+        ...
+
+    def server_ended(self, checked: Checked) -> None: ...
+
+
+class CheckOne(Protocol):
+    """Checks one server: `accord.check.server.check_server`."""
+
+    def __call__(
+        self, target: Any, settings: CheckSettings | None = None, watcher: Watcher | None = None, *, label: str = ""
+    ) -> Awaitable[Report]: ...
+
+
+def read_fleet(file: Path) -> dict[str, JSONObject]:
+    """The entries of a configuration, by their names. Raises `TargetError`."""
+    try:
+        content = msgspec.json.decode(file.read_bytes())
+    except OSError as exc:
+        raise TargetError(f"{file}: {exc.strerror}") from exc
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        raise TargetError(f"{file} is not JSON: {exc}") from exc
+    servers = content.get("mcpServers", content.get("servers")) if isinstance(content, dict) else None
+    if not isinstance(servers, dict) or not servers:
+        raise TargetError(f'{file} has no "mcpServers"')
+    return servers
+
+
+async def check_fleet(
+    entries: Mapping[str, Any],
+    settings: CheckSettings | None = None,
+    *,
+    jobs: int = 2,
+    watcher: FleetWatcher | None = None,
+    history: Path | None = None,
+    file: str = "",
+    check: CheckOne = check_server,
+    seconds: float = _SECONDS,
+) -> Fleet:
+    """Check servers, `jobs` of them at once, each for so many `seconds` at most.
+
+    `entries` are those of `mcpServers`; `file` is where they stand, by which reports name them. To `history` a line is
+    added. Raises `TargetError` when it cannot be read or written.
+    """
+    before = read_history(history) if history else []
+    began, started = time.monotonic(), datetime.now(UTC)
+    free = asyncio.Semaphore(max(jobs, 1))
+
+    async def one(name: str, entry: Any) -> Checked:
+        async with free:
+            label = f"{file}#{name}" if file else name
+            checked = await _checked(name, entry, label, settings or CheckSettings(), watcher, check, seconds)
+        if watcher is not None:
+            watcher.server_ended(checked)
+        return checked
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(name, entry)) for name, entry in entries.items()]
+    servers = tuple(task.result() for task in tasks)
+    fleet = Fleet(
+        started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        seconds=round(time.monotonic() - began, 3),
+        version=version("accord"),
+        servers=servers,
+        history=tuple(before),
+        news=news(before, _standings(servers)),
+    )
+    if history is not None:
+        append_history(history, fleet.run)
+    return fleet
+
+
+async def _checked(
+    name: str,
+    entry: Any,
+    label: str,
+    settings: CheckSettings,
+    watcher: FleetWatcher | None,
+    check: CheckOne,
+    seconds: float,
+) -> Checked:
+    """One server; whatever is wrong with it becomes its error."""
+    secrets = _secrets(entry)
+    watch = _Discreet(Unwatched() if watcher is None else watcher.server_began(name), secrets)
+    began = time.monotonic()
+    report, error = None, ""
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            report = _without(secrets, await check(_target(name, entry), settings, watch, label=label))
+    except Exception as exc:  # whatever one server does, the others are checked
+        late = isinstance(exc, TimeoutError) and limit.expired()
+        error = f"not done within {seconds:g} s" if late else secrets.hidden(describe(exc))
+    return Checked(name=name, seconds=round(time.monotonic() - began, 3), report=report, error=error)
+
+
+def _target(name: str, entry: Any) -> Command | Remote | Serves | Transport:
+    """What an entry says; a command goes by its name, for an argument may be a secret too. Raises `TargetError`."""
+    if not isinstance(entry, dict):
+        raise TargetError('the entry is no object; it needs "command" or "url"')
+    target = parse(entry)
+    return msgspec.structs.replace(target, label=name) if isinstance(target, Command) else target
+
+
+class _Discreet:
+    """Tells a watcher what happens, without secrets."""
+
+    def __init__(self, watcher: Watcher, secrets: Secrets) -> None:
+        self._secrets = secrets
+        self._watcher = watcher
+
+    def visit_began(self, revision: str, transport: str, total: int) -> None:
+        self._watcher.visit_began(revision, transport, total)
+
+    def case_done(self, outcome: Outcome) -> None:
+        self._watcher.case_done(_without(self._secrets, outcome))
+
+    def visit_ended(self, visit: Visit) -> None:
+        self._watcher.visit_ended(_without(self._secrets, visit))
+
+
+def _standings(servers: tuple[Checked, ...]) -> dict[str, Standing]:
+    return {each.name: standing(each.report, each.error) for each in servers}
+
+
+def _secrets(entry: Any) -> Secrets:
+    """What an entry gives to its server and nobody else, also as it stands in JSON."""
+    secrets = Secrets()
+    for key in ("env", "headers"):
+        given = entry.get(key) if isinstance(entry, dict) else None
+        values = [str(value) for value in given.values()] if isinstance(given, dict) else []
+        secrets.keep([*values, *(msgspec.json.encode(value).decode()[1:-1] for value in values)])
+    return secrets
+
+
+def _without(secrets: Secrets, told: _Told) -> _Told:
+    """The same without them, whatever a server put where."""
+    return msgspec.convert(_hidden(msgspec.to_builtins(told), secrets), type(told))
+
+
+def _hidden(value: Any, secrets: Secrets) -> Any:
+    if isinstance(value, str):
+        return secrets.hidden(value)
+    if isinstance(value, dict):
+        return {key: _hidden(inner, secrets) for key, inner in value.items()}
+    return [_hidden(inner, secrets) for inner in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,109 @@
+"""A fleet as one HTML page: the board with the history of each server, what is new, what is broken by whom."""
+
+from __future__ import annotations
+
+from accord.check.fleet import Checked, Fleet
+from accord.check.report import Report
+from accord.check.reports.charts import grade, sparkline
+from accord.check.reports.fleet_board import Row, fleet_summary, revisions, rows
+from accord.check.reports.markup import Markup, joined, shown, tag
+from accord.check.reports.page import page
+from accord.check.reports.report_page import finding_item
+from accord.check.reports.visible import shortened
+from accord.check.reports.wording import place, worst_first
+
+_LONGEST_NAME = 120
+_NEWS = {"worse": "▼", "better": "▲", "new": "+", "gone": "-"}
+
+
+def fleet_page(fleet: Fleet) -> str:
+    """The document."""
+    told = fleet_summary(fleet)
+    board = rows(fleet)
+    facts = f"{fleet.started} · {fleet.seconds:.1f} s · accord {fleet.version}"
+    about = (tag("p", "accord check", class_="kicker"), tag("h1", told), tag("p", facts, class_="facts"))
+    sections = (_board(board), _news(fleet), _by_rule(fleet), _servers(fleet))
+    return page(f"{told} · accord check", tag("header", tag("div", *about)), tag("main", *sections))
+
+
+def _board(board: list[Row]) -> Markup:
+    known = revisions(board)
+    heads = [tag("th", each, scope="col") for each in ("", "score", "history", *known, "broken")]
+    body = [_row(row, known) for row in board]
+    table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *body), class_="board fleet")
+    return tag("section", tag("h2", "Board"), tag("div", table, class_="wide"))
+
+
+def _row(row: Row, known: list[str]) -> Markup:
+    score = tag("b", str(row.score), class_=grade(row.score)) if row.score is not None else tag("b", "✗", class_="poor")
+    bad = [f"{number} {what}" for number, what in ((row.failing, "failing"), (row.warning, "warning")) if number]
+    said = "could not be checked" if row.score is None else ", ".join(bad) or "nothing"
+    return tag(
+        "tr",
+        tag("th", _named(row.name), scope="row"),
+        tag("td", score),
+        tag("td", sparkline(row.past) if len(row.past) > 1 else ""),
+        *(_scores(row.scores.get(each, {})) for each in known),
+        tag("td", said, class_="none"),
+    )
+
+
+def _scores(scores: dict[str, int]) -> Markup:
+    """The score over each transport."""
+    lines = [
+        tag("p", tag("span", transport), tag("b", str(score), class_=grade(score)))
+        for transport, score in scores.items()
+    ]
+    return tag("td", *lines)
+
+
+def _news(fleet: Fleet) -> Markup:
+    told = [
+        tag("li", tag("b", _NEWS[each.kind], class_=f"mark {each.kind}"), _named(each.server), ": ", shown(each.text))
+        for each in fleet.news
+    ]
+    return tag("section", tag("h2", "Since the last run"), tag("ul", *told, class_="news")) if told else Markup()
+
+
+def _by_rule(fleet: Fleet) -> Markup:
+    found = fleet.by_rule()
+    lines = [
+        tag("li", tag("b", str(len(servers))), tag("code", rule), tag("span", *_names(servers)))
+        for rule, servers in found.items()
+    ]
+    nothing = tag("p", "Nobody breaks a rule.", class_="nothing")
+    return tag("section", tag("h2", "Rules that are broken"), tag("ul", *lines, class_="broken") if lines else nothing)
+
+
+def _names(servers: tuple[str, ...]) -> list[Markup]:
+    return [joined(tag("span", _named(each), class_="chip"), " ") for each in servers]
+
+
+def _servers(fleet: Fleet) -> Markup:
+    return tag("section", tag("h2", "Servers"), *map(_server, fleet.servers))
+
+
+def _server(checked: Checked) -> Markup:
+    report, state = checked.report, "fail" if checked.failed else "pass"
+    head = tag(
+        "summary",
+        tag("span", str(report.score) if report else "not checked", class_=f"label {state}"),
+        tag("span", _named(checked.name), class_="says"),
+        tag("small", _named(report.name) if report else "", f" {checked.seconds:.1f} s"),
+    )
+    inside = _findings(report) if report else tag("p", shown(checked.error))
+    return tag("details", head, inside, class_=f"finding server {state}")
+
+
+def _findings(report: Report) -> Markup:
+    ended = [
+        tag("p", f"{place(each.revision, each.transport)} ended early: ", shown(each.error))
+        for each in report.visits
+        if each.error
+    ]
+    found = [finding_item(each, report) for each in worst_first(report.findings)]
+    return joined(*ended, *found) if ended or found else tag("p", "Nothing was found.")
+
+
+def _named(name: str) -> Markup:
+    return shown(shortened(name, _LONGEST_NAME))

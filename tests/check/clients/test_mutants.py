@@ -1,0 +1,64 @@
+"""Every wrong client is caught by the rule that it breaks, and by few others; a right one by none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accord.check.clients.client import check_client
+from accord.check.rules import client_rules
+from accord.check.settings import CheckSettings
+
+from tests.check.clients import mutants
+from tests.check.clients.wrong import MUTANTS, Change, Mutant, client_of
+
+MOST_FINDINGS = 3
+RULES = {rule.id: rule for rule in client_rules()}
+
+assert mutants, "they are in the table once their module is loaded"
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.rule}-{mutant.name}")
+async def test_a_wrong_client_is_caught_by_the_rule_that_it_breaks(
+    mutant: Mutant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = Change()
+    mutant.make(change)
+    settings = CheckSettings(revisions=(mutant.revision,), only=(mutant.rule,), opening=10, jobs=4)
+    report = await check_client(client_of(change, monkeypatch), mutant.over, settings)
+    caught: list[Any] = [found for found in report.findings if mutant.rule == found.rule]
+    assert caught, [(each.rule, each.verdict, each.text) for each in report.outcomes]
+    assert len(report.findings) <= MOST_FINDINGS
+    assert caught[0].evidence
+    assert caught[0].cause
+
+
+@pytest.mark.parametrize("over", ["stdio", "http"])
+async def test_the_right_client_has_no_findings_in_any_revision(over: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = await check_client(client_of(Change(), monkeypatch), over, CheckSettings(jobs=4))
+    assert [(each.rule, each.text) for each in report.findings] == []
+    assert report.score == 100
+    assert len(report.visits) == (5 if over == "stdio" else 4)
+
+
+def test_every_must_rule_has_a_wrong_client() -> None:
+    caught = {mutant.rule for mutant in MUTANTS}
+    missing = {rule.id for rule in RULES.values() if rule.level == "must"} - caught
+    assert missing <= HARMLESS, missing - HARMLESS
+
+
+HARMLESS = {
+    "client-answers/unknown-completion",
+    "client-cancel/by-server",
+    "client-changes/resubscribe",
+    "client-changes/subscription-tag",
+    "client-http/both-forms",
+    "client-http/events",
+    "client-http/no-get",
+    "client-http/retry",
+    "client-meta/unknown-result-type",
+    "client-progress/unknown",
+    "client-robust/dialect",
+}
+"""Rules that the same few lines judge as one that has a wrong client: whether it goes on as usual."""

@@ -1,0 +1,154 @@
+"""A right client with one change: the messages that it sends, those that it hears, its headers, or what it does.
+
+The client is that of examples/checked_client.py, in this process. A mutant is a row of `MUTANTS`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from accord import Client
+from accord.client.target import identity, parse
+from accord.client.ways import WAYS
+from accord.transport.base import Message, Transport
+from accord.transport.http.fetcher import Fetcher
+from accord.transport.recorded import RecordedTransport
+from accord.wire.transcript import Transcript
+
+_EXAMPLE = Path(__file__).parents[3] / "examples" / "checked_client.py"
+
+
+def _example() -> Any:
+    spec = importlib.util.spec_from_file_location("checked_client", _EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+EXAMPLE = _example()
+
+Said = dict[str, Any]
+Sends = Callable[[Said], Any]
+"""A message as it is to be sent: itself, another, bytes, a list of messages (each on its own), or None for none."""
+Headers = Callable[[str, dict[str, str], Any], tuple[str, dict[str, str]]]
+"""Verb and headers of an HTTP request with this body (decoded), as they are to be sent."""
+
+
+class Change:
+    """What is wrong with a client."""
+
+    def __init__(self) -> None:
+        self.sent: list[Sends] = []
+        self.heard: list[Sends] = []
+        self.headers: list[Headers] = []
+        self.options: dict[str, Any] = {}
+        """Of the client."""
+        self.use: Callable[[Client], Awaitable[None]] = EXAMPLE.use
+        """What the client does."""
+        self.main: Callable[[str], Awaitable[None]] | None = None
+        """In place of the client."""
+
+    def sends(self, change: Sends) -> Sends:
+        """Change every message that the client sends."""
+        self.sent.append(change)
+        return change
+
+    def hears(self, change: Sends) -> Sends:
+        """Change every message that the client hears."""
+        self.heard.append(change)
+        return change
+
+    def http(self, change: Headers) -> Headers:
+        """Change every HTTP request."""
+        self.headers.append(change)
+        return change
+
+
+class Changed(RecordedTransport):
+    """A transport whose messages are changed."""
+
+    def __init__(self, inner: Transport, change: Change) -> None:
+        super().__init__(inner, Transcript(limit=1 << 16))
+        self._change = change
+
+    def send(self, message: bytes) -> None:
+        for each in _through(self._change.sent, message):
+            super().send(each)
+
+    async def receive(self) -> list[Message]:
+        while messages := await super().receive():
+            found: list[Message] = []
+            for message in messages:
+                found += _through(self._change.heard, message) if isinstance(message, bytes) else [message]
+            if found:
+                return found
+        return []
+
+
+def _through(changes: list[Sends], raw: bytes) -> list[bytes]:
+    messages: list[Any] = [json.loads(raw)] if changes else [raw]
+    for change in changes:
+        messages = [made for message in messages for made in _listed(change(message))]
+    return [each if isinstance(each, bytes) else json.dumps(each).encode() for each in messages]
+
+
+def _listed(made: Any) -> list[Any]:
+    if made is None:
+        return []
+    return made if isinstance(made, list) else [made]
+
+
+def client_of(change: Change, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Awaitable[None]]:
+    """The client with that change."""
+    send = Fetcher._send
+
+    async def changed(self: Fetcher, verb: str, url: Any, headers: Any, body: Any, what: str) -> Any:
+        for each in change.headers:
+            verb, headers = each(verb, {**headers}, json.loads(body) if body else None)
+        return await send(self, verb, url, headers, body, what)
+
+    monkeypatch.setattr(Fetcher, "_send", changed)
+
+    async def client(target: str) -> None:
+        WAYS.forget(identity(parse(target)))
+        if change.main is not None:
+            await change.main(target)
+            return
+        options = {"record": lambda inner: Changed(inner, change)} if change.sent or change.heard else {}
+        async with EXAMPLE.client_for(target, **options, **change.options) as opened:
+            await change.use(opened)
+
+    return client
+
+
+class Mutant(NamedTuple):
+    """One wrong client."""
+
+    name: str
+    rule: str
+    revision: str
+    over: Any
+    make: Callable[[Change], None]
+
+
+MUTANTS: list[Mutant] = []
+
+
+def mutant(
+    rule: str, *, revision: str = "2025-11-25", over: str = "stdio"
+) -> Callable[[Callable[[Change], None]], Any]:
+    """A wrong client, and the rule that must catch it."""
+
+    def add(make: Callable[[Change], None]) -> Callable[[Change], None]:
+        MUTANTS.append(Mutant(make.__name__, rule, revision, over, make))
+        return make
+
+    return add

@@ -1,0 +1,141 @@
+"""Published releases with documented faults, and what the checker must find in each: written down beforehand.
+
+The sources name where a fault was reported. Where one was mended, `mended` is the same program on a later release, in
+which the same rule finds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.interop.peers import PEERS, PROGRAMS, npm_server, old_node, old_python, peer_python
+
+HERE = Path(__file__).resolve().parent
+STORY = PROGRAMS / "mcp1_server.py"
+RESTING = HERE / "resting.py"
+
+Command = Callable[[], list[str]]
+
+
+class Faulty(NamedTuple):
+    """One release, and one fault of it. `path` is where it serves over HTTP; without one it is asked over stdio."""
+
+    name: str
+    fault: str
+    source: str
+    rule: str
+    """What must be found."""
+    revision: str
+    command: Command
+    mended: Command | None = None
+    path: str = ""
+
+
+def _on(release: str, program: Path, *arguments: str) -> Command:
+    """A program on an old release of the Python SDK."""
+    return lambda: [*old_python(f"mcp=={release}", program), *arguments]
+
+
+def _now(program: Path, *arguments: str) -> Command:
+    """The same on the one that other tests have."""
+    nothing = str(PEERS / "old" / "nothing")
+    return lambda: [str(peer_python("mcp1")), str(HERE / "on_release.py"), nothing, str(program), *arguments]
+
+
+def _node(*arguments: str) -> Command:
+    return lambda: [*old_node("sdk.mjs"), *arguments]
+
+
+def _everything() -> list[str]:
+    return ["node", str(PEERS / "known_bad" / "node_modules" / "everything-0.6.2" / "dist" / "index.js")]
+
+
+FAULTY: tuple[Faulty, ...] = (
+    Faulty(
+        "mcp 1.9.3",
+        "A request whose params are wrong ends the loop that reads: nothing is answered after it.",
+        "GHSA-3qhf-m339-9g5v (CVE-2025-53366)",
+        "rough/wrong-params",
+        "2025-03-26",
+        _on("1.9.3", STORY),
+        _now(STORY),
+    ),
+    Faulty(
+        "mcp 1.9.3 over HTTP",
+        "The same ends the whole server: every later request of anybody gets status 500.",
+        "GHSA-3qhf-m339-9g5v (CVE-2025-53366)",
+        "rough/wrong-params",
+        "2025-03-26",
+        _on("1.9.3", STORY, "mcp"),
+        _now(STORY, "mcp"),
+        "/mcp/",
+    ),
+    Faulty(
+        "mcp 1.9.4 over HTTP",
+        "A call that is under way when its session ends takes the whole server with it (in 1.10.0, too).",
+        "GHSA-j975-95f5-7wqh (CVE-2025-53365)",
+        "http/session-ends-alone",
+        "2025-03-26",
+        _on("1.9.4", RESTING, "mcp"),
+        _now(RESTING, "mcp"),
+        "/mcp/",
+    ),
+    Faulty(
+        "mcp 1.9.4",
+        'A request with the id "7" is answered with the id 7.',
+        "seen by trying; 1.22.0 keeps the type",
+        "ids/same",
+        "2025-03-26",
+        _on("1.9.4", STORY),
+        _now(STORY),
+    ),
+    Faulty(
+        "mcp 1.22.0 over HTTP",
+        "No protection against DNS rebinding: requests from any page are served.",
+        "CVE-2025-66416",
+        "http/origin",
+        "2025-06-18",
+        _on("1.22.0", STORY, "mcp"),
+        _now(STORY, "mcp"),
+        "/mcp",
+    ),
+    Faulty(
+        "TypeScript SDK 1.23.0 over HTTP",
+        "No protection against DNS rebinding: requests from any page are served.",
+        "CVE-2025-66414",
+        "http/origin",
+        "2025-06-18",
+        _node("sdk-1.23.0", "sessions"),
+        path="/mcp",
+    ),
+    Faulty(
+        "TypeScript SDK 1.23.0 with one transport for all",
+        "Two clients that use the same ids get each other's answers.",
+        "GHSA-345p-7cg4-v4c7 (CVE-2026-25536)",
+        "http/sessions-apart",
+        "2025-06-18",
+        _node("sdk-1.23.0", "shared"),
+        _node("sdk-1.32.2", "sessions"),
+        "/mcp",
+    ),
+    Faulty(
+        "TypeScript SDK 1.23.0",
+        "A URI with 60 commas keeps the template {/id*} busy for ever.",
+        "GHSA-8r9q-7v3j-jr4g (CVE-2026-0621)",
+        "resources/hostile-uri",
+        "2025-06-18",
+        _node("sdk-1.23.0"),
+        _node("sdk-1.32.2"),
+    ),
+    Faulty(
+        "server-everything 0.6.2",
+        "It stays when its input has ended: a client that is killed leaves it behind.",
+        "typescript-sdk#2002 and its kin",
+        "stdio/exits",
+        "2024-11-05",
+        _everything,
+        lambda: npm_server("memory"),
+    ),
+)
