@@ -37,9 +37,7 @@ def report(*failing: str, score: int = 100, text: str = "", warning: Sequence[st
         seconds=0,
         score=score,
         visits=(Visit(revision="2025-11-25", transport="stdio", score=score, seconds=0, counts={}, error=text),),
-        findings=tuple(
-            [*(finding(rule, "must", text) for rule in failing), *(finding(rule, "should") for rule in warning)]
-        ),
+        findings=(*(finding(rule, "must", text) for rule in failing), *(finding(rule, "should") for rule in warning)),
         outcomes=(),
     )
 

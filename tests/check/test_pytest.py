@@ -33,7 +33,8 @@ DEAF = """
         asked = json.loads(line)
         if asked.get("method") == "initialize":
             offered = {"tools": {}}
-            result = {"protocolVersion": "2025-11-25", "capabilities": offered, "serverInfo": {"name": "x", "version": "1"}}
+            info = {"name": "deaf", "version": "1"}
+            result = {"protocolVersion": "2025-11-25", "capabilities": offered, "serverInfo": info}
         else:
             result = {"tools": [], "content": []}
         if "id" in asked:
@@ -48,7 +49,7 @@ def deaf(folder: Path) -> str:
 
 
 def test_each_rule_is_a_test(tmp_path: Path) -> None:
-    ran = run(tmp_path, IN_MEMORY, "-v", conftest="")
+    ran = run(tmp_path, IN_MEMORY, "-vv", conftest="")
     assert (ran.failed, ran.errors, ran.code) == (0, 0, 0), ran
     assert "test_it.py::test_protocol[tools/unknown-name] PASSED" in ran.output
     assert "test_it.py::test_protocol[envelope/params] " in ran.output
@@ -113,7 +114,8 @@ def test_a_failure_that_the_baseline_knows_is_expected(tmp_path: Path) -> None:
     (tmp_path / "known.json").write_text(known)
     test = """
         from accord.testing import check_rules
-        test_protocol = check_rules({target!r}, baseline="known.json", revisions=("2025-11-25",), only=("tools/unknown-name",))
+        known = dict(baseline="known.json", revisions=("2025-11-25",), only=("tools/unknown-name",))
+        test_protocol = check_rules({target!r}, **known)
     """
     ran = run(tmp_path, test.format(target=deaf(tmp_path)), conftest="")
     assert "1 xfailed" in ran.output, ran

@@ -36,23 +36,27 @@ def test_each_difference_is_told_by_its_place(tmp_path: Path) -> None:
         assert_surface(shop(changed=True), file)
     first, *lines = str(caught.value).splitlines()
     assert "(differences: 4; --accord-update, or update=True, takes them over)" in first
-    assert [line.strip() for line in lines] == [
-        'breaking  capabilities.prompts: gone: {"listChanged":true} '
-        "(clients that make use of it fail, or wait for what never comes)",
-        'breaking  prompts.praise: gone: {"arguments":[{"name":"item","required":true}],"name":"praise"} '
-        "(who asks for it by its name gets an error)",
-        'risky     instructions: "Be brief." → "Be quick." (models read it, and may act in another way)',
-        "risky     tools.price.inputSchema.properties.count.default: 1 → 2 (calls that leave it out do something else)",
+    assert [tuple(line.strip().split(" (")) for line in lines] == [
+        ('breaking  capabilities.prompts: gone: {"listChanged":true}', f"{FAIL})"),
+        ('breaking  prompts.praise: gone: {"arguments":[{"name":"item","required":true}],"name":"praise"}', f"{ASK})"),
+        ('risky     instructions: "Be brief." → "Be quick."', f"{READ})"),
+        ("risky     tools.price.inputSchema.properties.count.default: 1 → 2", f"{OMIT})"),
     ]
+
+
+FAIL = "clients that make use of it fail, or wait for what never comes"
+ASK = "who asks for it by its name gets an error"
+READ = "models read it, and may act in another way"
+OMIT = "calls that leave it out do something else"
 
 
 def test_what_is_only_said_in_other_words_is_safe(tmp_path: Path) -> None:
     file = tmp_path / "shop.json"
     assert_surface(shop(), file, update=True)
     kept = json.loads(file.read_text())
-    kept["tools"]["bake"]["inputSchema"]["required"] = ["breads", "breads"]
+    kept["tools"]["bake"]["inputSchema"]["properties"]["breads"]["type"] = ["integer"]
     file.write_text(json.dumps(kept))
-    with pytest.raises(AssertionError, match=r"\n  safe      tools.bake.inputSchema.required.1: gone"):
+    with pytest.raises(AssertionError, match=r"\n  safe      tools.bake.inputSchema.properties.breads.type: "):
         assert_surface(shop(), file)
 
 

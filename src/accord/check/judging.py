@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping
 
-from accord.check.places import url
+from accord.check.places import urls
 from accord.check.report import Finding, Outcome, PeerRole, Place
 from accord.check.rule import Rule
 from accord.check.settings import CheckSettings
@@ -37,7 +37,7 @@ def _finding(
         verdict="fail" if first.verdict == "fail" else "warn",
         level=rule.level,
         says=rule.says,
-        sources=tuple(url(at, first.revision) for at in rule.at),
+        sources=urls(rule.at, first.revision),
         text=first.text,
         cause=first.cause,
         places=tuple(Place(revision=revision, transport=transport) for revision, transport in places),

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from accord import __version__
 from accord.check.judging import findings
 from accord.check.opening import Doors
@@ -85,20 +87,25 @@ class _Check:
         self.generated: int = 0
 
     async def run(self) -> None:
+        """The newest revision first: there calls are generated, once."""
+        visits: list[tuple[Visit, list[Outcome]]] = []
         for revision, transport in self._places():
-            if not any(rule.cases_in(revision, transport) for rule in self._rules):
-                continue
-            doors = Doors(self._reach, revision, transport, self._settings)
+            settings = self._settings if not self.generated else replace(self._settings, cases=0)
+            doors = Doors(self._reach, revision, transport, settings)
             visiting = Visiting(doors, self._rules, self._watcher)
             visit = await visiting.run()
             self.name = self.name or visiting.name
             if visit is not None:
-                self.visits.append(visit)
-                self.outcomes += visiting.outcomes
+                visits.append((visit, visiting.outcomes))
                 self.generated += visiting.explored.cases if visiting.explored else 0
+        for visit, outcomes in sorted(visits, key=lambda each: REVISIONS.index(each[0].revision)):
+            self.visits.append(visit)
+            self.outcomes += outcomes
 
     def _places(self) -> Iterator[tuple[str, TransportName]]:
-        for revision in self._settings.revisions or REVISIONS:
+        """Where there is something to try."""
+        for revision in reversed(self._settings.revisions or REVISIONS):
             for transport in self._reach.transports(revision):
-                if not self._settings.transports or transport in self._settings.transports:
+                wanted = not self._settings.transports or transport in self._settings.transports
+                if wanted and any(rule.cases_in(revision, transport) for rule in self._rules):
                     yield revision, transport

@@ -336,14 +336,22 @@ class Talk:
     async def tide(self, seconds: float | None = None) -> list[JSONObject]:
         """Send a harmless request, and return what else came until its answer. Raises `Broken` as `request` does."""
         since = len(self.record.entries)
-        answer = await self.request(self.harmless, seconds=seconds)
+        answer = await self._fence(seconds)
         return self.others(since, answer.id)
+
+    async def _fence(self, seconds: float | None = None) -> Answer:
+        """A harmless request, answered; over HTTP no response, and 500, are the end of the server as well."""
+        since = len(self.record.entries)
+        answer = await self.request(self.harmless, seconds=seconds)
+        if answer.error is not None and answer.code == 0 and (not answer.status or answer.status >= 500):
+            raise self.broken(f"{self.harmless} gets {answer.error['message']}", since=since, symptom=GONE)
+        return answer
 
     async def exchange(self, message: Any, *, headers: Headers | None = None) -> list[JSONObject]:
         """Send anything, and return what came until a harmless request was answered."""
         since = len(self.record.entries)
         pending = self.send(message, headers=headers)
-        answer = await self.request(self.harmless)
+        answer = await self._fence()
         if self.http is not None:
             await self.settled(pending.stream)
         return self.others(since, answer.id)

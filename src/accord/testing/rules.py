@@ -20,7 +20,7 @@ import pytest
 
 from accord.check import baseline as baselines
 from accord.check.judging import repeat
-from accord.check.places import url
+from accord.check.places import urls
 from accord.check.report import Outcome, Report, by_rule, worst
 from accord.check.rule import Rule
 from accord.check.rules import server_rules
@@ -131,5 +131,5 @@ def _lines(rule: Rule, broken: list[Outcome], command: str) -> Iterator[str]:
     if cause := broken[0].cause or rule.cause:
         yield f"  cause:  {cause}"
     yield from (f"  {line}" for line in broken[0].evidence)
-    yield from (f"  see:    {url(place, broken[0].revision)}" for place in rule.at)
+    yield from (f"  see:    {place}" for place in urls(rule.at, broken[0].revision))
     yield f"  repeat: {command}"

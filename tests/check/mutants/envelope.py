@@ -103,11 +103,12 @@ def one_id_for_all_requests(change: Change) -> None:
 
 @mutant("ids/again")
 def an_id_that_is_remembered_for_ever(change: Change) -> None:
-    seen: set[str] = set()
+    seen: set[Any] = set()
 
     @change.answers("server/discover")
     def _(request: Any, answer: Any) -> Any:
-        known, _ = repr(request["id"]) in seen, seen.add(repr(request["id"]))
-        if not known or isinstance(request["id"], int):
+        id = request["id"]
+        if id not in seen or isinstance(id, int):
+            seen.add(id)
             return answer
-        return {"jsonrpc": "2.0", "id": answer["id"], "error": {"code": -32600, "message": "used before"}}
+        return {"jsonrpc": "2.0", "id": id, "error": {"code": -32600, "message": "used before"}}

@@ -19,7 +19,7 @@ class Judge:
         self._rules = list(rules)
         self._scene_of = {id(case): scene.name for scene in scenes for _, case in scene.judgements}
         self._revision = revision
-        self._transport = transport
+        self._transport: TransportName = transport
 
     def outcomes(self, runs: Mapping[str, Run]) -> Iterator[Outcome]:
         """What is to be said of the runs, by the names of their scenes."""

@@ -40,7 +40,9 @@ _LINKS = 30
 _REOPENED = 60
 """How often a server is opened again."""
 _PATIENCE = 2
-"""A call that is not answered in time gets so many times longer, if the server answers others meanwhile."""
+"""A call that is not answered in time gets so many times longer, if the server answers others meanwhile; none longer
+while it is shrunk.
+"""
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +107,7 @@ class _Exploring:
         self._pool = Pool()
         self._found: set[tuple[str, str, str]] = set()
         self._slow: dict[str, int] = {}
+        self._shrinking = False
         self.explored: Explored = Explored(seed=doors.settings.seed)
 
     async def run(self) -> None:
@@ -175,9 +178,11 @@ class _Exploring:
             return time.monotonic() < self._end + _LATE and plan.allows(trial, arguments)
 
         try:
+            self._shrinking = True
             if trial.sort == "valid":  # of one thing wrong, the rest is as small as it can be
                 await shrunk(trial.arguments, fails, allowed, _SHRINKING.get(trouble.rule, _SHRINKING_ELSE))
         finally:
+            self._shrinking = False
             arguments, last, bytes_ = least
             self._fault(last.rule, plan.name, arguments, last.text, bytes_)
 
@@ -225,6 +230,7 @@ class _Exploring:
 
     async def _silent(self, talk: Talk, pending: Pending) -> Trouble | None:
         seconds = talk.settings.timeout
+        patience = 0 if self._shrinking else _PATIENCE * seconds
         if not await _speaks(talk):
             text = f"no answer in {seconds:g} s, nor to anything else: the whole server hangs"
             await self.close()
@@ -232,12 +238,12 @@ class _Exploring:
         tool = str(inside(pending.request, "params").get("name"))
         self._slow[tool] = self._slow.get(tool, 0) + 1
         try:
-            await pending.answer(_PATIENCE * seconds)
+            await pending.answer(patience)
         except Broken as exc:
             if exc.symptom.startswith(GONE):
                 return await self._crashed(talk)
             talk.notify("notifications/cancelled", {"requestId": pending.id})
-            return Trouble(rule=judged.UNANSWERED, text=f"no answer in {(1 + _PATIENCE) * seconds:g} s")
+            return Trouble(rule=judged.UNANSWERED, text=f"no answer in {seconds + patience:g} s")
         return None
 
     async def _is_true(self, talk: Talk, plan: Plan, trouble: Trouble) -> bool:

@@ -11,6 +11,7 @@ from accord.check.clients.run import Message, Run
 from accord.check.clients.scene import FIRST, Answer, Scene
 from accord.check.reading import key
 from accord.check.rule import HTTP, LINES, Broken, NotObserved, Rule
+from accord.messages.revision import RULES
 from accord.wire.transcript import SENT
 
 _SINCE = "2026-07-28"
@@ -183,18 +184,24 @@ def _(run: Run) -> None:
     raise NotObserved(f"after {_PATIENCE:g} s the client still waited; its timeout may be longer")
 
 
-@SILENT.judges(TIMEOUT, "a call that is never answered", until=_SINCE)
+@SILENT.judges(TIMEOUT, "a call that is never answered")
 def _(run: Run) -> None:
     silent = _given_up(run)
-    if not any(key(each.params.get("requestId")) == key(silent.body["id"]) for each in run.notifications(CANCELLED)):
+    closed = run.transport == "http" and not RULES[run.revision].handshake
+    if not _is_cancelled(run, silent) and not (closed and run.exchanges[silent.said.stream - 1].hung_up is not None):
         raise Broken("the request was given up, and not cancelled", evidence=run.evidence())
 
 
 @SILENT.judges(NOTIFIED, "a call that is never answered")
 def _(run: Run) -> None:
-    silent = _given_up(run)
-    if not any(key(each.params.get("requestId")) == key(silent.body["id"]) for each in run.notifications(CANCELLED)):
+    if not _is_cancelled(run, _given_up(run)):
         raise Broken("the request was given up, and not cancelled", evidence=run.evidence())
+
+
+def _is_cancelled(run: Run, request: Message) -> bool:
+    """Whether the client said that it gives it up."""
+    id = key(request.body["id"])
+    return any(key(each.params.get("requestId")) == id for each in run.notifications(CANCELLED))
 
 
 @SILENT.judges(CLOSED, "a call that is never answered")
@@ -233,9 +240,8 @@ async def _(ask: Ask) -> Answer:
 @BELATED.judges(LATE, "an answer after a cancellation")
 def _(run: Run) -> None:
     run.survived()
-    if not run.notifications(CANCELLED) and not any(
-        (each.hung_up or run.finished) < run.finished for each in run.posts()
-    ):
+    told = any(each.method == CANCELLED for each in run.after())
+    if not told and not any(each.hung_up is not None and each.hung_up < run.finished for each in run.posts()):
         raise NotObserved("the client cancelled nothing")
     run.got_away()
 

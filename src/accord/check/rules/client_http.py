@@ -301,13 +301,13 @@ _USES = frozenset(("tools/list", "tools/call", "resources/list", "resources/read
 
 def _later(run: Run) -> list[Exchange]:
     """What came to the endpoint after the handshake, but another handshake, and tries of a newer revision."""
-    since = run.opened_at()
+    opened = run.opened_at()
     if run.agreed != run.revision:  # there is no revision that the headers could name
         return []
     return [
         each
         for each in run.exchanges
-        if each.at > since
+        if each.at > opened
         and each.path == PATH
         and not any(one.get("method") == "initialize" or _has_revision(one) for one in _bodies(each))
     ]

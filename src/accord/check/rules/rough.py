@@ -177,6 +177,8 @@ FLOOD = Rule(
     cause="A queue is bounded, and what does not fit is dropped without a word: answer it with an error.",
 )
 MANY, MANY_BY_HTTP = 1_000, 200
+_STALLED = 3
+"""So many times the patience with one answer no answer at all may come: a flood is heavy work."""
 
 
 @FLOOD.case("a thousand (over HTTP 200) harmless requests without waiting", kind="own")
@@ -185,6 +187,6 @@ async def _(talk: Talk) -> None:
     since = len(talk.record.entries)
     left = {talk.begin(talk.harmless, id=f"accord-check-{number}").future for number in range(count)}
     while left:
-        done, left = await asyncio.wait(left, timeout=talk.settings.timeout)
+        done, left = await asyncio.wait(left, timeout=_STALLED * talk.settings.timeout)
         if not done or any(future.exception() for future in done):
             raise talk.broken(f"{len(left):,} of {count:,} requests were not answered", since=since)

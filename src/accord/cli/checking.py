@@ -1,0 +1,148 @@
+"""The options of `accord check`, and the frozen value they become."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from accord.check.report import Level, TransportName
+from accord.check.settings import LEVELS, CheckSettings
+from accord.cli.settings import Decorator, json_option, key_values, packed, positive_seconds, traceback_option
+from accord.client.target import Command, parse
+from accord.errors import TargetError
+from accord.messages.revision import REVISIONS
+
+_TRANSPORTS: tuple[TransportName, ...] = ("stdio", "http", "sse")
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line asks for."""
+
+    client: str | None
+    client_stdio: str | None
+    fleet: Path | None
+    diff: str | None
+    revisions: tuple[str, ...]
+    transports: tuple[TransportName, ...]
+    only: tuple[str, ...]
+    skip: tuple[str, ...]
+    level: Level
+    call_tools: bool
+    call_tool: tuple[str, ...]
+    trusted: bool
+    cases: int
+    seed: int
+    reports: tuple[str, ...]
+    baseline: Path | None
+    update_baseline: bool
+    history: Path | None
+    jobs: int
+    timeout: float
+    headers: tuple[tuple[str, str], ...]
+    env: tuple[tuple[str, str], ...]
+    cwd: str | None
+    verbose: bool
+    as_json: bool
+
+    @property
+    def settings(self) -> CheckSettings:
+        """How to check."""
+        may_call = bool(self.call_tools or self.call_tool or self.trusted)
+        return CheckSettings(
+            revisions=self.revisions,
+            transports=self.transports,
+            only=self.only,
+            skip=self.skip,
+            level=self.level,
+            timeout=self.timeout,
+            jobs=self.jobs,
+            headers=dict(self.headers) or None,
+            call_tools=self.call_tool or self.call_tools,
+            trusted=self.trusted,
+            seed=self.seed,
+            cases=self.cases if may_call else 0,
+        )
+
+    def check(self, target: str | None) -> None:
+        """Raises `UsageError` for options that do not go together."""
+        peers = [self.client, self.client_stdio, self.fleet, self.diff or target]
+        if sum(each is not None for each in peers) != 1 or (self.diff and target is None):
+            raise click.UsageError(
+                "give one TARGET, or --client COMMAND, --client-stdio COMMAND, --fleet FILE, or --diff OLD NEW"
+            )
+        if self.update_baseline and self.baseline is None:
+            raise click.UsageError("--update-baseline needs --baseline FILE")
+        if self.history is not None and self.fleet is None:
+            raise click.UsageError("--history is for --fleet")
+
+    def target(self, text: str) -> Any:
+        """The target with the environment and the directory that were asked for."""
+        found = parse(text)
+        if not isinstance(found, Command):
+            if self.env or self.cwd:
+                raise TargetError("--env and --cwd are for servers that are started here")
+            return found
+        env = {**(found.env or {}), **dict(self.env)} or None
+        return msgspec.structs.replace(found, env=env, cwd=self.cwd or found.cwd)
+
+
+_OPTIONS = (
+    click.option("--client", metavar="COMMAND", help="Check this client over HTTP: {url} in it is where we serve."),
+    click.option("--client-stdio", metavar="COMMAND", help="Check this client over stdio: it starts {server}."),
+    click.option("--fleet", type=_FILE, metavar="FILE", help='Check all servers of a configuration ("mcpServers").'),
+    click.option(
+        "--diff", metavar="OLD",
+        help="Compare: what breaks, what may, and what does not, from OLD to TARGET; each a target or a surface file.",
+    ),
+    click.option(
+        "--revision", "revisions", multiple=True, type=click.Choice(REVISIONS), metavar="REVISION",
+        help="Only this revision; may be repeated. Without it, all that the peer speaks.",
+    ),
+    click.option(
+        "--transport", "transports", multiple=True, type=click.Choice(_TRANSPORTS), metavar="TRANSPORT",
+        help="Only over this: stdio, http or sse; may be repeated.",
+    ),
+    click.option("--only", multiple=True, metavar="RULE", help="Only this rule, or area of rules; * is any text."),
+    click.option("--skip", multiple=True, metavar="RULE", help="Not this rule, or area."),
+    click.option("--level", type=click.Choice(LEVELS), default="may", help="Rules of this level and stricter ones."),
+    click.option("--call-tools", is_flag=True, help="Tools may be called, also with generated arguments."),
+    click.option("--call-tool", multiple=True, metavar="NAME", help="This tool may be called; may be repeated."),
+    click.option("--trusted", is_flag=True, help="Tools that say of themselves that they only read may be called."),
+    click.option("--cases", type=click.IntRange(0), default=700, help="How many calls to generate; 700 by default."),
+    click.option("--seed", type=int, default=0, help="Of the generated calls: the same seed gives the same calls."),
+    click.option(
+        "--report", "reports", multiple=True, metavar="FILE",
+        help="Write a report: .json, .xml (JUnit), .sarif, .md, .html, .svg (a badge); or FORM=FILE.",
+    ),
+    click.option(
+        "--baseline", type=_FILE, metavar="FILE",
+        help="What is known and accepted; entries that are not found any more fail.",
+    ),
+    click.option("--update-baseline", is_flag=True, help="Write what is found into the baseline."),
+    click.option("--history", type=_FILE, metavar="FILE", help="Of a fleet: a line of JSON is added for each run."),
+    click.option("--jobs", type=click.IntRange(1), default=2, help="Conversations at once; 2 by default."),
+    click.option(
+        "--timeout", type=float, default=5.0, metavar="SECONDS", callback=positive_seconds,
+        help="For one answer; 5 by default.",
+    ),
+    click.option(
+        "--header", "headers", multiple=True, metavar="NAME=VALUE", callback=key_values,
+        help="Send with every HTTP request; may be repeated.",
+    ),
+    click.option("--env", multiple=True, metavar="KEY=VALUE", callback=key_values, help="Set for the server."),
+    click.option(
+        "--cwd", type=click.Path(exists=True, file_okay=False), help="The directory that the server is started in."
+    ),
+    click.option("-v", "--verbose", is_flag=True, help="All evidence, whole; and what the baseline has."),
+    json_option,
+    traceback_option,
+)  # fmt: skip
+
+check_options: Decorator = packed("asked", Asked, _OPTIONS)
+"""Give a command the options of `Asked`; it gets them as `asked`."""

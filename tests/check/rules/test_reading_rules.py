@@ -1,0 +1,282 @@
+"""Rules that read what passed: right traffic passes, and each wrong message is seen, whatever order things came in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, strategies as st
+
+from accord.check.record import Record
+from accord.check.report import TransportName
+from accord.check.rule import Broken, Rule
+from accord.check.rules.cancel import OWN
+from accord.check.rules.capabilities import DECLARED, REVISION
+from accord.check.rules.envelope import CODE, ERROR, JSON_RPC, ONE_OF_TWO, RESULT
+from accord.check.rules.icons import DATA, SIZES, SOURCE
+from accord.check.rules.ids import ECHO, ONCE, UNUSED
+from accord.check.rules.meta import KEYS, REVERSE, TRACE
+from accord.check.rules.progress import ENDS, GROWS, KNOWN, OF_SERVER
+from accord.wire.transcript import RECEIVED, SENT
+
+Say = tuple[str, Any]
+
+
+def record(*said: Say, revision: str = "2025-11-25", transport: TransportName = "stdio") -> Record:
+    """A conversation: `→` and `←` with messages, or with bytes; `!` for what we say wrong on purpose."""
+    made = Record(revision, transport)
+    for direction, message in said:
+        raw = message if isinstance(message, bytes) else msgspec.json.encode(message)
+        if direction == "←":
+            made.add(RECEIVED, raw)
+        else:
+            made.add(SENT, raw, misbehaved=direction == "!")
+    return made
+
+
+def reads(rule: Rule) -> Callable[[list[Record]], int]:
+    """Its case that reads."""
+    (case,) = (case for case in rule.cases if case.kind == "reading")
+    read: Callable[[list[Record]], int] = case.run
+    return read
+
+
+def judged(rule: Rule, *said: Say, **more: Any) -> int:
+    return reads(rule)([record(*said, **more)])
+
+
+def broken(rule: Rule, *said: Say, **more: Any) -> str:
+    with pytest.raises(Broken) as info:
+        reads(rule)([record(*said, **more)])
+    assert info.value.evidence
+    return str(info.value)
+
+
+def asks(id: Any, method: str = "ping", **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "method": method, **({"params": params} if params else {})}
+
+
+def answers(id: Any, **result: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "result": result}
+
+
+def tells(method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": method, "params": params}
+
+
+def progress(token: Any, at: float) -> dict[str, Any]:
+    return tells("notifications/progress", progressToken=token, progress=at)
+
+
+def called(id: Any, token: Any) -> dict[str, Any]:
+    return asks(id, "tools/call", name="slow", _meta={"progressToken": token})
+
+
+@pytest.mark.parametrize("rule", [JSON_RPC, ONE_OF_TWO, RESULT, ECHO, ONCE], ids=repr)
+def test_plain_requests_and_answers_break_nothing(rule: Rule) -> None:
+    assert judged(rule, ("→", asks(1)), ("←", answers(1)), ("→", asks("1")), ("←", answers("1"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (JSON_RPC, 7),
+        (JSON_RPC, []),
+        (JSON_RPC, {"jsonrpc": 2.0, "id": 1, "result": {}}),
+        (JSON_RPC, {"jsonrpc": "2.0", "id": 1}),
+        (JSON_RPC, {"jsonrpc": "2.0", "method": 7}),
+        (ONE_OF_TWO, {"jsonrpc": "2.0", "id": 1}),
+        (ONE_OF_TWO, {"jsonrpc": "2.0", "id": 1, "result": {}, "error": None}),
+        (RESULT, {"jsonrpc": "2.0", "id": 1, "result": None}),
+        (ERROR, {"jsonrpc": "2.0", "id": 1, "error": {"code": 1}}),
+        (CODE, {"jsonrpc": "2.0", "id": 1, "error": {"code": True, "message": "x"}}),
+        (ECHO, answers(2)),
+        (ECHO, answers("1")),
+        (ECHO, answers(1.0)),
+        (ECHO, answers(None)),
+    ],
+)
+def test_a_wrong_message_is_seen(rule: Rule, message: Any) -> None:
+    broken(rule, ("→", asks(1)), ("←", message))
+
+
+def test_a_batch_belongs_to_one_revision() -> None:
+    said = [("→", asks(1)), ("←", [answers(1)])]
+    assert judged(JSON_RPC, *said, revision="2025-03-26") == 1
+    broken(JSON_RPC, *said, revision="2025-06-18")
+
+
+def test_an_error_without_an_id_is_right_only_after_something_unreadable() -> None:
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "x"}}
+    assert judged(ECHO, ("!", b"{"), ("←", error), ("→", asks(1)), ("←", answers(1))) == 2
+    broken(ECHO, ("→", asks(1)), ("←", error))
+
+
+@given(st.permutations(range(6)))
+def test_answers_may_come_in_any_order_but_once(order: list[int]) -> None:
+    said: list[Say] = [("→", asks(id)) for id in order] + [("←", answers(id)) for id in reversed(order)]
+    assert judged(ONCE, *said) == judged(ECHO, *said) == 6
+    broken(ONCE, *said, ("←", answers(order[0])))
+
+
+def test_an_id_of_the_server_is_used_once() -> None:
+    assert judged(UNUSED, ("←", asks(1)), ("←", asks("1"))) == 2
+    assert "before" in broken(UNUSED, ("←", asks(1)), ("→", answers(1)), ("←", asks(1)))
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=2, max_size=8, unique=True))
+def test_progress_that_grows_is_right_and_any_other_is_not(steps: list[float]) -> None:
+    told: list[Say] = [("→", called(1, "t")), *(("←", progress("t", step)) for step in sorted(steps))]
+    assert judged(GROWS, *told, ("←", answers(1))) == len(steps) - 1
+    assert judged(KNOWN, *told) == judged(ENDS, *told) == len(steps)
+    broken(GROWS, *told, ("←", progress("t", min(steps))))
+    broken(ENDS, *told, ("←", answers(1)), ("←", progress("t", 2e6)))
+
+
+def test_a_token_keeps_its_type() -> None:
+    broken(KNOWN, ("→", called(1, 0)), ("←", progress("0", 1)))
+    assert judged(KNOWN, ("→", called(1, 0)), ("←", progress(0, 1))) == 1
+
+
+def test_the_token_of_a_task_lives_as_long_as_the_task() -> None:
+    task = {"taskId": "a", "status": "working"}
+    begun: list[Say] = [("→", called(1, "t")), ("←", answers(1, task=task)), ("←", progress("t", 1))]
+    assert judged(ENDS, *begun) == 1
+    ended = tells("notifications/tasks/status", **{**task, "status": "completed"})
+    broken(ENDS, *begun, ("←", ended), ("←", progress("t", 2)))
+
+
+def test_two_calls_with_one_token_are_over_when_both_are() -> None:
+    both: list[Say] = [("→", called(1, "t")), ("→", called(2, "t")), ("←", answers(1)), ("←", progress("t", 1))]
+    assert judged(ENDS, *both) == 1
+    broken(ENDS, *both, ("←", answers(2)), ("←", progress("t", 2)))
+
+
+def test_a_token_of_the_server_is_for_one_request() -> None:
+    first, second = asks(1, _meta={"progressToken": "t"}), asks(2, _meta={"progressToken": "t"})
+    assert judged(OF_SERVER, ("←", first), ("→", answers(1)), ("←", second)) == 2
+    broken(OF_SERVER, ("←", first), ("←", second))
+
+
+def test_a_server_cancels_its_own_requests_only() -> None:
+    cancel = tells("notifications/cancelled", requestId=1)
+    assert judged(OWN, ("←", asks(1)), ("→", answers(1)), ("←", cancel)) == 1
+    broken(OWN, ("→", asks(1)), ("←", cancel))
+    assert "tasks/cancel" in broken(OWN, ("←", asks(1, task={})), ("←", cancel))
+
+
+def opened(server: dict[str, Any], client: dict[str, Any]) -> list[Say]:
+    hello = asks(1, "initialize", protocolVersion="2025-11-25", capabilities=client)
+    return [("→", hello), ("←", answers(1, protocolVersion="2025-11-25", capabilities=server))]
+
+
+def test_what_is_sent_was_declared() -> None:
+    changed = tells("notifications/tools/list_changed")
+    assert judged(DECLARED, *opened({"tools": {"listChanged": True}}, {}), ("←", changed)) == 1
+    assert "tools.listChanged" in broken(DECLARED, *opened({"tools": {}}, {}), ("←", changed))
+    assert "roots" in broken(DECLARED, *opened({}, {"sampling": {}}), ("←", asks(2, "roots/list")))
+
+
+def test_a_method_of_another_revision_is_not_sent() -> None:
+    asked = asks(1, "elicitation/create", message="?")
+    assert judged(REVISION, ("←", asked)) == 1
+    broken(REVISION, ("←", asked), revision="2024-11-05")
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "value", "is_right"),
+    [
+        (KEYS, "progress", 1, True),
+        (KEYS, "", 1, True),
+        (KEYS, "com.example/a.b_c-d", 1, True),
+        (KEYS, "com.example/", 1, True),
+        (KEYS, "a/b/c", 1, False),
+        (KEYS, "/a", 1, False),
+        (KEYS, "7.example/a", 1, False),
+        (KEYS, "com.example-/a", 1, False),
+        (KEYS, "a b", 1, False),
+        (KEYS, "-a", 1, False),
+        (REVERSE, "com.example/a", 1, True),
+        (REVERSE, "io.modelcontextprotocol/a", 1, True),
+        (REVERSE, "example.com/a", 1, False),
+        (TRACE, "traceparent", "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01", True),
+        (TRACE, "traceparent", "ff-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01", False),
+        (TRACE, "traceparent", "00-00000000000000000000000000000000-00f067aa0ba902b7-01", False),
+        (TRACE, "tracestate", "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE", True),
+        (TRACE, "tracestate", "Rojo", False),
+        (TRACE, "baggage", "userId=alice,server=DF%2028;k=v", True),
+        (TRACE, "baggage", "alice", False),
+        (TRACE, "baggage", 7, False),
+    ],
+)
+def test_keys_and_traces_in_meta(rule: Rule, name: str, value: Any, is_right: bool) -> None:
+    said = ("←", answers(1, tools=[{"name": "a", "_meta": {name: value}}]))
+    if is_right:
+        assert judged(rule, said) == 1
+    else:
+        broken(rule, said)
+
+
+def test_meta_in_what_belongs_to_the_author_is_not_judged() -> None:
+    assert judged(KEYS, ("←", answers(1, structuredContent={"_meta": {"a b": 1}}))) == 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "icon", "is_right"),
+    [
+        (SOURCE, {"src": "https://example.com/a.png"}, True),
+        (SOURCE, {"src": "a.png"}, False),
+        (SOURCE, {"src": "javascript:alert(1)"}, False),
+        (DATA, {"src": "data:image/png;base64,iVBORw0KGgo="}, True),
+        (DATA, {"src": "data:text/html;base64,iVBORw0KGgo="}, False),
+        (DATA, {"src": "data:image/png;base64,?"}, False),
+        (SIZES, {"src": "https://example.com/a.png", "sizes": ["48x48", "any"]}, True),
+        (SIZES, {"src": "https://example.com/a.png", "sizes": "48x48"}, False),
+        (SIZES, {"src": "https://example.com/a.png", "sizes": ["0x1"]}, False),
+    ],
+)
+def test_icons(rule: Rule, icon: dict[str, Any], is_right: bool) -> None:
+    said = ("←", answers(1, tools=[{"name": "a", "icons": [icon]}]))
+    if is_right:
+        assert judged(rule, said) == 1
+    else:
+        broken(rule, said)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["jsonrpc", "id", "method", "params", "result", "error", "_meta", "code"]),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=12,
+    )
+)
+def test_no_message_breaks_the_reader(message: Any) -> None:
+    for rule in (
+        JSON_RPC,
+        ONE_OF_TWO,
+        RESULT,
+        ERROR,
+        CODE,
+        ECHO,
+        ONCE,
+        UNUSED,
+        KEYS,
+        GROWS,
+        ENDS,
+        OWN,
+        DECLARED,
+        REVISION,
+    ):
+        try:
+            judged(rule, ("→", asks(1)), ("←", message), ("!", message))
+        except Broken:
+            continue
