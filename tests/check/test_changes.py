@@ -108,16 +108,41 @@ def test_the_same_said_in_other_words_is_no_change() -> None:
 
 # --- the classes and validation agree ------------------------------------------------------------------------------
 
-LEAVES = st.sampled_from(
-    [
-        {"type": "null"}, {"type": "boolean"}, INTEGER, NUMBER, STRING, True, {"type": ["string", "null"]},
-        {"type": "integer", "minimum": 0}, {"type": "integer", "minimum": 2, "maximum": 5}, {"multipleOf": 2},
-        {"type": "number", "exclusiveMaximum": 3}, {"type": "string", "minLength": 2},
-        {"type": "string", "maxLength": 3},
-        {"type": "string", "pattern": "^a"}, {"enum": ["x", 1, None]}, {"enum": ["x"]}, {"const": 1},
-        {"type": "object"}, {"type": "array"}, {"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}, {"not": STRING},
-    ]
-)  # fmt: skip
+LEAF_SCHEMAS: list[Any] = [
+    {"type": "null"}, {"type": "boolean"}, INTEGER, NUMBER, STRING, True, {"type": ["string", "null"]},
+    {"type": "integer", "minimum": 0}, {"type": "integer", "minimum": 2, "maximum": 5}, {"multipleOf": 2},
+    {"type": "number", "exclusiveMaximum": 3}, {"type": "string", "minLength": 2},
+    {"type": "string", "maxLength": 3},
+    {"type": "string", "pattern": "^a"}, {"enum": ["x", 1, None]}, {"enum": ["x"]}, {"const": 1},
+    {"type": "object"}, {"type": "array"}, {"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}, {"not": STRING},
+]  # fmt: skip
+
+LEAVES = st.sampled_from(LEAF_SCHEMAS)
+
+DEFINITIONS = {"A": {"enum": [1, "a"]}, "B": of(b=INTEGER)}
+SCALARS: list[Any] = [
+    None,
+    True,
+    False,
+    0,
+    1,
+    2,
+    3,
+    6,
+    -1,
+    0.5,
+    2.5,
+    "",
+    "a",
+    "ab",
+    "abcd",
+    "b",
+    "x",
+    [],
+    ["x"],
+    {},
+    {"b": 1},
+]
 
 Pair = tuple[Any, Any]
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -173,6 +198,45 @@ def whole(draw: st.DrawFn) -> Pair:
         for one, inner in zip(pair, named, strict=True)
     ]
     return tuple(json.loads(json.dumps(made)))  # as it is read: nothing in it is the same object twice
+
+
+def by_its_values(tried: list[Any], schema: Any) -> list[str]:
+    """Those that a schema accepts, as JSON: true is not 1."""
+    whole = Document(schema)
+    return [json.dumps(value) for value in tried if whole.fits(value)]
+
+
+def test_of_any_two_leaves_the_classes_are_what_validation_says() -> None:
+    """Exactly: what no value tells apart is not breaking, what a value tells apart is."""
+    members = [(of("a", a=leaf) | {"$defs": DEFINITIONS}) for leaf in LEAF_SCHEMAS]
+    tried = [{"a": value} for value in SCALARS]
+    accepted = [by_its_values(tried, schema) for schema in members]
+    for old, before in zip(members, accepted, strict=True):
+        for new, after in zip(members, accepted, strict=True):
+            sent, read = (worst(schema_changes(old, new, (), sent=each)) for each in (True, False))
+            assert (sent == "safe") is all(value in after for value in before), (old, new, sent)
+            assert (read == "safe") is all(value in before for value in after), (old, new, read)
+
+
+SHAPES = [
+    {"type": "object", "properties": there, "required": required, **more}
+    for there in ({}, {"a": INTEGER}, {"a": STRING}, {"a": INTEGER, "b": STRING})
+    for required in ([], ["a"])
+    for more in ({}, {"additionalProperties": False}, {"additionalProperties": True}, {"additionalProperties": STRING})
+    if set(required) <= there.keys()
+]
+
+
+def test_of_any_two_objects_nothing_that_is_refused_is_safe() -> None:
+    tried = [{}, {"a": 1}, {"a": "x"}, {"a": 1, "b": "x"}, {"a": "x", "c": "x"}, {"c": 1}, {"c": "x"}]
+    accepted = [by_its_values(tried, schema) for schema in SHAPES]
+    made = [by_its_values(tried, as_sent(schema)) for schema in SHAPES]
+    for old, sends, reads in zip(SHAPES, made, accepted, strict=True):
+        for new, comes, takes in zip(SHAPES, made, accepted, strict=True):
+            if any(value not in takes for value in sends):
+                assert worst(schema_changes(old, new, (), sent=True)) != "safe", (old, new)
+            if any(value not in reads for value in comes):
+                assert worst(schema_changes(old, new, (), sent=False)) != "safe", (old, new)
 
 
 def drawn(data: st.DataObject, schema: Any) -> Any:

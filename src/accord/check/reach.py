@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from accord.check.generated.leaks import CANARY, CANARY_NAME
 from accord.check.record import Record
 from accord.check.report import TransportName
 from accord.check.wires.base import Wire
@@ -23,6 +24,8 @@ from accord.errors import ConnectError, TargetError
 from accord.messages.revision import RULES
 
 _SERVED = re.compile(r"(http://127\.0\.0\.1:\d+)/mcp")
+_SECRET = {CANARY_NAME: CANARY}
+"""In the environment of every server that we start: what comes back of it is given away."""
 _START_SECONDS = 30.0
 _POLL_SECONDS = 0.02
 
@@ -54,7 +57,7 @@ class Reach:
         if self._file is None:
             return
         command = Command((sys.executable, "-P", "-m", "accord", "run", self._file, "--http", "127.0.0.1:0"))
-        self._served = ChildWire(command)
+        self._served = ChildWire(command, _SECRET)
         await self._served.open()
         try:
             async with asyncio.timeout(_START_SECONDS):
@@ -76,7 +79,7 @@ class Reach:
             return self._over_http(transport, self._parsed.url, record, self._parsed.headers)
         if isinstance(self._parsed, Command):
             if transport == "stdio":
-                return ChildWire(self._parsed)
+                return ChildWire(self._parsed, _SECRET)
             return self._over_http(transport, f"{self._url}/{'sse' if transport == 'sse' else 'mcp'}", record, None)
         if isinstance(self._parsed, Serves):
             return MemoryWire(self._parsed)

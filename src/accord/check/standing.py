@@ -83,7 +83,10 @@ def _all_news(before: Sequence[Run], now: Mapping[str, Standing]) -> Iterator[Ne
         yield News(server=name, kind="gone", text="not in the fleet any more")
 
 
-def _moved(stood: Standing, stands: Standing) -> Iterator[tuple[NewsKind, str]]:
+_Told: TypeAlias = tuple[NewsKind, str]
+
+
+def _moved(stood: Standing, stands: Standing) -> Iterator[_Told]:
     if stood.score is None or stands.score is None:
         if stood.score is not None:
             yield "worse", f"cannot be checked any more: {stands.error}"
@@ -92,11 +95,16 @@ def _moved(stood: Standing, stands: Standing) -> Iterator[tuple[NewsKind, str]]:
         return
     if stood.score != stands.score:
         yield "better" if stands.score > stood.score else "worse", f"score {stood.score} → {stands.score}"
-    yield from (("worse", f"{rule} fails now") for rule in _beyond(stands.failing, stood.failing))
-    yield from (("worse", f"{rule} warns now") for rule in _beyond(stands.warning, (*stood.warning, *stood.failing)))
     kept = (*stands.failing, *stands.warning)
-    yield from (("better", f"{rule} does not fail any more") for rule in _beyond(stood.failing, stands.failing))
-    yield from (("better", f"{rule} does not warn any more") for rule in _beyond(stood.warning, kept))
+    yield from _told("worse", "fails now", _beyond(stands.failing, stood.failing))
+    yield from _told("worse", "warns now", _beyond(stands.warning, (*stood.warning, *stood.failing)))
+    yield from _told("better", "does not fail any more", _beyond(stood.failing, stands.failing))
+    yield from _told("better", "does not warn any more", _beyond(stood.warning, kept))
+
+
+def _told(kind: NewsKind, what: str, rules: Iterable[str]) -> Iterator[_Told]:
+    for rule in rules:
+        yield kind, f"{rule} {what}"
 
 
 def _beyond(rules: Iterable[str], others: Iterable[str]) -> list[str]:

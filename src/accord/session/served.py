@@ -219,11 +219,13 @@ def error_bytes(id: RequestId | None, error: ProtocolError, rules: Rules) -> byt
     code = code_of(error, rules)
     data = UNSET if error.data is None else error.data
     absent = None if rules.null_id else UNSET
-    said = ErrorObject(code, error.message, data)
+    # "The message SHOULD be limited to a concise single sentence" (schema, Error)
+    message = error.message.replace("\n", "; ")
+    said = ErrorObject(code, message, data)
     try:
         return codec.encode(ErrorResponse(absent if id is None else id, said))
     except (TypeError, ValueError, RecursionError, msgspec.EncodeError):  # what a handler put into it
-        said = ErrorObject(code, error.message.encode(errors="replace").decode())
+        said = ErrorObject(code, message.encode(errors="replace").decode())
         return codec.encode(ErrorResponse(absent if id is None else id, said))
 
 

@@ -19,9 +19,9 @@ WRONG = Path(__file__).parent / "wrong_server.py"
 
 
 async def explored(
-    target: Any, cases: int = 120, *, revision: str = "2025-11-25", seed: int = 1, allowed: Any = True
+    target: Any, cases: int = 120, *, revision: str = "2025-11-25", seed: int = 1, allowed: Any = True, timeout: float = 5
 ) -> Explored:
-    settings = CheckSettings(call_tools=allowed, seed=seed, timeout=0.6)
+    settings = CheckSettings(call_tools=allowed, seed=seed, timeout=timeout)
     reach = Reach(target)
     doors = Doors(reach, revision, reach.transports(revision)[0], settings)
     try:
@@ -51,13 +51,13 @@ async def test_a_tool_that_ends_the_server_is_found_with_the_least_number_that_d
 
 
 async def test_a_tool_that_stops_everything_is_found() -> None:
-    fault = await only("hang", cases=25)
+    fault = await only("hang", cases=25, timeout=0.8)
     assert fault.rule == "generated/hang"
     assert fault.arguments["n"] < 0
 
 
 async def test_a_call_that_is_never_answered_is_found_while_the_server_lives() -> None:
-    fault = await only("forget", cases=25)
+    fault = await only("forget", cases=25, timeout=0.8)
     assert fault.rule == "generated/unanswered"
     assert len(fault.arguments["note"]) > 2
 

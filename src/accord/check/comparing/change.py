@@ -35,7 +35,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 def worst(changes: Iterable[Change]) -> Kind:
     """The worst kind among them; `safe` for none."""
-    return min((change.kind for change in changes), key=KINDS.index, default="safe")
+    found = {change.kind for change in changes}
+    return next((kind for kind in KINDS if kind in found), "safe")
 
 
 def change(kind: Kind, path: Sequence[str], what: str, why: str) -> Change:

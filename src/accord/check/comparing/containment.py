@@ -56,8 +56,6 @@ def _covers(outer: JSONObject, inner: JSONObject, *, formats: bool) -> str:
         return str(one.covers(other))
     except (ValueError, jsonschema_rs.ReferencingError, jsonschema_rs.canonical.UnsupportedOperand):
         return "unknown"
-    except jsonschema_rs.canonical.IncompatibleOperands:
-        return "unknown"
 
 
 def _in_one_dialect(one: JSONObject, other: JSONObject) -> tuple[JSONObject, JSONObject]:

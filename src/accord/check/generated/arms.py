@@ -23,6 +23,7 @@ _SIMPLE = frozenset(("required", "properties", "anyOf", "allOf", "type", "not"))
 """Keywords whose opposite is told completely by others."""
 _TURNED = "turned around already"
 _OBJECT = {"type": "object"}
+_ADDED = "added"
 
 _Ways = list[Conjunction]
 
@@ -120,6 +121,15 @@ def _opposite(keyword: str, value: Any) -> _Ways:
             return [({"type": left},)] if (left := _other_types(value)) else []
         case "not", inner:
             return [(inner,)]
+        case "items", dict() | bool():
+            return [({"contains": {"not": value}, "type": "array"},)]
+        case "contains", inner:
+            return [({"items": {"not": inner}, "type": "array"},)]
+        case "additionalProperties", inner:
+            return [({"required": [_ADDED], "properties": {_ADDED: {"not": inner}}}, _OBJECT)]
+        case "minimum" | "maximum", bound:
+            other = "exclusiveMaximum" if keyword == "minimum" else "exclusiveMinimum"
+            return [({"type": "number", other: bound},)]
     return []
 
 

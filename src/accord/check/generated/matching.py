@@ -5,8 +5,11 @@ Look-around and back-references are not read; nor are ECMA-262's own forms, whic
 
 from __future__ import annotations
 
+import re
 import string
+import warnings
 from collections.abc import Iterator
+from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -21,15 +24,25 @@ _GROWTH = 40
 """Repeats beyond the least, at most."""
 
 
+@lru_cache(maxsize=1_000)
+def compiled(pattern: str) -> re.Pattern[str] | None:
+    """The pattern, if it can be read, and will be read so for long."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        try:
+            return re.compile(pattern)
+        except (re.error, RecursionError, OverflowError, FutureWarning):
+            return None
+
+
 def matches(pattern: str, others: int = 0) -> Iterator[str]:
     """Texts that match a pattern, the shortest first; of each length so many others, with other characters. None for a
     pattern that cannot be read.
     """
-    parser: Any = import_module("re._parser")
-    try:
-        parsed = parser.parse(pattern)
-    except (parser.error, RecursionError, OverflowError):
+    if compiled(pattern) is None:
         return
+    parser: Any = import_module("re._parser")
+    parsed = parser.parse(pattern)
     seen: set[str] = set()
     for growth in range(_GROWTH):
         for turn in range(others + 1):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from functools import lru_cache
 
 from hypothesis import strategies as st
 
+from accord.check.generated.matching import compiled
 from accord.check.generated.samples import FORMATS
 from accord.check.generated.shape import Shape
 from accord.check.generated.smallest import integers as least_integers, texts as least_texts
@@ -43,6 +43,8 @@ def fractions(shape: Shape) -> st.SearchStrategy[float]:
         first = 0 if low is None else -(-low // step)
         last = first + 1000 if high is None else high // step
         return st.integers(int(first), int(max(first, last))).map(lambda each: float(step * each))
+    if low is not None and high is not None and low > high:
+        return st.just(0.5)  # nothing is between; whoever asks for it sees that it does not fit
     return st.floats(
         min_value=None if low is None else _within(float(low)),
         max_value=None if high is None else _within(float(high)),
@@ -58,7 +60,7 @@ def texts(shape: Shape) -> st.SearchStrategy[str]:
     forms = [form for form in shape.all("format") if form in FORMATS]
     if forms:
         return st.sampled_from(list(FORMATS[forms[0]]))
-    patterns = [_of_pattern(pattern) for pattern in shape.all("pattern") if _readable(pattern)]
+    patterns = [_of_pattern(pattern) for pattern in shape.all("pattern") if compiled(pattern)]
     if patterns:
         return st.one_of(*patterns, *([st.sampled_from(known)] if (known := list(least_texts(shape))) else []))
     longest = least + _LONG if most is None else min(most, least + _LONG)
@@ -67,14 +69,6 @@ def texts(shape: Shape) -> st.SearchStrategy[str]:
 
 def _within(bound: float) -> float:
     return max(-1.7e308, min(1.7e308, bound))
-
-
-def _readable(pattern: str) -> bool:
-    try:
-        re.compile(pattern)
-    except re.error:
-        return False
-    return True
 
 
 def _of_pattern(pattern: str) -> st.SearchStrategy[str]:

@@ -6,12 +6,12 @@ What they say of what is inside stays apart: `member` and `item` give the schema
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
 from accord.check.generated.document import Conjunction
+from accord.check.generated.matching import compiled
 
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 
@@ -198,10 +198,8 @@ def _prefix(schema: dict[str, Any]) -> list[Any]:
 
 
 def _matches(pattern: str, name: str) -> bool:
-    try:
-        return re.search(pattern, name) is not None
-    except re.error:  # ECMA-262 has forms that Python has not
-        return False
+    found = compiled(pattern)
+    return found is not None and found.search(name) is not None
 
 
 def _unique(names: Iterable[str]) -> list[str]:

@@ -8,7 +8,8 @@ from typing import Any
 from accord.check.reading import Heard, is_answer, key, messages
 from accord.check.record import Record
 from accord.check.rule import LINES, Rule
-from accord.check.slow import is_progress, start_slow
+from accord.check.rules.progress import PROGRESS, token_of
+from accord.check.slow import start_slow
 from accord.check.talk import Talk, shown
 from accord.messages.base import JSONObject
 from accord.messages.methods import CLIENT, table
@@ -48,14 +49,44 @@ async def _(talk: Talk) -> None:
         raise talk.broken("the call is answered after it was cancelled", since=call.since)
 
 
-@STOPS.case("a call in the middle of its work", kind="own", needs="tools", calls=True, until=MODERN)
-@STOPS.case("the same over stdio, where no stream can be closed", kind="own", calls=True, since=MODERN, over=LINES)
-async def _(talk: Talk) -> None:
-    call = await start_slow(talk)
-    _cancel(talk, call.id)
-    await talk.tide()
-    if await talk.hear(is_progress, _LONGEST):
-        raise talk.broken("it tells of its progress after it was cancelled", since=call.since)
+@STOPS.reading("the progress of requests that were cancelled")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        ended = _Ended()
+        for said, message in messages(record):
+            if said.direction == SENT:
+                ended.sent(message)
+                continue
+            if message.get("method") == PROGRESS and key(_params(message).get("progressToken")) in ended.over:
+                raise Heard(record, said, message).broken("it tells of its progress after it was cancelled")
+            ended.heard(message)
+        judged += len(ended.over)
+    return judged
+
+
+class _Ended:
+    """Tokens of requests that were cancelled, and that the server knows of: a later request has been answered."""
+
+    def __init__(self) -> None:
+        self.over: set[Any] = set()
+        self._tokens: dict[Any, Any] = {}
+        self._cancelled: list[Any] = []
+        self._after: dict[Any, list[Any]] = {}
+
+    def sent(self, message: JSONObject) -> None:
+        """Take one message of ours."""
+        if message.get("method") == CANCELLED and key(_subject(message)) in self._tokens:
+            self._cancelled.append(self._tokens[key(_subject(message))])
+        elif "method" in message and "id" in message:
+            self._after[key(message["id"])], self._cancelled = self._cancelled, []
+            if (token := token_of(message)) is not None:
+                self._tokens[key(message["id"])] = key(token)
+
+    def heard(self, message: JSONObject) -> None:
+        """Take one message of the server."""
+        if is_answer(message):
+            self.over.update(self._after.pop(key(message.get("id")), ()))
 
 
 IGNORED = Rule(
@@ -130,7 +161,7 @@ HANDSHAKE = Rule(
 )
 
 
-@HANDSHAKE.case("initialize, cancelled after its answer", kind="own")
+@HANDSHAKE.case("initialize, cancelled after its answer")
 async def _(talk: Talk) -> None:
     for message in talk.record.sent():
         if message.get("method") == "initialize":

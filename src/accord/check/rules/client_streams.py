@@ -11,6 +11,7 @@ from accord.check.clients.run import Run
 from accord.check.clients.scene import FIRST, Answer, Scene
 from accord.check.clients.web import Exchange, Reply
 from accord.check.rule import HTTP, Broken, NotObserved, Rule
+from accord.messages.revision import RULES
 
 _SINCE = "2026-07-28"
 _RETRY_MS = 1_200
@@ -47,7 +48,7 @@ RESUMED = Rule(
     "A stream that ends before its answer is taken up again by GET with the id of the last event.",
     at="basic/transports#resumability-and-redelivery",
     role="client",
-    since="2025-11-25",
+    since="2025-03-26",
     until=_SINCE,
     over=HTTP,
     cause="The end of the stream is taken for the end of the request.",
@@ -160,7 +161,7 @@ def _(run: Run) -> None:
 BROKEN = Scene(
     "dropped-stream",
     "a stream ends before its answer, and says when to come back",
-    since="2025-11-25",
+    since="2025-03-26",
     until=_SINCE,
     over=HTTP,
 )
@@ -189,6 +190,8 @@ async def _(endpoint: Endpoint, exchange: Exchange, reply: Reply) -> bool:
 
 @BROKEN.judges(RESUMED, "a stream that ends after an event without data")
 def _(run: Run) -> None:
+    if not _returns(run) and not RULES[run.revision].primes_streams:
+        raise NotObserved("the client does not resume, which it may leave")
     if not _returns(run):
         raise Broken(
             "the client did not come back to the stream", evidence=[each.line() for each in run.exchanges[-4:]]

@@ -62,7 +62,6 @@ FALLBACK = Rule(
     "A client that speaks older revisions too opens them after whatever error an older server gives to its first try.",
     at="basic/transports/stdio#backward-compatibility",
     role="client",
-    until="2026-07-28",
     over=LINES,
     cause="Only one error code is taken as the sign of an older server.",
 )

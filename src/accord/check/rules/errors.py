@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from accord.check.reading import heard, is_answer, key, was_refused
 from accord.check.record import Record, Said
-from accord.check.rule import NotObserved, Rule
+from accord.check.rule import Broken, NotObserved, Rule
 from accord.check.talk import Answer, Talk, shown
 from accord.errors import METHOD_NOT_FOUND, PARSE_ERROR
 from accord.messages.base import JSONObject
@@ -89,6 +89,7 @@ def _invalid(talk: Talk) -> dict[str, JSONObject]:
 @INVALID.case("jsonrpc, method and params of wrong types", kind="own")
 async def _(talk: Talk) -> None:
     invalid = _invalid(talk)
+    talk.send(b'{"jsonrpc":"2.0","id":')  # what comes of it is read by other rules
     waiting = {what: talk.send(message) for what, message in invalid.items()}
     said = await talk.tide()
     await asyncio.wait([pending.future for pending in waiting.values()], timeout=PATIENCE)
@@ -122,11 +123,16 @@ MADE_UP = Rule(
 )
 
 
-@UNREADABLE.case("half an object", kind="own")
-async def _(talk: Talk) -> None:
-    errors = [each.get("error") for each in await talk.exchange(b'{"jsonrpc":"2.0","id":') if is_answer(each)]
-    if not any(isinstance(error, dict) and error.get("code") == PARSE_ERROR for error in errors):
-        raise talk.broken(f"what is said to it: {shown(errors)}" if errors else "nothing is said to it", since=0)
+@UNREADABLE.reading("what came in conversations with something that is no JSON")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        bad = [said for said in record.entries if said.direction == SENT and said.message is None]
+        errors = [each.message.get("error") for each in heard([record])]
+        judged += bool(bad)
+        if bad and not any(isinstance(error, dict) and error.get("code") == PARSE_ERROR for error in errors):
+            raise Broken("nothing says that it could not be read", evidence=record.evidence(about=bad))
+    return judged
 
 
 @MADE_UP.reading("all answers to what is no JSON, or was refused by HTTP")

@@ -99,6 +99,8 @@ GET = Rule(
 def _(records: Sequence[Record]) -> int:
     judged = 0
     for record in records:
+        if record.kind != "shared":
+            continue  # it may have ended before its GET came through
         replies = [reply for reply in record.replies if reply.method == "GET" and "last-event-id" not in reply.sent]
         for reply in replies[:1]:  # a second stream of one session may be refused
             if reply.status in (401, 403, 404, 0) or "mcp-protocol-version" not in reply.sent:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.reading import Answered, Heard, answers, messages
+from accord.check.reading import Answered, Heard, answers, heard, is_answer, messages
 from accord.check.record import Record
 from accord.check.rule import NotApplicable, NotObserved, Rule
 from accord.check.speech import INFO, hello_params
@@ -112,14 +112,16 @@ async def _(talk: Talk) -> None:
         raise talk.broken(f"asked for {ENDS} by initialize, which that revision does not have, it agrees", since=0)
 
 
-@NEWEST.case("a revision that nobody knows, then every newer one than it names", kind="raw")
-async def _(talk: Talk) -> None:
-    version = await _named(talk, _UNKNOWN)
-    if version not in HANDSHAKE:
-        raise NotObserved(f"it names no revision that is known: {version!r}")
-    for newer in HANDSHAKE[HANDSHAKE.index(version) + 1 :]:
-        if await _named(await talk.another(), newer) == newer:
-            raise talk.broken(f"it names {version}, and speaks {newer} as well", since=0)
+@NEWEST.reading("the answers to a revision that nobody knows")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each in _hellos(records):
+        named, spoken = each.result.get("protocolVersion"), each.heard.record.revision
+        if _asked(each) == _UNKNOWN and named in HANDSHAKE:
+            judged += 1
+            if HANDSHAKE.index(named) < HANDSHAKE.index(spoken):
+                raise each.broken(f"it names {named}, and speaks {spoken} as well")
+    return judged
 
 
 async def _named(talk: Talk, asked: str) -> str | None:
@@ -181,13 +183,23 @@ def _(records: Sequence[Record]) -> int:
     return judged
 
 
-@STILL.case("a list, and initialize without params, before the right one", kind="raw")
+@STILL.case("a list, and wrong ones, before the right one", kind="raw")
 async def _(talk: Talk) -> None:
     await talk.request(_list_of(talk))
-    await talk.request("initialize")
+    for params in _wrong_hellos(talk.revision):
+        answer = await talk.send({"jsonrpc": "2.0", "id": talk.next_id(), "method": "initialize", **params}).answer()
+        if answer.error is None:
+            raise NotObserved(f"a wrong initialize is good enough: {shown(params)}")
     answer = await _greeted(talk)
     if answer.error is not None:
         raise talk.broken(f"then initialize is answered with {shown(answer.error)}", since=0)
+
+
+def _wrong_hellos(revision: str) -> list[JSONObject]:
+    """What `initialize` must not be: without params, without one of them, with a number for one of them."""
+    good = hello_params(revision, {})
+    without = [{name: value for name, value in good.items() if name != left} for left in good]
+    return [{}, *({"params": params} for params in (*without, *({**good, name: 7} for name in good)))]
 
 
 BAD = Rule(
@@ -200,15 +212,23 @@ BAD = Rule(
 )
 
 
-@BAD.case("each field missing, and of a wrong type", kind="raw")
-async def _(talk: Talk) -> None:
-    good = hello_params(talk.revision, {})
-    wrong: dict[str, JSONObject] = {f"without {name}": _without(good, name) for name in good}
-    wrong |= {f"with {name} a number": {**good, name: 7} for name in good}
-    for what, params in wrong.items():
-        answer = await talk.send({"jsonrpc": "2.0", "id": what, "method": "initialize", "params": params}).answer()
-        if answer.error is None:
-            raise talk.broken(f"initialize {what} is answered with {shown(answer.result)}", since=0)
+@BAD.reading("the answers to each initialize that was wrong")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        wrong = [message["id"] for message in record.sent() if _is_wrong(message, record.revision)]
+        for each in heard([record]):
+            if is_answer(each.message) and each.message.get("id") in wrong:
+                judged += 1
+                if "error" not in each.message:
+                    about = [said for said in record.entries if _is_wrong(said.message, record.revision)]
+                    raise each.broken("a wrong initialize is answered with a result", about=about[-1:])
+    return judged
+
+
+def _is_wrong(message: Any, revision: str) -> bool:
+    is_hello = isinstance(message, dict) and message.get("method") == "initialize"
+    return is_hello and any(message.get("params") == wrong.get("params") for wrong in _wrong_hellos(revision))
 
 
 TWICE = Rule(
@@ -262,7 +282,3 @@ def _list_of(talk: Talk) -> str:
         if talk.has(capability):
             return method
     raise NotApplicable("the server declares nothing that could be listed")
-
-
-def _without(params: JSONObject, name: str) -> dict[str, Any]:
-    return {key: value for key, value in params.items() if key != name}

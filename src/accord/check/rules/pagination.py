@@ -61,7 +61,7 @@ INVALID = Rule(
     "should",
     "A cursor that the server never gave is answered with the error -32602.",
     at="server/utilities/pagination#error-handling",
-    cause="Cursors are not looked at: the first page comes again, and clients that follow it never end.",
+    cause="Cursors are not looked at: the first page comes again, as if it were the next.",
 )
 
 

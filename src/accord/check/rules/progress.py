@@ -43,7 +43,7 @@ class _Tokens:
 
     def sent(self, message: JSONObject) -> None:
         """Take one message of ours."""
-        token = _token_of(message)
+        token = token_of(message)
         if token is not None and "id" in message:
             self.given[key(message["id"])] = key(token)
             self.known.add(key(token))
@@ -211,7 +211,7 @@ def _(records: Sequence[Record]) -> int:
         for said, message in messages(record):
             if said.direction == SENT and is_answer(message):
                 active.pop(key(message.get("id")), None)
-            elif said.direction != SENT and (token := _token_of(message)) is not None:
+            elif said.direction != SENT and (token := token_of(message)) is not None:
                 judged += 1
                 if type(token) not in (int, str) or key(token) in active.values():
                     raise Heard(record, said, message).broken(f"the token {shown(token)}")
@@ -219,7 +219,7 @@ def _(records: Sequence[Record]) -> int:
     return judged
 
 
-def _token_of(message: JSONObject) -> Any:
+def token_of(message: JSONObject) -> Any:
     """The token that a request gives; None if it gives none."""
     params = message.get("params")
     meta = params.get("_meta") if "method" in message and isinstance(params, dict) else None

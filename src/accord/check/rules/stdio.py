@@ -121,8 +121,9 @@ async def _(talk: Talk) -> None:
 async def _exits(talk: Talk) -> None:
     wire = _wire(talk)
     wire.end_input()
-    if not await wire.gone(_EXIT_SECONDS):
-        raise talk.broken(f"it still runs {_EXIT_SECONDS:g} s after its input has ended", symptom="stays")
+    seconds = max(_EXIT_SECONDS, 2 * talk.patience)  # which is longer for a process that is starting
+    if not await wire.gone(seconds):
+        raise talk.broken(f"it still runs {seconds:g} s after its input has ended", symptom="stays")
 
 
 LAST_WORDS = Rule(
@@ -156,8 +157,9 @@ TERMINATES = Rule(
 async def _(talk: Talk) -> None:
     wire = _wire(talk)
     wire.terminate()
-    if not await wire.gone(_EXIT_SECONDS):
-        raise talk.broken(f"it still runs {_EXIT_SECONDS:g} s after SIGTERM")
+    seconds = max(_EXIT_SECONDS, 2 * talk.patience)
+    if not await wire.gone(seconds):
+        raise talk.broken(f"it still runs {seconds:g} s after SIGTERM")
 
 
 CRLF = Rule(
