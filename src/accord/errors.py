@@ -239,7 +239,7 @@ class ResourceNotFound(ProtocolError):
     default_code = RESOURCE_NOT_FOUND
 
     def __init__(self, message: str = "", *, uri: str = "", code: int | None = None, data: Any = None) -> None:
-        super().__init__(message or f"no resource {uri!r}", code=code, data={"uri": uri} if data is None else data)
+        super().__init__(message or f"no resource {uri!r:.200}", code=code, data={"uri": uri} if data is None else data)
         self.uri = uri
 
 

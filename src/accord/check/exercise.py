@@ -14,6 +14,7 @@ from accord.check.generated.smallest import smallest
 from accord.check.record import objects
 from accord.check.rule import Broken
 from accord.check.talk import SILENT, Answer, Talk
+from accord.check.tasked import run_all
 from accord.messages.base import JSONObject
 from accord.messages.meta import LOG_LEVEL
 from accord.wire.transcript import RECEIVED
@@ -24,7 +25,7 @@ _MOST = 5
 
 async def exercise(talk: Talk) -> None:
     """Use the server as a client would. Raises nothing but the end of the connection."""
-    for part in (_turn_logs_on, _lists, _reads, _prompts, _calls):
+    for part in (_turn_logs_on, _lists, _reads, _prompts, _calls, run_all):
         await _quietly(part, talk)
 
 

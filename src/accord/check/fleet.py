@@ -16,8 +16,8 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from accord.check.notes import Watcher
 from accord.check.report import Outcome, Report, Visit
-from accord.check.runner import Watcher
 from accord.check.server import Unwatched, check_server
 from accord.check.settings import CheckSettings
 from accord.check.standing import News, Run, Standing, append_history, news, read_history, standing

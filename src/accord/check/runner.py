@@ -7,22 +7,20 @@ conversation of their own run side by side. What reads comes last, with the reco
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from accord.check.exercise import exercise
 from accord.check.generated.exploring import Explored, explore
+from accord.check.notes import Notes, Watcher
 from accord.check.opening import Doors, Unspoken
-from accord.check.report import Outcome, Verdict, Visit, counts, score
-from accord.check.rule import Broken, Case, NotApplicable, NotObserved, Rule
+from accord.check.report import Outcome, Visit, counts, score
+from accord.check.rule import Broken, Case, NotObserved, Rule
 from accord.check.talk import Talk, declares
 from accord.errors import AccordError, describe
 from accord.messages.base import JSONObject
-
-log: logging.Logger = logging.getLogger("accord.check")
 
 _CASE_TIMEOUTS = 8
 """A case may take this many times as long as one answer."""
@@ -30,16 +28,6 @@ _DEATHS = 5
 """So often a shared conversation is opened again."""
 
 Judge = Callable[[], Any]
-
-
-class Watcher(Protocol):
-    """Is told how it goes."""
-
-    def visit_began(self, revision: str, transport: str, total: int) -> None: ...
-
-    def case_done(self, outcome: Outcome) -> None: ...
-
-    def visit_ended(self, visit: Visit) -> None: ...
 
 
 class Visiting:
@@ -52,12 +40,15 @@ class Visiting:
         self._watcher = watcher
         self._shared: Talk | None = None
         self._deaths = 0
-        self.outcomes: list[Outcome] = []
-        self.defects: list[str] = []
-        """What went wrong in the checker itself."""
+        self._notes = Notes(doors.revision, doors.transport, watcher)
         self.name: str = ""
         self.explored: Explored | None = None
         """What came of the generated calls, if there were any."""
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """What came of every case."""
+        return self._notes.outcomes
 
     async def run(self) -> Visit | None:
         """Try them all. None where the server does not speak the revision."""
@@ -82,7 +73,7 @@ class Visiting:
             score=score(self.outcomes),
             seconds=round(time.monotonic() - began, 3),
             counts=counts(self.outcomes),
-            error=error or "; ".join(self.defects),
+            error=error or "; ".join(self._notes.defects),
         )
         self._watcher.visit_ended(visit)
         return visit
@@ -111,7 +102,7 @@ class Visiting:
         talk = await self._living() if cases else None
         if talk is None:
             for rule, case in cases:
-                self._note(rule, case, "not-observed", "the server ended too often before")
+                self._notes.add(rule, case, "not-observed", "the server ended too often before")
             return
         if self._settings.cases and await self._has_callable(talk):
             self.explored = await explore(self._doors, cases=self._settings.cases)
@@ -125,7 +116,7 @@ class Visiting:
         if not broken and not self.explored.judged.get(rule.id):
             raise NotObserved("no generated call was of the kind")
         for each in broken[1:]:
-            self._judge(rule, case, each, talk, 0, time.monotonic())
+            self._notes.judge(rule, case, each)
         if broken:
             raise broken[0]
 
@@ -144,7 +135,7 @@ class Visiting:
     async def _in_shared(self, rule: Rule, case: Case) -> None:
         talk = await self._living()
         if talk is None:
-            self._note(rule, case, "not-observed", "the server ended too often before")
+            self._notes.add(rule, case, "not-observed", "the server ended too often before")
             return
         await self._try(rule, case, talk, lambda: case.run(talk))
 
@@ -161,16 +152,19 @@ class Visiting:
         try:
             talk.hello = talk.hello or (self._shared.hello if self._shared else {})
             await case.run(talk)
+        except Broken as exc:
+            exc.evidence = exc.evidence or talk.record.evidence()
+            raise
         finally:
             await talk.close()
 
     async def _try(self, rule: Rule, case: Case, talk: Talk, run: Judge) -> None:
         """Run one case, in bounded time, and note its verdict."""
         if case.needs is not None and not talk.has(case.needs):
-            self._note(rule, case, "not-applicable", f"the server does not declare {case.needs}")
+            self._notes.add(rule, case, "not-applicable", f"the server does not declare {case.needs}")
             return
         if case.calls and not await self._has_callable(talk):
-            self._note(rule, case, "not-observed", "no tool may be called (--call-tools)")
+            self._notes.add(rule, case, "not-observed", "no tool may be called (--call-tools)")
             return
         began = time.monotonic()
         since = len(talk.record.entries)
@@ -178,45 +172,15 @@ class Visiting:
             async with asyncio.timeout(self._settings.timeout * _CASE_TIMEOUTS + self._settings.opening):
                 await run()
         except Exception as exc:
-            self._judge(rule, case, exc, talk, since, began)
+            self._notes.judge(rule, case, exc, talk.record.evidence(since), began)
         else:
-            self._note(rule, case, "pass", seconds=time.monotonic() - began)
+            self._notes.add(rule, case, "pass", seconds=time.monotonic() - began)
 
     async def _has_callable(self, talk: Talk) -> bool:
         try:
             return bool(await talk.callable())
         except Broken:
             return False
-
-    def _judge(self, rule: Rule, case: Case, exc: Exception, talk: Talk, since: int, began: float) -> None:
-        seconds = time.monotonic() - began
-        match exc:
-            case NotApplicable():
-                self._note(rule, case, "not-applicable", str(exc), seconds=seconds)
-            case NotObserved():
-                self._note(rule, case, "not-observed", str(exc), seconds=seconds)
-            case Broken():
-                self._note(
-                    rule,
-                    case,
-                    bad(rule),
-                    str(exc),
-                    symptom=exc.symptom,
-                    cause=exc.cause,
-                    evidence=exc.evidence or talk.record.evidence(since),
-                    seconds=seconds,
-                )
-            case TimeoutError():
-                self._note(rule, case, bad(rule), f"not done after {seconds:.0f} s", seconds=seconds)
-            case Unspoken():
-                text = f"it cannot be opened a second time: {exc}"
-                self._note(rule, case, bad(rule), text, symptom="reopened", seconds=seconds)
-            case AccordError():
-                self._note(rule, case, bad(rule), describe(exc), symptom="unreachable", seconds=seconds)
-            case _:
-                self.defects.append(f"{rule.id} ({case.says}): {describe(exc)}")
-                self._note(rule, case, "not-observed", f"a defect in the checker: {describe(exc)}", seconds=seconds)
-                log.error("accord: the rule %s failed by itself", rule.id, exc_info=exc)
 
     def _read(self) -> None:
         for rule, case in self._of("reading"):
@@ -225,39 +189,17 @@ class Visiting:
     def _read_one(self, rule: Rule, case: Case) -> None:
         records = self._doors.records
         if case.needs is not None and not any(_declares(record.hello, case.needs) for record in records):
-            self._note(rule, case, "not-applicable", f"the server does not declare {case.needs}")
+            self._notes.add(rule, case, "not-applicable", f"the server does not declare {case.needs}")
             return
         try:
             judged = case.run(records)
         except Exception as exc:
-            self._judge(rule, case, exc, self._doors.opened[0], 0, time.monotonic())
+            self._notes.judge(rule, case, exc)
         else:
             if judged:
-                self._note(rule, case, "pass")
+                self._notes.add(rule, case, "pass")
             else:
-                self._note(rule, case, "not-observed", "nothing of the kind passed")
-
-    def _note(self, rule: Rule, case: Case, verdict: Verdict, text: str = "", **more: Any) -> None:
-        outcome = Outcome(
-            rule=rule.id,
-            case=case.says,
-            verdict=verdict,
-            level=rule.level,
-            revision=self._doors.revision,
-            transport=self._doors.transport,
-            text=text,
-            symptom=more.pop("symptom", "") or rule.id,
-            cause=more.pop("cause", "") or (rule.cause if verdict in ("fail", "warn") else ""),
-            seconds=round(more.pop("seconds", 0.0), 3),
-            **more,
-        )
-        self.outcomes.append(outcome)
-        self._watcher.case_done(outcome)
-
-
-def bad(rule: Rule) -> Verdict:
-    """The verdict on a rule that is broken."""
-    return "fail" if rule.level == "must" else "warn"
+                self._notes.add(rule, case, "not-observed", "nothing of the kind passed")
 
 
 def _declares(hello: JSONObject, path: str) -> bool:

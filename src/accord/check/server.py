@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from accord import __version__
 from accord.check.judging import findings
+from accord.check.notes import Watcher
 from accord.check.opening import Doors
 from accord.check.reach import Reach
 from accord.check.report import Outcome, Report, TransportName, Visit, score
 from accord.check.rule import Rule
 from accord.check.rules import server_rules
-from accord.check.runner import Visiting, Watcher
+from accord.check.runner import Visiting
 from accord.check.selection import selected
 from accord.check.settings import CheckSettings
 from accord.errors import ConnectError

@@ -18,6 +18,7 @@ from accord.messages.base import JSONObject
 from accord.messages.envelope import ErrorObject
 from accord.messages.methods import Method, Sender, table
 from accord.messages.revision import RULES
+from accord.messages.tasks import CreateTaskResult
 from accord.messages.views import view
 from accord.wire.transcript import RECEIVED
 
@@ -83,7 +84,8 @@ def _type_of(revision: str, row: Method, request: JSONObject, result: Any) -> An
     kind = result.get("resultType", "complete") if isinstance(result, dict) else "complete"
     params = request.get("params")
     if not RULES[revision].result_type:
-        return None if isinstance(params, dict) and "task" in params else row.result
+        became_task = isinstance(params, dict) and "task" in params and isinstance(result, dict) and "task" in result
+        return CreateTaskResult if became_task else row.result
     return row.result if kind == "complete" else InputRequiredResult if kind == "input_required" else None
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from accord.check.blocks import inside
+from accord.check.blocks import inside, items
 from accord.check.generated.document import Unserved
 from accord.check.generated.smallest import smallest
 from accord.check.reading import Heard, answers, heard, messages
@@ -50,7 +50,7 @@ class State(NamedTuple):
 
 def support(tool: JSONObject) -> str:
     """Whether a tool can be run as a task: `required`, `optional`, or `forbidden`."""
-    return str(inside(tool.get("execution")).get("taskSupport", "forbidden"))
+    return str(inside(tool, "execution").get("taskSupport", "forbidden"))
 
 
 async def taking(talk: Talk, *kinds: str) -> list[JSONObject]:
@@ -85,12 +85,18 @@ async def created(talk: Talk) -> tuple[JSONObject, str]:
 
 def task_id(answer: Answer) -> str | None:
     """The id of the task that a call has become."""
-    id = inside(inside(answer.result).get("task")).get("taskId")
+    id = inside(answer.result, "task").get("taskId")
     return id if isinstance(id, str) else None
 
 
-async def run(talk: Talk, tool: JSONObject) -> None:
-    """Run a tool as a task to its end, and look at all that can be seen of it on the way."""
+async def run_all(talk: Talk) -> None:
+    """Run each tool that can be a task as one, to its end, and look at all that can be seen of it on the way."""
+    for tool in await talk.callable() if talk.has(CAPABILITY) else ():
+        if support(tool) != "forbidden":
+            await _run(talk, tool)
+
+
+async def _run(talk: Talk, tool: JSONObject) -> None:
     id = task_id(await call_as_task(talk, tool))
     if id is None:
         return
@@ -104,8 +110,6 @@ async def run(talk: Talk, tool: JSONObject) -> None:
     await ended(talk, id)
     if talk.has("tasks.list"):
         await talk.request("tasks/list")
-    if talk.has("tasks.cancel"):
-        await talk.request("tasks/cancel", {"taskId": id})
 
 
 async def ended(talk: Talk, id: str) -> JSONObject:
@@ -136,22 +140,20 @@ def states(records: Iterable[Record]) -> Iterator[State]:
                 yield State(answer.heard, task, answer.asked.at)
         for told in heard([record]) if record.transport in LINES else ():
             if told.message.get("method") == "notifications/tasks/status":
-                yield State(told, inside(told.message.get("params")), told.said.at)
+                yield State(told, inside(told.message, "params"), told.said.at)
 
 
 def _tasks(method: str, result: JSONObject) -> list[JSONObject]:
     if method == "tools/call":
         return [result["task"]] if isinstance(result.get("task"), dict) else []
     if method == "tasks/list":
-        listed = result.get("tasks")
-        return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+        return items(result, "tasks")
     return [result] if "taskId" in result else []
 
 
 def related(message: JSONObject) -> Any:
     """The task that the `_meta` of a request, a notification or a result names; None if it names none."""
-    body = inside(message.get("params", message.get("result")))
-    return inside(inside(body.get("_meta")).get(RELATED_TASK)).get("taskId")
+    return inside(message, "params" if "method" in message else "result", "_meta", RELATED_TASK).get("taskId")
 
 
 def alone_at_work(record: Record) -> Iterator[tuple[Heard, set[str]]]:
@@ -161,15 +163,15 @@ def alone_at_work(record: Record) -> Iterator[tuple[Heard, set[str]]]:
     asked: dict[str, JSONObject] = {}
     for said, message in messages(record):
         key = repr(message.get("id"))
-        params = inside(message.get("params"))
+        params = inside(message, "params")
         if said.direction == SENT and message.get("method") in ("tools/call", "tasks/result"):
             asked[key] = message
             plain |= {key} if "task" not in params and message["method"] == "tools/call" else set()
         elif said.direction != SENT and "method" not in message and key in asked:
             plain.discard(key)
             request = asked.pop(key)
-            made = inside(inside(message.get("result")).get("task")).get("taskId")
+            made = inside(message, "result", "task").get("taskId")
             open_ |= {made} if isinstance(made, str) else set()
-            open_.discard(str(inside(request.get("params")).get("taskId")))
+            open_.discard(str(inside(request, "params").get("taskId")))
         elif said.direction != SENT and "method" in message and "id" in message and open_ and not plain:
             yield Heard(record, said, message), set(open_)

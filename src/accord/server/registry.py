@@ -186,7 +186,7 @@ class Registry:
         """A prompt by its name. Raises `InvalidParams`."""
         offer = self.prompts.get(name)
         if offer is None:
-            raise InvalidParams(f"no prompt {name!r}")
+            raise InvalidParams(f"no prompt {name!r:.200}")
         return offer
 
     def resource(self, uri: str) -> tuple[Offer, dict[str, Any]]:
@@ -210,4 +210,4 @@ class Registry:
         try:
             return self.resource(ref.uri)[0]
         except ResourceNotFound as error:
-            raise InvalidParams(f"no resource template {ref.uri!r}") from error
+            raise InvalidParams(f"no resource template {ref.uri!r:.200}") from error

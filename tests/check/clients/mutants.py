@@ -5,9 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import urllib.request
+from contextlib import suppress
 from typing import Any
 
-from accord import Client
+from yarl import URL
+
+from accord import AccordError, Client, ConnectionLost, Reconnect
+from accord.transport.http.fetcher import Fetcher
+from accord.transport.http.stream import EventStream
+from accord.wire.sse import Parser
 
 from tests.check.clients.wrong import EXAMPLE, Change, Said, mutant
 
@@ -66,10 +72,10 @@ def uses_fractions_as_ids(change: Change) -> None:
 
 
 @mutant("client-envelope/id-once")
-def uses_one_id_for_every_call(change: Change) -> None:
+def uses_an_id_a_second_time(change: Change) -> None:
     @change.sends
     def _(message: Said) -> Any:
-        return {**message, "id": 4_000} if on("tools/call", message) else message
+        return {**message, "id": 3} if on("prompts/list", message) else message
 
 
 @mutant("client-envelope/id-once", revision=NEW)
@@ -407,6 +413,55 @@ def resumes_what_cannot_be_resumed(change: Change) -> None:
     header(change, "Last-Event-ID", "1")
 
 
+@mutant("client-http/both-forms", over="http")
+def reads_no_streams(change: Change) -> None:
+    def look(verb: str, response: Any) -> None:
+        if verb == "POST" and response.content_type == "text/event-stream":
+            raise ConnectionLost("it is no JSON")
+
+    change.responses.append(look)
+
+
+@mutant("client-http/events", over="http")
+def reads_data_of_one_line(change: Change) -> None:
+    feed = Parser.feed
+
+    def careless(self: Parser, chunk: bytes) -> list[Any]:
+        return [event for event in feed(self, chunk) if b"\n" not in getattr(event, "data", b"")]
+
+    change.patches.append((Parser, "feed", careless))
+
+
+@mutant("client-http/resume", over="http")
+def never_comes_back(change: Change) -> None:
+    change.patches.append((EventStream, "_note", lambda self, parser: None))
+
+
+@mutant("client-http/retry", over="http")
+def comes_back_at_once(change: Change) -> None:
+    change.patches.append((EventStream, "pause", 0.0))
+
+
+@mutant("client-http/no-get", over="http")
+def ends_without_a_stream_of_the_server(change: Change) -> None:
+    refused: list[int] = []
+
+    def look(verb: str, response: Any) -> None:
+        refused.extend([response.status] if verb == "GET" and response.status == 405 else [])
+        if refused and verb == "POST":
+            raise ConnectionLost("the server has no stream of its own")
+
+    change.responses.append(look)
+
+
+@mutant("client-http/redirect", over="http")
+def follows_redirects_with_all_it_has(change: Change) -> None:
+    def target(self: Fetcher, response: Any, *_: Any) -> URL:
+        return URL(response.headers["Location"])
+
+    change.patches.append((Fetcher, "_target", target))
+
+
 # --- stdio -------------------------------------------------------------------------------------------------------
 
 
@@ -594,15 +649,14 @@ def makes_up_a_state(change: Change) -> None:
 
 @mutant("client-rounds/new-id", revision=NEW)
 def asks_again_with_the_same_id(change: Change) -> None:
-    ids: dict[str, Any] = {}
+    ids: list[Any] = []
 
     @change.sends
     def _(message: Said) -> Any:
         params = message.get("params") or {}
-        subject = f"{message.get('method')} {params.get('name')} {params.get('uri')}"
-        if "requestState" in params or "inputResponses" in params:
-            return {**message, "id": ids[subject]}
-        ids[subject] = message.get("id")
+        if ids and ("requestState" in params or "inputResponses" in params):
+            return {**message, "id": ids.pop()}
+        ids.extend([message["id"]] if params.get("name") == "echo" else [])
         return message
 
 
@@ -851,6 +905,77 @@ def wants_text_in_log_messages(change: Change) -> None:
         return bool(seen)
 
     loses(change, is_lost)
+
+
+def loses_after(change: Change, method: str) -> None:
+    """Have the client end its reading at a notification."""
+    seen: list[Said] = []
+
+    def is_lost(message: Said) -> bool:
+        seen.extend([message] if on(method, message) else [])
+        return bool(seen)
+
+    loses(change, is_lost)
+
+
+@mutant("client-cancel/by-server")
+def ends_at_an_unknown_cancellation(change: Change) -> None:
+    loses_after(change, "notifications/cancelled")
+
+
+@mutant("client-progress/unknown")
+def ends_at_unknown_progress(change: Change) -> None:
+    async def use(client: Client) -> None:
+        with suppress(AccordError):
+            await client.list_tools()
+        with suppress(AccordError):
+            await client.list_prompts()
+
+    change.use = use
+    loses_after(change, "notifications/progress")
+
+
+@mutant("client-answers/unknown-completion")
+def ends_at_an_unknown_completion(change: Change) -> None:
+    loses_after(change, "notifications/elicitation/complete")
+
+
+@mutant("client-changes/subscription-tag", revision=NEW)
+def ends_at_an_unknown_subscription(change: Change) -> None:
+    loses_after(change, "notifications/tools/list_changed")
+
+
+@mutant("client-meta/unknown-result-type", revision=NEW)
+def waits_for_a_result_it_knows(change: Change) -> None:
+    loses(change, lambda message: (message.get("result") or {}).get("resultType") == "com.example/unheard-of")
+
+
+@mutant("client-robust/dialect")
+def waits_for_a_dialect_it_knows(change: Change) -> None:
+    loses(change, lambda message: "unheard-of/schema" in json.dumps(message))
+
+
+@mutant("client-changes/resubscribe", revision=NEW)
+def subscribes_once(change: Change) -> None:
+    change.options["reconnect"] = Reconnect()
+    asked: list[Any] = []
+
+    async def use(client: Client) -> None:
+        asked.clear()
+        async with client.subscribe(tools=True) as subscription:
+            with suppress(AccordError):
+                await client.list_tools()
+            async for _ in subscription:
+                continue
+
+    change.use = use
+
+    @change.sends
+    def _(message: Said) -> Any:
+        if not on("subscriptions/listen", message):
+            return message
+        asked.append(message)
+        return message if len(asked) == 1 else None
 
 
 async def _fetching(client: Client, schema: str) -> None:

@@ -49,6 +49,10 @@ class Change:
         self.sent: list[Sends] = []
         self.heard: list[Sends] = []
         self.headers: list[Headers] = []
+        self.responses: list[Callable[[str, Any], None]] = []
+        """What it makes of a response, by its verb; raises for one that it cannot take."""
+        self.patches: list[tuple[Any, str, Any]] = []
+        """Parts of the client that are others: object, name, value."""
         self.options: dict[str, Any] = {}
         """Of the client."""
         self.use: Callable[[Client], Awaitable[None]] = EXAMPLE.use
@@ -113,9 +117,14 @@ def client_of(change: Change, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
     async def changed(self: Fetcher, verb: str, url: Any, headers: Any, body: Any, what: str) -> Any:
         for each in change.headers:
             verb, headers = each(verb, {**headers}, json.loads(body) if body else None)
-        return await send(self, verb, url, headers, body, what)
+        response = await send(self, verb, url, headers, body, what)
+        for look in change.responses:
+            look(verb, response)
+        return response
 
     monkeypatch.setattr(Fetcher, "_send", changed)
+    for where, name, value in change.patches:
+        monkeypatch.setattr(where, name, value)
 
     async def client(target: str) -> None:
         WAYS.forget(identity(parse(target)))

@@ -19,7 +19,13 @@ WRONG = Path(__file__).parent / "wrong_server.py"
 
 
 async def explored(
-    target: Any, cases: int = 120, *, revision: str = "2025-11-25", seed: int = 1, allowed: Any = True, timeout: float = 5
+    target: Any,
+    cases: int = 120,
+    *,
+    revision: str = "2025-11-25",
+    seed: int = 1,
+    allowed: Any = True,
+    timeout: float = 5,
 ) -> Explored:
     settings = CheckSettings(call_tools=allowed, seed=seed, timeout=timeout)
     reach = Reach(target)

@@ -19,6 +19,7 @@ from accord.check.generated.smallest import smallest
 from accord.check.generated.values import values
 from accord.errors import Mismatch, SchemaError
 from accord.schema.validate import compile
+
 from tests.check.generated.corpus import CORPUS, SAMPLES, SCHEMAS, TREE
 
 EVERYTHING = Path(__file__).parents[3] / "examples" / "everything.py"

@@ -25,8 +25,9 @@ def another_revision_for_the_second_client(change: Change) -> None:
 
     @change.answers("initialize")
     def _(request: Any, answer: Any) -> Any:
+        known = request.get("params", {}).get("protocolVersion") == "2025-03-26"
         seen.append(answer)
-        if len(seen) > 1 and "result" in answer:
+        if known and len(seen) > 1 and "result" in answer:
             answer["result"]["protocolVersion"] = "2024-11-05"
         return answer
 
@@ -76,7 +77,8 @@ def a_wrong_initialize_that_cannot_be_mended(change: Change) -> None:
 
     @change.answers("initialize")
     def _(request: Any, answer: Any) -> Any:
-        return {"jsonrpc": "2.0", "id": 3, "error": error} if request["id"] == 3 else answer
+        is_last = request["id"] == 9  # after a list and seven wrong ones
+        return {"jsonrpc": "2.0", "id": 9, "error": error} if is_last else answer
 
 
 @mutant("lifecycle/bad-hello", revision="2025-06-18")

@@ -111,7 +111,7 @@ def right() -> Server:
 @contextlib.asynccontextmanager
 async def served(app: Any) -> AsyncIterator[str]:
     """An ASGI application on loopback: the URL, without a path."""
-    listener = socket.socket()
+    listener = socket.socket(proto=socket.IPPROTO_TCP)  # asyncio then sends at once: 3 ms a request, and not 50
     listener.bind(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1))
     task = asyncio.create_task(server.serve(sockets=[listener]))

@@ -17,10 +17,10 @@ from accord.check.clients.play import Client, play
 from accord.check.clients.run import Run
 from accord.check.clients.scene import Scene
 from accord.check.judging import findings
+from accord.check.notes import Watcher
 from accord.check.report import Outcome, Report, Visit, counts, score
 from accord.check.rule import Rule
 from accord.check.rules import CLIENT_AREAS, client_rules
-from accord.check.runner import Watcher
 from accord.check.selection import selected
 from accord.check.server import Unwatched
 from accord.check.settings import CheckSettings

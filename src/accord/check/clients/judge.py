@@ -9,7 +9,7 @@ from accord.check.clients.run import Run
 from accord.check.clients.scene import Scene
 from accord.check.report import Outcome, TransportName
 from accord.check.rule import Broken, Case, NotApplicable, NotObserved, Rule
-from accord.check.runner import bad
+from accord.check.notes import bad
 
 
 class Judge:

@@ -36,7 +36,7 @@ def schema_changes(old: Any, new: Any, path: Path, *, sent: bool) -> Iterator[Ch
     if old == new:
         return
     try:
-        walk = _Walk(SENT if sent else READ)
+        walk = _Walk(SENT if sent else READ, path)
         yield from walk.compare(Whole(old).view, Whole(new).view, path)
     except Unserved as exc:
         yield change("risky", path, _what(old, new), f"the schemas cannot be compared: {exc}")
@@ -46,8 +46,9 @@ def schema_changes(old: Any, new: Any, path: Path, *, sent: bool) -> Iterator[Ch
 class _Walk:
     """One walk through two schemas at once."""
 
-    def __init__(self, side: Side) -> None:
+    def __init__(self, side: Side, root: Path) -> None:
         self._side = side
+        self._root = root
         self._seen: set[bytes] = set()
 
     def compare(self, old: View, new: View, path: Path) -> Iterator[Change]:
@@ -92,6 +93,8 @@ class _Walk:
         if self._side.sent and name in _required(new):
             return change("breaking", place, "new, and required", "old clients do not send it")
         free = _additional(old)
+        if free is None and not old.all("properties") and place[:-2] != self._root:
+            free = True  # an object of which nothing is said holds anything; arguments are those that are named
         if free is False and not self._side.sent:
             return change("breaking", place, "new", "old clients were told that nothing else comes, and may refuse it")
         if free in (None, False) or self._verdict(old.at(free), _member(new, name)).holds:

@@ -63,9 +63,10 @@ def _ways(document: Document, schema: dict[str, Any]) -> _Ways | None:
             return [(document.target(schema[keyword]), _without(schema, keyword))]
     if "allOf" in schema:
         return [(*schema["allOf"], _without(schema, "allOf"))]
-    for keyword in ("anyOf", "oneOf"):
-        if keyword in schema:
-            return [(arm, _without(schema, keyword)) for arm in schema[keyword]]
+    if "anyOf" in schema:
+        return [(arm, _without(schema, "anyOf")) for arm in schema["anyOf"]]
+    if "oneOf" in schema:
+        return _only_one(schema["oneOf"], _without(schema, "oneOf"))
     if "if" in schema:
         return _conditional(schema)
     for keyword in ("dependentRequired", "dependentSchemas"):
@@ -73,6 +74,12 @@ def _ways(document: Document, schema: dict[str, Any]) -> _Ways | None:
             return _dependent(schema, keyword)
     turned = _turned(schema["not"]) if "not" in schema else None
     return None if turned is None else [(*way, _without(schema, "not")) for way in turned]
+
+
+def _only_one(arms: list[Any], rest: dict[str, Any]) -> _Ways:
+    """Each arm: mostly that is enough; if not, without all others."""
+    alone = [(arm, *({"not": other} for other in arms if other is not arm), rest) for arm in arms]
+    return [*((arm, rest) for arm in arms), *alone]
 
 
 def _conditional(schema: dict[str, Any]) -> _Ways:

@@ -8,11 +8,10 @@ from accord.check.asked import Question, questions
 from accord.check.exercise import call_all
 from accord.check.reading import heard
 from accord.check.record import Record
-from accord.check.rule import Broken, Rule
+from accord.check.rule import Rule
 from accord.check.talk import Talk, declares, shown
 from accord.errors import MISSING_CLIENT_CAPABILITY
 from accord.messages.base import JSONObject
-from accord.messages.revision import RULES
 
 _NEEDS = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
 _PLACES = (
@@ -228,26 +227,3 @@ def _(records: Sequence[Record]) -> int:
 
 def _to_models(records: Sequence[Record]) -> Iterator[Question]:
     return (question for question in questions(records) if question.method == "sampling/createMessage")
-
-
-ONLY_DURING = Rule(
-    "asking/during-requests",
-    "should",
-    "Over Streamable HTTP the server asks on the stream of a request that is at work.",
-    at=("client/sampling", "client/elicitation"),
-    since="2025-03-26",
-    until="2026-07-28",
-)
-
-
-@ONLY_DURING.reading("all questions")
-def _(records: Sequence[Record]) -> int:
-    judged = 0
-    for question in questions(records):
-        record, said = question.heard.record, question.heard.said
-        if RULES[record.revision].streamable and 0 < said.stream <= len(record.replies):
-            judged += 1
-            reply = record.replies[said.stream - 1]
-            if reply.method == "GET" and "last-event-id" not in reply.sent:
-                raise Broken(f"{question.method} came on the stream of a GET", evidence=record.evidence(about=[said]))
-    return judged

@@ -110,7 +110,7 @@ CUT = Rule(
 STREAMED = Scene("streams", "every answer is a stream of events", over=HTTP, stream=True)
 
 
-@STREAMED.on(FIRST)
+@STREAMED.on("initialize", "server/discover", FIRST)
 async def _(ask: Ask) -> Answer:
     return await ask.usual()
 

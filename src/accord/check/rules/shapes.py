@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accord.check.record import Record, Said
+from accord.check.record import Record
 from accord.check.rule import Broken, Rule
 from accord.check.shapes import Misshapen, misshapen
 from accord.wire.transcript import RECEIVED
@@ -34,7 +34,7 @@ def _told(wrong: Misshapen, found: Sequence[tuple[Record, Misshapen]]) -> str:
 
 
 def _evidence(record: Record, wrong: Misshapen) -> tuple[str, ...]:
-    lines: list[Said] = [
-        said for said in record.entries if said is wrong.said or (wrong.asked is not None and said.message is wrong.asked)
-    ]
-    return record.evidence(about=lines)
+    request = wrong.asked
+    return record.evidence(
+        about=[said for said in record.entries if said is wrong.said or (request and said.message is request)]
+    )

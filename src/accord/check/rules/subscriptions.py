@@ -7,13 +7,16 @@ from typing import Any, NamedTuple
 
 from accord.check.reading import Heard, heard, key, messages
 from accord.check.record import Record
-from accord.check.rule import LINES, Rule
+from accord.check.rule import LINES, NotApplicable, Rule
 from accord.check.talk import Pending, Talk, shown
+from accord.errors import METHOD_NOT_FOUND
 from accord.messages.base import JSONObject
 from accord.messages.meta import SUBSCRIPTION_ID
 from accord.wire.transcript import SENT
 
 _PLACE = "basic/patterns/subscriptions"
+_NEWS = ("tools.listChanged", "prompts.listChanged", "resources.listChanged", "resources.subscribe")
+"""Capabilities of those that have something to tell."""
 _UNACKNOWLEDGED = "subscriptions/acknowledged"
 """What fails when a subscription does not begin as it should is one finding, whatever was to come of it."""
 _ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
@@ -235,12 +238,19 @@ async def _acknowledged(talk: Talk, pending: Pending) -> JSONObject:
     if said is None:
         raise talk.broken("a subscription is not acknowledged", since=pending.since, symptom=_UNACKNOWLEDGED)
     if "method" not in said:
+        if _code(said) == METHOD_NOT_FOUND and not any(talk.has(path) for path in _NEWS):
+            raise NotApplicable("the server does not know the method, and declares nothing to subscribe to")
         text = f"it is answered with {shown(said.get('error', said.get('result')))} at once"
         raise talk.broken(text, since=pending.since, symptom=_UNACKNOWLEDGED)
     if said["method"] != _ACKNOWLEDGED or key(_id(said)) != key(pending.id):
         text = f"{said['method']} came first, for {shown(_id(said))}"
         raise talk.broken(text, since=pending.since, symptom=_UNACKNOWLEDGED)
     return said
+
+
+def _code(message: JSONObject) -> Any:
+    error = message.get("error")
+    return error.get("code") if isinstance(error, dict) else None
 
 
 def _is_answer_to(message: JSONObject, id: Any) -> bool:

@@ -66,9 +66,9 @@ class RequireScopes:
 def _unknown(request: Request) -> ProtocolError:
     """As for a name that was never there, see `server.finding`."""
     if isinstance(request.definition, Tool):
-        return InvalidParams(f"no tool {request.asked_for!r}")
+        return InvalidParams(f"no tool {request.asked_for!r:.200}")
     if isinstance(request.definition, Prompt):
-        return InvalidParams(f"no prompt {request.asked_for!r}")
+        return InvalidParams(f"no prompt {request.asked_for!r:.200}")
     if request.method == "completion/complete":
-        return InvalidParams(f"no resource template {request.asked_for!r}")
+        return InvalidParams(f"no resource template {request.asked_for!r:.200}")
     return ResourceNotFound(uri=request.asked_for)
