@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from accord.check.fleet import Checked, Fleet, check_fleet, read_fleet
-from accord.check.report import Finding, Level, Outcome, Place, Report, Visit
 from accord.check.notes import Watcher
+from accord.check.report import Finding, Level, Outcome, Place, Report, Visit
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 from accord.check.standing import Run, news, read_history, standing

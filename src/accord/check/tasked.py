@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from accord.check.generated.document import Unserved
 from accord.check.generated.smallest import smallest
 from accord.check.reading import Heard, answers, heard, messages
 from accord.check.record import Record
-from accord.check.rule import LINES, NotObserved
+from accord.check.rule import LINES, Broken, NotObserved
 from accord.check.talk import Answer, Talk
 from accord.messages.base import JSONObject
 from accord.messages.meta import RELATED_TASK
@@ -107,9 +108,18 @@ async def _run(talk: Talk, tool: JSONObject) -> None:
     finally:
         if not result.arrived:
             talk.notify("notifications/cancelled", {"requestId": result.id})
-    await ended(talk, id)
+    if await ended(talk, id):
+        await _look_again(talk, id)
+
+
+async def _look_again(talk: Talk, id: str) -> None:
+    """Ask for all that there is of a task which is over."""
+    await talk.request("tasks/result", {"taskId": id})
     if talk.has("tasks.list"):
         await talk.request("tasks/list")
+    if talk.has("tasks.cancel"):
+        await talk.request("tasks/cancel", {"taskId": id})
+    await talk.request("tasks/get", {"taskId": id})
 
 
 async def ended(talk: Talk, id: str) -> JSONObject:
@@ -127,9 +137,10 @@ async def ended(talk: Talk, id: str) -> JSONObject:
 
 
 async def give_up(talk: Talk, *ids: str) -> None:
-    """Cancel tasks, where that is possible."""
-    for id in ids if talk.has("tasks.cancel") else ():
-        await talk.request("tasks/cancel", {"taskId": id})
+    """Cancel tasks, where that is possible. What goes wrong is for the rules about that."""
+    with contextlib.suppress(Broken):
+        for id in ids if talk.has("tasks.cancel") else ():
+            await talk.request("tasks/cancel", {"taskId": id})
 
 
 def states(records: Iterable[Record]) -> Iterator[State]:

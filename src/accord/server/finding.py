@@ -69,7 +69,7 @@ def _seen(offer: Offer | None, kind: str, name: str, exchange: Exchange, peer: P
     """The version that is meant of those that this client may see. Raises `InvalidParams`, also where there is none."""
     found = {} if offer is None else seen(offer, name, exchange, peer)
     if not found:
-        raise InvalidParams(f"no {kind} {name!r}")
+        raise InvalidParams(f"no {kind} {name!r:.200}")
     return _version(found, f"{kind} {name!r}", exchange)
 
 

@@ -605,6 +605,7 @@ def agrees_to_any_page(change: Change) -> None:
     answers(change, wrong)
 
 
+@mutant("client-rounds/no-prefetch", revision=NEW)
 @mutant("client-answers/no-prefetch")
 def looks_at_every_page(change: Change) -> None:
     async def page(params: Any) -> Any:
@@ -792,14 +793,12 @@ def cancels_the_handshake(change: Change) -> None:
         return [message, cancel]
 
 
+@mutant("client-cancel/by-notification", revision=NEW)
+@mutant("client-cancel/on-timeout")
 def keeps_quiet(change: Change) -> None:
     @change.sends
     def _(message: Said) -> Any:
         return None if on("notifications/cancelled", message) else message
-
-
-mutant("client-cancel/on-timeout")(keeps_quiet)
-mutant("client-cancel/by-notification", revision=NEW)(keeps_quiet)
 
 
 @mutant("client-cancel/by-closing", revision=NEW, over="http")

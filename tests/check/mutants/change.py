@@ -302,4 +302,4 @@ def _encoded(said: Said) -> list[bytes]:
 
 
 def _key(id: Any) -> Any:
-    return type(id), id
+    return type(id), id if isinstance(id, int | str | float) else repr(id)

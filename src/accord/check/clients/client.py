@@ -17,7 +17,7 @@ from accord.check.clients.play import Client, play
 from accord.check.clients.run import Run
 from accord.check.clients.scene import Scene
 from accord.check.judging import findings
-from accord.check.notes import Watcher
+from accord.check.notes import Notes, Watcher
 from accord.check.report import Outcome, Report, Visit, counts, score
 from accord.check.rule import Rule
 from accord.check.rules import CLIENT_AREAS, client_rules
@@ -27,7 +27,7 @@ from accord.check.settings import CheckSettings
 from accord.errors import ConnectError
 from accord.messages.revision import REVISIONS, RULES, lives_in
 
-_PATIENCE = 2.5
+_PATIENCE = 3.5
 """Seconds without a word after which a client is ended, at least."""
 _AT_ONCE = 2
 """Runs for each of `CheckSettings.jobs`: a run is mostly waiting."""
@@ -159,18 +159,17 @@ class _Check:
         return _PATIENCE if usual is None else max(_PATIENCE, 2 * usual.silence)
 
     def _judge(self, revision: str, runs: dict[str, Run]) -> None:
-        judge = Judge(self._rules, scenes(), revision, self._transport)
+        notes = Notes(revision, self._transport, self._watcher)
         self._watcher.visit_began(revision, self._transport, len(self._rules))
-        outcomes = []
-        for outcome in judge.outcomes(runs):
-            self._watcher.case_done(outcome)
-            outcomes.append(outcome)
+        Judge(self._rules, scenes(), notes).judge(runs)
+        outcomes = notes.outcomes
         visit = Visit(
             revision=revision,
             transport=self._transport,
             score=score(outcomes),
             seconds=round(sum(run.finished - run.began for run in runs.values()), 3),
             counts=counts(outcomes),
+            error="; ".join(notes.defects),
         )
         self._watcher.visit_ended(visit)
         self.visits.append(visit)

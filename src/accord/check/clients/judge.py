@@ -2,57 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from accord.check.clients.run import Run
 from accord.check.clients.scene import Scene
-from accord.check.report import Outcome, TransportName
-from accord.check.rule import Broken, Case, NotApplicable, NotObserved, Rule
-from accord.check.notes import bad
+from accord.check.notes import Notes
+from accord.check.rule import Case, Rule
 
 
 class Judge:
     """Judges one revision over one transport. `scenes` are those by whose runs cases may be judged."""
 
-    def __init__(self, rules: Iterable[Rule], scenes: Iterable[Scene], revision: str, transport: TransportName) -> None:
+    def __init__(self, rules: Iterable[Rule], scenes: Iterable[Scene], notes: Notes) -> None:
         self._rules = list(rules)
         self._scene_of = {id(case): scene.name for scene in scenes for _, case in scene.judgements}
-        self._revision = revision
-        self._transport: TransportName = transport
+        self._notes = notes
 
-    def outcomes(self, runs: Mapping[str, Run]) -> Iterator[Outcome]:
-        """What is to be said of the runs, by the names of their scenes."""
+    def judge(self, runs: Mapping[str, Run]) -> None:
+        """Note what is to be said of the runs, which have the names of their scenes; there is at least one."""
+        one = next(iter(runs.values()))
         for rule in self._rules:
-            for case in rule.cases_in(self._revision, self._transport):
+            for case in rule.cases_in(one.revision, one.transport):
                 scene = self._scene_of.get(id(case))
                 if case.kind == "reading":
-                    yield self._judged(rule, case, [*runs.values()])
+                    self._read(rule, case, [*runs.values()])
                 elif scene is not None and scene in runs:
-                    yield self._judged(rule, case, runs[scene])
+                    self._look(rule, case, runs[scene])
 
-    def _judged(self, rule: Rule, case: Case, seen: Run | Sequence[Run]) -> Outcome:
+    def _read(self, rule: Rule, case: Case, runs: Sequence[Run]) -> None:
         try:
-            judged = case.run(seen)
-        except NotApplicable as exc:
-            return self._outcome(rule, case, "not-applicable", text=str(exc))
-        except NotObserved as exc:
-            return self._outcome(rule, case, "not-observed", text=str(exc))
-        except Broken as exc:
-            evidence = exc.evidence or (seen.evidence() if isinstance(seen, Run) else ())
-            symptom, cause = exc.symptom or rule.id, exc.cause or rule.cause
-            return self._outcome(rule, case, bad(rule), text=str(exc), symptom=symptom, cause=cause, evidence=evidence)
-        if case.kind == "reading" and not judged:
-            return self._outcome(rule, case, "not-observed", text="the client did nothing of the kind")
-        return self._outcome(rule, case, "pass")
+            judged = case.run(runs)
+        except Exception as exc:  # the notes know what is a verdict, and what a defect of ours
+            self._notes.judge(rule, case, exc)
+        else:
+            if judged:
+                self._notes.add(rule, case, "pass")
+            else:
+                self._notes.add(rule, case, "not-observed", "the client did nothing of the kind")
 
-    def _outcome(self, rule: Rule, case: Case, verdict: Any, **more: Any) -> Outcome:
-        return Outcome(
-            rule=rule.id,
-            case=case.says,
-            verdict=verdict,
-            level=rule.level,
-            revision=self._revision,
-            transport=self._transport,
-            **{"symptom": rule.id, **more},
-        )
+    def _look(self, rule: Rule, case: Case, run: Run) -> None:
+        try:
+            case.run(run)
+        except Exception as exc:  # likewise
+            self._notes.judge(rule, case, exc, run.evidence())
+        else:
+            self._notes.add(rule, case, "pass", seconds=run.finished - run.began)

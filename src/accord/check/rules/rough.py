@@ -119,7 +119,7 @@ async def _(talk: Talk) -> None:
         "an id of 400 digits": named % (b"9" * 400),
         "an id beyond 64 bits": named % b"18446744073709551616",
         "an id with a fraction": named % b"1.5",
-        "an id that is half a character": named % rb'"\ud800"',
+        "a text that is half a character": inside % rb'"\ud800"',
         "an id of 100,000 characters": named % (b'"' + b"x" * 100_000 + b'"'),
         "a method of 100,000 characters": {"jsonrpc": "2.0", "id": "accord-check-10", "method": "x" * 100_000},
         "a field that is there twice": b'{"jsonrpc":"2.0","method":"x","method":"notifications/nobody"}',

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from accord.check.dialects import draft, schema_fault
 from accord.check.rule import NotApplicable, NotObserved, Rule
 from accord.check.talk import Talk, shown
 from accord.messages.base import JSONObject
@@ -12,14 +13,6 @@ from accord.messages.base import JSONObject
 DIALECT = "basic/index#schema-dialect"
 VALIDATION = "basic/index#schema-validation"
 SINCE = "2025-11-25"
-_BASE = "://json-schema.org/"
-_DRAFTS = {
-    "draft/2020-12/schema": 2020,
-    "draft/2019-09/schema": 2019,
-    "draft-07/schema": 7,
-    "draft-06/schema": 6,
-    "draft-04/schema": 4,
-}
 _MODERN = 2019
 
 VALID = Rule(
@@ -36,9 +29,9 @@ VALID = Rule(
 async def _(talk: Talk) -> None:
     judged = 0
     for where, schema in await _schemas(talk):
-        if _draft(schema):
+        if draft(schema):
             judged += 1
-            if why := _invalid(schema):
+            if why := schema_fault(schema):
                 raise talk.broken(f"{where}: {why}", symptom="invalid schema")
     if not judged:
         raise NotObserved("no tool has a schema in a dialect that is known")
@@ -60,7 +53,7 @@ async def _(talk: Talk) -> None:
     if not found:
         raise NotObserved("no tool has a schema")
     for where, schema in found:
-        if not _draft(schema):
+        if not draft(schema):
             raise talk.broken(f"{where} is written in {shown(schema['$schema'])}")
 
 
@@ -120,25 +113,6 @@ async def _schemas(talk: Talk) -> list[tuple[str, JSONObject]]:
         for field in ("inputSchema", "outputSchema")
         if isinstance(tool.get(field), dict)
     ]
-
-
-def _draft(schema: JSONObject) -> int:
-    """The number of the dialect; 0 for one that is unknown. "It defaults to JSON Schema 2020-12"."""
-    named = schema.get("$schema", f"http{_BASE}draft/2020-12/schema")
-    place = str(named).partition(_BASE)[2].rstrip("#")
-    return _DRAFTS.get(place, 0)
-
-
-def _invalid(schema: JSONObject) -> str:
-    """Why it is no schema of its dialect; empty if it is."""
-    import jsonschema_rs
-
-    plain = schema if "$schema" in schema else {"$schema": f"https{_BASE}draft/2020-12/schema", **schema}
-    try:
-        jsonschema_rs.meta.validate(plain)
-    except (jsonschema_rs.ValidationError, ValueError) as exc:
-        return str(exc).splitlines()[0]
-    return ""
 
 
 def _references(value: Any) -> Iterator[str]:

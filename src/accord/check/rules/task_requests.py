@@ -5,7 +5,7 @@ from __future__ import annotations
 from accord.check.blocks import inside
 from accord.check.rule import NotApplicable, NotObserved, Rule
 from accord.check.talk import Answer, Talk, shown
-from accord.check.tasked import CAPABILITY, FINISHED, TASK_METHODS, call_as_task, created, ended, give_up, task_id
+from accord.check.tasked import CAPABILITY, TASK_METHODS, call_as_task, created, give_up, task_id
 from accord.errors import INVALID_PARAMS
 from accord.messages.meta import RELATED_TASK
 
@@ -62,19 +62,9 @@ LISTED = Rule(
 async def _(talk: Talk) -> None:
     _makes_tasks(talk)
     _, id = await created(talk)
-    await _in_list(talk, id)
-    await give_up(talk, id)
-
-
-@LISTED.case("a task that is over", kind="own", needs="tasks.list", calls=True)
-async def _(talk: Talk) -> None:
-    _makes_tasks(talk)
-    await _in_list(talk, await _over(talk))
-
-
-async def _in_list(talk: Talk, id: str) -> None:
     listed = [inside(task).get("taskId") for page in await talk.pages("tasks/list", "tasks") for task in page["tasks"]]
     found = await talk.request("tasks/get", {"taskId": id})
+    await give_up(talk, id)
     if found.error is None and id not in listed:
         raise talk.broken(f"the task {id!r} is there, and is not in the list")
 
@@ -124,58 +114,6 @@ async def _(talk: Talk) -> None:
     later = await talk.request("tasks/get", {"taskId": id})
     if later.error is None and inside(later.result).get("status") != "cancelled":  # it may be deleted
         raise talk.broken(f"a cancelled task is {shown(inside(later.result).get('status'))} later")
-
-
-TOO_LATE = Rule(
-    "tasks/cancel-finished",
-    "must",
-    "A task that is over cannot be cancelled: error -32602.",
-    at=(f"{_PLACE}#task-cancellation", f"{_PLACE}#protocol-errors"),
-    since=_SINCE,
-    until=_UNTIL,
-    cause="The status is overwritten, or the cancellation is a success whatever it is for.",
-)
-
-
-@TOO_LATE.case("a task that has come to its end", kind="own", needs="tasks.cancel", calls=True)
-async def _(talk: Talk) -> None:
-    _makes_tasks(talk)
-    id = await _over(talk)
-    _refused(talk, await talk.request("tasks/cancel", {"taskId": id}), "tasks/cancel of a task that is over")
-
-
-AGAIN = Rule(
-    "tasks/result-again",
-    "must",
-    "The result of a task that is over is the same whenever it is asked for.",
-    at=f"{_PLACE}#result-retrieval",
-    since=_SINCE,
-    until=_UNTIL,
-    cause="The result is made when it is asked for, or is handed out once.",
-)
-
-
-@AGAIN.case("tasks/result, twice", kind="own", needs=CAPABILITY, calls=True)
-async def _(talk: Talk) -> None:
-    id = await _over(talk)
-    first, second = [await talk.request("tasks/result", {"taskId": id}) for _ in range(2)]
-    if first.result != second.result or first.error != second.error:
-        is_gone = (await talk.request("tasks/get", {"taskId": id})).error is not None
-        if is_gone:  # "After a task's ttl lifetime has elapsed, receivers MAY delete the task"
-            raise NotObserved("the task was deleted")
-        raise talk.broken(f"the second time it is {shown(second.error or second.result)}")
-
-
-async def _over(talk: Talk) -> str:
-    """The id of a task that has come to its end by itself."""
-    _, id = await created(talk)
-    waiting = talk.begin("tasks/result", {"taskId": id})  # by which it gets the answers that it may wait for
-    await ended(talk, id)
-    await waiting.answer()
-    state = await talk.request("tasks/get", {"taskId": id})
-    if inside(state.result).get("status") not in FINISHED:
-        raise NotObserved("the task was deleted")
-    return id
 
 
 def _makes_tasks(talk: Talk) -> None:

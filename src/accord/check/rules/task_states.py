@@ -15,6 +15,7 @@ from accord.check.record import Record
 from accord.check.rule import Rule
 from accord.check.talk import shown
 from accord.check.tasked import State, alone_at_work, related, states
+from accord.errors import INVALID_PARAMS
 from accord.messages.tools import CallToolResult
 from accord.messages.views import view
 
@@ -128,6 +129,63 @@ def _(records: Sequence[Record]) -> int:
         if early:
             raise answered.broken(f"the task is {shown(early[0].status)} after that")
     return judged
+
+
+TOO_LATE = Rule(
+    "tasks/cancel-finished",
+    "must",
+    "A task that is over cannot be cancelled: error -32602.",
+    at=(f"{_PLACE}#task-cancellation", f"{_PLACE}#protocol-errors"),
+    since=_SINCE,
+    until=_UNTIL,
+    cause="The status is overwritten, or the cancellation is a success whatever it is for.",
+)
+
+
+@TOO_LATE.reading("all answers to tasks/cancel of tasks that were over", needs="tasks.cancel")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    told = list(states(records))
+    for answered in answers(records, "tasks/cancel"):
+        id = inside(answered.request, "params").get("taskId")
+        if any(state.id == id and state.is_final and state.heard.said.at < answered.asked.at for state in told):
+            judged += 1
+            error = answered.heard.message.get("error")
+            if inside(error).get("code") != INVALID_PARAMS:
+                raise answered.broken(f"it is answered with {shown(error or answered.result)}")
+    return judged
+
+
+AGAIN = Rule(
+    "tasks/result-again",
+    "must",
+    "The result of a task that is over is the same whenever it is asked for.",
+    at=f"{_PLACE}#result-retrieval",
+    since=_SINCE,
+    until=_UNTIL,
+    cause="The result is made when it is asked for, or is handed out once.",
+)
+
+
+@AGAIN.reading("all results of tasks that were asked for again", needs="tasks")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    first: dict[str, Answered] = {}
+    told = list(states(records))
+    for answered in answers(records, "tasks/result"):
+        id = inside(answered.request, "params").get("taskId")
+        before = first.setdefault(shown(id), answered)
+        # it may be deleted: "After a task's ttl lifetime has elapsed"
+        is_there = any(state.id == id and state.asked > answered.heard.said.at for state in told)
+        if before is not answered and is_there:
+            judged += 1
+            if _outcome(before) != _outcome(answered):
+                raise answered.heard.broken("it is another than before", about=(before.heard.said, answered.asked))
+    return judged
+
+
+def _outcome(answered: Answered) -> Any:
+    return answered.result, inside(answered.heard.message, "error").get("code")
 
 
 RELATED = Rule(

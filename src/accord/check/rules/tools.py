@@ -10,6 +10,7 @@ import msgspec
 
 from accord.check import lists
 from accord.check.blocks import inside
+from accord.check.dialects import schema_fault
 from accord.check.lists import TOOLS
 from accord.check.rule import NotApplicable, Rule
 from accord.check.talk import Talk, shown
@@ -140,7 +141,7 @@ SCHEMAS = Rule(
 @SCHEMAS.case("every schema, in any dialect", needs="tools")
 async def _(talk: Talk) -> None:
     for tool, field in await _described(talk):
-        faults = [_schema_fault({"$schema": dialect, **tool[field]}) for dialect in _DIALECTS]
+        faults = [schema_fault({"$schema": dialect, **tool[field]}) for dialect in _DIALECTS]
         if all(faults):
             raise talk.broken(f"the {field} of {tool.get('name')!r} is no valid JSON Schema: {faults[0]}")
 
@@ -148,28 +149,11 @@ async def _(talk: Talk) -> None:
 _DIALECTS = ("https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#")
 """What people write who name no dialect."""
 
-_KNOWN = re.compile(
-    r"https://json-schema\.org/draft/20(19-09|20-12)/schema#?|http://json-schema\.org/draft-0[467]/schema#?"
-)
-
 
 async def _described(talk: Talk) -> list[tuple[JSONObject, str]]:
     """The schemas of all tools; that they are objects is the business of `shapes`."""
     fields = ("inputSchema", "outputSchema")
     return [(tool, field) for tool in await talk.tools() for field in fields if isinstance(tool.get(field), dict)]
-
-
-def _schema_fault(schema: JSONObject) -> str | None:
-    import jsonschema_rs
-
-    if not _KNOWN.fullmatch(str(schema["$schema"])):  # it would be fetched
-        return None
-    try:
-        jsonschema_rs.meta.validate(schema)
-    except jsonschema_rs.ValidationError as exc:
-        path = "".join(f"[{step!r}]" for step in exc.instance_path)
-        return f"at ${path}: {exc.message[:200]}"
-    return None
 
 
 MIRRORED = Rule(
