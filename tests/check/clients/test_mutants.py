@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,8 +22,9 @@ assert mutants, "they are in the table once their module is loaded"
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.rule}-{mutant.name}")
 async def test_a_wrong_client_is_caught_by_the_rule_that_it_breaks(
-    mutant: Mutant, monkeypatch: pytest.MonkeyPatch
+    mutant: Mutant, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
 ) -> None:
+    record_property("counted", "mutants caught")
     change = Change()
     mutant.make(change)
     settings = CheckSettings(revisions=(mutant.revision,), only=(mutant.rule,), opening=10, jobs=4)

@@ -8,6 +8,7 @@ change.before("tools/list")(lambda request: [...])            what is said befor
 change.reply(lambda reply: ...)            over HTTP: an `HTTPReply`, whose status and headers may be changed
 change.request_headers(lambda headers: ...)          the headers of what comes in, names in lower case
 change.request_headers_by_body(lambda headers, message: ...)    the same, with the message
+change.greeting(lambda reply: ...)         what a stream begins with, as bytes
 change.events(lambda event: ...)           each event of a stream, as it is written; b"" for none
 """
 
@@ -53,6 +54,7 @@ class Change:
         self._reply: Callable[[HTTPReply], None] | None = None
         self._headers: Callable[[dict[str, str], Any], None] | None = None
         self._events: Callable[[bytes], bytes] | None = None
+        self._greeting: Callable[[HTTPReply], bytes] | None = None
 
     def answers(self, method: str) -> Callable[[Callable[[Any, Any], Said]], None]:
         return lambda function: self._answers.__setitem__(method, function)
@@ -77,6 +79,9 @@ class Change:
 
     def request_headers_by_body(self, function: Callable[[dict[str, str], Any], None]) -> None:
         self._headers = function
+
+    def greeting(self, function: Callable[[HTTPReply], bytes]) -> None:
+        self._greeting = function
 
     def events(self, function: Callable[[bytes], bytes]) -> None:
         self._events = function
@@ -126,6 +131,10 @@ class Change:
     def event(self, event: bytes) -> bytes:
         """One event as the client gets it."""
         return event if self._events is None else self._events(event)
+
+    def first_events(self, reply: HTTPReply) -> bytes:
+        """What is said on a stream before anything else."""
+        return b"" if self._greeting is None else self._greeting(reply)
 
     def answer_headers(self, reply: HTTPReply) -> None:
         if self._reply is not None:
@@ -236,6 +245,8 @@ class _Out:
             self._change.answer_headers(self._reply)
             if self._streams:
                 await self._begin()
+                first = self._change.first_events(self._reply)
+                await self._send({"type": "http.response.body", "body": first, "more_body": True})
         elif event["type"] == "http.response.body":
             await self._go_on(event)
         else:

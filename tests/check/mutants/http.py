@@ -311,6 +311,52 @@ def streams_are_taken_up(change: Change) -> None:
             headers["mcp-method"] = "none"
 
 
+@mutant("http/get-no-answers", revision=LAST, over="http")
+def answers_come_on_the_stream_of_a_get(change: Change) -> None:
+    @change.greeting
+    def _(reply: HTTPReply) -> bytes:
+        return b'data: {"jsonrpc":"2.0","id":1,"result":{}}\n\n' if reply.method == "GET" else b""
+
+
+@mutant("http/one-stream", revision=LAST, over="http")
+def a_request_comes_on_every_stream(change: Change) -> None:
+    @change.greeting
+    def _(reply: HTTPReply) -> bytes:
+        return b'data: {"jsonrpc":"2.0","id":"s-1","method":"ping"}\n\n'
+
+
+@mutant("http/replay", revision=LAST, over="http")
+def what_others_were_told_is_told_again(change: Change) -> None:
+    @change.greeting
+    def _(reply: HTTPReply) -> bytes:
+        other = b'data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"other"}}\n\n'
+        return other if "last-event-id" in reply.sent else b""
+
+
+@mutant("http/sessions-apart", revision=LAST, over="http")
+def answers_are_found_by_their_id_alone(change: Change) -> None:
+    answered: set[str] = set()
+
+    @change.answers("ping")
+    def _(request: Any, answer: Any) -> Any:
+        id = str(request["id"])
+        if id in answered and id.startswith("same-"):
+            return None
+        answered.add(id)
+        return answer
+
+
+@mutant("http/version-missing", over="http")
+def a_request_without_a_revision_is_served(change: Change) -> None:
+    @change.answers("initialize")
+    def _(request: Any, answer: Any) -> Any:
+        return {"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32601, "message": "Method not found"}}
+
+    @change.request_headers
+    def _(headers: dict[str, str]) -> None:
+        headers.setdefault("mcp-protocol-version", "2026-07-28")
+
+
 def _header_follows_the_body(change: Change, name: str, value: Any) -> None:
     @change.request_headers_by_body
     def _(headers: dict[str, str], message: Any) -> None:

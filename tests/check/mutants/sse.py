@@ -36,3 +36,30 @@ def the_endpoint_is_elsewhere(change: Change) -> None:
             return event
         port = change.port
         return event.replace(b"data: /", b"data: http://localhost:%d/" % port)
+
+
+@mutant("sse/endpoint", revision=OLD, over="sse")
+def the_first_event_has_another_name(change: Change) -> None:
+    @change.events
+    def _(event: bytes) -> bytes:
+        return event.replace(b"event: endpoint", b"event: url")
+
+
+@mutant("sse/posted", revision=OLD, over="sse")
+def what_is_posted_gets_status_500(change: Change) -> None:
+    @change.reply
+    def _(reply: HTTPReply) -> None:
+        if isinstance(reply.request, dict) and reply.request.get("method") == "ping":
+            reply.status = 500
+
+
+@mutant("sse/apart", revision=OLD, over="sse")
+def every_connection_has_the_same_endpoint(change: Change) -> None:
+    first: list[bytes] = []
+
+    @change.events
+    def _(event: bytes) -> bytes:
+        if b"event: endpoint" in event:
+            first.append(event)
+            return first[0]
+        return event

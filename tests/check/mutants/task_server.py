@@ -1,4 +1,4 @@
-"""A right server that runs tools as tasks (2025-11-25), written by hand: over lines, and over HTTP with JSON answers."""
+"""A right server that runs tools as tasks (2025-11-25), made by hand: over lines, and over HTTP with JSON answers."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ import msgspec
 
 from accord.check.clients.conversation import Conversation
 from accord.check.clients.web import Exchange
+from accord.check.reading import key
 from accord.check.record import Said, objects
 from accord.check.report import TransportName
 from accord.check.rule import Broken, NotObserved
@@ -111,9 +112,18 @@ class Run:
         return [each for each in self.messages() if each.method is None]
 
     def answer_to(self, id: Any) -> JSONObject | None:
-        """Its answer to a request of ours."""
-        found = [each.body for each in self.answers() if each.body.get("id") == id]
+        """Its answer to a request of ours, with the very id."""
+        found = [each.body for each in self.answers() if key(each.body.get("id")) == key(id)]
         return found[0] if found else None
+
+    def declares(self, *path: str) -> bool:
+        """Whether the client declared it in the handshake: `declares("sampling", "tools")`."""
+        declared: Any = self.conversations[-1].declared if self.conversations else {}
+        for name in path:
+            if not isinstance(declared, dict) or not isinstance(declared.get(name), dict):
+                return False
+            declared = declared[name]
+        return True
 
     def asked(self, *methods: str) -> list[JSONObject]:
         """Our requests."""
@@ -219,3 +229,9 @@ class Run:
 
 def _ping(message: Message) -> bool:
     return bool(message.method == "ping")
+
+
+def code_of(answer: JSONObject | None) -> Any:
+    """The code of the error in an answer; None where there is none."""
+    error = (answer or {}).get("error")
+    return error.get("code") if isinstance(error, dict) else None

@@ -29,13 +29,15 @@ CASE = "generated calls"
 
 _SECONDS = 120.0
 """For all of it. What is found then is still shrunk, a little."""
-_SHRINKING = {judged.CRASH: 40, judged.HANG: 8, judged.UNANSWERED: 4}
+_SHRINKING = {judged.CRASH: 40, judged.HANG: 8, judged.UNANSWERED: 2}
 _LATE = 30.0
 """Seconds beyond the end in which what was found is still shrunk."""
 _SHRINKING_ELSE = 80
 """Calls to shrink one trouble: few where each takes long."""
 _SLOW = 2
 """Slow answers of a tool before it is left alone."""
+_TOOL_SECONDS = 20.0
+"""For the calls of one tool; one that takes longer in all is left alone."""
 _LINKS = 30
 _REOPENED = 60
 """How often a server is opened again."""
@@ -107,6 +109,7 @@ class _Exploring:
         self._pool = Pool()
         self._found: set[tuple[str, str, str]] = set()
         self._slow: dict[str, int] = {}
+        self._spent: dict[str, float] = {}
         self._shrinking = False
         self.explored: Explored = Explored(seed=doors.settings.seed)
 
@@ -145,12 +148,17 @@ class _Exploring:
             for plan in list(left):
                 if self._is_over():
                     return
-                trial = plan.next() if self._slow.get(plan.name, 0) < _SLOW else None
+                trial = None if self._takes_long(plan) else plan.next()
                 if trial is None:
                     left.remove(plan)
                 else:
                     self.explored.cases += 1
+                    began = time.monotonic()
                     await self._try(plan, trial)
+                    self._spent[plan.name] = self._spent.get(plan.name, 0) + time.monotonic() - began
+
+    def _takes_long(self, plan: Plan) -> bool:
+        return self._slow.get(plan.name, 0) >= _SLOW or self._spent.get(plan.name, 0) > _TOOL_SECONDS
 
     def _is_over(self) -> bool:
         return self.explored.cases >= self._cases or time.monotonic() > self._end

@@ -140,7 +140,7 @@ def _takes_time(name: str, schema: Any) -> bool:
 
 def _short(schema: JSONObject) -> JSONObject:
     rest = {key: value for key, value in schema.items() if key not in ("default", "examples")}
-    most = max(1, schema.get("minimum", 0))
+    most = max(1 if schema["type"] == "integer" else 0.1, schema.get("minimum", 0))
     return {**rest, "maximum": min(most, schema.get("maximum", most))}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from accord.check.clients.ask import Ask
-from accord.check.clients.run import Run
+from accord.check.clients.run import Run, code_of
 from accord.check.clients.scene import FIRST, Answer, Scene
 from accord.check.rule import Broken, NotApplicable, NotObserved, Rule
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
@@ -88,28 +88,6 @@ SAMPLING = Rule(
     cause="The result has no role, content or model.",
 )
 
-TOOLS = Rule(
-    "client-answers/sampling-tools",
-    "must",
-    "A client that does not declare sampling.tools answers a request that has tools with an error.",
-    at="client/sampling#tools-in-sampling",
-    role="client",
-    since=_PAGES,
-    until=_UNTIL,
-    cause="Fields that the client cannot do anything with are passed over.",
-)
-
-CONTENT = Rule(
-    "client-answers/sampling-content",
-    "should",
-    "A conversation in which a tool was used and its result is missing is refused with -32602.",
-    at="client/sampling#error-handling",
-    role="client",
-    since=_PAGES,
-    until=_UNTIL,
-    cause="The messages go to the model as they are.",
-)
-
 FORM = Rule(
     "client-answers/elicitation",
     "must",
@@ -130,28 +108,6 @@ FITS = Rule(
     since=_FORMS,
     until=_UNTIL,
     cause="The fields are sent as text, or required ones are left out.",
-)
-
-MODE = Rule(
-    "client-answers/undeclared-mode",
-    "must",
-    "A page to visit is refused with -32602 by a client that declares only forms.",
-    at="client/elicitation#error-handling",
-    role="client",
-    since=_PAGES,
-    until=_UNTIL,
-    cause="The mode is not looked at.",
-)
-
-PREFETCH = Rule(
-    "client-answers/no-prefetch",
-    "must",
-    "The page of an elicitation is not fetched before the person agrees.",
-    at="client/elicitation#safe-url-handling",
-    role="client",
-    since=_PAGES,
-    until=_UNTIL,
-    cause="A preview is made of every link.",
 )
 
 NO_MODE = Rule(
@@ -183,7 +139,7 @@ async def _(ask: Ask) -> Answer:
 def _(run: Run) -> None:
     run.reached()
     for request in run.asked("ping")[:1]:
-        answer = _answer(run, request)
+        answer = run.answer_to(request["id"])
         if answer is None:
             raise Broken("a ping was not answered")
         if answer.get("result") is None or {*answer["result"]} - {"_meta"}:
@@ -193,7 +149,7 @@ def _(run: Run) -> None:
 @PINGED.judges(IDS, "ids that are numbers, and ids that are text")
 def _(run: Run) -> None:
     run.reached()
-    answered = [request["id"] for request in run.asked("ping") if _answer(run, request) is not None]
+    answered = [request["id"] for request in run.asked("ping") if run.answer_to(request["id"]) is not None]
     if not answered:
         raise NotObserved("the client answers no ping")
     for request in run.asked("ping"):
@@ -205,7 +161,7 @@ def _(run: Run) -> None:
 def _(run: Run) -> None:
     run.reached()
     for request in run.asked(_NOBODYS):
-        if "error" not in (_answer(run, request) or {}):
+        if "error" not in (run.answer_to(request["id"]) or {}):
             raise Broken("a request that nobody has was not answered with an error")
 
 
@@ -213,7 +169,7 @@ def _(run: Run) -> None:
 def _(run: Run) -> None:
     run.reached()
     for request in run.asked(_NOBODYS):
-        code = _code(_answer(run, request))
+        code = code_of(run.answer_to(request["id"]))
         if code != METHOD_NOT_FOUND:
             raise Broken(f"its error has the code {code}")
 
@@ -295,18 +251,16 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
 @ASKED.judges(NO_MODE, "a form that does not say it is one", since=_PAGES)
 def _(run: Run) -> None:
     run.reached()
-    if not _declares(run, "elicitation") or (_declares(run, "elicitation", "url") and not _has_forms(run)):
+    if not run.declares("elicitation") or (
+        run.declares("elicitation", "url") and not run.declares("elicitation", "form")
+    ):
         raise NotApplicable("the client does not declare forms")
     for request in run.asked("elicitation/create"):
-        answer = _answer(run, request)
+        answer = run.answer_to(request["id"])
         if answer is None:
             raise NotObserved("no answer came in time; it may be that a person is asked")
-        if _code(answer) in (INVALID_PARAMS, METHOD_NOT_FOUND):
+        if code_of(answer) in (INVALID_PARAMS, METHOD_NOT_FOUND):
             raise Broken("a form without a mode was refused")
-
-
-def _has_forms(run: Run) -> bool:
-    return _declares(run, "elicitation", "form")
 
 
 def _undeclared(method: str, capability: str, since: str | None) -> None:
@@ -315,10 +269,10 @@ def _undeclared(method: str, capability: str, since: str | None) -> None:
     @ASKED.judges(UNDECLARED, f"{method} without {capability}", since=since)
     def _(run: Run) -> None:
         run.reached()
-        if _declares(run, capability):
+        if run.declares(capability):
             raise NotApplicable(f"the client declares {capability}")
         for request in run.asked(method):
-            if "error" not in (_answer(run, request) or {}):
+            if "error" not in (run.answer_to(request["id"]) or {}):
                 raise Broken(f"{method} was not answered with an error, although {capability} is not declared")
 
 
@@ -326,98 +280,18 @@ _undeclared("roots/list", "roots", None)
 _undeclared("sampling/createMessage", "sampling", None)
 _undeclared("elicitation/create", "elicitation", _FORMS)
 
-# --- what came with 2025-11-25 -----------------------------------------------------------------------------------
-
-_TOOL = {"name": "add", "inputSchema": {"type": "object"}}
-_USE = {"type": "tool_use", "id": "use-1", "name": "add", "input": {}}
-
-NEWER = Scene(
-    "asks-more", "the server asks for pages to be visited, and gives the model tools", since=_PAGES, until=_UNTIL
-)
-
-
-@NEWER.on(FIRST)
-async def _(ask: Ask) -> Answer:
-    page = {"mode": "url", "message": "Sign in.", "elicitationId": "page-1", "url": ask.trap}
-    await ask.ask("elicitation/create", page, id="page", seconds=_PERSON)
-    await ask.ask("sampling/createMessage", {**_QUESTION, "tools": [_TOOL]}, id="tools", seconds=_PERSON)
-    used = [*_QUESTION["messages"], {"role": "assistant", "content": _USE}, *_QUESTION["messages"]]
-    await ask.ask("sampling/createMessage", {**_QUESTION, "messages": used}, id="missing", seconds=_PERSON)
-    return await ask.usual()
-
-
-@NEWER.judges(MODE, "a page, for a client that has only forms")
-def _(run: Run) -> None:
-    run.reached()
-    if not _declares(run, "elicitation") or _declares(run, "elicitation", "url"):
-        raise NotApplicable("the client declares pages too, or no elicitation at all")
-    if _code(run.answer_to("page")) != INVALID_PARAMS:
-        raise Broken(f"the answer has the code {_code(run.answer_to('page'))}")
-
-
-@NEWER.judges(PREFETCH, "a page to visit")
-def _(run: Run) -> None:
-    run.reached()
-    answered = [each.said.at for each in run.answers() if each.body.get("id") == "page"]
-    for stray in run.strays:
-        if not answered or stray.at < answered[0]:
-            raise Broken("the page was fetched", evidence=[stray.line()])
-
-
-@NEWER.judges(TOOLS, "tools for the model, where that is not declared")
-def _(run: Run) -> None:
-    run.reached()
-    if not _declares(run, "sampling") or _declares(run, "sampling", "tools"):
-        raise NotApplicable("the client declares sampling.tools, or no sampling at all")
-    if "error" not in (run.answer_to("tools") or {}):
-        raise Broken("tools for the model were not answered with an error")
-
-
-@NEWER.judges(CONTENT, "the use of a tool without its result")
-def _(run: Run) -> None:
-    run.reached()
-    if not _declares(run, "sampling", "tools"):
-        raise NotApplicable("the client does not declare sampling.tools")
-    if _code(run.answer_to("missing")) != INVALID_PARAMS:
-        raise Broken(f"the answer has the code {_code(run.answer_to('missing'))}")
-
-
-# --- reading -----------------------------------------------------------------------------------------------------
-
-
-def _answer(run: Run, request: JSONObject) -> JSONObject | None:
-    """The answer with the very id of the request."""
-    id = request["id"]
-    found = [each.body for each in run.answers() if each.body.get("id") == id and type(each.body["id"]) is type(id)]
-    return found[0] if found else None
-
-
-def _code(answer: JSONObject | None) -> Any:
-    error = (answer or {}).get("error")
-    return error.get("code") if isinstance(error, dict) else None
-
-
-def _declares(run: Run, *path: str) -> bool:
-    """Whether the client declared it in the handshake."""
-    declared: Any = run.conversations[-1].declared if run.conversations else {}
-    for name in path:
-        if not isinstance(declared, dict) or not isinstance(declared.get(name), dict):
-            return False
-        declared = declared[name]
-    return True
-
 
 def _result_of(run: Run, method: str, capability: str) -> JSONObject:
     """The result for a request for what is declared."""
     run.reached()
-    if not _declares(run, capability):
+    if not run.declares(capability):
         raise NotApplicable(f"the client does not declare {capability}")
     for request in run.asked(method):
-        answer = _answer(run, request)
+        answer = run.answer_to(request["id"])
         if answer is None:
             raise NotObserved("no answer came in time; it may be that a person is asked")
         if "error" in answer:
-            if _code(answer) == METHOD_NOT_FOUND:
+            if code_of(answer) == METHOD_NOT_FOUND:
                 raise Broken(f"{capability} is declared, and {method} is answered with {METHOD_NOT_FOUND}")
             raise NotObserved("the answer is an error, as it may be")
         result = answer.get("result")

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 from accord.check.clients.ask import Ask
 from accord.check.clients.run import Message, Run
 from accord.check.clients.scene import Answer, Scene
-from accord.check.rule import Broken, NotApplicable, NotObserved, Rule
+from accord.check.rule import Broken, NotObserved, Rule
 from accord.messages.base import JSONObject
-from accord.messages.meta import CLIENT_CAPABILITIES
 from accord.wire.transcript import SENT
 
 _SINCE = "2026-07-28"
@@ -88,16 +87,6 @@ BOUNDED = Rule(
     role="client",
     since=_SINCE,
     cause="Nothing counts the rounds.",
-)
-
-PREFETCH = Rule(
-    "client-rounds/no-prefetch",
-    "must",
-    "The page of an elicitation is not fetched before the person agrees.",
-    at="client/elicitation#safe-url-handling",
-    role="client",
-    since=_SINCE,
-    cause="A preview is made of every link.",
 )
 
 _FORM = {
@@ -183,30 +172,6 @@ def _(run: Run) -> None:
         carries = "requestState" in request.params or "inputResponses" in request.params
         if carries and id(request.body) not in retries and request.method not in _MAY_ASK:
             raise Broken(f"{request.method} carries what belongs to another request", evidence=[request.said.line()])
-
-
-PAGE = Scene("page-required", "a result asks for a page to be visited", since=_SINCE)
-
-
-@PAGE.on(*_MAY_ASK)
-async def _(ask: Ask) -> Answer:
-    elicitation = ask.declared.get("elicitation")
-    if ask.turn or not isinstance(elicitation, dict) or "url" not in elicitation:
-        return await ask.usual()
-    page = {"mode": "url", "message": "Sign in.", "url": ask.trap}
-    asks = {"page": {"method": "elicitation/create", "params": page}}
-    return ask.dressed({"resultType": "input_required", "inputRequests": asks})
-
-
-@PAGE.judges(PREFETCH, "a page to visit")
-def _(run: Run) -> None:
-    run.reached()
-    answered = [each.said.at for each in run.requests(*_MAY_ASK) if "inputResponses" in each.params]
-    for stray in run.strays:
-        if not answered or stray.at < answered[0]:
-            raise Broken("the page was fetched", evidence=[stray.line()])
-    if not any("url" in (each.meta.get(CLIENT_CAPABILITIES) or {}).get("elicitation", {}) for each in run.requests()):
-        raise NotApplicable("the client does not declare pages")
 
 
 ENDLESS = Scene("endless-rounds", "a result that asks again and again", since=_SINCE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from accord.check.exercise import call_all
 from accord.check.posting import Posted, evidence, is_stream, posts
 from accord.check.record import Record, Reply
 from accord.check.rule import HTTP, Broken, NotObserved, Rule
@@ -139,18 +140,12 @@ REPLAY = Rule(
 )
 
 
-@REPLAY.case("a stream that has ended is taken up after its first event", kind="own")
+@REPLAY.case("the stream of a call, once it has ended, from its first event on", kind="own", needs="tools", calls=True)
 async def _(talk: Talk) -> None:
-    first, second = [talk.begin("ping") for _ in range(2)]
-    await first.answer()
-    await second.answer()
-    await talk.settled(first.stream)
-    stream = talk.record.replies[first.stream - 1]
-    ids = [event.id for event in _events(stream) if event.id]
-    if not ids:
-        raise NotObserved("the events of its streams have no ids")
+    await call_all(talk)
+    stream, id = _with_ids(talk)
     assert talk.http is not None, "it is over HTTP"
-    again = talk.http.listen({"Last-Event-ID": ids[0], "MCP-Protocol-Version": talk.revision})
+    again = talk.http.listen({"Last-Event-ID": id, "MCP-Protocol-Version": talk.revision})
     await talk.tide()
     await talk.tide()
     own = [shown(message) for message in stream.messages]
@@ -159,6 +154,15 @@ async def _(talk: Talk) -> None:
         raise Broken(f"it was not said on that stream: {shown(foreign[0])}", evidence=evidence(again))
     if not is_stream(again):
         raise NotObserved(f"it cannot be taken up (HTTP {again.status})")
+
+
+def _with_ids(talk: Talk) -> tuple[Reply, str]:
+    """A stream that has ended, and the id of its first event. Raises `NotObserved` where there is none."""
+    for reply in talk.record.replies:
+        ids = [event.id for event in _events(reply) if event.id]
+        if ids and reply.ended and reply.method == "POST":
+            return reply, ids[0]
+    raise NotObserved("no stream of a call that ended has events with ids")
 
 
 NO_REQUESTS = Rule(

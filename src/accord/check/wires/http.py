@@ -194,12 +194,11 @@ class SSEWire(HTTPWire):
         except TimeoutError:
             self.stream.error = "no event came"
         first = next((each for each in self.stream.events if isinstance(each, Event)), None)
-        if first is None or first.event != "endpoint":
+        if first is None or first.data[:1] in b"{[":
             status = f"status {self.stream.status}" if self.stream.status else "no response"
-            raise ConnectError(
-                f"GET {self.stream_url}: {self.stream.error or status}; the event `endpoint` did not come"
-            )
-        self.url = self._resolved(first.data.decode(errors="replace"))
+            why = self.stream.error or status
+            raise ConnectError(f"GET {self.stream_url}: {why}; the event `endpoint` did not come")
+        self.url = self._resolved(first.data.decode(errors="replace"))  # whatever it is called: a rule judges that
 
     def _resolved(self, reference: str) -> str:
         from yarl import URL

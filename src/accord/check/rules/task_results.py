@@ -1,0 +1,177 @@
+"""Tasks (2025-11-25): what comes of them, and when, and how it says whose it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from accord.check.blocks import inside
+from accord.check.reading import Answered, answers
+from accord.check.record import Record
+from accord.check.rule import Rule
+from accord.check.talk import shown
+from accord.check.tasked import alone_at_work, related, states
+from accord.messages.tools import CallToolResult
+from accord.messages.views import view
+
+_PLACE = "basic/utilities/tasks"
+_SINCE, _UNTIL = "2025-11-25", "2026-07-28"
+_QUESTIONS = ("elicitation/create", "sampling/createMessage")
+
+RESULT = Rule(
+    "tasks/result",
+    "must",
+    "tasks/result gives what the call would have given: the result of a tool, or an error.",
+    at=f"{_PLACE}#result-retrieval",
+    since=_SINCE,
+    until=_UNTIL,
+    cause="The state of the task is given, or the result inside something else.",
+)
+
+
+@RESULT.reading("all results of tasks", needs="tasks")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for answered in _results(records):
+        judged += 1
+        try:
+            type_ = view(CallToolResult, answered.heard.record.revision, strict=True, closed=False)
+            msgspec.convert(answered.result, type_)
+        except msgspec.ValidationError as exc:
+            raise answered.broken(f"it is no result of a tool: {exc}") from exc
+    return judged
+
+
+AGAIN = Rule(
+    "tasks/result-again",
+    "must",
+    "The result of a task that is over is the same whenever it is asked for.",
+    at=f"{_PLACE}#result-retrieval",
+    since=_SINCE,
+    until=_UNTIL,
+    cause="The result is made when it is asked for, or is handed out once.",
+)
+
+
+@AGAIN.reading("all results of tasks that were asked for again", needs="tasks")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    first: dict[str, Answered] = {}
+    told = list(states(records))
+    for answered in answers(records, "tasks/result"):
+        id = inside(answered.request, "params").get("taskId")
+        before = first.setdefault(shown(id), answered)
+        # it may be deleted: "After a task's ttl lifetime has elapsed"
+        is_there = any(state.id == id and state.asked > answered.heard.said.at for state in told)
+        if before is not answered and is_there:
+            judged += 1
+            if _outcome(before) != _outcome(answered):
+                raise answered.heard.broken("it is another than before", about=(before.heard.said, answered.asked))
+    return judged
+
+
+def _outcome(answered: Answered) -> Any:
+    return answered.result, inside(answered.heard.message, "error").get("code")
+
+
+BLOCKS = Rule(
+    "tasks/waits",
+    "must",
+    "tasks/result of a task that is at work is answered when the task is over, and no sooner.",
+    at=f"{_PLACE}#result-retrieval",
+    since=_SINCE,
+    until=_UNTIL,
+    cause="There is no result yet, and that is what is answered: wait for the end instead.",
+)
+
+
+@BLOCKS.reading("all answers to tasks/result, and the states after them", needs="tasks")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    told = list(states(records))
+    for answered in answers(records, "tasks/result"):
+        id = inside(answered.request, "params").get("taskId")
+        later = [state for state in told if state.id == id and state.asked > answered.heard.said.at]
+        judged += len(later)
+        early = [state for state in later if not state.is_final]
+        if early:
+            raise answered.broken(f"the task is {shown(early[0].status)} after that")
+    return judged
+
+
+FAILED = Rule(
+    "tasks/failed",
+    "should",
+    "A task whose call has failed is `failed`, and one that is `completed` has not.",
+    at=f"{_PLACE}#task-execution-errors",
+    since=_SINCE,
+    until=_UNTIL,
+    cause="Whatever a tool gives is a success: a result with `isError`, and an error, make a failed task.",
+)
+
+
+@FAILED.reading("all results of tasks, and the states after them", needs="tasks")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    told = list(states(records))
+    for answered in answers(records, "tasks/result"):
+        id = inside(answered.request, "params").get("taskId")
+        has_failed = answered.result is None or inside(answered.result).get("isError") is True
+        for state in told:
+            if state.id == id and state.asked > answered.heard.said.at and state.is_final:
+                judged += 1
+                if state.status == ("completed" if has_failed else "failed"):
+                    raise answered.broken(f"the task is {state.status}")
+    return judged
+
+
+RELATED = Rule(
+    "tasks/related",
+    "must",
+    "What comes of tasks/result names its task in `_meta`.",
+    at=(f"{_PLACE}#associating-task-related-messages", f"{_PLACE}#related-task-metadata"),
+    since=_SINCE,
+    until=_UNTIL,
+    cause="The result is given as the tool made it: put io.modelcontextprotocol/related-task into its `_meta`.",
+)
+
+
+@RELATED.reading("all results of tasks", needs="tasks")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for answered in _results(records):
+        judged += 1
+        id = inside(answered.request, "params").get("taskId")
+        if related(answered.heard.message) != id:
+            raise answered.broken(f"its related task is {shown(related(answered.heard.message))}, not {shown(id)}")
+    return judged
+
+
+QUESTIONS = Rule(
+    "tasks/related-questions",
+    "must",
+    "What a server asks because of a task names that task in `_meta`.",
+    at=(f"{_PLACE}#input-required-status", f"{_PLACE}#associating-task-related-messages"),
+    since=_SINCE,
+    until=_UNTIL,
+    cause="Questions are asked as in a plain call: a client cannot tell which task waits for the answer.",
+)
+
+
+@QUESTIONS.reading("all questions while nothing but tasks was at work", needs="tasks")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        for question, tasks in alone_at_work(record):
+            if question.message["method"] in _QUESTIONS:
+                judged += 1
+                if related(question.message) not in tasks:
+                    raise question.broken(f"its related task is {shown(related(question.message))}")
+    return judged
+
+
+def _results(records: Sequence[Record]) -> Iterator[Answered]:
+    """What tasks/result gave that is no error."""
+    return (answered for answered in answers(records, "tasks/result") if answered.result is not None)
