@@ -12,12 +12,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from accord.check.fleet import Checked, Fleet, check_fleet, read_fleet
+from accord.check.fleet import Checked, Fleet, check_fleet
 from accord.check.notes import Watcher
 from accord.check.report import Finding, Level, Outcome, Place, Report, Visit
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 from accord.check.standing import Run, news, read_history, standing
+from accord.client.target import entries
 from accord.errors import ConnectError, TargetError
 
 SECRET = 'hush"hush-hush'
@@ -214,7 +215,7 @@ async def test_a_history_that_cannot_be_read_is_told_before_anything_is_checked(
 def test_what_is_no_configuration_is_told(content: str, text: str, tmp_path: Path) -> None:
     (tmp_path / "servers.json").write_text(content)
     with pytest.raises(TargetError, match=text):
-        read_fleet(tmp_path / "servers.json")
+        entries(tmp_path / "servers.json")
 
 
 async def test_real_servers_are_checked_by_their_entries(tmp_path: Path) -> None:
@@ -222,7 +223,7 @@ async def test_real_servers_are_checked_by_their_entries(tmp_path: Path) -> None
     file = tmp_path / "servers.json"
     good = {"command": sys.executable, "args": ["-m", "accord", "run", str(weather)], "env": {"KEY": SECRET}}
     file.write_text(json.dumps({"mcpServers": {"good": good, "gone": {"command": "/no/such/program"}}}))
-    fleet = await check_fleet(read_fleet(file), QUICK, file=str(file), check=check_server, watcher=None)
+    fleet = await check_fleet(entries(file), QUICK, file=str(file), check=check_server, watcher=None)
     one, other = fleet.servers
     assert one.report is not None, one.error
     assert (one.report.target, one.report.score, one.failed) == (f"{file}#good", 100, False)

@@ -23,7 +23,6 @@ from accord.check.settings import CheckSettings
 from accord.check.standing import News, Run, Standing, append_history, news, read_history, standing
 from accord.client.target import Command, Remote, Serves, parse
 from accord.errors import TargetError, describe
-from accord.messages.base import JSONObject
 from accord.transport.base import Transport
 from accord.transport.http.secrecy import Secrets
 
@@ -97,20 +96,6 @@ class CheckOne(Protocol):
     def __call__(
         self, target: Any, settings: CheckSettings | None = None, watcher: Watcher | None = None, *, label: str = ""
     ) -> Awaitable[Report]: ...
-
-
-def read_fleet(file: Path) -> dict[str, JSONObject]:
-    """The entries of a configuration, by their names. Raises `TargetError`."""
-    try:
-        content = msgspec.json.decode(file.read_bytes())
-    except OSError as exc:
-        raise TargetError(f"{file}: {exc.strerror}") from exc
-    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        raise TargetError(f"{file} is not JSON: {exc}") from exc
-    servers = content.get("mcpServers", content.get("servers")) if isinstance(content, dict) else None
-    if not isinstance(servers, dict) or not servers:
-        raise TargetError(f'{file} has no "mcpServers"')
-    return servers
 
 
 async def check_fleet(

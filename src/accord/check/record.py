@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -137,6 +138,15 @@ def decoded(raw: bytes | Unreadable) -> Any:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+
+
+def is_json(raw: bytes | Unreadable) -> bool:
+    """By the grammar alone: an id that is half a character, which `rough` sends, may come back."""
+    try:
+        json.loads(raw if isinstance(raw, bytes) else b"")
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def objects(message: Any) -> Iterator[JSONObject]:

@@ -42,6 +42,8 @@ class Visiting:
         self._deaths = 0
         self._notes = Notes(doors.revision, doors.transport, watcher)
         self.name: str = ""
+        self.unspoken: str = ""
+        """Why the revision is not spoken, if it is not."""
         self.explored: Explored | None = None
         """What came of the generated calls, if there were any."""
 
@@ -55,7 +57,8 @@ class Visiting:
         began = time.monotonic()
         try:
             await self._open()
-        except Unspoken:
+        except Unspoken as exc:
+            self.unspoken = str(exc)
             await self._doors.close()
             return None
         error = ""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 from msgspec.structs import replace
 
-from accord import __version__
-from accord.check.judging import findings
+from accord.check.begun import Begun
 from accord.check.notes import Watcher
 from accord.check.opening import Doors
 from accord.check.reach import Reach
-from accord.check.report import Outcome, Report, TransportName, Visit, score
+from accord.check.report import Outcome, Report, TransportName, Visit
 from accord.check.rule import Rule
 from accord.check.rules import server_rules
 from accord.check.runner import Visiting
@@ -47,31 +44,19 @@ async def check_server(
     """
     settings = settings or CheckSettings()
     reach = Reach(target, settings.headers)
-    rules = {rule.id: rule for rule in selected(server_rules(), settings)}
-    check = _Check(reach, list(rules.values()), settings, watcher or Unwatched())
-    began, started = time.monotonic(), datetime.now(UTC)
+    called = label or (target if isinstance(target, str) else reach.name)
+    rules = selected(server_rules(), settings)
+    begun = Begun("server", called, rules, settings)
+    check = _Check(reach, rules, settings, watcher or Unwatched())
     await reach.open()
     try:
         await check.run()
     finally:
         await reach.close()
     if not check.visits:
-        raise ConnectError(f"{label or reach.name} speaks none of {', '.join(settings.revisions or REVISIONS)}")
-    called = label or (target if isinstance(target, str) else reach.name)
-    return Report(
-        role="server",
-        target=called,
-        name=check.name,
-        version=__version__,
-        started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        seconds=round(time.monotonic() - began, 3),
-        score=score(check.outcomes),
-        visits=tuple(check.visits),
-        findings=findings(check.outcomes, rules, called, settings, "server"),
-        outcomes=tuple(check.outcomes),
-        seed=settings.seed if check.generated else None,
-        generated=check.generated,
-    )
+        raise ConnectError(f"{called} speaks none of {', '.join(settings.revisions or REVISIONS)}{check.words}")
+    seed = settings.seed if check.generated else None
+    return begun.report(check.name, check.visits, check.outcomes, seed=seed, generated=check.generated)
 
 
 class _Check:
@@ -86,6 +71,8 @@ class _Check:
         self.outcomes: list[Outcome] = []
         self.name: str = ""
         self.generated: int = 0
+        self.words: str = ""
+        """Why a revision is not spoken, where none is."""
 
     async def run(self) -> None:
         """The newest revision first: there calls are generated, once."""
@@ -96,6 +83,7 @@ class _Check:
             visiting = Visiting(doors, self._rules, self._watcher)
             visit = await visiting.run()
             self.name = self.name or visiting.name
+            self.words += f"\n  {revision} over {transport}: {visiting.unspoken}" if visit is None else ""
             if visit is not None:
                 visits.append((visit, visiting.outcomes))
                 self.generated += visiting.explored.cases if visiting.explored else 0

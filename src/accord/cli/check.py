@@ -25,6 +25,7 @@ from accord.cli.content import echo_json
 from accord.cli.failures import TOOL_FAILED, printable
 from accord.cli.screen import screen
 from accord.cli.visit import TERMINATED
+from accord.client.target import entries
 
 _Found = TypeVar("_Found")
 
@@ -93,13 +94,13 @@ async def _checked(asked: Asked, target: str | None, live: Live) -> Report:
 
 
 def _fleet(asked: Asked, file: Path) -> int:
-    from accord.check.fleet import check_fleet, read_fleet
+    from accord.check.fleet import check_fleet
 
     wanted = [forms.wanted(each, forms.FLEET_FORMS) for each in asked.reports]
-    entries = read_fleet(file)
-    live = FleetLive(len(entries), screen.say, screen.move if sys.stderr.isatty() else None, width=width())
+    servers = entries(file)
+    live = FleetLive(len(servers), screen.say, screen.move if sys.stderr.isatty() else None, width=width())
     fleet = _run(
-        check_fleet(entries, asked.settings, jobs=asked.jobs, watcher=live, history=asked.history, file=str(file))
+        check_fleet(servers, asked.settings, jobs=asked.jobs, watcher=live, history=asked.history, file=str(file))
     )
     screen.clear()
     forms.write(fleet, wanted)

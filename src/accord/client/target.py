@@ -151,7 +151,8 @@ def _from_url(text: str, headers: Mapping[str, str] | None = None, sse: bool = F
     return Remote(text, headers, sse)
 
 
-def _from_config(file: Path, name: str | None) -> Command | Remote:
+def entries(file: Path) -> dict[str, Any]:
+    """The entries of a configuration of servers, by their names. Raises `TargetError`."""
     try:
         content = msgspec.json.decode(file.read_bytes())
     except OSError as exc:
@@ -161,6 +162,11 @@ def _from_config(file: Path, name: str | None) -> Command | Remote:
     servers = content.get("mcpServers", content.get("servers")) if isinstance(content, dict) else None
     if not isinstance(servers, dict) or not servers:
         raise TargetError(f'{file} has no "mcpServers"')
+    return servers
+
+
+def _from_config(file: Path, name: str | None) -> Command | Remote:
+    servers = entries(file)
     if name is None and len(servers) == 1:
         (name,) = servers
     if name not in servers or not isinstance(servers[name], dict):

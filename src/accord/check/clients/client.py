@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from functools import cache
 from importlib import import_module
 from typing import Literal
 
-from accord import __version__
+from accord.check.begun import Begun
 from accord.check.clients.judge import Judge
 from accord.check.clients.ordinary import ORDINARY, name_of, speaks
 from accord.check.clients.play import Client, play
 from accord.check.clients.run import Run
 from accord.check.clients.scene import Scene
-from accord.check.judging import findings
 from accord.check.notes import Notes, Watcher
 from accord.check.report import Outcome, Report, Visit, counts, score
 from accord.check.rule import Rule
@@ -51,26 +48,15 @@ async def check_client(
     the client cannot be started, or speaks none of the revisions.
     """
     settings = settings or CheckSettings()
-    rules = {rule.id: rule for rule in selected(client_rules(), settings)}
-    began, started = time.monotonic(), datetime.now(UTC)
+    rules = selected(client_rules(), settings)
     called = label or (client if isinstance(client, str) else getattr(client, "__name__", "client"))
-    check = _Check(client, transport, settings, list(rules.values()), watcher or Unwatched())
+    begun = Begun("client", called, rules, settings)
+    check = _Check(client, transport, settings, rules, watcher or Unwatched())
     await check.run()
     if not check.visits:
         spoken = ", ".join(settings.revisions or REVISIONS)
         raise ConnectError(f"{called} opened a connection in none of {spoken}{check.words}")
-    return Report(
-        role="client",
-        target=called,
-        name=check.name,
-        version=__version__,
-        started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        seconds=round(time.monotonic() - began, 3),
-        score=score(check.outcomes),
-        visits=tuple(check.visits),
-        findings=findings(check.outcomes, rules, called, settings, "client"),
-        outcomes=tuple(check.outcomes),
-    )
+    return begun.report(check.name, check.visits, check.outcomes)
 
 
 @cache

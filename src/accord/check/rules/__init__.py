@@ -52,6 +52,7 @@ AREAS: tuple[str, ...] = (
     "http_versions",
     "http_headers",
     "http_streams",
+    "http_weather",
     "generated",
 )
 """Modules of this folder that have rules about servers."""

@@ -176,6 +176,33 @@ async def _(talk: Talk) -> None:
         raise Broken(f"it is answered with {described(reply)}", evidence=evidence(reply))
 
 
+BAD_VALUES = Rule(
+    "http/bad-values",
+    "must",
+    "A header whose value has characters that no header may have gets status 400 and error -32020.",
+    at=(_VALIDATION, f"{_PLACE}#value-encoding", f"{_PLACE}#server-behavior-for-custom-headers"),
+    since="2026-07-28",
+    over=HTTP,
+    cause="Bytes beyond ASCII are taken as UTF-8 or Latin-1: whoever reads them on the way may read otherwise.",
+)
+_NO_HEADER = "accord-check-n\u00e9"
+"""Not ASCII: it must be written in Base64."""
+
+
+@BAD_VALUES.case("a name beyond ASCII in Mcp-Name", needs="tools")
+async def _(talk: Talk) -> None:
+    message = talk.message("tools/call", {"name": _NO_HEADER, "arguments": {}})
+    await _refuses(talk, message, {"Mcp-Name": _NO_HEADER}, "a name beyond ASCII in Mcp-Name")
+
+
+@BAD_VALUES.case("an argument beyond ASCII in its header", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    tool, header, argument = await _mirroring(talk, type_="string")
+    arguments = {**_least(tool), argument: _NO_HEADER}
+    message = talk.message("tools/call", {"name": tool.get("name"), "arguments": arguments})
+    await _refuses(talk, message, {f"Mcp-Param-{header}": _NO_HEADER}, f"a text beyond ASCII in Mcp-Param-{header}")
+
+
 NUMBERS = Rule(
     "http/param-numbers",
     "should",

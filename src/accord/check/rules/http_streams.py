@@ -9,6 +9,7 @@ from accord.check.exercise import call_all
 from accord.check.posting import Posted, evidence, is_stream, posts
 from accord.check.record import Record, Reply
 from accord.check.rule import HTTP, Broken, NotObserved, Rule
+from accord.check.slow import start_slow
 from accord.check.talk import Talk, shown
 from accord.wire.sse import Event
 
@@ -163,6 +164,36 @@ def _with_ids(talk: Talk) -> tuple[Reply, str]:
         if ids and reply.ended and reply.method == "POST":
             return reply, ids[0]
     raise NotObserved("no stream of a call that ended has events with ids")
+
+
+NO_CANCEL = Rule(
+    "http/disconnect-is-no-cancel",
+    "should",
+    "A client whose stream breaks has not cancelled its request: it can come back for the answer.",
+    at=_SENDING,
+    since="2025-03-26",
+    until="2026-07-28",
+    over=HTTP,
+    cause="The handler is cancelled when the connection is gone, as web frameworks do by themselves.",
+)
+
+
+@NO_CANCEL.case("a call at work whose stream is left, and taken up again", kind="own", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    call = await start_slow(talk)
+    assert talk.http is not None, "it is over HTTP"
+    stream = talk.record.replies[call.stream - 1]
+    last = next((event.id for event in reversed(list(_events(stream))) if event.id), None)
+    if last is None:
+        raise NotObserved("the events of its streams have no ids")
+    talk.http.leave(call.stream)
+    await talk.tide()
+    again = talk.http.listen({"Last-Event-ID": last, "MCP-Protocol-Version": talk.revision})
+    answer = await talk.hear(lambda message: "method" not in message and message.get("id") == call.id)
+    if not is_stream(again):
+        raise NotObserved(f"it cannot be taken up (HTTP {again.status})")
+    if answer is None or "error" in answer:
+        raise Broken(f"what comes of it is {shown(answer and answer['error'])}", evidence=evidence(again))
 
 
 NO_REQUESTS = Rule(

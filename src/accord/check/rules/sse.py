@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from accord.check.posting import REFUSED, described, evidence, harmless
-from accord.check.record import Record
+from accord.check.record import Record, is_json
 from accord.check.rule import SSE, Broken, NotObserved, Rule
 from accord.check.talk import Talk
 from accord.check.wires.http import SSEWire
@@ -59,8 +59,8 @@ def _(records: Sequence[Record]) -> int:
                     judged += 1
                     if event.event != "message":
                         raise Broken(f"an event is called {event.event!r}", evidence=evidence(reply))
-            if None in reply.messages:
-                raise Broken("the data of an event is no JSON", evidence=evidence(reply))
+                    if event.event == "message" and not is_json(event.data):
+                        raise Broken("the data of an event is no JSON", evidence=evidence(reply))
     return judged
 
 

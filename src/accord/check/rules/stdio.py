@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 
-from accord.check.record import Record, Said, decoded, objects
+from accord.check.record import Record, Said, decoded, is_json, objects
 from accord.check.rule import LINES, STDIO, Broken, NotObserved, Rule
 from accord.check.talk import Talk, shown
 from accord.check.wires.child import ChildWire
@@ -34,7 +33,7 @@ def _(records: Sequence[Record]) -> int:
     judged = 0
     for record in records:
         for group in _no_messages(record):
-            bad = next((said for said in group if said.message is None and not _is_json(said.raw)), None)
+            bad = next((said for said in group if said.message is None and not is_json(said.raw)), None)
             if bad is not None and not _is_message(group):
                 raise Broken(f"a line of stdout is no message: {_text(bad)}", evidence=_evidence(record, group))
         judged += sum(said.direction == RECEIVED for said in record.entries)
@@ -193,15 +192,6 @@ def _no_messages(record: Record) -> Iterator[list[Said]]:
             group = []
     if group:
         yield group
-
-
-def _is_json(raw: bytes | Unreadable) -> bool:
-    """By the grammar alone: an id that is half a character, which `rough` sends, may come back."""
-    try:
-        json.loads(raw if isinstance(raw, bytes) else b"")
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _is_message(group: Sequence[Said]) -> bool:

@@ -155,7 +155,9 @@ UNIQUE = Rule(
 
 @UNIQUE.case("three tasks of one tool", kind="own", needs=CAPABILITY, calls=True)
 async def _(talk: Talk) -> None:
-    ids = await _three(talk)
+    tool, first = await created(talk)
+    more = [task_id(await call_as_task(talk, tool)) for _ in range(2)]
+    ids = [first, *(id for id in more if id is not None)]
     await give_up(talk, *ids)
     if len(set(ids)) < len(ids):
         raise talk.broken(f"two tasks have the id {max(ids, key=ids.count)!r}")
@@ -172,19 +174,16 @@ UNGUESSABLE = Rule(
 )
 
 
-@UNGUESSABLE.case("three tasks of one tool", kind="own", needs=CAPABILITY, calls=True)
-async def _(talk: Talk) -> None:
-    ids = await _three(talk)
-    await give_up(talk, *ids)
-    for id in ids:
-        if len(id) < _SHORTEST_ID or id.isdigit():
-            raise talk.broken(f"the id of a task is {id!r}")
-
-
-async def _three(talk: Talk) -> list[str]:
-    tool, first = await created(talk)
-    more = [task_id(await call_as_task(talk, tool)) for _ in range(2)]
-    return [first, *(id for id in more if id is not None)]
+@UNGUESSABLE.reading("the ids of all new tasks", needs=CAPABILITY)
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for answered in answers(records, "tools/call"):
+        id = inside(answered.result, "task").get("taskId")
+        if isinstance(id, str):
+            judged += 1
+            if len(id) < _SHORTEST_ID or id.isdigit():
+                raise answered.broken(f"the id of a task is {id!r}")
+    return judged
 
 
 LISTED_APART = Rule(

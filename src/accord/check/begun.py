@@ -1,0 +1,42 @@
+"""A check that has begun, and the report that comes of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from accord import __version__
+from accord.check.judging import findings
+from accord.check.report import Outcome, PeerRole, Report, Visit, score
+from accord.check.rule import Rule
+from accord.check.settings import CheckSettings
+
+
+class Begun:
+    """Begun now. `called` is what the peer is called in the report."""
+
+    def __init__(self, role: PeerRole, called: str, rules: Iterable[Rule], settings: CheckSettings) -> None:
+        self._role: PeerRole = role
+        self._called = called
+        self._rules = {rule.id: rule for rule in rules}
+        self._settings = settings
+        self._began = time.monotonic()
+        self._started = datetime.now(UTC)
+
+    def report(self, name: str, visits: Sequence[Visit], outcomes: Sequence[Outcome], **more: Any) -> Report:
+        """Ended now. `name` is what the peer calls itself; `more` are other fields of a `Report`."""
+        return Report(
+            role=self._role,
+            target=self._called,
+            name=name,
+            version=__version__,
+            started=self._started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            seconds=round(time.monotonic() - self._began, 3),
+            score=score(outcomes),
+            visits=tuple(visits),
+            findings=findings(outcomes, self._rules, self._called, self._settings, self._role),
+            outcomes=tuple(outcomes),
+            **more,
+        )

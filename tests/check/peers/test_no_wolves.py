@@ -1,0 +1,89 @@
+"""What peers were found to do that is odd, slow or old, and not wrong: no finding comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from accord import Context, Server
+from accord.check.opening import Doors
+from accord.check.reach import Reach
+from accord.check.record import Record
+from accord.check.rule import Broken
+from accord.check.rules.stdio import ONLY_MESSAGES
+from accord.check.server import check_server
+from accord.check.settings import CheckSettings
+from accord.check.talk import Answer
+from accord.wire.transcript import RECEIVED
+
+from tests.check.mutants.change import Change, Changed
+from tests.check.mutants.right import right
+
+STEP = 0.05
+"""How long the busy tool is silent, in seconds."""
+
+
+async def test_a_server_that_is_silent_to_discover_is_of_an_earlier_revision() -> None:
+    change = Change()
+    change.heard(lambda message: None if message.get("method") == "server/discover" else message)
+    settings = CheckSettings(opening=0.5, only=("ping",), revisions=("2026-07-28", "2025-11-25"))
+    report = await check_server(Changed(right(), change), settings)
+    assert [visit.revision for visit in report.visits] == ["2025-11-25"]
+
+
+async def test_a_server_without_subscriptions_need_not_know_their_method() -> None:
+    change = Change()
+
+    @change.heard
+    def _(message: Any) -> Any:
+        return message | {"method": "nobody"} if message.get("method") == "subscriptions/listen" else message
+
+    @change.answers("server/discover")
+    def _(request: Any, answer: Any) -> Any:
+        answer["result"]["capabilities"] = {"tools": {}}
+        return answer
+
+    settings = CheckSettings(only=("subscriptions",), revisions=("2026-07-28",), timeout=1)
+    assert (await check_server(Changed(right(), change), settings)).findings == ()
+
+
+def test_an_id_that_is_half_a_character_may_come_back() -> None:
+    record = Record("2025-11-25", "stdio")
+    record.add(RECEIVED, rb'{"jsonrpc":"2.0","id":"\ud800","error":{"code":-32601,"message":"Not found"}}')
+    (case,) = ONLY_MESSAGES.cases
+    assert case.run([record]) == 1
+
+
+async def test_a_server_that_says_how_it_goes_has_more_time_for_its_answer() -> None:
+    answer = await call("busy", timeout=STEP * 6)
+    assert answer.error is None
+    assert answer.seconds > STEP * 6
+
+
+async def test_a_server_that_says_nothing_does_not() -> None:
+    with pytest.raises(Broken, match=r"no answer to tools/call in 0\.3 s"):
+        await call("silent", timeout=STEP * 6)
+
+
+async def call(tool: str, timeout: float) -> Answer:
+    """Call a tool that is busy, or silent, for twelve steps."""
+    server = Server("busy")
+
+    @server.tool
+    async def busy(ctx: Context) -> None:
+        for step in range(1, 13):
+            await asyncio.sleep(STEP)
+            ctx.report_progress(step)
+
+    @server.tool
+    async def silent() -> None:
+        await asyncio.sleep(STEP * 12)
+
+    doors = Doors(Reach(server), "2025-11-25", "memory", CheckSettings(timeout=timeout))
+    try:
+        talk = await doors.open()
+        return await talk.request("tools/call", {"name": tool, "arguments": {}}, meta={"progressToken": 1})
+    finally:
+        await doors.close()

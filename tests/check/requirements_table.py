@@ -1,0 +1,149 @@
+"""docs/requirements.md, made of `accord.check.requirements` and of the rules.
+
+`pytest tests/check/test_requirements_table.py --update` writes the page anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from accord.check.places import url
+from accord.check.requirements import KINDS, Kind, Sentence, sentences
+from accord.check.rule import Rule
+from accord.check.rules import client_rules, server_rules
+from accord.check.settings import LEVELS
+from accord.messages.base import Life
+from accord.messages.revision import REVISIONS
+
+HEAD = """# Every sentence of the specification
+
+What becomes of each sentence with a MUST, a SHOULD or a MAY, in five revisions: the rules of
+[`accord check`](checking.md) that judge it, or why nobody can. Sentences are named by their page and a number, which
+counts them from the top; the texts are the specification's. This page is made of what the checker runs on
+(`check/requirements`, `check/rules`); a test finds it stale, and another finds a sentence without a line.
+"""
+
+MEANINGS: dict[Kind, str] = {
+    "rule": "judged by rules: each has a case that would see a breach",
+    "inside": "what a peer keeps to itself: nobody outside can see it",
+    "permission": "something that is allowed, and so accepted",
+    "person": "about people, interfaces, models, operators",
+    "heading": "announces sentences that are counted themselves, or defines a word",
+    "authorization": "waits for the rules about authorization",
+    "advice": "advice without an outward sign",
+}
+
+NUMBER = len("01")
+"""Digits of a sentence's number, at least."""
+
+
+def page() -> str:
+    """The page as Markdown."""
+    return "\n".join([HEAD, *_sentences(), *_rules(), *_map()])
+
+
+# --- the counts ------------------------------------------------------------------------------------------------------
+
+
+def _sentences() -> Iterator[str]:
+    counted = Counter((each.kind, each.revision) for each in sentences())
+    yield "## In figures\n"
+    yield from _head(("sentences", *REVISIONS, "all", ""))
+    for kind in KINDS:
+        yield _line((kind, *_numbers(counted[kind, revision] for revision in REVISIONS), MEANINGS[kind]))
+    totals = (sum(counted[kind, revision] for kind in KINDS) for revision in REVISIONS)
+    yield _line(("all", *_numbers(totals), ""))
+    yield ""
+
+
+def _numbers(found: Iterable[int]) -> tuple[str, ...]:
+    """Numbers, and their sum."""
+    numbers = list(found)
+    return tuple(f"{number:,}" for number in (*numbers, sum(numbers)))
+
+
+def _rules() -> Iterator[str]:
+    yield from _head(("rules", *LEVELS, "all", "cases"))
+    for role, rules in (("about servers", server_rules()), ("about clients", client_rules())):
+        levels = Counter(rule.level for rule in rules)
+        cases = sum(len(rule.cases) for rule in rules)
+        yield _line((role, *_numbers(levels[level] for level in LEVELS), f"{cases:,}"))
+    yield ""
+
+
+# --- the map ---------------------------------------------------------------------------------------------------------
+
+
+def _map() -> Iterator[str]:
+    for name in sorted({each.page for each in sentences()}):
+        yield from _page(name, [each for each in sentences() if each.page == name])
+    for title, rules in (("Rules about servers", server_rules()), ("Rules about clients", client_rules())):
+        yield from _listed(title, rules)
+
+
+def _page(name: str, found: Sequence[Sentence]) -> Iterator[str]:
+    """A row for each outcome, with the sentences of each revision that share it."""
+    revisions = [revision for revision in REVISIONS if any(each.revision == revision for each in found)]
+    rows: dict[tuple[Kind, str], list[Sentence]] = {}
+    for each in found:
+        rows.setdefault((each.kind, each.rest), []).append(each)
+    yield f"## {name}\n"
+    yield from _head((*revisions, "", "what becomes of it"))
+    for (kind, rest), group in rows.items():
+        yield _line((*(_in(revision, group) for revision in revisions), kind, _outcome(kind, rest)))
+    yield ""
+
+
+def _in(revision: str, group: Iterable[Sentence]) -> str:
+    """The numbers of the sentences that a revision has of them: `3, 5–8`."""
+    found = [each for each in group if each.revision == revision]
+    runs = groupby(enumerate(sorted(_number(each) for each in found)), key=lambda pair: pair[1] - pair[0])
+    return ", ".join(_link(revision, found[0].page, [number for _, number in run]) for _, run in runs)
+
+
+def _link(revision: str, name: str, run: Sequence[int]) -> str:
+    text = f"{run[0]:0{NUMBER}}" if len(run) == 1 else f"{run[0]:0{NUMBER}}–{run[-1]:0{NUMBER}}"
+    return f"[{text}]({url(name, revision)})"
+
+
+def _number(sentence: Sentence) -> int:
+    return int(sentence.id.partition("#")[2])
+
+
+def _outcome(kind: Kind, rest: str) -> str:
+    return ", ".join(f"`{id}`" for id in rest.split()) if kind == "rule" else _escaped(rest)
+
+
+# --- the rules -------------------------------------------------------------------------------------------------------
+
+
+def _listed(title: str, rules: Iterable[Rule]) -> Iterator[str]:
+    yield f"## {title}\n"
+    yield from _head(("rule", "level", "revisions", "cases", "what it wants"))
+    for rule in rules:
+        yield _line((f"`{rule.id}`", rule.level, _life(rule.life), f"{len(rule.cases)}", _escaped(rule.says)))
+    yield ""
+
+
+def _life(life: Life) -> str:
+    """From the first revision to the last: `2025-06-18 to 2025-11-25`; `all`."""
+    first = life.since or REVISIONS[0]
+    last = REVISIONS[REVISIONS.index(life.until) - 1] if life.until else REVISIONS[-1]
+    if (first, last) == (REVISIONS[0], REVISIONS[-1]):
+        return "all"
+    return first if first == last else f"{first} to {last}"
+
+
+def _head(cells: Sequence[str]) -> Iterator[str]:
+    yield _line(cells)
+    yield _line(["---"] * len(cells))
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
