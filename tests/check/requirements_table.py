@@ -90,22 +90,22 @@ def _page(name: str, found: Sequence[Sentence]) -> Iterator[str]:
     for each in found:
         rows.setdefault((each.kind, each.rest), []).append(each)
     yield f"## {name}\n"
-    yield from _head((*revisions, "", "what becomes of it"))
+    yield from _head((*(f"[{each}]({url(name, each)})" for each in revisions), "", "what becomes of it"))
     for (kind, rest), group in rows.items():
         yield _line((*(_in(revision, group) for revision in revisions), kind, _outcome(kind, rest)))
     yield ""
 
 
 def _in(revision: str, group: Iterable[Sentence]) -> str:
-    """The numbers of the sentences that a revision has of them: `3, 5–8`."""
-    found = [each for each in group if each.revision == revision]
-    runs = groupby(enumerate(sorted(_number(each) for each in found)), key=lambda pair: pair[1] - pair[0])
-    return ", ".join(_link(revision, found[0].page, [number for _, number in run]) for _, run in runs)
+    """The numbers of the sentences that a revision has of them: `03, 05–08`."""
+    numbers = sorted(_number(each) for each in group if each.revision == revision)
+    runs = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
+    return ", ".join(_span([number for _, number in run]) for _, run in runs)
 
 
-def _link(revision: str, name: str, run: Sequence[int]) -> str:
-    text = f"{run[0]:0{NUMBER}}" if len(run) == 1 else f"{run[0]:0{NUMBER}}–{run[-1]:0{NUMBER}}"
-    return f"[{text}]({url(name, revision)})"
+def _span(run: Sequence[int]) -> str:
+    first, last = (f"{number:0{NUMBER}}" for number in (run[0], run[-1]))
+    return first if len(run) == 1 else f"{first}–{last}"
 
 
 def _number(sentence: Sentence) -> int:

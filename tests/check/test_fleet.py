@@ -108,13 +108,13 @@ class Watching:
         return
 
 
-def entries(*commands: str) -> dict[str, Any]:
+def named(*commands: str) -> dict[str, Any]:
     return {name: {"command": name} for name in commands}
 
 
 async def test_a_server_that_fails_hangs_or_is_no_entry_touches_no_other() -> None:
     checks = Checks(good=report(), lost=ConnectError("nobody is there"), odd=RuntimeError("a defect"), slow=None)
-    wanted = {**entries("slow", "good", "lost", "odd"), "wrong": 3, "empty": {}}
+    wanted = {**named("slow", "good", "lost", "odd"), "wrong": 3, "empty": {}}
     fleet = await check_fleet(wanted, jobs=2, check=checks, seconds=0.2)
     assert [each.name for each in fleet.servers] == [*wanted]
     errors = {each.name: each.error for each in fleet.servers}
@@ -130,7 +130,7 @@ async def test_a_server_that_fails_hangs_or_is_no_entry_touches_no_other() -> No
 @pytest.mark.parametrize("jobs", [1, 3])
 async def test_as_many_are_checked_at_once_as_is_wished(jobs: int) -> None:
     checks = Checks(**{f"s{number}": report() for number in range(9)})
-    fleet = await check_fleet(entries(*(f"s{number}" for number in range(9))), jobs=jobs, check=checks)
+    fleet = await check_fleet(named(*(f"s{number}" for number in range(9))), jobs=jobs, check=checks)
     assert (checks.most, len(fleet.servers), fleet.failed) == (jobs, 9, False)
 
 
@@ -154,13 +154,13 @@ async def test_secrets_of_an_entry_are_in_no_output(tmp_path: Path) -> None:
 
 async def test_who_watches_is_told_of_each_server() -> None:
     watching = Watching()
-    await check_fleet(entries("a", "b"), check=Checks(a=report(), b=report()), watcher=watching)
+    await check_fleet(named("a", "b"), check=Checks(a=report(), b=report()), watcher=watching)
     assert sorted(watching.began) == sorted(each.name for each in watching.ended) == ["a", "b"]
 
 
 async def test_rules_are_listed_by_how_many_break_them() -> None:
     checks = Checks(a=report("x/2", warning=["x/3"]), b=report("x/1", "x/2"))
-    fleet = await check_fleet(entries("a", "b"), check=checks)
+    fleet = await check_fleet(named("a", "b"), check=checks)
     assert fleet.by_rule() == {"x/2": ("a", "b"), "x/1": ("b",), "x/3": ("a",)}
     assert [*fleet.by_rule()] == ["x/2", "x/1", "x/3"]
 
@@ -169,7 +169,7 @@ async def test_rules_are_listed_by_how_many_break_them() -> None:
 
 
 async def told(tmp_path: Path, **checks: Report | Exception) -> Fleet:
-    return await check_fleet(entries(*checks), check=Checks(**checks), history=tmp_path / "history.jsonl")
+    return await check_fleet(named(*checks), check=Checks(**checks), history=tmp_path / "history.jsonl")
 
 
 async def test_what_is_new_is_told_of_each_server_since_it_was_checked_last(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class Visiting:
         began = time.monotonic()
         try:
             await self._open()
-        except Unspoken as exc:
+        except (Unspoken, Broken) as exc:
             self.unspoken = str(exc)
             await self._doors.close()
             return None

@@ -108,7 +108,7 @@ class Change:
         method = message.get("method")
         if method is None:
             request = asked.pop(_key(message.get("id")), None)
-            name = request.get("method") if request else None
+            name = str(request.get("method")) if request else None
             if name in self._before:
                 said += self._before[name](request)
             if name in self._answers:
