@@ -6,6 +6,7 @@
 - ```console blocks run their `$ accord ...` and `$ python ...` lines. What follows is the output to expect:
   a line `...` stands for any lines, `...` inside a line for any text. Other `$` lines are only shown, but for
   `$ curl ...` where there is curl.
+- A ```diff block below `<!-- edit: weather.py -->` changes that file, for the console blocks that follow.
 - `<!-- serve: weather.py at 127.0.0.1:8000 -->` has `accord run weather.py` serve over HTTP while the page is run. It
   listens at a free port: the page is run with that in the place of the address. Options of the command come first.
 - Only `<!-- no-run: reason -->` above a block opts out.
@@ -44,7 +45,7 @@ FENCE = re.compile(
     """,
     re.MULTILINE | re.DOTALL | re.VERBOSE,
 )
-COMMENT = re.compile(r"<!-- *(?P<key>file|no-run) *: *(?P<value>.*?) *-->")
+COMMENT = re.compile(r"<!-- *(?P<key>file|edit|no-run) *: *(?P<value>.*?) *-->")
 SERVE = re.compile(r"^<!-- *serve: *(?P<arguments>[^\n]+?) +at +(?P<address>\S+) *-->", re.MULTILINE)
 ADDRESS = re.compile(r" at http://([^/]+)/")
 COMMANDS = ("accord", "python", *(["curl"] if shutil.which("curl") else []))
@@ -58,6 +59,7 @@ class Block:
     text: str
     line: int
     file: str | None = None
+    edits: str | None = None
 
 
 def blocks(page: str) -> Iterator[Block]:
@@ -68,7 +70,7 @@ def blocks(page: str) -> Iterator[Block]:
             assert notes["no-run"], "no-run needs a reason"
             continue
         line = page.count("\n", 0, match.start("text")) + 1
-        yield Block(match["language"], textwrap.dedent(match["text"]), line, notes.get("file"))
+        yield Block(match["language"], textwrap.dedent(match["text"]), line, notes.get("file"), notes.get("edit"))
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,21 @@ def run_blocks(every: list[Block], name: str, folder: Path) -> list[str]:
     for block in every:
         if block.language == "console":
             wrong += run_console(block, name, folder)
+        elif block.edits:
+            wrong += edit(folder / block.edits, block, name)
     return wrong
+
+
+def edit(file: Path, block: Block, name: str) -> list[str]:
+    """Change a file as a diff shows: its lines with ` ` and `-` stand there once, and become those with ` ` and `+`."""
+    before, after = (
+        "".join(f"{line[1:]}\n" for line in block.text.splitlines() if line[:1] in marks) for marks in (" -", " +")
+    )
+    text = file.read_text(encoding="utf-8")
+    if text.count(before) != 1:
+        return [f"{name}:{block.line}: what is to be changed stands {text.count(before)} times in {file.name}"]
+    file.write_text(text.replace(before, after), encoding="utf-8")
+    return []
 
 
 def run_python(python: list[Block], name: str, folder: Path) -> list[str]:
@@ -264,6 +280,11 @@ FINE = [
     console("$ python -c 'print(1); print(2); print(3)'\n1\n...\n$ python -c 'print(45)'\n4...\n"),
     console("$ rm -rf / # shown only\n$ python -c \\\n> 'print(1)'\n1"),
     "- in a list\n\n  ```python\n  x = 1\n  ```\n",
+    page(
+        python("print(1)\nprint(2)", "<!-- file: kept.py -->"),
+        "<!-- edit: kept.py -->\n```diff\n print(1)\n-print(2)\n+print(3)\n```",
+        console("$ python kept.py\n1\n3"),
+    ),
     "```text\n1 / 0\n```",
 ]
 
@@ -278,6 +299,7 @@ BROKEN = [
     console("$ python -c 'print(1)'\n1\n2"),
     console("$ python -c 'print(1); print(2)'\n...\n1"),
     console("$ python -c 'print(14)'\n2...\n"),
+    page(python("x = 1", "<!-- file: kept.py -->"), "<!-- edit: kept.py -->\n```diff\n-x = 2\n+x = 3\n```"),
 ]
 
 

@@ -97,7 +97,7 @@ def _page(name: str, found: Sequence[Sentence]) -> Iterator[str]:
 
 
 def _in(revision: str, group: Iterable[Sentence]) -> str:
-    """The numbers of the sentences that a revision has of them: `03, 05–08`."""
+    """The numbers of the sentences that a revision has of them: `03, 05-08`."""
     numbers = sorted(_number(each) for each in group if each.revision == revision)
     runs = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
     return ", ".join(_span([number for _, number in run]) for _, run in runs)
@@ -105,7 +105,7 @@ def _in(revision: str, group: Iterable[Sentence]) -> str:
 
 def _span(run: Sequence[int]) -> str:
     first, last = (f"{number:0{NUMBER}}" for number in (run[0], run[-1]))
-    return first if len(run) == 1 else f"{first}–{last}"
+    return first if len(run) == 1 else f"{first}-{last}"
 
 
 def _number(sentence: Sentence) -> int:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from accord.check.clients.client import check_client as check_client
-    from accord.check.diff import compare as compare
-    from accord.check.fleet import Fleet as Fleet, check_fleet as check_fleet, read_fleet as read_fleet
+    from accord.check.fleet import Fleet as Fleet, check_fleet as check_fleet
+    from accord.check.notes import Watcher as Watcher
     from accord.check.report import (
         Finding as Finding,
         Outcome as Outcome,
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         Rule as Rule,
     )
     from accord.check.rules import client_rules as client_rules, server_rules as server_rules
-    from accord.check.runner import Watcher as Watcher
     from accord.check.server import check_server as check_server
     from accord.check.settings import CheckSettings as CheckSettings
 
@@ -44,13 +43,11 @@ _HOMES = {
     "Report": "report",
     "Rule": "rule",
     "Visit": "report",
-    "Watcher": "runner",
+    "Watcher": "notes",
     "check_client": "clients.client",
     "check_fleet": "fleet",
     "check_server": "server",
     "client_rules": "rules",
-    "compare": "diff",
-    "read_fleet": "fleet",
     "server_rules": "rules",
 }
 """Every public name, and the module that it lives in."""
@@ -72,8 +69,6 @@ __all__ = [
     "check_fleet",
     "check_server",
     "client_rules",
-    "compare",
-    "read_fleet",
     "server_rules",
 ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from accord.check.reach import Reach
-from accord.check.record import Record
+from accord.check.record import Record, Room
 from accord.check.report import TransportName
 from accord.check.rule import Broken, Kind
 from accord.check.settings import CheckSettings
@@ -26,6 +26,8 @@ class Doors:
         self.revision: str = revision
         self.transport: TransportName = transport
         self.settings: CheckSettings = settings
+        self.room: Room = Room()
+        """For what the server says in all of them."""
         self.records: list[Record] = []
         self.opened: list[Talk] = []
         self.slow: set[Any] = set()
@@ -33,7 +35,7 @@ class Doors:
 
     async def raw(self, kind: Kind = "raw", case: str = "") -> Talk:
         """A conversation in which nothing was said yet. Raises `ConnectError`."""
-        record = Record(self.revision, self.transport, kind, case)
+        record = Record(self.revision, self.transport, kind, case, self.room)
         talk = Talk(self.reach.wire(self.transport, record), record, self.settings)
         talk.doors = self
         self.records.append(record)

@@ -20,6 +20,8 @@ REMARK: Literal["#"] = "#"
 
 _EVIDENCE = 12
 _WIDTH = 2_000
+_ROOM, _HEAVIEST = 80 << 20, 48 << 20
+"""Bytes of memory: for all that is kept, and for one message."""
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,10 +70,35 @@ class Reply(msgspec.Struct, kw_only=True):
         return self.over.is_set()
 
 
+class Room:
+    """How much of what a peer says is kept, in all the conversations that share it: so many bytes of memory."""
+
+    def __init__(self, size: int = _ROOM) -> None:
+        self._size = size
+        self._left = size
+
+    def take(self, raw: bytes | Unreadable) -> None:
+        """One message more."""
+        self._left -= _weight(raw) if isinstance(raw, bytes) else _ENTRY
+
+    @property
+    def full(self) -> str:
+        """In words, that there is no more room; empty while there is."""
+        return "" if self._left >= 0 else f"the peer says more than the {self._size >> 20} MB that are kept of one visit"
+
+
 class Record:
     """One conversation. `kind` and `case` say which case had it; `case` is empty for a shared one."""
 
-    def __init__(self, revision: str, transport: TransportName, kind: Kind = "shared", case: str = "") -> None:
+    def __init__(
+        self,
+        revision: str,
+        transport: TransportName,
+        kind: Kind = "shared",
+        case: str = "",
+        room: Room | None = None,
+    ) -> None:
+        self.room: Room = room or Room()
         self.revision: str = revision
         self.transport: TransportName = transport
         self.kind: Kind = kind
@@ -100,6 +127,8 @@ class Record:
             direction=direction, raw=raw, at=time.monotonic(), message=message, misbehaved=misbehaved, stream=stream
         )
         self.entries.append(said)
+        if direction == RECEIVED:
+            self.room.take(raw)
         return said
 
     def remark(self, text: str) -> None:
@@ -130,7 +159,7 @@ class Record:
 
 def decoded(raw: bytes | Unreadable) -> Any:
     """The JSON in these bytes, or None."""
-    if isinstance(raw, Unreadable):
+    if isinstance(raw, Unreadable) or _weight(raw) > _HEAVIEST:
         return None
     try:
         if not raw.isascii():
@@ -138,6 +167,16 @@ def decoded(raw: bytes | Unreadable) -> Any:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+
+
+_ENTRY, _OBJECT, _ARRAY, _VALUE = 200, 200, 64, 50
+"""Bytes of memory of an entry, an object, an array and one more value in them, beside the text."""
+
+
+def _weight(raw: bytes) -> int:
+    """What a message takes in memory, decoded and as it came, about: an empty array is 30 times its two bytes."""
+    values = _OBJECT * raw.count(b"{") + _ARRAY * raw.count(b"[") + _VALUE * raw.count(b",")
+    return _ENTRY + 2 * len(raw) + values
 
 
 def is_json(raw: bytes | Unreadable) -> bool:

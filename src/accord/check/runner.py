@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+from accord.check.budget import Budget
 from accord.check.exercise import exercise
 from accord.check.generated.exploring import Explored, explore
 from accord.check.notes import Notes, Watcher
@@ -41,6 +42,7 @@ class Visiting:
         self._shared: Talk | None = None
         self._deaths = 0
         self._notes = Notes(doors.revision, doors.transport, watcher)
+        self._budget = Budget(doors.settings.timeout, doors.room)
         self.name: str = ""
         self.unspoken: str = ""
         """Why the revision is not spoken, if it is not."""
@@ -57,7 +59,7 @@ class Visiting:
         began = time.monotonic()
         try:
             await self._open()
-        except (Unspoken, Broken) as exc:
+        except (Unspoken, Broken, NotObserved) as exc:
             self.unspoken = str(exc)
             await self._doors.close()
             return None
@@ -65,10 +67,11 @@ class Visiting:
         self._watcher.visit_began(self._doors.revision, self._doors.transport, len(self._cases))
         try:
             await self._try_all()
-        except (Broken, AccordError, Unspoken) as exc:
+        except (Broken, AccordError, Unspoken, NotObserved) as exc:
             error = describe(exc)
         finally:
             await self._doors.close()
+        error = error or self._budget.spent
         self._read()
         visit = Visit(
             revision=self._doors.revision,
@@ -131,14 +134,14 @@ class Visiting:
         if self._shared is not None and self._shared.alive:
             return self._shared
         self._deaths += 1
-        if self._deaths > _DEATHS:
+        if self._deaths > _DEATHS or self._budget.spent:
             return None
         return await self._open()
 
     async def _in_shared(self, rule: Rule, case: Case) -> None:
         talk = await self._living()
         if talk is None:
-            self._notes.add(rule, case, "not-observed", "the server ended too often before")
+            self._notes.add(rule, case, "not-observed", self._budget.spent or "the server ended too often before")
             return
         await self._try(rule, case, talk, lambda: case.run(talk))
 
@@ -169,12 +172,20 @@ class Visiting:
         if case.calls and not await self._has_callable(talk):
             self._notes.add(rule, case, "not-observed", "no tool may be called (--call-tools)")
             return
+        if self._budget.spent:
+            self._notes.add(rule, case, "not-observed", self._budget.spent)
+            return
         began = time.monotonic()
         since = len(talk.record.entries)
+        limit = self._settings.timeout * _CASE_TIMEOUTS + self._settings.opening
         try:
-            async with asyncio.timeout(self._settings.timeout * _CASE_TIMEOUTS + self._settings.opening):
+            async with asyncio.timeout(min(limit, self._budget.left)):
                 await run()
         except Exception as exc:
+            if isinstance(exc, TimeoutError) and not self._budget.left:
+                exc = NotObserved(self._budget.spent)
+            if isinstance(exc, Broken | TimeoutError):
+                self._budget.failed(time.monotonic() - began)
             self._notes.judge(rule, case, exc, talk.record.evidence(since), began)
         else:
             self._notes.add(rule, case, "pass", seconds=time.monotonic() - began)

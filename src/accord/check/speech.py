@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 INFO: JSONObject = {"name": "accord-check", "version": "1.0.0"}
 
 _TEXT = {"type": "text", "text": "A good answer."}
+_LONGEST = 100_000
+"""Characters of a text that a form wants."""
 
 CANNED: dict[str, Any] = {
     "ping": {},
@@ -114,18 +116,24 @@ def _field(field: Any) -> Any:
 
 
 def _choice(schema: JSONObject) -> Any:
-    if schema.get("enum"):
-        return schema["enum"][0]
-    for key in ("oneOf", "anyOf"):
-        if schema.get(key):
-            return schema[key][0].get("const")
+    """What the schema says first; a server may write anything there."""
+    for key in ("enum", "oneOf", "anyOf"):
+        choices = schema.get(key)
+        if isinstance(choices, list) and choices:
+            first = choices[0]
+            return first if key == "enum" else first.get("const") if isinstance(first, dict) else None
     if schema.get("type") in ("integer", "number"):
         return schema.get("minimum", 1)
     if schema.get("type") == "boolean":
         return True
     return {"email": "a@example.com", "uri": "https://example.com/", "date": "2026-01-01"}.get(
-        str(schema.get("format")), "text".ljust(schema.get("minLength", 0), "x")
+        str(schema.get("format")), "text".ljust(_length(schema.get("minLength")), "x")
     )
+
+
+def _length(wanted: Any) -> int:
+    """A text is made as long as it must be, but not to fill the memory."""
+    return min(wanted, _LONGEST) if isinstance(wanted, int) else 0
 
 
 def hello_params(revision: str, capabilities: JSONObject) -> JSONObject:

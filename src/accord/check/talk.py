@@ -19,7 +19,7 @@ from msgspec import UNSET
 
 from accord.check.record import Record, Reply, Said, objects
 from accord.check.report import TransportName
-from accord.check.rule import Broken
+from accord.check.rule import Broken, NotObserved
 from accord.check.settings import CheckSettings
 from accord.check.speech import CANNED, all_capabilities, envelope_of, http_headers
 from accord.check.wires.base import Wire
@@ -127,7 +127,8 @@ class Talk:
         self.alive: bool = True
         self.doors: Doors | None = None
         """Where it came from."""
-        self._closed = False
+        self._cut = ""
+        self._closing: asyncio.Task[None] | None = None
         self._ids = itertools.count(1)
         self._pending: dict[Any, Pending] = {}
         self._listeners: list[Callable[[Said], None]] = []
@@ -361,9 +362,12 @@ class Talk:
         found: asyncio.Future[JSONObject] = asyncio.get_running_loop().create_future()
 
         def listen(said: Said) -> None:
-            for each in objects(said.message):
-                if not found.done() and wanted(each):
-                    found.set_result(each)
+            try:
+                for each in objects(said.message):
+                    if not found.done() and wanted(each):
+                        found.set_result(each)
+            except Exception as exc:  # a defect of the rule: it belongs to who waits, not to whoever reads on
+                found.set_exception(exc)
 
         self._listeners.append(listen)
         try:
@@ -404,10 +408,14 @@ class Talk:
         return await self.doors.raw("raw", self.record.case)
 
     async def close(self) -> None:
-        """End it; again it does nothing. What the peer wrote to its stderr, and how it ended, is in the record then."""
-        if self._closed:
-            return
-        self._closed = True
+        """End it, once. What the peer wrote to its stderr, and how it ended, is in the record then."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.wait([self._closing])  # whoever is late for it waits as well, and takes nobody's cancellation
+        if not self._closing.cancelled():
+            self._closing.result()
+
+    async def _close(self) -> None:
         await self.wire.close()
         self.record.stderr = self.wire.stderr
         self.record.exit_code = self.wire.exit_code
@@ -421,6 +429,9 @@ class Talk:
                     await reply.over.wait()
 
     def _on_heard(self, raw: bytes | Unreadable, stream: int) -> None:
+        if self.record.room.full:
+            self._cut_off(self.record.room.full)
+            return
         said = self.record.add(RECEIVED, raw, stream=stream)
         for each in objects(said.message):
             if "method" in each:
@@ -429,6 +440,13 @@ class Talk:
                 self._settle(each, raw if isinstance(raw, bytes) else b"", stream)
         for listen in list(self._listeners):
             listen(said)
+
+    def _cut_off(self, why: str) -> None:
+        """Hear nothing more: what is not kept cannot be judged."""
+        if not self._cut:
+            self._cut = why
+            self._on_end()
+            self._closing = asyncio.create_task(self._close())
 
     def _settle(self, message: JSONObject, raw: bytes, stream: int) -> None:
         pending = self._pending.pop(_key(message.get("id")), None)
@@ -516,7 +534,9 @@ class Talk:
                 pending.future.exception()  # whoever waits gets it; nobody has to
         self._pending.clear()
 
-    def _gone(self, pending: Pending) -> Broken:
+    def _gone(self, pending: Pending) -> Broken | NotObserved:
+        if self._cut:
+            return NotObserved(self._cut)
         tail = f"; its last words:\n{self.wire.stderr[-600:]}" if self.wire.stderr else ""
         what = pending.request.get("method", "the message")
         return self.broken(

@@ -147,7 +147,8 @@ CORPUS: dict[str, Any] = {
 
 SAMPLES: list[Any] = [
     None, True, False, 0, 1, -1, 2, 5, 0.5, 10**6, "", "a", "aa", "text", [], [0], ["a"], [0, 1], {}, {"a": 0},
-    {"a": "a"}, {"b": 0}, {"a": 0, "b": 0}, {"a": "a", "b": "a"}, {"a": None}, {"a": []}, {"b": None}, [None], [True], [[]],
+    {"a": "a"}, {"b": 0}, {"a": 0, "b": 0}, {"a": "a", "b": "a"}, {"a": None}, {"a": []}, {"b": None}, [None], [True],
+    [[]],
     [{}],
 ]  # fmt: skip
 """Small values: if one of these fits a schema, values can be made of it."""

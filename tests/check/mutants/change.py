@@ -10,6 +10,7 @@ change.request_headers(lambda headers: ...)          the headers of what comes i
 change.request_headers_by_body(lambda headers, message: ...)    the same, with the message
 change.greeting(lambda reply: ...)         what a stream begins with, as bytes
 change.events(lambda event: ...)           each event of a stream, as it is written; b"" for none
+change.cut(lambda: ...)                    over HTTP: is called when a client is gone before its request was whole
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Change:
 
     def __init__(self) -> None:
         self.port: int = 0  # over HTTP: where it is served
+        self.takes_a_piece = False  # over HTTP: takes the first piece of a body for the whole
         self._answers: dict[str, Callable[[Any, Any], Said]] = {}
         self._notifications: dict[str, Callable[[Any], Said]] = {}
         self._before: dict[str, Callable[[Any], list[Any]]] = {}
@@ -54,6 +56,7 @@ class Change:
         self._reply: Callable[[HTTPReply], None] | None = None
         self._headers: Callable[[dict[str, str], Any], None] | None = None
         self._events: Callable[[bytes], bytes] | None = None
+        self._cut: Callable[[], None] | None = None
         self._greeting: Callable[[HTTPReply], bytes] | None = None
 
     def answers(self, method: str) -> Callable[[Callable[[Any, Any], Said]], None]:
@@ -85,6 +88,9 @@ class Change:
 
     def events(self, function: Callable[[bytes], bytes]) -> None:
         self._events = function
+
+    def cut(self, function: Callable[[], None]) -> None:
+        self._cut = function
 
     # --- where messages pass -----------------------------------------------------------------------------------
 
@@ -135,6 +141,10 @@ class Change:
     def first_events(self, reply: HTTPReply) -> bytes:
         """What is said on a stream before anything else."""
         return b"" if self._greeting is None else self._greeting(reply)
+
+    def was_cut(self) -> None:
+        if self._cut is not None:
+            self._cut()
 
     def answer_headers(self, reply: HTTPReply) -> None:
         if self._reply is not None:
@@ -206,8 +216,9 @@ class ChangedApp:
         while more:
             event = await receive()
             if event["type"] == "http.disconnect":
+                self._change.was_cut()
                 return
-            body, more = body + event.get("body", b""), event.get("more_body", False)
+            body, more = body + event.get("body", b""), event.get("more_body", False) and not self._change.takes_a_piece
         own: Asked = {}
         passed = self._change.incoming(body, own) if body else [b""]
         self._asked.update(own)

@@ -59,7 +59,6 @@ PEERS: tuple[Peer, ...] = (
             "logging/declared": ALL,
             "errors/method-not-found": ALL,
             "codes/one-sentence": ALL,
-            "lifecycle/bad-hello": ALL,
             "tools/unknown-name-code": ALL,
             "resources/missing-code": ALL,
             "prompts/unknown-name": ALL,

@@ -14,7 +14,7 @@ from accord.check.rule import HTTP, Broken, NotObserved, Rule
 from accord.messages.revision import RULES
 
 _SINCE = "2026-07-28"
-_RETRY_MS = 1_200
+_RETRY_MS = 600
 _PRIME = "check/1:prime"
 """The id of an event that has nothing else."""
 

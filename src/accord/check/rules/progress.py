@@ -18,6 +18,8 @@ BEHAVIOUR = (f"{OLD}#behavior-requirements", f"{NEW}#behavior-requirements")
 NOTES = (f"{OLD}#implementation-notes", f"{NEW}#implementation-notes")
 PROGRESS = "notifications/progress"
 MODERN = "2026-07-28"
+APART = 1.0
+"""Seconds by which messages on different streams of HTTP may overtake each other."""
 TERMINAL = frozenset(("completed", "failed", "cancelled"))
 
 
@@ -39,7 +41,8 @@ class _Tokens:
         self.tasks: dict[Any, Any] = {}
         """By id of the task (2025-11-25): the token, which lives as long as the task."""
         self.known: set[Any] = set()
-        self.over: set[Any] = set()
+        self.over: dict[Any, float] = {}
+        """By token: since when."""
 
     def sent(self, message: JSONObject) -> None:
         """Take one message of ours."""
@@ -47,18 +50,18 @@ class _Tokens:
         if token is not None and "id" in message:
             self.given[key(message["id"])] = key(token)
             self.known.add(key(token))
-            self.over.discard(key(token))
+            self.over.pop(key(token), None)
 
-    def heard(self, message: JSONObject) -> None:
+    def heard(self, message: JSONObject, at: float) -> None:
         """Take one message of the server."""
         token = self.given.pop(key(message.get("id")), None) if is_answer(message) else None
         task = _task(message)
         if token is not None and task is not None:
             self.tasks[task.get("taskId")] = token
         elif token is not None and token not in self.given.values():
-            self.over.add(token)
+            self.over[token] = at
         if task is not None and task.get("status") in TERMINAL and task.get("taskId") in self.tasks:
-            self.over.add(self.tasks[task["taskId"]])
+            self.over[self.tasks[task["taskId"]]] = at
 
 
 def _task(message: JSONObject) -> JSONObject | None:
@@ -81,8 +84,10 @@ def told(records: Sequence[Record]) -> Iterator[Told]:
             params = message.get("params")
             if message.get("method") == PROGRESS and isinstance(params, dict):
                 token = key(params.get("progressToken"))
-                yield Told(Heard(record, said, message), params, token in tokens.known, token in tokens.over)
-            tokens.heard(message)
+                grace = APART if record.transport == "http" else 0.0
+                is_over = said.at - tokens.over.get(token, said.at) > grace
+                yield Told(Heard(record, said, message), params, token in tokens.known, is_over)
+            tokens.heard(message, said.at)
 
 
 KNOWN = Rule(

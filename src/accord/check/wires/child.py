@@ -15,7 +15,7 @@ from accord.transport.readers import Reader, read_from
 from accord.transport.subprocess import StderrTail, own_descriptor, spawn
 from accord.wire.lines import LineReader
 
-LINE_BYTES = 64 << 20
+LINE_BYTES = 32 << 20
 _STDERR_LINES = 50
 _CLOSE_SECONDS = 2.0
 _SETTLE_SECONDS = 0.5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
 SESSION = "mcp-session-id"
-BODY_BYTES = 64 << 20
+BODY_BYTES = 32 << 20
+_LARGE = 1 << 20
+"""aiohttp wants larger bodies as files."""
 _CONNECT_SECONDS = 10
 _CLOSE_SECONDS = 2
 _DEFAULTS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
@@ -121,7 +124,7 @@ class HTTPWire:
             request = self._http.request(
                 reply.method,
                 self.stream_url if reply.method == "GET" else self.url,
-                data=body,
+                data=io.BytesIO(body) if body and len(body) > _LARGE else body,
                 headers=dict(reply.sent),
                 allow_redirects=False,
             )

@@ -1,0 +1,47 @@
+"""What a visit may cost: time in all, time that is waited in vain, and room for what the server says.
+
+A server that is slow and right is given much time; one that falls silent again and again is not waited for each time.
+What is not tried for it is not observed, and the visit says why.
+"""
+
+from __future__ import annotations
+
+import time
+
+from accord.check.record import Room
+
+_WHOLE = 60
+"""A visit may take this many times as long as one answer."""
+_IN_VAIN = 15
+"""So many times as long may be waited for what does not come, over all."""
+
+
+class Budget:
+    """That of one visit, which begins now; `timeout` is that of one answer, in seconds."""
+
+    def __init__(self, timeout: float, room: Room) -> None:
+        self._timeout = timeout
+        self._end = time.monotonic() + _WHOLE * timeout
+        self._vain = _IN_VAIN * timeout
+        self._room = room
+
+    @property
+    def left(self) -> float:
+        """Seconds until the visit has to end."""
+        return max(0.0, self._end - time.monotonic())
+
+    def failed(self, seconds: float) -> None:
+        """A case failed that took so long: as long as an answer may take, it was waited in vain."""
+        if seconds >= self._timeout:
+            self._vain -= seconds
+
+    @property
+    def spent(self) -> str:
+        """Why nothing more is tried, in words; empty while there is something left."""
+        if self._room.full:
+            return self._room.full
+        if self._vain <= 0:
+            return f"the server did not answer too often: {_IN_VAIN * self._timeout:g} s were waited in vain"
+        if not self.left:
+            return f"it took longer than {_WHOLE * self._timeout:g} s in all; --timeout gives more"
+        return ""
