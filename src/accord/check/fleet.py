@@ -12,21 +12,19 @@ from collections.abc import Awaitable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import msgspec
 
+from accord.check.discreet import Discreet, secrets_of, without
 from accord.check.notes import Watcher
-from accord.check.report import Outcome, Report, Visit
+from accord.check.report import Report
 from accord.check.server import Unwatched, check_server
 from accord.check.settings import CheckSettings
 from accord.check.standing import News, Run, Standing, append_history, news, read_history, standing
 from accord.client.target import Command, Remote, Serves, parse
 from accord.errors import TargetError, describe
 from accord.transport.base import Transport
-from accord.transport.http.secrecy import Secrets
-
-_Told = TypeVar("_Told", Report, Outcome, Visit)
 
 _SECONDS = 900.0
 """What one server may take, whatever its rules take."""
@@ -152,14 +150,16 @@ async def _checked(
     seconds: float,
 ) -> Checked:
     """One server; whatever is wrong with it becomes its error."""
-    secrets = _secrets(entry)
-    watch = _Discreet(Unwatched() if watcher is None else watcher.server_began(name), secrets)
+    watch = Unwatched() if watcher is None else watcher.server_began(name)
+    given = entry if isinstance(entry, dict) else {}
+    secrets = secrets_of(None, *(each for each in (given.get("env"), given.get("headers")) if isinstance(each, dict)))
+    watch = Discreet(watch, secrets)
     began = time.monotonic()
     report, error = None, ""
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
-            report = _without(secrets, await check(_target(name, entry), settings, watch, label=label))
+            report = without(secrets, await check(_target(name, entry), settings, watch, label=label))
     except Exception as exc:  # whatever one server does, the others are checked
         late = isinstance(exc, TimeoutError) and limit.expired()
         error = f"not done within {seconds:g} s" if late else secrets.hidden(describe(exc))
@@ -174,45 +174,5 @@ def _target(name: str, entry: Any) -> Command | Remote | Serves | Transport:
     return msgspec.structs.replace(target, label=name) if isinstance(target, Command) else target
 
 
-class _Discreet:
-    """Tells a watcher what happens, without secrets."""
-
-    def __init__(self, watcher: Watcher, secrets: Secrets) -> None:
-        self._secrets = secrets
-        self._watcher = watcher
-
-    def visit_began(self, revision: str, transport: str, total: int) -> None:
-        self._watcher.visit_began(revision, transport, total)
-
-    def case_done(self, outcome: Outcome) -> None:
-        self._watcher.case_done(_without(self._secrets, outcome))
-
-    def visit_ended(self, visit: Visit) -> None:
-        self._watcher.visit_ended(_without(self._secrets, visit))
-
-
 def _standings(servers: tuple[Checked, ...]) -> dict[str, Standing]:
     return {each.name: standing(each.report, each.error) for each in servers}
-
-
-def _secrets(entry: Any) -> Secrets:
-    """What an entry gives to its server and nobody else, also as it stands in JSON."""
-    secrets = Secrets()
-    for key in ("env", "headers"):
-        given = entry.get(key) if isinstance(entry, dict) else None
-        values = [str(value) for value in given.values()] if isinstance(given, dict) else []
-        secrets.keep([*values, *(msgspec.json.encode(value).decode()[1:-1] for value in values)])
-    return secrets
-
-
-def _without(secrets: Secrets, told: _Told) -> _Told:
-    """The same without them, whatever a server put where."""
-    return msgspec.convert(_hidden(msgspec.to_builtins(told), secrets), type(told))
-
-
-def _hidden(value: Any, secrets: Secrets) -> Any:
-    if isinstance(value, str):
-        return secrets.hidden(value)
-    if isinstance(value, dict):
-        return {key: _hidden(inner, secrets) for key, inner in value.items()}
-    return [_hidden(inner, secrets) for inner in value] if isinstance(value, list | tuple) else value

@@ -49,18 +49,21 @@ def _finding(
 
 
 def repeat(outcome: Outcome, target: str, settings: CheckSettings, role: PeerRole) -> str:
-    """The command line that tries this rule there again."""
+    """The command line that tries this rule there again; empty for a server in this process, which no command has."""
+    if outcome.transport == "memory":
+        return ""
     words = ["accord", "check"]
     words += [f"--client{'-stdio' if outcome.transport == 'stdio' else ''}", target] if role == "client" else [target]
     words += ["--revision", outcome.revision, "--only", outcome.rule]
-    if role == "server" and outcome.transport != "memory":
+    if role == "server":
         words += ["--transport", outcome.transport]
     if settings.call_tools is True:
         words.append("--call-tools")
-    elif settings.call_tools:
-        words.append(f"--call-tools={','.join(settings.call_tools)}")
+    else:
+        words += [word for name in settings.call_tools or () for word in ("--call-tool", name)]
     if settings.trusted:
         words.append("--trusted")
     if outcome.rule.startswith("generated/"):
-        words += ["--seed", str(settings.seed)]
+        words += ["--seed", str(settings.seed), "--cases", str(settings.cases)]
+    words += settings.again
     return shlex.join(words)

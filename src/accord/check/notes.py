@@ -6,9 +6,8 @@ import logging
 import time
 from typing import Any, Protocol
 
-from accord.check.opening import Unspoken
 from accord.check.report import Outcome, TransportName, Verdict, Visit
-from accord.check.rule import Broken, Case, NotApplicable, NotObserved, Rule
+from accord.check.rule import Broken, Case, NotApplicable, NotObserved, Rule, Unspoken
 from accord.errors import AccordError, describe
 
 log: logging.Logger = logging.getLogger("accord.check")

@@ -7,15 +7,11 @@ from typing import Any
 from accord.check.reach import Reach
 from accord.check.record import Record, Room
 from accord.check.report import TransportName
-from accord.check.rule import Broken, Kind
+from accord.check.rule import Broken, Kind, Unspoken
 from accord.check.settings import CheckSettings
 from accord.check.speech import hello_params
 from accord.check.talk import Answer, Talk, shown
 from accord.messages.base import JSONObject
-
-
-class Unspoken(Exception):
-    """The peer does not speak this revision: what it said instead."""
 
 
 class Doors:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from accord.check.discreet import secrets_of
 from accord.check.generated.leaks import CANARY, CANARY_NAME
 from accord.check.record import Record
 from accord.check.report import TransportName
@@ -22,6 +23,7 @@ from accord.check.wires.memory import MemoryWire
 from accord.client.target import Command, Remote, Serves, parse
 from accord.errors import ConnectError, TargetError
 from accord.messages.revision import RULES
+from accord.transport.http.secrecy import Secrets
 
 _SERVED = re.compile(r"(http://127\.0\.0\.1:\d+)/mcp")
 _SECRET = {CANARY_NAME: CANARY}
@@ -41,6 +43,12 @@ class Reach:
         self._url = ""
         self.name: str = str(self._parsed) if isinstance(self._parsed, Command | Remote) else "a server in this process"
         """What to call it."""
+        self.secrets: Secrets = secrets_of(self._parsed, self._headers)
+        """What it is given, and nobody else."""
+
+    def called(self, label: str) -> str:
+        """What to call it in a report, where a person called it so: a URL without what may be a secret."""
+        return self.name if isinstance(self._parsed, Remote) and label.startswith(("http:", "https:")) else label
 
     def transports(self, revision: str) -> tuple[TransportName, ...]:
         """Where a revision can be spoken."""

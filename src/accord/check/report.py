@@ -130,8 +130,11 @@ class Report(_Data, frozen=True, kw_only=True):
 
     @property
     def failed(self) -> bool:
-        """Whether anything but warnings and known findings was found, or the baseline has stale entries."""
-        return bool(self.stale) or any(each.verdict == "fail" and not each.known for each in self.findings)
+        """Whether anything but warnings and known findings was found, a visit ended before all was tried, or the
+        baseline has stale entries.
+        """
+        unfinished = any(visit.error for visit in self.visits)
+        return unfinished or bool(self.stale) or any(each.verdict == "fail" and not each.known for each in self.findings)
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

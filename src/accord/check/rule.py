@@ -60,6 +60,10 @@ class NotObserved(Exception):
     """Nothing happened by which the rule could be judged: what was missing."""
 
 
+class Unspoken(Exception):
+    """The peer does not speak this revision: what it said instead."""
+
+
 class Case(msgspec.Struct, frozen=True, kw_only=True):
     """One way to try a rule. `needs` is what the peer must have declared: `tools`, `resources.subscribe`."""
 

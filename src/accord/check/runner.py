@@ -16,9 +16,9 @@ from accord.check.budget import Budget
 from accord.check.exercise import exercise
 from accord.check.generated.exploring import Explored, explore
 from accord.check.notes import Notes, Watcher
-from accord.check.opening import Doors, Unspoken
+from accord.check.opening import Doors
 from accord.check.report import Outcome, Visit, counts, score
-from accord.check.rule import Broken, Case, NotObserved, Rule
+from accord.check.rule import Broken, Case, NotObserved, Rule, Unspoken
 from accord.check.talk import Talk, declares
 from accord.errors import AccordError, describe
 from accord.messages.base import JSONObject
@@ -169,11 +169,11 @@ class Visiting:
         if case.needs is not None and not talk.has(case.needs):
             self._notes.add(rule, case, "not-applicable", f"the server does not declare {case.needs}")
             return
-        if case.calls and not await self._has_callable(talk):
-            self._notes.add(rule, case, "not-observed", "no tool may be called (--call-tools)")
-            return
         if self._budget.spent:
             self._notes.add(rule, case, "not-observed", self._budget.spent)
+            return
+        if case.calls and not await self._has_callable(talk):
+            self._notes.add(rule, case, "not-observed", "no tool may be called (--call-tools)")
             return
         began = time.monotonic()
         since = len(talk.record.entries)
@@ -193,7 +193,7 @@ class Visiting:
     async def _has_callable(self, talk: Talk) -> bool:
         try:
             return bool(await talk.callable())
-        except Broken:
+        except (Broken, NotObserved):
             return False
 
     def _read(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from accord.check.begun import Begun
+from accord.check.discreet import Discreet, without
 from accord.check.notes import Watcher
 from accord.check.opening import Doors
 from accord.check.reach import Reach
@@ -44,19 +45,23 @@ async def check_server(
     """
     settings = settings or CheckSettings()
     reach = Reach(target, settings.headers)
-    called = label or (target if isinstance(target, str) else reach.name)
+    called = reach.called(label or (target if isinstance(target, str) else reach.name))
     rules = selected(server_rules(), settings)
     begun = Begun("server", called, rules, settings)
-    check = _Check(reach, rules, settings, watcher or Unwatched())
-    await reach.open()
+    check = _Check(reach, rules, settings, Discreet(watcher or Unwatched(), reach.secrets))
     try:
+        await reach.open()
         await check.run()
+    except ConnectError as exc:
+        raise ConnectError(reach.secrets.hidden(str(exc))) from exc.__cause__
     finally:
         await reach.close()
     if not check.visits:
-        raise ConnectError(f"{called} speaks none of {', '.join(settings.revisions or REVISIONS)}{check.words}")
+        words = reach.secrets.hidden(check.words)
+        raise ConnectError(f"{called} speaks none of {', '.join(settings.revisions or REVISIONS)}{words}")
     seed = settings.seed if check.generated else None
-    return begun.report(check.name, check.visits, check.outcomes, seed=seed, generated=check.generated)
+    report = begun.report(check.name, check.visits, check.outcomes, seed=seed, generated=check.generated)
+    return without(reach.secrets, report)
 
 
 class _Check:

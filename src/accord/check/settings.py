@@ -36,6 +36,8 @@ class CheckSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether tools may be called: all, or those named."""
     trusted: bool = False
     """Whether the server's word counts that a tool only reads."""
+    again: tuple[str, ...] = ()
+    """Options of the command line that a command which repeats a finding needs, without secrets."""
     seed: int = 0
     """Of the generated cases."""
     cases: int = 0

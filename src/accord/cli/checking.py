@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,18 @@ class Asked:
             trusted=self.trusted,
             seed=self.seed,
             cases=self.cases if may_call else 0,
+            again=tuple(self._again()),
         )
+
+    def _again(self) -> Iterator[str]:
+        """What a command that repeats a finding has as well: secrets are for the person to fill in."""
+        for option, given in (("--header", self.headers), ("--env", self.env)):
+            for name, _ in given:
+                yield from (option, f"{name}=...")
+        if self.cwd:
+            yield from ("--cwd", self.cwd)
+        if self.timeout != CheckSettings().timeout:
+            yield from ("--timeout", f"{self.timeout:g}")
 
     def check(self, target: str | None) -> None:
         """Raises `UsageError` for options that do not go together."""

@@ -132,4 +132,5 @@ def _lines(rule: Rule, broken: list[Outcome], command: str) -> Iterator[str]:
         yield f"  cause:  {cause}"
     yield from (f"  {line}" for line in broken[0].evidence)
     yield from (f"  see:    {place}" for place in urls(rule.at, broken[0].revision))
-    yield f"  repeat: {command}"
+    if command:
+        yield f"  repeat: {command}"

@@ -82,6 +82,11 @@ def the_id_of_a_session_has_a_blank(change: Change) -> None:
         if "mcp-session-id" in reply.headers:
             reply.headers["mcp-session-id"] += " and more"
 
+    @change.request_headers
+    def _(headers: dict[str, str]) -> None:
+        if "mcp-session-id" in headers:
+            headers["mcp-session-id"] = headers["mcp-session-id"].removesuffix(" and more")
+
 
 @mutant("http/session-unguessable", revision=LAST, over="http")
 def the_ids_of_sessions_are_short(change: Change) -> None:
@@ -265,7 +270,8 @@ def it_asks_on_a_stream(change: Change) -> None:
 
     @change.before("tools/call")
     def _(request: Any) -> list[Any]:
-        return [{"jsonrpc": "2.0", "id": f"s-{next(numbers)}", "method": "roots/list"}]
+        asked = {"jsonrpc": "2.0", "id": f"s-{next(numbers)}", "method": "roots/list"}
+        return [asked] if request["params"]["name"] == "slow" else []
 
 
 @mutant("http/no-buffering", over="http")

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from accord.check.report import Report
-from accord.check.rules import server_rules
+from accord.check.rule import Rule
+from accord.check.rules import AREAS, server_rules
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 
@@ -44,12 +45,17 @@ async def check(mutant: Mutant | None, settings: CheckSettings, over: str = "mem
         return await check_server(f"{url}/{'sse' if over == 'sse' else 'mcp'}", settings, label="mutant")
 
 
+def neighbours(rule: str) -> tuple[str, ...]:
+    """The rules that stand in the same file."""
+    modules = [import_module(f"accord.check.rules.{area}") for area in AREAS]
+    files = [[each.id for each in vars(module).values() if isinstance(each, Rule)] for module in modules]
+    return tuple(next(ids for ids in files if rule in ids))
+
+
 def settings_for(mutant: Mutant) -> CheckSettings:
-    """Only the rule's area, and where it is broken."""
-    area = mutant.rule.partition("/")[0]
-    return CheckSettings(
-        revisions=(mutant.revision,), only=(area, "shapes"), call_tools=mutant.calls, timeout=1, opening=5, jobs=4
-    )
+    """Only the rule and its neighbours, and where it is broken."""
+    only = (*neighbours(mutant.rule), "shapes")
+    return CheckSettings(revisions=(mutant.revision,), only=only, call_tools=mutant.calls, timeout=1, opening=5, jobs=4)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)

@@ -24,6 +24,8 @@ class Peer(NamedTuple):
     over: TransportName
     revisions: tuple[str, ...]
     broken: dict[str, tuple[str, ...]]
+    calls: tuple[str, ...] = ()
+    """Tools that may be called: they change nothing."""
 
     @property
     def found(self) -> Found:
@@ -48,6 +50,7 @@ PEERS: tuple[Peer, ...] = (
             "logging/unknown-level": ALL,
             "pagination/invalid-cursor": ALL,
         },
+        ("echo",),
     ),
     Peer(
         "mcp1",
@@ -59,6 +62,7 @@ PEERS: tuple[Peer, ...] = (
             "logging/declared": ALL,
             "errors/method-not-found": ALL,
             "codes/one-sentence": ALL,
+            "lifecycle/bad-hello": ALL,
             "tools/unknown-name-code": ALL,
             "resources/missing-code": ALL,
             "prompts/unknown-name": ALL,

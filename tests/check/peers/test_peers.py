@@ -27,7 +27,7 @@ COMMANDS: dict[tuple[str, str], Callable[[], list[str]]] = {
 async def check(peer: Peer, memory: Path) -> Report:
     """Check it in the revisions in question; what stands only as MAY is left out."""
     command = COMMANDS[peer.name, peer.over]()
-    settings = CheckSettings(revisions=peer.revisions, level="should")
+    settings = CheckSettings(revisions=peer.revisions, level="should", call_tools=peer.calls)
     with serving(command, free_port()) if peer.over == "http" else nullcontext() as served:
         if isinstance(served, Serving):
             return await check_server(f"{served.url}/mcp", settings)

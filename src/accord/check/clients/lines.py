@@ -10,6 +10,7 @@ import sys
 
 from accord.check.clients import relay
 from accord.check.clients.conversation import Conversation
+from accord.check.clients.loopback import Loopback
 from accord.check.clients.stand import Stand
 from accord.wire.lines import LineReader, Unreadable
 from accord.wire.transcript import RECEIVED
@@ -24,8 +25,7 @@ class Lines:
     def __init__(self, stand: Stand) -> None:
         self._stand = stand
         self._token = secrets.token_hex(16)
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._loopback = Loopback(self._relayed)
         self.command: list[str] = []
         """What the client has to start."""
 
@@ -36,24 +36,14 @@ class Lines:
 
     async def open(self) -> None:
         """Listen."""
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        port = self._server.sockets[0].getsockname()[1]
+        await self._loopback.open()
+        port = str(self._loopback.port)
         # -I and -S: neither the environment nor site-packages change what starts, and it starts quickly.
-        self.command = [sys.executable, "-I", "-S", relay.__file__, str(port), self._token, self._stand.scene.stderr]
+        self.command = [sys.executable, "-I", "-S", relay.__file__, port, self._token, self._stand.scene.stderr]
 
     async def close(self) -> None:
         """End every relay."""
-        if self._server is not None:
-            self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-
-    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.get_running_loop().create_task(self._relayed(reader, writer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        await self._loopback.close()
 
     async def _relayed(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

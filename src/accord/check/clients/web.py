@@ -14,6 +14,8 @@ from http import HTTPStatus
 
 import msgspec
 
+from accord.check.clients.loopback import Loopback
+
 _HEAD_BYTES = 256 << 10
 _BODY_BYTES = 64 << 20
 _READ = 65_536
@@ -119,8 +121,7 @@ class Site:
 
     def __init__(self, answer: Callable[[Exchange, Reply], Awaitable[None]]) -> None:
         self._answer = answer
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server | None = None
+        self._loopback = Loopback(self._serve, _HEAD_BYTES)
         self.exchanges: list[Exchange] = []
         """Every request, in order."""
         self.url: str = ""
@@ -128,22 +129,12 @@ class Site:
 
     async def open(self) -> None:
         """Listen."""
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0, limit=_HEAD_BYTES)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        await self._loopback.open()
+        self.url = f"http://127.0.0.1:{self._loopback.port}"
 
     async def close(self) -> None:
         """Close the port and cut every connection."""
-        if self._server is not None:
-            self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-
-    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        await self._loopback.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         incoming = _Incoming(reader)

@@ -20,8 +20,8 @@ from accord.check.generated.promises import promise
 from accord.check.generated.shrinking import shrunk
 from accord.check.generated.trials import Plan, Trial
 from accord.check.generated.troubles import Trouble, troubles
-from accord.check.opening import Doors, Unspoken
-from accord.check.rule import Broken
+from accord.check.opening import Doors
+from accord.check.rule import Broken, Unspoken
 from accord.check.talk import GONE, Answer, Pending, Talk, shown
 from accord.errors import ConnectError
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import io
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from accord.check.record import Record, Reply, decoded, objects
 from accord.check.report import TransportName
 from accord.check.wires.base import OnHeard
 from accord.errors import ConnectError, describe
+from accord.transport.http.secrecy import plain
 from accord.wire.lines import Unreadable
 from accord.wire.sse import Event, Parser
 
@@ -42,14 +45,14 @@ class HTTPWire:
         self.on_end: Callable[[], None] = lambda: None
         self.on_reply: Callable[[Reply], None] = lambda reply: None
         """Is called when a response has ended, or did not come."""
-        self.url: str = url
+        self.url, named = _without_name(url)
         """Where messages are posted."""
-        self.stream_url: str = url
+        self.stream_url: str = self.url
         """Where streams are opened by GET."""
         self.session_id: str | None = None
         self.lost: str = "the server does not answer"
         self._record = record
-        self._own = {name.lower(): value for name, value in (headers or {}).items()}
+        self._own = {**named, **{name.lower(): value for name, value in (headers or {}).items()}}
         self._http: ClientSession | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -177,6 +180,16 @@ class HTTPWire:
         self.on_heard(raw, reply.stream)
 
 
+def _without_name(url: str) -> tuple[str, dict[str, str]]:
+    """A URL without name and password, and the header that they are sent in."""
+    parts = urlsplit(url)
+    if parts.username is None:
+        return url, {}
+    credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2])
+    return bare.geturl(), {"authorization": f"Basic {base64.b64encode(credentials).decode()}"}
+
+
 class SSEWire(HTTPWire):
     """HTTP+SSE (2024-11-05): answers come on the stream of one GET, which says first where to POST."""
 
@@ -200,10 +213,22 @@ class SSEWire(HTTPWire):
         if first is None or first.data[:1] in b"{[":
             status = f"status {self.stream.status}" if self.stream.status else "no response"
             why = self.stream.error or status
-            raise ConnectError(f"GET {self.stream_url}: {why}; the event `endpoint` did not come")
+            raise ConnectError(f"GET {plain(self.stream_url)}: {why}; the event `endpoint` did not come")
         self.url = self._resolved(first.data.decode(errors="replace"))  # whatever it is called: a rule judges that
 
     def _resolved(self, reference: str) -> str:
+        """Raises `ConnectError` for a place on another server: our headers are for the one we were sent to."""
         from yarl import URL
 
-        return str(URL(self.stream_url).join(URL(reference)))
+        here = URL(self.stream_url)
+        try:
+            found = here.join(URL(reference))
+            is_ours = found.origin() == here.origin()
+        except ValueError:
+            is_ours = False
+        if not is_ours:
+            raise ConnectError(
+                f"GET {plain(self.stream_url)}: the event `endpoint` leads to {reference[:200]!r}, which is not on the "
+                "same server: nothing is sent there"
+            )
+        return str(found)

@@ -8,6 +8,8 @@ from urllib.parse import SplitResult, urlsplit
 from accord.errors import ConnectError, describe
 
 _CONNECT_SECONDS = 10
+_MOST = 1 << 20
+"""Bytes that are read at once."""
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -28,7 +30,7 @@ class Socket:
                     parts.hostname, parts.port or _PORTS[parts.scheme], ssl=parts.scheme == "https" or None
                 )
         except (OSError, TimeoutError) as exc:
-            raise ConnectError(f"{parts.netloc}: {describe(exc)}") from exc
+            raise ConnectError(f"{_host(parts)}: {describe(exc)}") from exc
         return cls(reader, writer)
 
     def write(self, data: bytes) -> None:
@@ -54,6 +56,8 @@ class Socket:
                     if not more:
                         break
                     found += more
+                    if len(found) > _MOST:
+                        break
         except (OSError, TimeoutError):
             return found
         return found
@@ -65,9 +69,14 @@ class Socket:
 
 def head(method: str, url: str, headers: dict[str, str]) -> bytes:
     """The head of a request, up to and with the empty line."""
-    lines = [f"{method} {target(urlsplit(url))} HTTP/1.1", f"Host: {urlsplit(url).netloc}"]
+    lines = [f"{method} {target(urlsplit(url))} HTTP/1.1", f"Host: {_host(urlsplit(url))}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode()
+
+
+def _host(parts: SplitResult) -> str:
+    """Host and port, without a name and a password."""
+    return parts.netloc.rpartition("@")[2]
 
 
 def target(parts: SplitResult) -> str:

@@ -1,0 +1,40 @@
+"""A port of our own on this machine, and a task for each connection to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+_LINE_BYTES = 64 << 10
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+class Loopback:
+    """Listens from `open` to `close`; `serve` has each connection, and closes it."""
+
+    def __init__(self, serve: Serve, line_bytes: int = _LINE_BYTES) -> None:
+        self._serve = serve
+        self._line_bytes = line_bytes
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Future[None]] = set()
+        self.port: int = 0
+
+    async def open(self) -> None:
+        """Listen."""
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0, limit=self._line_bytes)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        """Close the port, and cut every connection."""
+        if self._server is not None:
+            self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

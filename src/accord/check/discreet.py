@@ -1,0 +1,72 @@
+"""What is given to a server, and to nobody else, stands in no report: headers, environment, what a URL has beside its
+path. Whatever the server puts where, it is taken out of all that is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import msgspec
+
+from accord.check.notes import Watcher
+from accord.check.report import Outcome, Report, Visit
+from accord.client.target import Command, Remote
+from accord.transport.http.secrecy import Secrets
+
+_Told = TypeVar("_Told", Report, Outcome, Visit)
+
+
+def secrets_of(target: Any, *more: Mapping[str, Any] | None) -> Secrets:
+    """Those of a parsed target, and the values of `more`; also as they stand in JSON."""
+    given: list[Mapping[str, Any]] = [each for each in more if each]
+    values = [str(value) for each in (*given, _mapping(target)) for value in each.values()]
+    if isinstance(target, Remote):
+        values += _parts(target.url)
+    secrets = Secrets()
+    secrets.keep([*values, *(msgspec.json.encode(value).decode()[1:-1] for value in values)])
+    return secrets
+
+
+def _mapping(target: Any) -> Mapping[str, Any]:
+    if isinstance(target, Command):
+        return target.env or {}
+    return (target.headers or {}) if isinstance(target, Remote) else {}
+
+
+def _parts(url: str) -> Iterable[str]:
+    """The password and the query of a URL, as they are written and as they are meant."""
+    parts = urlsplit(url)
+    password = parts.password or ""
+    return [password, unquote(password), parts.query, *(value for _, value in parse_qsl(parts.query))]
+
+
+class Discreet:
+    """Tells a watcher what happens, without secrets."""
+
+    def __init__(self, watcher: Watcher, secrets: Secrets) -> None:
+        self._secrets = secrets
+        self._watcher = watcher
+
+    def visit_began(self, revision: str, transport: str, total: int) -> None:
+        self._watcher.visit_began(revision, transport, total)
+
+    def case_done(self, outcome: Outcome) -> None:
+        self._watcher.case_done(without(self._secrets, outcome))
+
+    def visit_ended(self, visit: Visit) -> None:
+        self._watcher.visit_ended(without(self._secrets, visit))
+
+
+def without(secrets: Secrets, told: _Told) -> _Told:
+    """The same without them, whatever a server put where."""
+    return msgspec.convert(_hidden(msgspec.to_builtins(told), secrets), type(told))
+
+
+def _hidden(value: Any, secrets: Secrets) -> Any:
+    if isinstance(value, str):
+        return secrets.hidden(value)
+    if isinstance(value, dict):
+        return {key: _hidden(inner, secrets) for key, inner in value.items()}
+    return [_hidden(inner, secrets) for inner in value] if isinstance(value, list | tuple) else value
