@@ -5,15 +5,17 @@ path. Whatever the server puts where, it is taken out of all that is told.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
-from accord.check.notes import Watcher
 from accord.check.report import Outcome, Report, Visit
 from accord.client.target import Command, Remote
 from accord.transport.http.secrecy import Secrets
+
+if TYPE_CHECKING:
+    from accord.check.notes import Watcher
 
 _Told = TypeVar("_Told", Report, Outcome, Visit)
 

@@ -64,14 +64,14 @@ async def _calls(talk: Talk) -> None:
     await call_all(talk)
 
 
-async def call_all(talk: Talk) -> list[Answer]:
-    """Call each tool that may be called, and answer what it asks; the answers that came in the end.
+async def call_all(talk: Talk, tools: list[JSONObject] | None = None) -> list[Answer]:
+    """Call these tools, or each that may be called, and answer what it asks; the answers that came in the end.
 
     A tool that takes longer than an answer may is left out from then on: it may be at work. Raises `Broken` when the
     server ends, and when nothing comes though all its questions were answered.
     """
     found: list[Answer] = []
-    for tool in await talk.callable():
+    for tool in await talk.callable() if tools is None else tools:
         since = len(talk.record.entries)
         try:
             found.append(await _call(talk, tool))

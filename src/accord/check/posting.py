@@ -11,6 +11,8 @@ from accord.check.talk import Talk, shown
 from accord.messages.base import JSONObject
 from accord.wire.transcript import SENT
 
+_MOST = 12
+"""Messages of a response that are shown."""
 REFUSED = 400
 """Statuses from here on refuse."""
 
@@ -77,7 +79,9 @@ def evidence(reply: Reply, *sent: Said) -> tuple[str, ...]:
     lines = [f"# {reply.method}, {name}: {value}" for name, value in reply.sent.items() if _tells(name)]
     lines += [said.line() for said in sent]
     lines.append(f"# -> {described(reply)}, {reply.headers.get('content-type', 'no content type')}")
-    lines += [f"← {shown(message, 2_000)}" for message in reply.messages]
+    lines += [f"← {shown(message, 2_000)}" for message in reply.messages[:_MOST]]
+    if len(reply.messages) > _MOST:
+        lines.append(f"# and {len(reply.messages) - _MOST:,} more")
     return tuple(lines)
 
 

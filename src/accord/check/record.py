@@ -84,7 +84,7 @@ class Room:
     @property
     def full(self) -> str:
         """In words, that there is no more room; empty while there is."""
-        return "" if self._left >= 0 else f"the peer says more than the {self._size >> 20} MB that are kept of one visit"
+        return "" if self._left >= 0 else f"the peer says more than the {self._size >> 20} MB that we keep of a visit"
 
 
 class Record:

@@ -133,8 +133,8 @@ class Report(_Data, frozen=True, kw_only=True):
         """Whether anything but warnings and known findings was found, a visit ended before all was tried, or the
         baseline has stale entries.
         """
-        unfinished = any(visit.error for visit in self.visits)
-        return unfinished or bool(self.stale) or any(each.verdict == "fail" and not each.known for each in self.findings)
+        found = any(each.verdict == "fail" and not each.known for each in self.findings)
+        return found or bool(self.stale) or any(visit.error for visit in self.visits)
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

@@ -61,7 +61,6 @@ class Visiting:
             await self._open()
         except (Unspoken, Broken, NotObserved) as exc:
             self.unspoken = str(exc)
-            await self._doors.close()
             return None
         error = ""
         self._watcher.visit_began(self._doors.revision, self._doors.transport, len(self._cases))
@@ -94,7 +93,7 @@ class Visiting:
         for rule, case in self._of("shared"):
             await self._in_shared(rule, case)
         talk = await self._living()
-        if talk is not None:
+        if talk is not None and not self._budget.spent:
             await exercise(talk)
         gate = asyncio.Semaphore(self._settings.jobs)
         async with asyncio.TaskGroup() as group:
@@ -172,10 +171,11 @@ class Visiting:
         if self._budget.spent:
             self._notes.add(rule, case, "not-observed", self._budget.spent)
             return
+        began = time.monotonic()
         if case.calls and not await self._has_callable(talk):
+            self._budget.failed(time.monotonic() - began)
             self._notes.add(rule, case, "not-observed", "no tool may be called (--call-tools)")
             return
-        began = time.monotonic()
         since = len(talk.record.entries)
         limit = self._settings.timeout * _CASE_TIMEOUTS + self._settings.opening
         try:

@@ -86,7 +86,10 @@ class _Check:
             settings = self._settings if not self.generated else replace(self._settings, cases=0)
             doors = Doors(self._reach, revision, transport, settings)
             visiting = Visiting(doors, self._rules, self._watcher)
-            visit = await visiting.run()
+            try:
+                visit = await visiting.run()
+            finally:
+                await doors.close()
             self.name = self.name or visiting.name
             self.words += f"\n  {revision} over {transport}: {visiting.unspoken}" if visit is None else ""
             if visit is not None:

@@ -666,6 +666,27 @@ def answers_under_other_keys(change: Change) -> None:
     retries(change, lambda params: {**params, "inputResponses": {"1": {}}} if "inputResponses" in params else params)
 
 
+def in_the_form(change: Change, wrong: Any) -> None:
+    """Have the answer to a form be another: `wrong(answer)`."""
+
+    def answered(params: Any) -> Any:
+        responses = params.get("inputResponses") or {}
+        forms = {key: wrong(each) for key, each in responses.items() if key == "the form"}
+        return {**params, "inputResponses": {**responses, **forms}} if forms else params
+
+    retries(change, answered)
+
+
+@mutant("client-rounds/no-mode", revision=NEW)
+def takes_a_form_without_a_mode_for_nothing(change: Change) -> None:
+    in_the_form(change, lambda answer: {})
+
+
+@mutant("client-rounds/form", revision=NEW)
+def fills_in_text_whatever_is_wanted(change: Change) -> None:
+    in_the_form(change, lambda answer: {**answer, "content": {"count": "5", "size": "small"}})
+
+
 @mutant("client-rounds/same-request", revision=NEW)
 def forgets_its_arguments(change: Change) -> None:
     retries(change, lambda params: {**params, "arguments": {"other": 1}})

@@ -202,6 +202,30 @@ def any_state_is_taken(change: Change) -> None:
         return answer
 
 
+@mutant("asking/no-links", revision=LAST)
+def a_form_has_a_link(change: Change) -> None:
+    _asks(change, "elicitation/create", _form({"name": {"type": "string", "description": "see https://a.test/help"}}))
+
+
+@mutant("asking/bad-forms", revision=LAST)
+def any_form_is_taken(change: Change) -> None:
+    _asks(change, "elicitation/create", FORM)
+
+
+@mutant("rounds/state-elsewhere")
+def the_state_of_any_tool_is_taken(change: Change) -> None:
+    given: dict[str, str] = {}
+
+    @change.answers("tools/call")
+    def _(request: Any, answer: Any) -> Any:
+        name, state = request["params"]["name"], request["params"].get("requestState")
+        if state is not None and given.get(state, name) != name:
+            result = {"resultType": "complete", "content": [{"type": "text", "text": "fine"}]}
+            return {"jsonrpc": "2.0", "id": request["id"], "result": result}
+        given[answer.get("result", {}).get("requestState")] = name
+        return answer
+
+
 def _refuses_retries(change: Change, which: Callable[[Any], bool]) -> None:
     @change.answers("tools/call")
     def _(request: Any, answer: Any) -> Any:

@@ -68,10 +68,10 @@ def a_get_gets_status_200(change: Change) -> None:
 
 
 @mutant("http/error-status", over="http")
-def an_unsupported_revision_gets_status_422(change: Change) -> None:
+def a_request_without_mcp_method_gets_status_422(change: Change) -> None:
     @change.reply
     def _(reply: HTTPReply) -> None:
-        if reply.status == 400 and reply.sent.get("mcp-protocol-version") == "2099-12-31":
+        if reply.status == 400 and "mcp-method" not in reply.sent:
             reply.status = 422
 
 

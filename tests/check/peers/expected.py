@@ -49,6 +49,7 @@ PEERS: tuple[Peer, ...] = (
             "completion/missing-argument": ALL,
             "logging/unknown-level": ALL,
             "pagination/invalid-cursor": ALL,
+            "tasks/forbidden": LAST,
         },
         ("echo",),
     ),

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from accord.check.asked import Question, questions
+from accord.check.blocks import inside
 from accord.check.record import Record
 from accord.check.rule import Broken, Rule
 from accord.check.talk import shown
@@ -16,6 +17,8 @@ from accord.messages.revision import RULES
 
 _SECRETS = re.compile(r"(?i)(^|[_\- ])(pass(word|wd|phrase)?|secret|api[_\- ]?key|access[_\- ]?token|credit[_\- ]?card"
                       r"|card[_\- ]?number|cvv|ssn|private[_\- ]?key)s?($|[_\- ])")  # fmt: skip
+_WORDS = ("title", "description")
+_LINK = re.compile(r"(?i)https?://(?!([a-z0-9-]+\.)*example(\.|[/\s]|$))[^\s/]")
 _PRIMITIVE = ("string", "number", "integer", "boolean")
 _COMPOSED = ("allOf", "not", "$ref", "if", "properties", "patternProperties", "items")
 
@@ -81,6 +84,29 @@ def _(records: Sequence[Record]) -> int:
         for name in properties if isinstance(properties, dict) else ():
             if _SECRETS.search(re.sub(r"([a-z])([A-Z])", r"\1_\2", name)):
                 raise question.broken(f"a form asks for {name!r}")
+    return judged
+
+
+NO_LINKS = Rule(
+    "asking/no-links",
+    "should",
+    "A form has no links to click on: a person is sent to a page by its URL, and by nothing else.",
+    at="client/elicitation#safe-url-handling",
+    since="2025-11-25",
+)
+
+
+@NO_LINKS.reading("the texts of all forms")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for question in _forms(records):
+        judged += 1
+        fields = inside(question.params, "requestedSchema", "properties").values()
+        # a field for a URL may show what one looks like
+        said = [inside(field) for field in fields if inside(field).get("format") != "uri"]
+        for text in (question.params.get("message"), *(each.get(key) for each in said for key in _WORDS)):
+            if isinstance(text, str) and _LINK.search(text):
+                raise question.broken(f"a form says {text[:120]!r}")
     return judged
 
 

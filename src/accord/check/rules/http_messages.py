@@ -211,6 +211,11 @@ ERRORS_2026 = Rule(
 )
 
 
+@ERRORS_2026.case("a request without Mcp-Method")
+async def _(talk: Talk) -> None:
+    await talk.post(harmless(talk), {"Mcp-Method": None})  # there is an error to read then
+
+
 @ERRORS_2026.reading("all errors that were sent")
 def _(records: Sequence[Record]) -> int:
     judged = 0

@@ -22,6 +22,8 @@ ECHO = Rule(
     "taken for none: keep the JSON value as it came.",
 )
 
+_TWIN = 7_000_070
+"""Beyond what we count to in one conversation: "The request ID MUST NOT have been previously used"."""
 IDS: dict[str, tuple[Any, ...]] = {
     "numbers": (0, -1, 7_000_001, 2**31, 2**53 - 1),
     "texts": ("", "0", "null", "7000001", "a b/ü\u2028\n\"'{}", "x" * 300),
@@ -51,7 +53,7 @@ async def _(talk: Talk) -> None:
 
 @ECHO.case("a number and its text at the same time")
 async def _(talk: Talk) -> None:
-    number, text = talk.begin(talk.harmless, id=70), talk.begin(talk.harmless, id="70")
+    number, text = talk.begin(talk.harmless, id=_TWIN), talk.begin(talk.harmless, id=str(_TWIN))
     await number.answer()
     await text.answer()
 

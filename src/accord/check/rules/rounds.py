@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -184,6 +185,29 @@ async def _(talk: Talk) -> None:
             raise talk.broken("a state that was changed is taken")
         return
     raise NotObserved("no tool gives a state")
+
+
+STATE_ELSEWHERE = Rule(
+    "rounds/state-elsewhere",
+    "should",
+    "A state that was given for one request is refused on another.",
+    at=f"{_PLACE}#server-requirements",
+    since="2026-07-28",
+    cause="The state does not say for which request it is: put the method and a digest of the params into what is "
+    "signed, and compare them.",
+)
+
+
+@STATE_ELSEWHERE.case("the state and the answers of one tool, at another", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    asking = [(params, answer) async for params, answer in _asking(talk) if answer.result.get("requestState")]
+    for (_, given), (other, _) in itertools.pairwise(asking):
+        again = await _wrongly(talk, {**other, **retried(talk, given.result)})
+        result = again.result if isinstance(again.result, dict) else {}
+        if again.error is None and result.get("resultType") != INPUT_REQUIRED and not result.get("isError"):
+            raise talk.broken(f"the state of another tool is taken by {other['name']}")
+    if len(asking) < 2:
+        raise NotObserved("fewer than two tools give a state")
 
 
 async def _wrongly(talk: Talk, params: JSONObject) -> Answer:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from accord.check.posting import REFUSED, described, evidence, harmless
 from accord.check.record import Record, is_json
 from accord.check.rule import SSE, Broken, NotObserved, Rule
-from accord.check.talk import Talk
+from accord.check.talk import Talk, shown
 from accord.check.wires.http import SSEWire
 from accord.wire.sse import Event
 
@@ -78,9 +78,9 @@ SAME_ORIGIN = Rule(
 @SAME_ORIGIN.case("the endpoint")
 async def _(talk: Talk) -> None:
     wire = _wire(talk)
-    there, here = urlsplit(wire.url), urlsplit(wire.stream_url)
+    there, here = urlsplit(urljoin(wire.stream_url, wire.named)), urlsplit(wire.stream_url)
     if (there.scheme, there.netloc) != (here.scheme, here.netloc):
-        raise talk.broken(f"messages are to be posted to {wire.url}")
+        raise talk.broken(f"messages are to be posted to {shown(wire.named)}; they went to {here.netloc}")
 
 
 POSTED = Rule(

@@ -121,7 +121,7 @@ async def _(talk: Talk) -> None:
 async def _exits(talk: Talk) -> None:
     wire = _wire(talk)
     wire.end_input()
-    seconds = max(_EXIT_SECONDS, 2 * talk.patience)  # which is longer for a process that is starting
+    seconds = _patience(talk)
     if not await wire.gone(seconds):
         raise talk.broken(f"it still runs {seconds:g} s after its input has ended", symptom="stays")
 
@@ -157,7 +157,7 @@ TERMINATES = Rule(
 async def _(talk: Talk) -> None:
     wire = _wire(talk)
     wire.terminate()
-    seconds = max(_EXIT_SECONDS, 2 * talk.patience)
+    seconds = _patience(talk)
     if not await wire.gone(seconds):
         raise talk.broken(f"it still runs {seconds:g} s after SIGTERM")
 
@@ -202,6 +202,11 @@ def _is_message(group: Sequence[Said]) -> bool:
 
 def _evidence(record: Record, group: Sequence[Said]) -> tuple[str, ...]:
     return record.evidence(about=group[:5])
+
+
+def _patience(talk: Talk) -> float:
+    """How long its end may take, in seconds: a process that has said nothing yet may still be starting."""
+    return max(_EXIT_SECONDS, 2 * talk.settings.timeout, talk.patience)
 
 
 def _text(said: Said) -> str:

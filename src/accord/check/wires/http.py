@@ -156,6 +156,7 @@ class HTTPWire:
         reply.body = await response.content.read(BODY_BYTES) if response.content else b""
         while len(reply.body) < BODY_BYTES and (more := await response.content.read(1 << 20)):
             reply.body += more
+        self._record.room.take(reply.body)
         if reply.body and decoded(reply.body) is not None:
             self._hear(reply, reply.body)
 
@@ -164,11 +165,14 @@ class HTTPWire:
         async for chunk in response.content.iter_any():
             for event in parser.feed(chunk):
                 reply.events.append(event)
+                self._record.room.take(event.data if isinstance(event, Event) else event)
                 reply.begun.set()
                 if isinstance(event, Unreadable):
                     self.on_heard(event, reply.stream)
                 elif event.data and event.event == "message":
                     self._hear(reply, event.data)
+            if self._record.room.full:
+                return
 
     def _hear(self, reply: Reply, raw: bytes) -> None:
         message = decoded(raw)
@@ -199,6 +203,8 @@ class SSEWire(HTTPWire):
         super().__init__(url, record, headers)
         self.stream: Reply | None = None
         """The response to the GET."""
+        self.named: str = ""
+        """Where it says to post."""
 
     async def open(self) -> None:
         """Raises `ConnectError` when no `endpoint` comes."""
@@ -214,21 +220,21 @@ class SSEWire(HTTPWire):
             status = f"status {self.stream.status}" if self.stream.status else "no response"
             why = self.stream.error or status
             raise ConnectError(f"GET {plain(self.stream_url)}: {why}; the event `endpoint` did not come")
-        self.url = self._resolved(first.data.decode(errors="replace"))  # whatever it is called: a rule judges that
+        self.named = first.data.decode(errors="replace").strip()  # whatever the event is called: a rule judges that
+        self.url = self._resolved(self.named)
 
     def _resolved(self, reference: str) -> str:
-        """Raises `ConnectError` for a place on another server: our headers are for the one we were sent to."""
+        """Where to post. Raises `ConnectError` for what is no URL.
+
+        Always on the server that we were sent to, which our headers are for: that it names another is for a rule.
+        """
         from yarl import URL
 
         here = URL(self.stream_url)
         try:
             found = here.join(URL(reference))
-            is_ours = found.origin() == here.origin()
-        except ValueError:
-            is_ours = False
-        if not is_ours:
+            return str(here.origin().join(found.relative() if found.is_absolute() else found))
+        except ValueError as exc:
             raise ConnectError(
-                f"GET {plain(self.stream_url)}: the event `endpoint` leads to {reference[:200]!r}, which is not on the "
-                "same server: nothing is sent there"
-            )
-        return str(found)
+                f"GET {plain(self.stream_url)}: the event `endpoint` has {reference[:200]!r}: {exc}"
+            ) from exc

@@ -1,0 +1,89 @@
+"""From 2026-07-28 on: a form in a result that asks for input, and how the client fills it in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accord.check.clients.ask import Ask
+from accord.check.clients.run import Run
+from accord.check.clients.scene import Answer, Scene
+from accord.check.rule import Broken, NotApplicable, NotObserved, Rule
+from accord.messages.base import JSONObject
+
+_SINCE = "2026-07-28"
+_MAY_ASK = ("tools/call", "prompts/get", "resources/read")
+_KEY = "the form"
+_ACTIONS = ("accept", "decline", "cancel")
+_SCHEMA: JSONObject = {
+    "type": "object",
+    "properties": {
+        "count": {"type": "integer", "minimum": 1, "maximum": 9},
+        "size": {"type": "string", "enum": ["small", "large"]},
+    },
+    "required": ["count", "size"],
+}
+
+NO_MODE = Rule(
+    "client-rounds/no-mode",
+    "must",
+    "An elicitation that names no mode is a form.",
+    at="client/elicitation#elicitation-requests",
+    role="client",
+    since=_SINCE,
+    cause="The mode is required when the request is read.",
+)
+
+FITS = Rule(
+    "client-rounds/form",
+    "should",
+    "What is filled in fits the schema of the form.",
+    at="client/elicitation#form-mode-security",
+    role="client",
+    since=_SINCE,
+    cause="The fields are sent as text, or required ones are left out.",
+)
+
+FORM = Scene("form-required", "a result asks for a form to be filled in", since=_SINCE, asks=True)
+
+
+@FORM.on(*_MAY_ASK)
+async def _(ask: Ask) -> Answer:
+    elicitation = ask.declared.get("elicitation")
+    has_form = isinstance(elicitation, dict) and ("form" in elicitation or "url" not in elicitation)
+    if ask.turn or not has_form:
+        return await ask.usual()
+    form = {"message": "How many, how large?", "requestedSchema": _SCHEMA}
+    asks = {_KEY: {"method": "elicitation/create", "params": form}}
+    return ask.dressed({"resultType": "input_required", "inputRequests": asks})
+
+
+@FORM.judges(NO_MODE, "a form that does not say it is one")
+def _(run: Run) -> None:
+    run.reached()
+    answer = _filled_in(run)
+    if not isinstance(answer, dict) or answer.get("action") not in _ACTIONS:
+        raise Broken(f"the answer is {answer!r}", evidence=run.evidence())
+
+
+@FORM.judges(FITS, "a form with two fields")
+def _(run: Run) -> None:
+    run.reached()
+    answer = _filled_in(run)
+    content = answer.get("content") if isinstance(answer, dict) else None
+    if not isinstance(content, dict):
+        raise NotObserved("the form was not filled in")
+    count, size = content.get("count"), content.get("size")
+    if type(count) is not int or not 1 <= count <= 9 or size not in ("small", "large"):
+        raise Broken(f"the fields are {content!r}", evidence=run.evidence())
+
+
+def _filled_in(run: Run) -> Any:
+    """What came for the form. Raises `NotApplicable` where none was asked, `NotObserved` where nothing came."""
+    has_form = run.declares("elicitation", "form") or not run.declares("elicitation", "url")
+    if not run.declares("elicitation") or not has_form:
+        raise NotApplicable("the client does not declare forms")
+    retries = [each for each in run.requests(*_MAY_ASK) if "inputResponses" in each.params]
+    if not retries:
+        raise NotObserved("the client does not ask again; it may be that a person is asked")
+    responses = retries[0].params["inputResponses"]
+    return responses.get(_KEY) if isinstance(responses, dict) else responses

@@ -1,0 +1,26 @@
+"""The server that uses every feature is right: in each revision, over both transports, with its tools called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from accord.check.server import check_server
+from accord.check.settings import CheckSettings
+from accord.messages.revision import LATEST, REVISIONS
+
+EVERYTHING = Path(__file__).parents[2] / "examples" / "everything.py"
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_it_scores_100(revision: str) -> None:
+    cases = 200 if revision == LATEST else 0
+    settings = CheckSettings(revisions=(revision,), call_tools=True, timeout=20, cases=cases)
+    report = await check_server(str(EVERYTHING), settings)
+    assert [(each.rule, each.text, each.evidence) for each in report.findings] == []
+    assert [visit.error for visit in report.visits] == ["", ""]
+    assert report.score == 100
+    assert report.generated >= cases
+    assert not report.failed

@@ -1,0 +1,155 @@
+"""A server that floods, falls silent, asks for odd things or gives its secrets away does not get the better of us."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from accord.check.budget import Budget
+from accord.check.judging import repeat
+from accord.check.reach import Reach
+from accord.check.record import Record, Room
+from accord.check.report import Outcome, Report, Visit
+from accord.check.server import check_server
+from accord.check.settings import CheckSettings
+from accord.check.speech import elicited
+from accord.check.wires.http import HTTPWire
+from accord.client.target import Command, Remote
+from accord.errors import ConnectError
+from accord.wire.transcript import RECEIVED
+
+SERVER = """
+import json, os, sys
+def say(message): sys.stdout.write(json.dumps(message) + "\\n"); sys.stdout.flush()
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message or "method" not in message:
+        continue
+    answer = {"jsonrpc": "2.0", "id": message["id"]}
+    if message["method"] == "initialize":
+        answer["result"] = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                            "serverInfo": {"name": "hostile", "version": "1"}}
+    elif message["method"] == "ping":
+        answer["result"] = {}
+    else:
+        BODY
+    say(answer)
+"""
+FLOODS = """
+        while True:
+            sys.stdout.write('{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}' + chr(10))
+"""
+TELLS = 'answer["error"] = {"code": 5, "message": os.environ["API_KEY"] + " is my key", "data": 1}; answer["result"] = {}'
+IS_SILENT = "continue"
+
+
+async def check(folder: Path, body: str, *, env: dict[str, str] | None = None, **settings: Any) -> Report:
+    file = folder / "hostile.py"
+    file.write_text(SERVER.replace("BODY", body.strip()))
+    command = Command((sys.executable, str(file)), env)
+    wanted = CheckSettings(revisions=("2025-11-25",), **settings)
+    return await check_server(command, wanted, label="python hostile.py")
+
+
+async def test_a_server_that_says_more_than_is_kept_is_left_and_the_check_fails(tmp_path: Path) -> None:
+    report = await check(tmp_path, FLOODS, only=("tools",))
+    assert "says more than" in report.visits[0].error
+    assert report.failed
+    assert not any(each.verdict in ("fail", "warn") for each in report.outcomes), "it was not judged"
+
+
+async def test_a_server_that_is_silent_again_and_again_is_not_waited_for_each_time(tmp_path: Path) -> None:
+    report = await check(tmp_path, IS_SILENT, timeout=0.2)
+    assert "did not answer too often" in report.visits[0].error
+    assert any("did not answer too often" in each.text for each in report.outcomes if each.verdict == "not-observed")
+    assert report.seconds < 40
+
+
+async def test_what_a_server_is_given_in_its_environment_stands_in_no_report(tmp_path: Path) -> None:
+    report = await check(tmp_path, TELLS, env={"API_KEY": "kept-from-all"}, only=("envelope", "tools"))
+    text = msgspec.json.encode(report).decode()
+    assert "is my key" in text, "it told it"
+    assert "kept-from-all" not in text
+
+
+async def test_a_password_and_a_query_stand_in_no_error() -> None:
+    with pytest.raises(ConnectError) as raised:
+        await check_server("http://me:very-secret@127.0.0.1:9/mcp?key=query-secret", CheckSettings(only=("ping",)))
+    assert "secret" not in str(raised.value)
+    assert Reach("http://me:very-secret@127.0.0.1:9/mcp?key=x").called("http://me:very-secret@h/") == (
+        "http://127.0.0.1:9/mcp"
+    )
+
+
+def test_name_and_password_of_a_url_are_sent_as_a_header() -> None:
+    record = Record("2025-11-25", "http")
+    wire = HTTPWire("http://me:p%40ss@localhost:1/mcp?a=1", record)
+    assert wire.url == "http://localhost:1/mcp?a=1"
+    assert wire.headers({})["authorization"] == "Basic bWU6cEBzcw=="
+
+
+def test_what_small_bytes_take_in_memory_counts() -> None:
+    room = Room(1 << 20)
+    record = Record("2025-11-25", "stdio", room=room)
+    record.add(RECEIVED, b'{"a":' * 900 + b"1" + b"}" * 900)
+    assert not room.full
+    record.add(RECEIVED, b"[" * 20_000 + b"]" * 20_000)
+    assert "1 MB" in room.full
+
+
+def test_a_budget_is_spent_by_waiting_in_vain_and_not_by_quick_failures() -> None:
+    budget = Budget(1.0, Room())
+    for _ in range(1_000):
+        budget.failed(0.9)
+    assert not budget.spent
+    for _ in range(15):
+        budget.failed(1.0)
+    assert "15 s were waited in vain" in budget.spent
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"enum": {"a": 1}},
+        {"enum": "x"},
+        {"oneOf": [1]},
+        {"anyOf": {"const": 1}},
+        {"minLength": "x"},
+        {"minLength": 10**12},
+        {"minLength": -1},
+        {"type": ["string"]},
+        {"type": "array", "minItems": 1, "items": {"oneOf": 7}},
+    ],
+)
+def test_any_form_is_filled_in(field: dict[str, Any]) -> None:
+    answer = elicited({"requestedSchema": {"properties": {"a": field, "b": {"enum": ["x"]}}}})
+    assert answer["content"]["b"] == "x"
+    assert len(msgspec.json.encode(answer)) < 200_000
+
+
+def outcome(transport: str = "stdio", rule: str = "tools/unknown-name") -> Outcome:
+    return Outcome(
+        rule=rule, case="x", verdict="fail", level="must", revision="2025-11-25", transport=transport  # type: ignore[arg-type]
+    )
+
+
+def test_the_command_that_repeats_has_what_the_command_line_knows() -> None:
+    settings = CheckSettings(call_tools=("one", "the other"), again=("--header", "Authorization=...", "--cwd", "/a b"))
+    command = repeat(outcome(), "python s.py", settings, "server")
+    assert command.endswith("--call-tool one --call-tool 'the other' --header Authorization=... --cwd '/a b'")
+
+
+def test_no_command_repeats_what_was_found_in_this_process() -> None:
+    assert repeat(outcome("memory"), "a server in this process", CheckSettings(), "server") == ""
+
+
+def test_a_visit_that_ended_early_fails_the_check() -> None:
+    visit = Visit(revision="2025-11-25", transport="stdio", score=100, seconds=1, counts={}, error="it ended")
+    parts: dict[str, Any] = {"role": "server", "target": "x", "name": "", "version": "1", "started": "", "score": 100}
+    report = Report(**parts, seconds=1, visits=(visit,), findings=(), outcomes=())
+    assert report.failed
+    assert not msgspec.structs.replace(report, visits=()).failed
