@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,12 +17,12 @@ from accord.check.budget import Budget
 from accord.check.judging import repeat
 from accord.check.reach import Reach
 from accord.check.record import Record, Room
-from accord.check.report import Outcome, Report, Visit
+from accord.check.report import Outcome, Report, TransportName, Visit
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 from accord.check.speech import elicited
 from accord.check.wires.http import HTTPWire
-from accord.client.target import Command, Remote
+from accord.client.target import Command
 from accord.errors import ConnectError
 from accord.wire.transcript import RECEIVED
 
@@ -41,9 +45,9 @@ for line in sys.stdin:
 """
 FLOODS = """
         while True:
-            sys.stdout.write('{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}' + chr(10))
+            say({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 1000}})
 """
-TELLS = 'answer["error"] = {"code": 5, "message": os.environ["API_KEY"] + " is my key", "data": 1}; answer["result"] = {}'
+TELLS = 'answer |= {"error": {"code": 5, "message": os.environ["API_KEY"] + " is my key"}, "result": {}}'
 IS_SILENT = "continue"
 
 
@@ -131,10 +135,9 @@ def test_any_form_is_filled_in(field: dict[str, Any]) -> None:
     assert len(msgspec.json.encode(answer)) < 200_000
 
 
-def outcome(transport: str = "stdio", rule: str = "tools/unknown-name") -> Outcome:
-    return Outcome(
-        rule=rule, case="x", verdict="fail", level="must", revision="2025-11-25", transport=transport  # type: ignore[arg-type]
-    )
+def outcome(transport: TransportName = "stdio") -> Outcome:
+    rule = "tools/unknown-name"
+    return Outcome(rule=rule, case="x", verdict="fail", level="must", revision="2025-11-25", transport=transport)
 
 
 def test_the_command_that_repeats_has_what_the_command_line_knows() -> None:
@@ -153,3 +156,29 @@ def test_a_visit_that_ended_early_fails_the_check() -> None:
     report = Report(**parts, seconds=1, visits=(visit,), findings=(), outcomes=())
     assert report.failed
     assert not msgspec.structs.replace(report, visits=()).failed
+
+
+async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Serve the opening, and then bodies without an end."""
+    with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head, re.I)
+        message = json.loads(await reader.readexactly(int(length[1]))) if length else {}
+        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}
+        answer = json.dumps({"jsonrpc": "2.0", "id": message.get("id"), "result": hello}).encode()
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n")
+        writer.write(answer if message.get("method") == "initialize" else b"")
+        while message.get("method") == "ping":
+            writer.write(b" " * 65_536)
+            await writer.drain()
+        await writer.drain()
+    writer.close()
+
+
+async def test_a_body_without_an_end_is_left_in_time() -> None:
+    server = await asyncio.start_server(endless, "127.0.0.1", 0)
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+        report = await check_server(url, CheckSettings(revisions=("2025-11-25",), only=("ping/answered",)))
+    assert report.failed, "for silence, or for more than is kept, whichever comes first"
+    assert report.seconds < 60

@@ -47,8 +47,12 @@ class Serving:
         """Ask it to end, as an administrator would; its exit code."""
         self.process.terminate()
         code = self.process.wait(SECONDS)
-        self._reading.join(SECONDS)
+        self.read_all()
         return code
+
+    def read_all(self) -> None:
+        """Wait until all is read that it wrote, once it has ended."""
+        self._reading.join(SECONDS)
 
     def _read(self) -> None:
         told = False
@@ -72,11 +76,15 @@ def serving(command: list[str], port: int = 0) -> Iterator[Serving]:
         encoding="utf-8",
         env={**os.environ, "PORT": str(port)},
     ) as process:
+        served: Serving | None = None
         try:
-            yield Serving(process)
+            served = Serving(process)
+            yield served
         finally:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
+            if served is not None:
+                served.read_all()  # or its output is closed while the thread still reads it
 
 
 def free_port() -> int:

@@ -94,7 +94,8 @@ async def run_all(talk: Talk) -> None:
     """Run each tool that can be a task as one, to its end, and look at all that can be seen of it on the way."""
     for tool in await talk.callable() if talk.has(CAPABILITY) else ():
         if support(tool) != "forbidden":
-            await _run(talk, tool)
+            with contextlib.suppress(NotObserved):  # it takes too long, or arguments that nobody knows
+                await _run(talk, tool)
 
 
 async def _run(talk: Talk, tool: JSONObject) -> None:
@@ -125,8 +126,8 @@ async def _look_again(talk: Talk, id: str) -> None:
 async def ended(talk: Talk, id: str) -> JSONObject:
     """What a task is in the end; empty when it is deleted before. Raises `NotObserved` when it takes too long."""
     clock = asyncio.get_running_loop().time
-    until = clock() + talk.settings.timeout * _PATIENCE
-    while clock() < until:
+    deadline = clock() + talk.settings.timeout * _PATIENCE
+    while clock() < deadline:
         state = inside((await talk.request("tasks/get", {"taskId": id})).result)
         if not state or state.get("status") in FINISHED:
             return state

@@ -16,7 +16,9 @@ from tests.interop.serving import Serving, serving
 
 async def check(faulty: Faulty, command: Command) -> Report:
     """Check only the rule in question."""
-    settings = CheckSettings(revisions=(faulty.revision,), only=(faulty.rule,), call_tools=True, timeout=2, opening=10, jobs=4)
+    settings = CheckSettings(
+        revisions=(faulty.revision,), only=(faulty.rule,), call_tools=True, timeout=2, opening=10, jobs=4
+    )
     with serving(command()) if faulty.path else nullcontext() as served:
         target = f"{served.url}{faulty.path}" if isinstance(served, Serving) else command()
         return await check_server(target, settings)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from accord.check.blocks import inside
 from accord.check.clients.ask import Ask
 from accord.check.clients.run import Run
 from accord.check.clients.scene import Answer, Scene
 from accord.check.rule import Broken, NotApplicable, NotObserved, Rule
 from accord.messages.base import JSONObject
+from accord.messages.meta import CLIENT_CAPABILITIES
 
 _SINCE = "2026-07-28"
 _MAY_ASK = ("tools/call", "prompts/get", "resources/read")
@@ -48,9 +50,7 @@ FORM = Scene("form-required", "a result asks for a form to be filled in", since=
 
 @FORM.on(*_MAY_ASK)
 async def _(ask: Ask) -> Answer:
-    elicitation = ask.declared.get("elicitation")
-    has_form = isinstance(elicitation, dict) and ("form" in elicitation or "url" not in elicitation)
-    if ask.turn or not has_form:
+    if ask.turn or not _has_form(ask.declared):
         return await ask.usual()
     form = {"message": "How many, how large?", "requestedSchema": _SCHEMA}
     asks = {_KEY: {"method": "elicitation/create", "params": form}}
@@ -77,10 +77,14 @@ def _(run: Run) -> None:
         raise Broken(f"the fields are {content!r}", evidence=run.evidence())
 
 
+def _has_form(declared: JSONObject) -> bool:
+    modes = declared.get("elicitation")
+    return isinstance(modes, dict) and ("form" in modes or "url" not in modes)
+
+
 def _filled_in(run: Run) -> Any:
     """What came for the form. Raises `NotApplicable` where none was asked, `NotObserved` where nothing came."""
-    has_form = run.declares("elicitation", "form") or not run.declares("elicitation", "url")
-    if not run.declares("elicitation") or not has_form:
+    if not any(_has_form(inside(each.meta, CLIENT_CAPABILITIES)) for each in run.requests(*_MAY_ASK)):
         raise NotApplicable("the client does not declare forms")
     retries = [each for each in run.requests(*_MAY_ASK) if "inputResponses" in each.params]
     if not retries:

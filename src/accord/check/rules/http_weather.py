@@ -14,7 +14,6 @@ from accord.check.wires.socket import Socket, head
 from accord.messages.base import JSONObject
 
 _PLACES = ("basic/transports#sending-messages-to-the-server", "basic/transports/streamable-http#sending-messages")
-_PIECES = 5
 _PAUSE = 0.02
 _BODY = 5 << 20
 _HEADER = 100_000
@@ -94,7 +93,7 @@ SLOW = Rule(
 async def _(talk: Talk) -> None:
     message = _request(talk)
     whole, body = _post(talk, message)
-    size = len(body) // _PIECES + 1
+    size = len(body) // 5 + 1
     pieces = [whole, *(body[start : start + size] for start in range(0, len(body), size))]
     _answered(talk, message, await _said(talk, *pieces))
 

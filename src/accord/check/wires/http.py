@@ -133,6 +133,8 @@ class HTTPWire:
             )
             async with request as response:
                 await self._read(reply, response)
+            if self._record.room.full:  # what came is cut off: nobody may judge it
+                self.on_heard(Unreadable(self._record.room.full, 0), reply.stream)
         except (aiohttp.ClientError, OSError, ValueError, TimeoutError) as exc:
             reply.error = describe(exc)
             self._record.remark(f"{reply.method} {reply.stream}: {reply.error}")
@@ -153,10 +155,10 @@ class HTTPWire:
         if kind.lower().startswith("text/event-stream"):
             await self._read_events(reply, response)
             return
-        reply.body = await response.content.read(BODY_BYTES) if response.content else b""
-        while len(reply.body) < BODY_BYTES and (more := await response.content.read(1 << 20)):
+        room = self._record.room
+        while len(reply.body) < BODY_BYTES and not room.full and (more := await response.content.read(1 << 20)):
             reply.body += more
-        self._record.room.take(reply.body)
+            room.take(more)
         if reply.body and decoded(reply.body) is not None:
             self._hear(reply, reply.body)
 
