@@ -18,6 +18,7 @@ from accord.check.judging import repeat
 from accord.check.reach import Reach
 from accord.check.record import Record, Room
 from accord.check.report import Outcome, Report, TransportName, Visit
+from accord.check.rule import Rule
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 from accord.check.speech import elicited
@@ -89,6 +90,12 @@ async def test_a_password_and_a_query_stand_in_no_error() -> None:
     )
 
 
+def test_what_a_url_has_beside_its_path_is_hidden_however_it_comes_back() -> None:
+    secrets = Reach("http://me:p%40ssword@localhost/mcp?key=query-secret", {"X-Key": "of-the-header"}).secrets
+    for text in ("p%40ssword", "p@ssword", "query-secret", "of-the-header", "bWU6cEBzc3dvcmQ="):
+        assert text not in secrets.hidden(f"Method not found: {text}!")
+
+
 def test_name_and_password_of_a_url_are_sent_as_a_header() -> None:
     record = Record("2025-11-25", "http")
     wire = HTTPWire("http://me:p%40ss@localhost:1/mcp?a=1", record)
@@ -135,6 +142,9 @@ def test_any_form_is_filled_in(field: dict[str, Any]) -> None:
     assert len(msgspec.json.encode(answer)) < 200_000
 
 
+RULE = Rule("tools/unknown-name", "must", "x", at="x")
+
+
 def outcome(transport: TransportName = "stdio") -> Outcome:
     rule = "tools/unknown-name"
     return Outcome(rule=rule, case="x", verdict="fail", level="must", revision="2025-11-25", transport=transport)
@@ -142,12 +152,21 @@ def outcome(transport: TransportName = "stdio") -> Outcome:
 
 def test_the_command_that_repeats_has_what_the_command_line_knows() -> None:
     settings = CheckSettings(call_tools=("one", "the other"), again=("--header", "Authorization=...", "--cwd", "/a b"))
-    command = repeat(outcome(), "python s.py", settings, "server")
+    command = repeat(outcome(), RULE, "python s.py", settings, "server")
     assert command.endswith("--call-tool one --call-tool 'the other' --header Authorization=... --cwd '/a b'")
 
 
+def test_what_was_only_read_is_repeated_with_all_that_may_have_caused_it() -> None:
+    rule = Rule("tools/unknown-name", "must", "x", at="x")
+    rule.reading("x")(len)
+    command = repeat(outcome(), rule, "python s.py", CheckSettings(), "server")
+    assert command == "accord check 'python s.py' --revision 2025-11-25 --transport stdio"
+    some = repeat(outcome(), rule, "python s.py", CheckSettings(only=("tools", "ping")), "server")
+    assert "--only tools --only ping" in some
+
+
 def test_no_command_repeats_what_was_found_in_this_process() -> None:
-    assert repeat(outcome("memory"), "a server in this process", CheckSettings(), "server") == ""
+    assert repeat(outcome("memory"), RULE, "a server in this process", CheckSettings(), "server") == ""
 
 
 def test_a_visit_that_ended_early_fails_the_check() -> None:

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import msgspec
 
 from accord.check.report import Outcome, Report, Visit
+from accord.check.wires.http import without_name
 from accord.client.target import Command, Remote
 from accord.transport.http.secrecy import Secrets
 
@@ -41,7 +42,9 @@ def _parts(url: str) -> Iterable[str]:
     """The password and the query of a URL, as they are written and as they are meant."""
     parts = urlsplit(url)
     password = parts.password or ""
-    return [password, unquote(password), parts.query, *(value for _, value in parse_qsl(parts.query))]
+    _, named = without_name(url)
+    queried = [value for _, value in parse_qsl(parts.query)]
+    return [password, unquote(password), *named.values(), parts.query, *queried]
 
 
 class Discreet:

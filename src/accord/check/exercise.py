@@ -13,8 +13,9 @@ from accord.check.generated.document import Unserved
 from accord.check.generated.smallest import smallest
 from accord.check.record import objects
 from accord.check.rule import Broken
-from accord.check.talk import SILENT, Answer, Talk
+from accord.check.talk import Talk
 from accord.check.tasked import run_all
+from accord.check.waiting import SILENT, Answer
 from accord.messages.base import JSONObject
 from accord.messages.meta import LOG_LEVEL
 from accord.wire.transcript import RECEIVED

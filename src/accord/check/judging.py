@@ -44,17 +44,22 @@ def _finding(
         also=tuple(dict.fromkeys(each.rule for each in group if each.rule != rule.id)),
         cases=tuple(dict.fromkeys(each.case for each in group if each.rule == rule.id)),
         evidence=first.evidence,
-        repeat=repeat(first, target, settings, role),
+        repeat=repeat(first, rule, target, settings, role),
     )
 
 
-def repeat(outcome: Outcome, target: str, settings: CheckSettings, role: PeerRole) -> str:
-    """The command line that tries this rule there again; empty for a server in this process, which no command has."""
+def repeat(outcome: Outcome, rule: Rule, target: str, settings: CheckSettings, role: PeerRole) -> str:
+    """The command line that tries this rule there again; empty for a server in this process, which no command has.
+
+    What was only read may have come for a case of any rule: then all is tried again that was tried.
+    """
     if outcome.transport == "memory":
         return ""
     words = ["accord", "check"]
     words += [f"--client{'-stdio' if outcome.transport == 'stdio' else ''}", target] if role == "client" else [target]
-    words += ["--revision", outcome.revision, "--only", outcome.rule]
+    words += ["--revision", outcome.revision]
+    only = settings.only if role == "server" and _was_read(outcome, rule) else (outcome.rule,)
+    words += [word for each in only for word in ("--only", each)]
     if role == "server":
         words += ["--transport", outcome.transport]
     if settings.call_tools is True:
@@ -67,3 +72,7 @@ def repeat(outcome: Outcome, target: str, settings: CheckSettings, role: PeerRol
         words += ["--seed", str(settings.seed), "--cases", str(settings.cases)]
     words += settings.again
     return shlex.join(words)
+
+
+def _was_read(outcome: Outcome, rule: Rule) -> bool:
+    return any(case.kind == "reading" and case.says == outcome.case for case in rule.cases)

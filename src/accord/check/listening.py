@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 from accord.check.reading import Heard, heard, key, messages
 from accord.check.record import Record
 from accord.check.rule import NotApplicable
-from accord.check.talk import Pending, Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
+from accord.check.waiting import Pending
 from accord.errors import METHOD_NOT_FOUND
 from accord.messages.base import JSONObject
 from accord.messages.meta import SUBSCRIPTION_ID

@@ -10,7 +10,9 @@ from accord.check.blocks import inside, items
 from accord.check.generated.document import Unserved
 from accord.check.generated.smallest import smallest
 from accord.check.rule import Broken, NotObserved
-from accord.check.talk import SILENT, Answer, Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
+from accord.check.waiting import SILENT, Answer
 from accord.messages.base import JSONObject
 
 

@@ -10,7 +10,9 @@ from accord.check.report import TransportName
 from accord.check.rule import Broken, Kind, Unspoken
 from accord.check.settings import CheckSettings
 from accord.check.speech import hello_params
-from accord.check.talk import Answer, Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
+from accord.check.waiting import Answer
 from accord.messages.base import JSONObject
 
 
@@ -33,7 +35,7 @@ class Doors:
         """A conversation in which nothing was said yet. Raises `ConnectError`."""
         record = Record(self.revision, self.transport, kind, case, self.room)
         talk = Talk(self.reach.wire(self.transport, record), record, self.settings)
-        talk.doors = self
+        talk.doors, talk.beside = self, self.records
         self.records.append(record)
         self.opened.append(talk)
         await talk.wire.open()

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from accord.check.record import Record, Reply, Said
 from accord.check.rule import Broken
-from accord.check.talk import Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
 from accord.messages.base import JSONObject
 from accord.wire.transcript import SENT
 

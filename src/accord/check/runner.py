@@ -19,7 +19,8 @@ from accord.check.notes import Notes, Watcher
 from accord.check.opening import Doors
 from accord.check.report import Outcome, Visit, counts, score
 from accord.check.rule import Broken, Case, NotObserved, Rule, Unspoken
-from accord.check.talk import Talk, declares
+from accord.check.talk import Talk
+from accord.check.values import declares
 from accord.errors import AccordError, describe
 from accord.messages.base import JSONObject
 

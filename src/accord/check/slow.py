@@ -6,7 +6,8 @@ No server has to have such a tool. Those that test servers have are known by nam
 from __future__ import annotations
 
 from accord.check.rule import NotObserved
-from accord.check.talk import Pending, Talk
+from accord.check.talk import Talk
+from accord.check.waiting import Pending
 from accord.messages.base import JSONObject
 
 SLOW: dict[str, JSONObject] = {

@@ -12,7 +12,7 @@ from accord.wire.headers import encode_value, mirrored, parameters
 from accord.wire.streamable import NAMED
 
 if TYPE_CHECKING:
-    from accord.check.talk import Talk
+    from accord.check.conversation import Conversation
 
 INFO: JSONObject = {"name": "accord-check", "version": "1.0.0"}
 
@@ -46,7 +46,7 @@ def all_capabilities(revision: str) -> JSONObject:
     return declared
 
 
-def envelope_of(talk: Talk, method: str, params: JSONObject | None, meta: JSONObject | None) -> JSONObject:
+def envelope_of(talk: Conversation, method: str, params: JSONObject | None, meta: JSONObject | None) -> JSONObject:
     """Method and params, with all that the revision wants in `_meta`."""
     body = dict(params or {})
     own = body.get("_meta")
@@ -57,11 +57,11 @@ def envelope_of(talk: Talk, method: str, params: JSONObject | None, meta: JSONOb
     return {"method": method, "params": body} if body or params is not None else {"method": method}
 
 
-def _meta(talk: Talk) -> JSONObject:
+def _meta(talk: Conversation) -> JSONObject:
     return {PROTOCOL_VERSION: talk.revision, CLIENT_INFO: INFO, CLIENT_CAPABILITIES: talk.declared}
 
 
-def http_headers(talk: Talk, message: Any) -> Mapping[str, str | None]:
+def http_headers(talk: Conversation, message: Any) -> Mapping[str, str | None]:
     """What the revision wants to stand in headers of a POST with this message."""
     if talk.http is None or talk.transport == "sse":
         return {}
@@ -75,7 +75,7 @@ def http_headers(talk: Talk, message: Any) -> Mapping[str, str | None]:
     return headers
 
 
-def _subject(talk: Talk, method: str, params: Any) -> dict[str, str | None]:
+def _subject(talk: Conversation, method: str, params: Any) -> dict[str, str | None]:
     if not isinstance(params, dict) or method not in NAMED:
         return {}
     subject = params.get(NAMED[method])

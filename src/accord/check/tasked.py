@@ -13,7 +13,8 @@ from accord.check.generated.smallest import smallest
 from accord.check.reading import Heard, answers, heard, messages
 from accord.check.record import Record
 from accord.check.rule import LINES, Broken, NotObserved
-from accord.check.talk import Answer, Talk
+from accord.check.talk import Talk
+from accord.check.waiting import Answer
 from accord.messages.base import JSONObject
 from accord.messages.meta import RELATED_TASK
 from accord.wire.transcript import SENT

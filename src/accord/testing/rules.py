@@ -89,7 +89,7 @@ class _Check:
         if any(each.known for each in report.findings if rule.id in (each.rule, *each.also)):
             pytest.xfail(f"{self._baseline} accepts it")
         broken = [each for each in report.outcomes if each.rule == rule.id and each.verdict in ("fail", "warn")]
-        text = "\n".join(_lines(rule, broken, repeat(broken[0], report.target, self._settings, "server")))
+        text = "\n".join(_lines(rule, broken, repeat(broken[0], rule, report.target, self._settings, "server")))
         if verdict == "fail" or self._strict:
             pytest.fail(text, pytrace=False)
         warnings.warn(RuleWarning(text), stacklevel=2)

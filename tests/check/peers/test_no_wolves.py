@@ -15,7 +15,7 @@ from accord.check.rule import Broken
 from accord.check.rules.stdio import ONLY_MESSAGES
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
-from accord.check.talk import Answer
+from accord.check.waiting import Answer
 from accord.wire.transcript import RECEIVED
 
 from tests.check.mutants.change import Change, Changed

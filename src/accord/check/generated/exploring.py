@@ -22,7 +22,9 @@ from accord.check.generated.trials import Plan, Trial
 from accord.check.generated.troubles import Trouble, troubles
 from accord.check.opening import Doors
 from accord.check.rule import Broken, Unspoken
-from accord.check.talk import GONE, Answer, Pending, Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
+from accord.check.waiting import GONE, Answer, Pending
 from accord.errors import ConnectError
 
 CASE = "generated calls"

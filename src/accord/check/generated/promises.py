@@ -12,7 +12,8 @@ from accord.check.blocks import inside
 from accord.check.generated.trials import Plan
 from accord.check.generated.troubles import is_error
 from accord.check.lists import LISTINGS
-from accord.check.talk import Answer, Talk
+from accord.check.talk import Talk
+from accord.check.waiting import Answer
 
 READ_ONLY = "generated/read-only"
 IDEMPOTENT = "generated/idempotent"

@@ -13,7 +13,8 @@ from accord.check.blocks import inside
 from accord.check.fitting import mismatch
 from accord.check.generated.leaks import leaked
 from accord.check.generated.trials import Plan, Trial
-from accord.check.talk import Answer, shown
+from accord.check.values import shown
+from accord.check.waiting import Answer
 from accord.errors import INVALID_PARAMS
 from accord.messages.base import JSONObject
 from accord.messages.revision import lives_in

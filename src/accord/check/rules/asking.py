@@ -9,7 +9,8 @@ from accord.check.exercise import call_all
 from accord.check.reading import heard
 from accord.check.record import Record
 from accord.check.rule import Rule
-from accord.check.talk import Talk, declares, shown
+from accord.check.talk import Talk
+from accord.check.values import declares, shown
 from accord.errors import MISSING_CLIENT_CAPABILITY
 from accord.messages.base import JSONObject
 

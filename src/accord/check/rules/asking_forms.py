@@ -11,7 +11,7 @@ from accord.check.asked import Question, questions
 from accord.check.blocks import inside
 from accord.check.record import Record
 from accord.check.rule import Broken, Rule
-from accord.check.talk import shown
+from accord.check.values import shown
 from accord.messages.base import JSONObject
 from accord.messages.revision import RULES
 

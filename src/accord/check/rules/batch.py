@@ -7,7 +7,8 @@ from typing import Any
 from accord.check.reading import Heard, is_answer, was_refused
 from accord.check.record import Said, objects
 from accord.check.rule import LINES, Rule
-from accord.check.talk import Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
 from accord.messages.base import JSONObject
 from accord.wire.transcript import RECEIVED
 

@@ -9,7 +9,8 @@ from accord.check.lists import LISTINGS
 from accord.check.reading import Answered, answers
 from accord.check.record import Record
 from accord.check.rule import NotApplicable, Rule
-from accord.check.talk import Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
 
 BORN = "2026-07-28"
 CACHED = ("server/discover", *(listing.method for listing in LISTINGS), "resources/read")

@@ -10,7 +10,8 @@ from accord.check.record import Record
 from accord.check.rule import LINES, Rule
 from accord.check.rules.progress import PROGRESS, token_of
 from accord.check.slow import start_slow
-from accord.check.talk import Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
 from accord.messages.base import JSONObject
 from accord.messages.methods import CLIENT, table
 from accord.wire.transcript import SENT

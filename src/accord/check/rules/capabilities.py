@@ -9,7 +9,8 @@ from accord.check.reading import Heard, heard, messages
 from accord.check.record import Record
 from accord.check.rule import NotApplicable, Rule
 from accord.check.rules.lifecycle import ENDS, LISTS
-from accord.check.talk import Talk, declares, shown
+from accord.check.talk import Talk
+from accord.check.values import declares, shown
 from accord.errors import METHOD_NOT_FOUND
 from accord.messages.base import JSONObject
 from accord.messages.methods import METHODS, SERVER, table

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from accord.check.reading import Heard, heard
 from accord.check.record import Record
 from accord.check.rule import Rule
-from accord.check.talk import NOBODY, Talk, shown
+from accord.check.talk import NOBODY, Talk
+from accord.check.values import shown
 from accord.errors import (
     HEADER_MISMATCH,
     INVALID_REQUEST,

@@ -8,7 +8,8 @@ from accord.check.blocks import inside, items
 from accord.check.reading import answers
 from accord.check.record import Record
 from accord.check.rule import NotObserved, Rule
-from accord.check.talk import Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND, DeclarationError
 from accord.messages.base import JSONObject
 from accord.server.templates import Template

@@ -8,7 +8,9 @@ from accord.check.rule import NotApplicable, Rule
 from accord.check.rules.lifecycle import LISTS
 from accord.check.rules.meta import NAME, PREFIX
 from accord.check.speech import INFO, envelope_of, hello_params
-from accord.check.talk import Answer, Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
+from accord.check.waiting import Answer
 from accord.errors import INVALID_PARAMS, UNSUPPORTED_VERSION
 from accord.messages.base import JSONObject
 from accord.messages.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION

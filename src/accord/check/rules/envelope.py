@@ -8,7 +8,8 @@ from typing import Any
 from accord.check.reading import Heard, heard, is_answer, is_foreign
 from accord.check.record import Record, Said
 from accord.check.rule import Rule
-from accord.check.talk import Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
 from accord.messages.revision import RULES
 from accord.wire.transcript import RECEIVED
 

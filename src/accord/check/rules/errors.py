@@ -9,7 +9,9 @@ from typing import Any
 from accord.check.reading import heard, is_answer, key, was_refused
 from accord.check.record import Record, Said
 from accord.check.rule import Broken, NotObserved, Rule
-from accord.check.talk import Answer, Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
+from accord.check.waiting import Answer
 from accord.errors import METHOD_NOT_FOUND, PARSE_ERROR
 from accord.messages.base import JSONObject
 from accord.wire.transcript import SENT

@@ -10,7 +10,8 @@ from accord.check.posting import Posted, evidence, is_stream, posts
 from accord.check.record import Record, Reply
 from accord.check.rule import HTTP, Broken, NotObserved, Rule
 from accord.check.slow import start_slow
-from accord.check.talk import Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
 from accord.wire.sse import Event
 
 _SENDING = "basic/transports#sending-messages-to-the-server"

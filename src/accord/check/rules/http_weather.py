@@ -9,7 +9,8 @@ import msgspec
 from accord.check.posting import harmless
 from accord.check.rule import HTTP, NotObserved, Rule
 from accord.check.speech import http_headers
-from accord.check.talk import Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
 from accord.check.wires.socket import Socket, head
 from accord.messages.base import JSONObject
 

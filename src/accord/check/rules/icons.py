@@ -11,7 +11,7 @@ from typing import Any
 from accord.check.reading import Heard, heard
 from accord.check.record import Record
 from accord.check.rule import Rule
-from accord.check.talk import shown
+from accord.check.values import shown
 from accord.messages.base import JSONObject
 
 ICONS = "basic/index#icons"

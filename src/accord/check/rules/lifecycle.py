@@ -9,7 +9,9 @@ from accord.check.reading import Answered, Heard, answers, heard, is_answer, mes
 from accord.check.record import Record
 from accord.check.rule import NotApplicable, NotObserved, Rule
 from accord.check.speech import INFO, hello_params
-from accord.check.talk import Answer, Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
+from accord.check.waiting import Answer
 from accord.messages.base import JSONObject
 from accord.messages.revision import HANDSHAKE, PER_REQUEST
 from accord.wire.transcript import SENT

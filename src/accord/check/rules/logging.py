@@ -11,7 +11,8 @@ from accord.check.blocks import inside
 from accord.check.reading import Heard, heard, is_answer, key, messages
 from accord.check.record import Record, Said
 from accord.check.rule import HTTP, Rule
-from accord.check.talk import Talk, declares, shown
+from accord.check.talk import Talk
+from accord.check.values import declares, shown
 from accord.errors import INVALID_PARAMS
 from accord.messages.base import JSONObject, LoggingLevel
 from accord.messages.meta import LOG_LEVEL

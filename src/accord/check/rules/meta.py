@@ -9,7 +9,8 @@ from typing import Any
 from accord.check.reading import Answered, Heard, answers, heard
 from accord.check.record import Record
 from accord.check.rule import Rule
-from accord.check.talk import Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
 from accord.messages.base import JSONObject
 from accord.messages.meta import SERVER_INFO
 

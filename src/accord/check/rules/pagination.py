@@ -7,7 +7,8 @@ from typing import Any
 from accord.check.blocks import inside
 from accord.check.lists import LISTINGS, Listing
 from accord.check.rule import NotApplicable, Rule
-from accord.check.talk import Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
 
 ENDS = Rule(

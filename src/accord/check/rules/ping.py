@@ -9,7 +9,9 @@ from msgspec import UNSET
 from accord.check.rule import Rule
 from accord.check.slow import start_slow
 from accord.check.speech import hello_params
-from accord.check.talk import Answer, Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
+from accord.check.waiting import Answer
 
 BEHAVIOUR = "basic/utilities/ping#behavior-requirements"
 UNTIL = "2026-07-28"

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from accord.check.reading import Heard, is_answer, key, messages
 from accord.check.record import Record
 from accord.check.rule import Rule
-from accord.check.talk import Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
 from accord.messages.base import JSONObject, Number
 from accord.wire.transcript import SENT
 

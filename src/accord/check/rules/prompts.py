@@ -10,7 +10,8 @@ from accord.check.lists import PROMPTS
 from accord.check.reading import Answered, answers
 from accord.check.record import Record
 from accord.check.rule import NotApplicable, NotObserved, Rule
-from accord.check.talk import Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
 from accord.messages.base import JSONObject
 

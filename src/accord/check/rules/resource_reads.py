@@ -8,7 +8,9 @@ from accord.check.blocks import base64_fault, contents, final
 from accord.check.reading import answers
 from accord.check.record import Record
 from accord.check.rule import NotApplicable, NotObserved, Rule
-from accord.check.talk import Answer, Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
+from accord.check.waiting import Answer
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND
 
 _MOST = 5

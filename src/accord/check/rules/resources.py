@@ -11,7 +11,8 @@ from accord.check.lists import RESOURCES, TEMPLATES
 from accord.check.reading import answers, heard
 from accord.check.record import Record
 from accord.check.rule import NotApplicable, NotObserved, Rule
-from accord.check.talk import Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
 from accord.errors import DeclarationError
 from accord.messages.base import JSONObject
 from accord.server.templates import Template

@@ -11,7 +11,8 @@ from typing import Any
 
 from accord.check.rule import Broken, Rule
 from accord.check.speech import envelope_of
-from accord.check.talk import Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
 from accord.messages.base import JSONObject
 from accord.messages.methods import CLIENT, table
 

@@ -11,7 +11,9 @@ from accord.check.exercise import first_call, retried
 from accord.check.reading import answers
 from accord.check.record import Record
 from accord.check.rule import NotObserved, Rule
-from accord.check.talk import Answer, Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
+from accord.check.waiting import Answer
 from accord.messages.base import JSONObject
 
 _PLACE = "basic/patterns/mrtr"

@@ -7,7 +7,8 @@ from typing import Any
 
 from accord.check.dialects import draft, schema_fault
 from accord.check.rule import NotApplicable, NotObserved, Rule
-from accord.check.talk import Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
 from accord.messages.base import JSONObject
 
 DIALECT = "basic/index#schema-dialect"

@@ -8,7 +8,8 @@ from urllib.parse import urljoin, urlsplit
 from accord.check.posting import REFUSED, described, evidence, harmless
 from accord.check.record import Record, is_json
 from accord.check.rule import SSE, Broken, NotObserved, Rule
-from accord.check.talk import Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
 from accord.check.wires.http import SSEWire
 from accord.wire.sse import Event
 

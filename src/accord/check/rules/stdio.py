@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from accord.check.record import Record, Said, decoded, is_json, objects
 from accord.check.rule import LINES, STDIO, Broken, NotObserved, Rule
-from accord.check.talk import Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
 from accord.check.wires.child import ChildWire
 from accord.wire.lines import Unreadable
 from accord.wire.transcript import RECEIVED

@@ -8,7 +8,8 @@ import msgspec
 
 from accord.check.posting import harmless
 from accord.check.rule import STDIO, NotObserved, Rule
-from accord.check.talk import Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
 from accord.check.wires.child import ChildWire
 
 _PLACES = ("basic/transports#stdio", "basic/transports/stdio")

@@ -17,7 +17,8 @@ from accord.check.listening import (
 from accord.check.reading import heard, key
 from accord.check.record import Record
 from accord.check.rule import LINES, STDIO, Broken, NotObserved, Rule
-from accord.check.talk import Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
 from accord.check.wires.child import ChildWire
 from accord.messages.meta import SUBSCRIPTION_ID
 

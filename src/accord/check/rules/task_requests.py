@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from accord.check.blocks import inside
 from accord.check.rule import NotApplicable, NotObserved, Rule
-from accord.check.talk import Answer, Talk, shown
+from accord.check.talk import Talk
 from accord.check.tasked import CAPABILITY, TASK_METHODS, call_as_task, created, give_up, task_id
+from accord.check.values import shown
+from accord.check.waiting import Answer
 from accord.errors import INVALID_PARAMS
 from accord.messages.meta import RELATED_TASK
 

@@ -11,8 +11,8 @@ from accord.check.blocks import inside
 from accord.check.reading import Answered, answers
 from accord.check.record import Record
 from accord.check.rule import Rule
-from accord.check.talk import shown
 from accord.check.tasked import alone_at_work, related, states
+from accord.check.values import shown
 from accord.messages.tools import CallToolResult
 from accord.messages.views import view
 

@@ -11,8 +11,8 @@ from accord.check.blocks import inside
 from accord.check.reading import answers, heard
 from accord.check.record import Record
 from accord.check.rule import Rule
-from accord.check.talk import shown
 from accord.check.tasked import State, related, states
+from accord.check.values import shown
 from accord.errors import INVALID_PARAMS
 
 _PLACE = "basic/utilities/tasks"

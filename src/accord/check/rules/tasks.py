@@ -8,8 +8,9 @@ from accord.check.blocks import inside, items
 from accord.check.reading import answers, heard
 from accord.check.record import Record
 from accord.check.rule import HTTP, NotApplicable, NotObserved, Rule
-from accord.check.talk import Talk, declares, shown
+from accord.check.talk import Talk
 from accord.check.tasked import CAPABILITY, call_as_task, call_of, created, give_up, support, taking, task_id
+from accord.check.values import declares, shown
 from accord.errors import INVALID_REQUEST, METHOD_NOT_FOUND
 
 _PLACE = "basic/utilities/tasks"

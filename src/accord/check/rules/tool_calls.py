@@ -10,7 +10,9 @@ from accord.check.fitting import fits, listed, unfit
 from accord.check.reading import answers
 from accord.check.record import Record
 from accord.check.rule import NotApplicable, NotObserved, Rule
-from accord.check.talk import Answer, Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
+from accord.check.waiting import Answer
 from accord.errors import INVALID_PARAMS
 from accord.messages.base import JSONObject
 

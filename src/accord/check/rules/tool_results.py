@@ -9,7 +9,7 @@ from accord.check.fitting import listed, mismatch
 from accord.check.reading import Answered, answers
 from accord.check.record import Record
 from accord.check.rule import Rule
-from accord.check.talk import declares
+from accord.check.values import declares
 from accord.messages.base import JSONObject
 
 STRUCTURED = Rule(

@@ -13,7 +13,8 @@ from accord.check.blocks import inside
 from accord.check.dialects import schema_fault
 from accord.check.lists import TOOLS
 from accord.check.rule import NotApplicable, Rule
-from accord.check.talk import Talk, shown
+from accord.check.talk import Talk
+from accord.check.values import shown
 from accord.messages.base import JSONObject
 from accord.wire.headers import ANNOTATION, mirrored
 

@@ -45,7 +45,7 @@ class HTTPWire:
         self.on_end: Callable[[], None] = lambda: None
         self.on_reply: Callable[[Reply], None] = lambda reply: None
         """Is called when a response has ended, or did not come."""
-        self.url, named = _without_name(url)
+        self.url, named = without_name(url)
         """Where messages are posted."""
         self.stream_url: str = self.url
         """Where streams are opened by GET."""
@@ -186,7 +186,7 @@ class HTTPWire:
         self.on_heard(raw, reply.stream)
 
 
-def _without_name(url: str) -> tuple[str, dict[str, str]]:
+def without_name(url: str) -> tuple[str, dict[str, str]]:
     """A URL without name and password, and the header that they are sent in."""
     parts = urlsplit(url)
     if parts.username is None:

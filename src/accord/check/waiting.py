@@ -1,0 +1,81 @@
+"""A request in flight, and the answer that came for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET
+
+from accord.messages.base import JSONObject, RequestId
+
+if TYPE_CHECKING:
+    from accord.check.conversation import Conversation
+
+_BUSY = 6
+"""A server that goes on saying other things has so many times as long for an answer."""
+SILENT, GONE = "silent", "gone"
+
+
+class Answer(msgspec.Struct, kw_only=True):
+    """What came for one request. Over HTTP a refusal without a JSON-RPC message counts as an error with code 0."""
+
+    request: JSONObject
+    id: RequestId | None
+    message: JSONObject
+    raw: bytes = b""
+    result: Any = UNSET
+    error: JSONObject | None = None
+    others: list[JSONObject] = msgspec.field(default_factory=list)
+    """What else the server sent meanwhile."""
+    status: int | None = None
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def code(self) -> int | None:
+        """That of the error; None for a result."""
+        return None if self.error is None else self.error.get("code")
+
+
+class Pending:
+    """A request in flight."""
+
+    def __init__(self, talk: Conversation, request: JSONObject, stream: int, since: int) -> None:
+        self.request: JSONObject = request
+        self.id: Any = request.get("id")
+        self.stream: int = stream
+        self.since: int = since
+        """How many entries the record had when it was sent."""
+        self.future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._talk = talk
+        self._began = asyncio.get_running_loop().time()
+
+    @property
+    def arrived(self) -> bool:
+        """Whether its answer is there."""
+        return self.future.done()
+
+    async def answer(self, seconds: float | None = None) -> Answer:
+        """Wait for it. Raises `Broken`: `silent` when none comes in time, `gone` when the server ends before."""
+        limit = self._talk.patience if seconds is None else seconds
+        if not await self._arrives(limit, limit * _BUSY if seconds is None else limit):
+            what = self.request.get("method", "the message")
+            raise self._talk.broken(f"no answer to {what} in {limit:g} s", since=self.since, symptom=f"{SILENT}:{what}")
+        answer = self.future.result()
+        answer.seconds = asyncio.get_running_loop().time() - self._began
+        answer.others = self._talk.others(self.since, self.id)
+        return answer
+
+    async def _arrives(self, limit: float, most: float) -> bool:
+        """Wait `limit` seconds since the server last said anything, `most` in all: it may have much to do."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        while not self.future.done():
+            left = min(max(began, self._talk.heard_at) + limit, began + most) - clock()
+            if left <= 0:
+                return False
+            await asyncio.wait([self.future], timeout=left)
+        return True
