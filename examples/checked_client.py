@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable
-from typing import Any
+from typing import Any, TypeVar
 
 from accord import AccordError, Client, CreateMessageResult, TextContent
+
+T = TypeVar("T")
 
 TIMEOUT = 2.0
 """Seconds without a word of the server after which a request is given up."""
@@ -31,7 +33,7 @@ def client_for(target: str, **options: Any) -> Client:
         "sampling": thought,
         "sampling_tools": True,
         "roots": ["/srv/a"],
-        "on_log": lambda message: None,
+        "on_log": ignored,
     }
     return Client(target, **everything | options)
 
@@ -60,7 +62,7 @@ async def changes(client: Client) -> None:
         return
 
 
-async def tried(what: str, doing: Awaitable[Any]) -> Any:
+async def tried(what: str, doing: Awaitable[T]) -> T | None:
     """What it gives; None, and a line on stderr, where it fails."""
     try:
         return await doing
@@ -74,13 +76,18 @@ def value(schema: dict[str, Any]) -> Any:
     if schema.get("enum"):
         return schema["enum"][0]
     if schema.get("type") == "object":
-        return {name: value(field) for name, field in (schema.get("properties") or {}).items()}
+        properties: dict[str, dict[str, Any]] = schema.get("properties") or {}
+        return {name: value(field) for name, field in properties.items()}
     return VALUES.get(schema.get("type", ""), "text")
 
 
 def filled_in(params: Any) -> Any:
     """The person, who agrees to everything, and fills in every field."""
     return value(params.requested_schema) if params.requested_schema else True
+
+
+def ignored(message: Any) -> None:
+    """Nobody reads it."""
 
 
 def progress(done: float, total: float | None, message: str | None) -> None:

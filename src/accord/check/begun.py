@@ -34,7 +34,7 @@ class Begun:
             version=__version__,
             started=self._started.strftime("%Y-%m-%dT%H:%M:%SZ"),
             seconds=round(time.monotonic() - self._began, 3),
-            score=score(outcomes),
+            score=score(outcomes, whole=not any(visit.error for visit in visits)),
             visits=tuple(visits),
             findings=findings(outcomes, self._rules, self._called, self._settings, self._role),
             outcomes=tuple(outcomes),

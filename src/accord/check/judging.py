@@ -29,7 +29,8 @@ def findings(
 def _finding(
     group: list[Outcome], rules: Mapping[str, Rule], target: str, settings: CheckSettings, role: PeerRole
 ) -> Finding:
-    first = min(group, key=lambda each: (_BAD.index(each.verdict), group.index(each)))
+    # the rule that the failures share as their symptom says it most plainly
+    first = min(group, key=lambda each: (_BAD.index(each.verdict), each.rule != each.symptom, group.index(each)))
     rule = rules[first.rule]
     places = dict.fromkeys((each.revision, each.transport) for each in group)
     return Finding(

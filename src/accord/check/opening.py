@@ -13,6 +13,7 @@ from accord.check.speech import hello_params
 from accord.check.talk import Talk
 from accord.check.values import shown
 from accord.check.waiting import Answer
+from accord.check.wires.child import ChildWire
 from accord.messages.base import JSONObject
 
 
@@ -81,3 +82,9 @@ class Doors:
         """End those that are still open."""
         for talk in self.opened:
             await talk.close()
+            self.ended(talk)
+
+    def ended(self, talk: Talk) -> None:
+        """Take note of how a conversation ended: a server that stays is not waited for again."""
+        if isinstance(talk.wire, ChildWire) and talk.wire.stayed:
+            self.reach.stays = True

@@ -30,6 +30,7 @@ _SECRET = {CANARY_NAME: CANARY}
 """In the environment of every server that we start: what comes back of it is given away."""
 _START_SECONDS = 30.0
 _POLL_SECONDS = 0.02
+_NO_GRACE = 0.1
 
 
 class Reach:
@@ -43,6 +44,8 @@ class Reach:
         self._url = ""
         self.name: str = str(self._parsed) if isinstance(self._parsed, Command | Remote) else "a server in this process"
         """What to call it."""
+        self.stays: bool = False
+        """Whether it is known that the server does not end with its input: then nobody waits for that any more."""
         self.secrets: Secrets = secrets_of(self._parsed, self._headers)
         """What it is given, and nobody else."""
 
@@ -87,11 +90,17 @@ class Reach:
             return self._over_http(transport, self._parsed.url, record, self._parsed.headers)
         if isinstance(self._parsed, Command):
             if transport == "stdio":
-                return ChildWire(self._parsed, _SECRET)
+                return self._process(self._parsed)
             return self._over_http(transport, f"{self._url}/{'sse' if transport == 'sse' else 'mcp'}", record, None)
         if isinstance(self._parsed, Serves):
             return MemoryWire(self._parsed)
         raise TargetError("a transport can be used once only: give a command, a URL, FILE.py[:server] or a Server")
+
+    def _process(self, command: Command) -> ChildWire:
+        wire = ChildWire(command, _SECRET)
+        if self.stays:
+            wire.grace = _NO_GRACE
+        return wire
 
     def _over_http(self, transport: TransportName, url: str, record: Record, headers: Mapping[str, str] | None) -> Wire:
         wire = SSEWire if transport == "sse" else HTTPWire

@@ -7,7 +7,7 @@
 
 The score: 100 times what was passed over what was judged. Of each rule counts its worst verdict in any visit; a rule
 of level MUST weighs 3, SHOULD 1, MAY nothing. What does not apply, or was not observed, is not judged. It is rounded
-down, so 100 says that nothing was found.
+down, so 100 says that no MUST and no SHOULD is broken; a visit that ended early has 99 at most.
 """
 
 from __future__ import annotations
@@ -158,8 +158,8 @@ def counts(outcomes: Iterable[Outcome]) -> dict[Verdict, int]:
     return found
 
 
-def score(outcomes: Sequence[Outcome]) -> int:
-    """From 0 to 100, as this module says; 0 where nothing was judged."""
+def score(outcomes: Sequence[Outcome], *, whole: bool = True) -> int:
+    """From 0 to 100, as this module says; 0 where nothing was judged, and at most 99 where not all was tried."""
     passed = judged = 0
     for each in by_rule(outcomes).values():
         verdict = worst(one.verdict for one in each)
@@ -167,4 +167,4 @@ def score(outcomes: Sequence[Outcome]) -> int:
         if verdict in ("pass", "fail", "warn"):
             judged += weight
             passed += weight if verdict == "pass" else 0
-    return 100 * passed // judged if judged else 0
+    return min(100 * passed // judged if judged else 0, 100 if whole else 99)

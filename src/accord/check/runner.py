@@ -73,13 +73,14 @@ class Visiting:
             await self._doors.close()
         error = error or self._budget.spent
         self._read()
+        error = error or "; ".join(self._notes.defects)
         visit = Visit(
             revision=self._doors.revision,
             transport=self._doors.transport,
-            score=score(self.outcomes),
+            score=score(self.outcomes, whole=not error),
             seconds=round(time.monotonic() - began, 3),
             counts=counts(self.outcomes),
-            error=error or "; ".join(self._notes.defects),
+            error=error,
         )
         self._watcher.visit_ended(visit)
         return visit
@@ -163,6 +164,7 @@ class Visiting:
             raise
         finally:
             await talk.close()
+            self._doors.ended(talk)
 
     async def _try(self, rule: Rule, case: Case, talk: Talk, run: Judge) -> None:
         """Run one case, in bounded time, and note its verdict."""

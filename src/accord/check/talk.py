@@ -30,6 +30,8 @@ NOBODY = "accord-check-nobody"
 """A name that nothing has."""
 
 _PAGES = 200
+ENDLESS = "pagination/ends"
+"""The rule that a list breaks which has no end, whoever asked for it."""
 
 
 class Talk(Conversation):
@@ -76,7 +78,7 @@ class Talk(Conversation):
     async def tools(self) -> list[JSONObject]:
         """All of them, as they came; none where the server has no such capability."""
         tools = await self._listed("tools/list", "tools", "tools")
-        self.schemas |= {str(tool.get("name")): tool["inputSchema"] for tool in tools if "inputSchema" in tool}
+        self.schemas.update({str(tool.get("name")): tool["inputSchema"] for tool in tools if "inputSchema" in tool})
         return tools
 
     async def callable(self) -> list[JSONObject]:
@@ -119,11 +121,13 @@ class Talk(Conversation):
             page = answer.result
             if not isinstance(page, dict) or not isinstance(page.get(key), list):
                 raise self.broken(f"{method} gives no list {key!r}", symptom=f"list:{method}")
+            if page in found[-1:] and page.get("nextCursor") == params.get("cursor"):
+                raise self.broken(f"{method} gives the same page again, and its own cursor", symptom=ENDLESS)
             found.append(page)
             if not isinstance(page.get("nextCursor"), str):
                 return found
             params = {"cursor": page["nextCursor"]}
-        raise self.broken(f"{method} does not end: {_PAGES} pages, and one more", symptom=f"endless:{method}")
+        raise self.broken(f"{method} does not end: {_PAGES} pages, and one more", symptom=ENDLESS)
 
     # --- saying ------------------------------------------------------------------------------------------------
 

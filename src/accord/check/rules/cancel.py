@@ -8,6 +8,7 @@ from typing import Any
 from accord.check.reading import Heard, is_answer, key, messages
 from accord.check.record import Record
 from accord.check.rule import LINES, Rule
+from accord.check.rules.errors import NOT_ANSWERED
 from accord.check.rules.progress import PROGRESS, token_of
 from accord.check.slow import start_slow
 from accord.check.talk import Talk
@@ -114,7 +115,7 @@ async def _unheeded(talk: Talk, message: JSONObject) -> None:
     talk.send(message)
     said = [each for each in await talk.tide() if is_answer(each)]
     if said and (talk.http is None or "result" in said[0]):
-        raise talk.broken(f"{shown(said[0])} is said to {shown(message)}", since=since)
+        raise talk.broken(f"{shown(said[0])} is said to {shown(message)}", since=since, symptom=NOT_ANSWERED.id)
 
 
 @IGNORED.case("ids of requests that are sent only then", over=LINES)
@@ -146,7 +147,7 @@ async def _(talk: Talk) -> None:
     await talk.tide()
     counted: dict[Any, int] = {}
     for each in talk.others(since, kept.id):
-        if is_answer(each):
+        if is_answer(each) and each.get("id") is not None:  # what has no id answers a notification
             counted[key(each.get("id"))] = counted.get(key(each.get("id")), 0) + 1
     if max(counted.values(), default=0) > 1:
         raise talk.broken("a request was answered twice after it was cancelled", since=since)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import msgspec
 
@@ -96,7 +97,7 @@ async def _(talk: Talk) -> None:
     whole, body = _post(talk, message)
     size = len(body) // 5 + 1
     pieces = [whole, *(body[start : start + size] for start in range(0, len(body), size))]
-    _answered(talk, message, await _said(talk, *pieces))
+    _answered(talk, message, await _said(talk, *pieces, wanted=[_mark(message)]))
 
 
 CHUNKED = Rule(
@@ -117,7 +118,7 @@ async def _(talk: Talk) -> None:
     parts = (body[: len(body) // 2], body[len(body) // 2 :], b"")
     chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts)
     sent = head("POST", _url(talk), _headers(talk, message) | {"transfer-encoding": "chunked"})
-    reply = await _said(talk, sent + chunks)
+    reply = await _said(talk, sent + chunks, wanted=[_mark(message)])
     if _status(reply) < 400:
         _answered(talk, message, reply)
 
@@ -210,7 +211,7 @@ PIPELINED = Rule(
 async def _(talk: Talk) -> None:
     messages = [_request(talk), _request(talk)]
     sent = b"".join(part for message in messages for part in _post(talk, message))
-    reply = await _said(talk, sent, times=2)
+    reply = await _said(talk, sent, wanted=[_mark(message) for message in messages], times=2)
     if b"\r\nconnection: close" in reply.lower() and reply.count(b'"jsonrpc"') < 2:
         raise NotObserved("it closes the connection after each answer")
     for message in messages:
@@ -245,15 +246,17 @@ async def _(talk: Talk) -> None:
     await talk.tide()
 
 
-async def _said(talk: Talk, *pieces: bytes, times: int = 1) -> bytes:
-    """What comes for these bytes, piece by piece, on a connection of its own."""
+async def _said(talk: Talk, *pieces: bytes, wanted: Sequence[bytes] = (), times: int = 1) -> bytes:
+    """What comes for these bytes, piece by piece, on a connection of its own, until all that is wanted is there."""
     socket = await Socket.open(_url(talk))
     for piece in pieces:
         socket.write(piece)
         await socket.flushed(talk.settings.timeout)
         await asyncio.sleep(_PAUSE if len(pieces) > 1 else 0)
     reply = await socket.read(talk.settings.timeout, until=b'"jsonrpc"', times=times)
-    reply += await socket.read(_PAUSE)
+    for each in wanted:
+        if each not in reply and _status(reply) < 400:
+            reply += await socket.read(talk.settings.timeout, until=each)
     socket.leave()
     return reply
 

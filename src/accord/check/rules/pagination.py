@@ -86,7 +86,7 @@ async def _(talk: Talk) -> None:
 
 TYPE = Rule(
     "pagination/cursor-type",
-    "must",
+    "should",
     "A cursor that is no text does not get a page.",
     at=("server/utilities/pagination#request-format", "schema#paginatedrequestparams"),
     cause="Params are used as they come.",

@@ -129,7 +129,7 @@ async def _(talk: Talk) -> None:
     await _survives(talk, wrong)
 
 
-@SURVIVES.case("one id for two requests at once")
+@SURVIVES.case("one id for two requests at once", kind="own")
 async def _(talk: Talk) -> None:
     twice = {"jsonrpc": "2.0", "id": "accord-check-twice", **_body(talk)}
     for _ in range(2):

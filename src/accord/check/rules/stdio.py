@@ -124,7 +124,9 @@ async def _exits(talk: Talk) -> None:
     wire.end_input()
     seconds = _patience(talk)
     if not await wire.gone(seconds):
-        raise talk.broken(f"it still runs {seconds:g} s after its input has ended", symptom="stays")
+        if talk.doors is not None:
+            talk.doors.reach.stays = True
+        raise talk.broken(f"it still runs {seconds:g} s after its input has ended")
 
 
 LAST_WORDS = Rule(

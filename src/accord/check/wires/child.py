@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Callable, Mapping
 from subprocess import Popen
 
@@ -19,6 +20,7 @@ LINE_BYTES = 32 << 20
 _STDERR_LINES = 50
 _CLOSE_SECONDS = 2.0
 _SETTLE_SECONDS = 0.5
+_BY_SIGNAL = (-signal.SIGTERM, -signal.SIGKILL)
 
 
 class _Pipe(asyncio.BaseProtocol):
@@ -48,6 +50,10 @@ class ChildWire:
         self._pipe = _Pipe()
         self._ended = False
         self.pid: int = 0
+        self.told: bool = False
+        """Whether we ended it, before it was closed."""
+        self.grace: float = _CLOSE_SECONDS
+        """Seconds that it has to end by itself, and again once it is told to."""
 
     async def open(self) -> None:
         process = spawn(
@@ -88,11 +94,13 @@ class ChildWire:
 
     def terminate(self) -> None:
         """Tell it to end (SIGTERM)."""
+        self.told = True
         if self._group is not None:
             self._group.terminate()
 
     def kill(self) -> None:
         """End it at once, without a word."""
+        self.told = True
         if self._group is not None:
             self._group.kill()
 
@@ -105,7 +113,7 @@ class ChildWire:
             return
         try:
             self.end_input()
-            await self._group.end(_CLOSE_SECONDS)
+            await self._group.end(self.grace)
         finally:
             self._group.kill()
             if self._writer is not None and not self._pipe.over:
@@ -114,6 +122,11 @@ class ChildWire:
                 self._reader.close()
             self._stderr.close()
             self._finish()
+
+    @property
+    def stayed(self) -> bool:
+        """Whether it ended by a signal of ours only, long after its input."""
+        return not self.told and self.exit_code in _BY_SIGNAL
 
     async def settle(self) -> None:
         """The exit code and the last words come a moment after the end of its output."""

@@ -45,7 +45,8 @@ class HTTPWire:
         self.on_end: Callable[[], None] = lambda: None
         self.on_reply: Callable[[Reply], None] = lambda reply: None
         """Is called when a response has ended, or did not come."""
-        self.url, named = without_name(url)
+        bare, named = without_name(url)
+        self.url: str = bare
         """Where messages are posted."""
         self.stream_url: str = self.url
         """Where streams are opened by GET."""
@@ -223,7 +224,7 @@ class SSEWire(HTTPWire):
             why = self.stream.error or status
             raise ConnectError(f"GET {plain(self.stream_url)}: {why}; the event `endpoint` did not come")
         self.named = first.data.decode(errors="replace").strip()  # whatever the event is called: a rule judges that
-        self.url = self._resolved(self.named)
+        self.url: str = self._resolved(self.named)
 
     def _resolved(self, reference: str) -> str:
         """Where to post. Raises `ConnectError` for what is no URL.
