@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from accord.check.reading import Heard, heard, key, messages
 from accord.check.record import Record
 from accord.check.rule import NotApplicable
+from accord.check.symptoms import UNACKNOWLEDGED
 from accord.check.talk import Talk
 from accord.check.values import shown
 from accord.check.waiting import Pending
@@ -18,8 +19,6 @@ from accord.wire.transcript import SENT
 
 _NEWS = ("tools.listChanged", "prompts.listChanged", "resources.listChanged", "resources.subscribe")
 """Capabilities of those that have something to tell."""
-_UNACKNOWLEDGED = "subscriptions/acknowledged"
-"""What fails when a subscription does not begin as it should is one finding, whatever was to come of it."""
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 WISH: JSONObject = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
 """A subscription to all lists."""
@@ -54,15 +53,15 @@ async def acknowledgment(talk: Talk, pending: Pending) -> JSONObject:
     if said is None:
         said = await talk.hear(lambda each: subscription_of(each) is not None or _is_answer_to(each, pending.id))
     if said is None:
-        raise talk.broken("a subscription is not acknowledged", since=pending.since, symptom=_UNACKNOWLEDGED)
+        raise talk.broken("a subscription is not acknowledged", since=pending.since, symptom=UNACKNOWLEDGED)
     if "method" not in said:
         if _code(said) == METHOD_NOT_FOUND and not any(talk.has(path) for path in _NEWS):
             raise NotApplicable("the server does not know the method, and declares nothing to subscribe to")
         text = f"it is answered with {shown(said.get('error', said.get('result')))} at once"
-        raise talk.broken(text, since=pending.since, symptom=_UNACKNOWLEDGED)
+        raise talk.broken(text, since=pending.since, symptom=UNACKNOWLEDGED)
     if said["method"] != ACKNOWLEDGED or key(subscription_of(said)) != key(pending.id):
         text = f"{said['method']} came first, for {shown(subscription_of(said))}"
-        raise talk.broken(text, since=pending.since, symptom=_UNACKNOWLEDGED)
+        raise talk.broken(text, since=pending.since, symptom=UNACKNOWLEDGED)
     return said
 
 

@@ -16,6 +16,7 @@ from accord.check.conversation import Conversation
 from accord.check.record import Record, Reply
 from accord.check.settings import CheckSettings
 from accord.check.speech import envelope_of
+from accord.check.symptoms import ENDLESS
 from accord.check.values import declares, shown
 from accord.check.waiting import GONE, Answer, Pending
 from accord.check.wires.base import Wire
@@ -30,8 +31,6 @@ NOBODY = "accord-check-nobody"
 """A name that nothing has."""
 
 _PAGES = 200
-ENDLESS = "pagination/ends"
-"""The rule that a list breaks which has no end, whoever asked for it."""
 
 
 class Talk(Conversation):

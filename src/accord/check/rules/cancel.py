@@ -8,9 +8,9 @@ from typing import Any
 from accord.check.reading import Heard, is_answer, key, messages
 from accord.check.record import Record
 from accord.check.rule import LINES, Rule
-from accord.check.rules.errors import NOT_ANSWERED
 from accord.check.rules.progress import PROGRESS, token_of
 from accord.check.slow import start_slow
+from accord.check.symptoms import NOTIFICATION_ANSWERED
 from accord.check.talk import Talk
 from accord.check.values import shown
 from accord.messages.base import JSONObject
@@ -115,7 +115,7 @@ async def _unheeded(talk: Talk, message: JSONObject) -> None:
     talk.send(message)
     said = [each for each in await talk.tide() if is_answer(each)]
     if said and (talk.http is None or "result" in said[0]):
-        raise talk.broken(f"{shown(said[0])} is said to {shown(message)}", since=since, symptom=NOT_ANSWERED.id)
+        raise talk.broken(f"{shown(said[0])} is said to {shown(message)}", since=since, symptom=NOTIFICATION_ANSWERED)
 
 
 @IGNORED.case("ids of requests that are sent only then", over=LINES)

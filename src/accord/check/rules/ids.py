@@ -9,7 +9,7 @@ from typing import Any
 from accord.check.reading import Heard, heard, is_answer, key, was_refused
 from accord.check.record import Record, Said, objects
 from accord.check.rule import Rule
-from accord.check.rules.errors import NOT_ANSWERED
+from accord.check.symptoms import NOTIFICATION_ANSWERED
 from accord.check.talk import Talk
 from accord.check.values import shown
 from accord.messages.base import JSONObject
@@ -89,7 +89,7 @@ def _answers_in(record: Record, said: Said, streams: set[int]) -> list[JSONObjec
 def _unknown(answer: Heard) -> None:
     if not ("error" in answer.message and was_refused(answer)):
         id = answer.message.get("id")
-        raise answer.broken(f"no request has the id {shown(id)}", symptom=NOT_ANSWERED.id if id is None else "")
+        raise answer.broken(f"no request has the id {shown(id)}", symptom=NOTIFICATION_ANSWERED if id is None else "")
 
 
 ONCE = Rule(
