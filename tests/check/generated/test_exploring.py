@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -176,3 +177,15 @@ async def test_a_server_that_has_had_enough_is_left_alone() -> None:
 
     found = await explored(server)
     assert found.calls < 30
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="memory is looked up in /proc")
+async def test_a_server_that_keeps_something_of_each_call_is_found() -> None:
+    (fault,) = await faults("hoard", cases=300)
+    assert fault.rule == "generated/memory"
+    assert re.fullmatch(r"in \d+ calls its memory grew by \d+ MB, to \d+ MB", str(fault.broken()))
+
+
+async def test_a_server_that_keeps_nothing_is_not() -> None:
+    found = await explored(f"{sys.executable} {WRONG} crash", cases=300)
+    assert "generated/memory" not in [fault.rule for fault in found.faults]

@@ -21,6 +21,7 @@ NOTHING = {"type": "object", "additionalProperties": False}
 SUM = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
 
 made: list[str] = []
+hoarded: list[bytearray] = []
 
 
 class Refused(Exception):
@@ -68,6 +69,10 @@ def blind(arguments: Any) -> Any:
     return None
 
 
+def hoard(arguments: dict[str, Any]) -> Any:
+    hoarded.append(bytearray(1 << 20))
+
+
 def order(arguments: dict[str, Any]) -> Any:
     return {"order": {"id": "o-17"}}
 
@@ -87,6 +92,7 @@ TOOLS: dict[str, tuple[Callable[[Any], Any], dict[str, Any]]] = {
     "refuse": (refuse, {}),
     "spill": (spill, {}),
     "blind": (blind, {}),
+    "hoard": (hoard, {}),
     "lie": (lie, {"inputSchema": NOTHING, "annotations": {"readOnlyHint": True}}),
     "pile": (pile, {"inputSchema": NOTHING, "annotations": {"idempotentHint": True}}),
     "order": (order, {"inputSchema": NOTHING}),

@@ -85,6 +85,8 @@ class _Check:
         self._watcher = watcher
         self._gate = asyncio.Semaphore(settings.jobs * _AT_ONCE)
         self._played: dict[str, dict[str, Run]] = {}
+        self._notes: dict[str, Notes] = {}
+        self._judges: dict[str, Judge] = {}
         self.visits: list[Visit] = []
         self.outcomes: list[Outcome] = []
         self.name: str = ""
@@ -93,17 +95,24 @@ class _Check:
 
     async def run(self) -> None:
         """Every run, and what is to be said of it."""
-        ordinary = await self._all((ORDINARY, revision) for revision in self._revisions())
-        for run in ordinary:
+        for run in await self._all((ORDINARY, revision) for revision in self._revisions()):
             if speaks(run):
-                self._played[run.revision] = {run.scene: run}
+                self._begin(run)
             else:
                 self.words = self.words or (f"; it said:\n{run.stderr}" if run.stderr else "")
-        for run in await self._all(self._plan()):
-            run.usual = self._played[run.revision][ORDINARY.name]
-            self._played[run.revision][run.scene] = run
+        await self._all(self._plan())
         for revision, runs in self._played.items():
-            self._judge(revision, runs)
+            self._end(revision, list(runs.values()))
+
+    def _begin(self, ordinary: Run) -> None:
+        """A revision that is spoken: from now on its runs are judged as they end."""
+        revision = ordinary.revision
+        self._played[revision] = {ordinary.scene: ordinary}
+        self._notes[revision] = Notes(revision, self._transport, self._watcher)
+        self._judges[revision] = Judge(self._rules, scenes(), self._notes[revision])
+        cases = sum(len(rule.cases_in(revision, self._transport)) for rule in self._rules)
+        self._watcher.visit_began(revision, self._transport, cases)
+        self._judges[revision].look(ordinary)
 
     def _revisions(self) -> Iterator[str]:
         for revision in self._settings.revisions or REVISIONS:
@@ -137,27 +146,33 @@ class _Check:
 
     async def _one(self, scene: Scene, revision: str) -> Run:
         async with self._gate:
-            return await play(self._client, scene, revision, self._transport, self._settings, self._patience(revision))
+            run = await play(self._client, scene, revision, self._transport, self._settings, self._patience(revision))
+        if scene is not ORDINARY:
+            run.usual = self._played[revision][ORDINARY.name]
+            self._played[revision][run.scene] = run
+            self._judges[revision].look(run)
+        return run
 
     def _patience(self, revision: str) -> float:
         """Longer for a client that is slow by itself."""
         usual = self._played.get(revision, {}).get(ORDINARY.name)
         return _PATIENCE if usual is None else max(_PATIENCE, 2 * usual.silence)
 
-    def _judge(self, revision: str, runs: dict[str, Run]) -> None:
-        notes = Notes(revision, self._transport, self._watcher)
-        self._watcher.visit_began(revision, self._transport, len(self._rules))
-        Judge(self._rules, scenes(), notes).judge(runs)
-        outcomes = notes.outcomes
+    def _end(self, revision: str, runs: list[Run]) -> None:
+        """All its runs are over: what is read from them, and the visit. Outcomes stand in the order of the rules."""
+        notes = self._notes[revision]
+        self._judges[revision].read(runs)
+        order = {rule.id: number for number, rule in enumerate(self._rules)}
+        outcomes = sorted(notes.outcomes, key=lambda each: order[each.rule])
         visit = Visit(
             revision=revision,
             transport=self._transport,
             score=score(outcomes),
-            seconds=round(sum(run.finished - run.began for run in runs.values()), 3),
+            seconds=round(sum(run.finished - run.began for run in runs), 3),
             counts=counts(outcomes),
             error="; ".join(notes.defects),
         )
         self._watcher.visit_ended(visit)
         self.visits.append(visit)
         self.outcomes += outcomes
-        self.name = self.name or name_of(runs[ORDINARY.name])
+        self.name = self.name or name_of(self._played[revision][ORDINARY.name])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from accord.check.clients.run import Run
 from accord.check.clients.scene import Scene
@@ -18,16 +18,20 @@ class Judge:
         self._scene_of = {id(case): scene.name for scene in scenes for _, case in scene.judgements}
         self._notes = notes
 
-    def judge(self, runs: Mapping[str, Run]) -> None:
-        """Note what is to be said of the runs, which have the names of their scenes; there is at least one."""
-        one = next(iter(runs.values()))
-        for rule in self._rules:
-            for case in rule.cases_in(one.revision, one.transport):
-                scene = self._scene_of.get(id(case))
-                if case.kind == "reading":
-                    self._read(rule, case, [*runs.values()])
-                elif scene is not None and scene in runs:
-                    self._look(rule, case, runs[scene])
+    def look(self, run: Run) -> None:
+        """Note what the run of one scene shows."""
+        for rule, case in self._cases(run):
+            if self._scene_of.get(id(case)) == run.scene:
+                self._look(rule, case, run)
+
+    def read(self, runs: Sequence[Run]) -> None:
+        """Note what is read from all runs of one revision; there is at least one."""
+        for rule, case in self._cases(runs[0]):
+            if case.kind == "reading":
+                self._read(rule, case, runs)
+
+    def _cases(self, run: Run) -> Iterator[tuple[Rule, Case]]:
+        return ((rule, case) for rule in self._rules for case in rule.cases_in(run.revision, run.transport))
 
     def _read(self, rule: Rule, case: Case, runs: Sequence[Run]) -> None:
         try:

@@ -15,6 +15,7 @@ import msgspec
 from accord.check.blocks import inside
 from accord.check.generated import troubles as judged
 from accord.check.generated.document import Unserved
+from accord.check.generated.growth import MEMORY, Growth
 from accord.check.generated.pool import Pool
 from accord.check.generated.promises import promise
 from accord.check.generated.shrinking import shrunk
@@ -25,6 +26,7 @@ from accord.check.rule import Broken, Unspoken
 from accord.check.talk import Talk
 from accord.check.values import shown
 from accord.check.waiting import GONE, Answer, Pending
+from accord.check.wires.child import ChildWire
 from accord.errors import ConnectError
 
 CASE = "generated calls"
@@ -50,7 +52,9 @@ while it is shrunk.
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule that is broken: by which tool, and for which arguments, the least that were found."""
+    """A rule that is broken: by which tool, and for which arguments, the least that were found; by all, if `tool` is
+    empty.
+    """
 
     rule: str
     tool: str
@@ -60,6 +64,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
     def broken(self, symptom: str = "") -> Broken:
         """The same as what a case raises."""
+        if not self.tool:
+            return Broken(self.text, symptom=symptom or self.rule, evidence=self.evidence)
         call = f"{self.tool!r} with {shown(self.arguments)}"
         return Broken(f"{call}: {self.text}", symptom=symptom or f"{self.rule}:{self.tool}", evidence=self.evidence)
 
@@ -113,6 +119,7 @@ class _Exploring:
         self._slow: dict[str, int] = {}
         self._spent: dict[str, float] = {}
         self._shrinking = False
+        self._growth = Growth()
         self.explored: Explored = Explored(seed=doors.settings.seed)
 
     async def run(self) -> None:
@@ -123,6 +130,9 @@ class _Exploring:
             await self._keep_promises(plans)
         except _Stop as exc:
             self.explored.stopped = str(exc)
+        self.explored.judged[MEMORY] = int(self._growth.judged)
+        if self._growth.text:
+            self._fault(MEMORY, "", {}, self._growth.text, ())
         self.explored.seconds = round(time.monotonic() - self._began, 3)
 
     async def close(self) -> None:
@@ -157,7 +167,14 @@ class _Exploring:
                     self.explored.cases += 1
                     began = time.monotonic()
                     await self._try(plan, trial)
+                    self._weigh()
                     self._spent[plan.name] = self._spent.get(plan.name, 0) + time.monotonic() - began
+
+    def _weigh(self) -> None:
+        """Look at the memory of the process, where it is one of ours."""
+        wire = self._talk.wire if self._talk is not None else None
+        if isinstance(wire, ChildWire):
+            self._growth.look(wire.pid, self.explored.calls)
 
     def _takes_long(self, plan: Plan) -> bool:
         return self._slow.get(plan.name, 0) >= _SLOW or self._spent.get(plan.name, 0) > _TOOL_SECONDS

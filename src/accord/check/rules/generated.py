@@ -6,7 +6,7 @@ and only of those that may be called. `generated.troubles` says what breaks whic
 
 from __future__ import annotations
 
-from accord.check.generated import promises, troubles
+from accord.check.generated import growth, promises, troubles
 from accord.check.generated.exploring import CASE, Explored
 from accord.check.rule import Broken, Rule
 
@@ -121,6 +121,16 @@ INTERNALS = _judged(
         "Answers do not hold traces of exceptions, folders of the server's code, or secrets of its environment.",
         at=_SECURITY,
         cause="The text of an exception is passed on as it is: log it, and tell the client what to do instead.",
+    )
+)
+
+MEMORY = _judged(
+    Rule(
+        growth.MEMORY,
+        "should",
+        "The memory of a server does not grow with the calls that it answers.",
+        at=_CALLS,
+        cause="Every call leaves something behind: a list that is only added to, a cache without a bound.",
     )
 )
 
