@@ -29,6 +29,7 @@ def test_each_revision_is_opened_in_one_way() -> None:
         ("handshake", [True, True, True, True, False]),
         ("server_requests", [True, True, True, True, False]),
         ("client_progress", [True, True, True, True, False]),
+        ("streamable", [False, True, True, True, True]),
         ("batches", [False, True, False, False, False]),
         ("result_type", [False, False, False, False, True]),
         ("null_id", [True, True, True, False, False]),
@@ -52,7 +53,7 @@ def test_every_fact_is_told_here() -> None:
     told = {"revision", "handshake", "server_requests", "client_progress", "batches", "result_type", "null_id"}
     told |= {"structured_objects_only", "resource_not_found", "sampling_tools", "elicitation_urls"}
     told |= {"form_defaults", "form_titled_choices", "form_multi_select", "missing_capability", "cache_hints"}
-    told |= {"mirrors_arguments", "primes_streams"}
+    told |= {"mirrors_arguments", "primes_streams", "streamable"}
     assert set(revision.Rules.__struct_fields__) == told
 
 

@@ -83,6 +83,6 @@ def test_every_must_has_a_mutant() -> None:
 
 @pytest.mark.parametrize("over", ["memory", "http", "sse"])
 async def test_the_right_server_is_right(over: str) -> None:
-    report = await check(None, CheckSettings(call_tools=True, timeout=2, jobs=4), over)
+    report = await check(None, CheckSettings(call_tools=True, timeout=10, jobs=4), over)
     assert [(each.rule, each.text, each.evidence) for each in report.findings] == []
     assert report.score == 100
