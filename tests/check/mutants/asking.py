@@ -246,7 +246,7 @@ def _fails_after(change: Change, which: Callable[[Any], bool]) -> None:
 
     @change.answers("tools/call")
     def _(request: Any, answer: Any) -> Any:
-        if seen:
-            seen.clear()
+        # conversations go on side by side: it is the tool that asks, whichever of them
+        if seen and request["params"]["name"] == "ask":
             return {"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32603, "message": "Oops"}}
         return answer
