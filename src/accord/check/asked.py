@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from accord.check.blocks import inside
 from accord.check.reading import Answered, Heard, answers, heard
 from accord.check.record import Record
 from accord.check.rule import Broken
@@ -45,12 +46,12 @@ def questions(records: Iterable[Record]) -> Iterator[Question]:
     for each in heard(by_request):
         method = each.message.get("method")
         if isinstance(method, str) and method in QUESTIONS and "id" in each.message:
-            yield Question(each, method, _object(each.message.get("params")))
+            yield Question(each, method, inside(each.message.get("params")))
     by_result = [record for record in listed if not RULES[record.revision].server_requests]
     for answered in required(by_result):
-        for key, request in _object(answered.result.get("inputRequests")).items():
-            inner = _object(request)
-            yield Question(answered.heard, str(inner.get("method")), _object(inner.get("params")), key)
+        for key, request in inside(answered.result.get("inputRequests")).items():
+            inner = inside(request)
+            yield Question(answered.heard, str(inner.get("method")), inside(inner.get("params")), key)
 
 
 def required(records: Iterable[Record]) -> Iterator[Answered]:
@@ -58,7 +59,3 @@ def required(records: Iterable[Record]) -> Iterator[Answered]:
     for answered in answers(records):
         if isinstance(answered.result, dict) and answered.result.get("resultType") == INPUT_REQUIRED:
             yield answered
-
-
-def _object(value: Any) -> JSONObject:
-    return value if isinstance(value, dict) else {}

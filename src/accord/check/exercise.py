@@ -26,7 +26,7 @@ _MOST = 5
 
 async def exercise(talk: Talk) -> None:
     """Use the server as a client would. Raises nothing but the end of the connection."""
-    for part in (_turn_logs_on, _lists, _reads, _prompts, _calls, run_all):
+    for part in (_turn_logs_on, _lists, _reads, _prompts, call_all, run_all):
         await _quietly(part, talk)
 
 
@@ -59,10 +59,6 @@ async def _prompts(talk: Talk) -> None:
         await talk.request(
             "prompts/get", {"name": prompt.get("name"), "arguments": {str(each.get("name")): "1" for each in wanted}}
         )
-
-
-async def _calls(talk: Talk) -> None:
-    await call_all(talk)
 
 
 async def call_all(talk: Talk, tools: list[JSONObject] | None = None) -> list[Answer]:
@@ -105,11 +101,11 @@ async def _call(talk: Talk, tool: JSONObject) -> Answer:
 
 async def first_call(talk: Talk, tool: JSONObject, meta: JSONObject | None = None) -> tuple[JSONObject, Answer]:
     """Call it once, with the least arguments that it takes: the params, and what came."""
-    params: JSONObject = {"name": tool.get("name"), "arguments": _arguments(tool)}
+    params: JSONObject = {"name": tool.get("name"), "arguments": least_arguments(tool)}
     return params, await talk.request("tools/call", params, meta=meta)
 
 
-def _arguments(tool: JSONObject) -> Any:
+def least_arguments(tool: JSONObject) -> Any:
     """The least that its schema takes; nothing where that is no schema."""
     try:
         return smallest(tool.get("inputSchema"))

@@ -81,10 +81,10 @@ class Doors:
     async def close(self) -> None:
         """End those that are still open."""
         for talk in self.opened:
-            await talk.close()
-            self.ended(talk)
+            await self.end(talk)
 
-    def ended(self, talk: Talk) -> None:
-        """Take note of how a conversation ended: a server that stays is not waited for again."""
+    async def end(self, talk: Talk) -> None:
+        """End a conversation, and take note of how: a server that stays is not waited for again."""
+        await talk.close()
         if isinstance(talk.wire, ChildWire) and talk.wire.stayed:
             self.reach.stays = True

@@ -163,8 +163,7 @@ class Visiting:
             exc.evidence = exc.evidence or talk.record.evidence()
             raise
         finally:
-            await talk.close()
-            self._doors.ended(talk)
+            await self._doors.end(talk)
 
     async def _try(self, rule: Rule, case: Case, talk: Talk, run: Judge) -> None:
         """Run one case, in bounded time, and note its verdict."""

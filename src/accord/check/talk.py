@@ -14,12 +14,14 @@ from msgspec import UNSET
 
 from accord.check.conversation import Conversation
 from accord.check.record import Record, Reply
+from accord.check.rule import NotObserved
 from accord.check.settings import CheckSettings
 from accord.check.speech import envelope_of
 from accord.check.symptoms import ENDLESS
 from accord.check.values import declares, shown
 from accord.check.waiting import GONE, Answer, Pending
 from accord.check.wires.base import Wire
+from accord.check.wires.child import ChildWire
 from accord.check.wires.http import Headers
 from accord.messages.base import JSONObject
 from accord.messages.meta import SERVER_INFO
@@ -58,6 +60,13 @@ class Talk(Conversation):
         """What the server declared."""
         found = self.hello.get("capabilities")
         return found if isinstance(found, dict) else {}
+
+    @property
+    def child(self) -> ChildWire:
+        """The process of the server. Raises `NotObserved` where it is none of ours."""
+        if not isinstance(self.wire, ChildWire):
+            raise NotObserved("it is not a process of ours")
+        return self.wire
 
     @property
     def harmless(self) -> str:

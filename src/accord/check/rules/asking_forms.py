@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from accord.check.asked import Question, questions
 from accord.check.blocks import inside
@@ -142,12 +142,10 @@ URL_SAFE = Rule(
 @URL_SAFE.reading("the URLs of all pages")
 def _(records: Sequence[Record]) -> int:
     judged = 0
-    for question in _pages(records):
-        url = str(question.params.get("url"))
-        if _is_url(url):
-            judged += 1
-            if urlsplit(url).username or urlsplit(url).password:
-                raise question.broken("the URL of a page holds a name or a password")
+    for question, url in _urls(records):
+        judged += 1
+        if url.username or url.password:
+            raise question.broken("the URL of a page holds a name or a password")
     return judged
 
 
@@ -163,13 +161,10 @@ HTTPS = Rule(
 @HTTPS.reading("the URLs of all pages")
 def _(records: Sequence[Record]) -> int:
     judged = 0
-    for question in _pages(records):
-        url = str(question.params.get("url"))
-        if _is_url(url):
-            judged += 1
-            split = urlsplit(url)
-            if split.scheme == "http" and split.hostname not in ("localhost", "127.0.0.1", "::1"):
-                raise question.broken(f"a person is sent to {url}")
+    for question, url in _urls(records):
+        judged += 1
+        if url.scheme == "http" and url.hostname not in ("localhost", "127.0.0.1", "::1"):
+            raise question.broken(f"a person is sent to {url.geturl()}")
     return judged
 
 
@@ -263,6 +258,14 @@ def _forms(records: Sequence[Record]) -> Iterator[Question]:
 
 def _pages(records: Sequence[Record]) -> Iterator[Question]:
     return (question for question in questions(records) if question.is_url)
+
+
+def _urls(records: Sequence[Record]) -> Iterator[tuple[Question, SplitResult]]:
+    """The URLs of all pages that have a valid one."""
+    for question in _pages(records):
+        url = str(question.params.get("url"))
+        if _is_url(url):
+            yield question, urlsplit(url)
 
 
 def _in_errors(message: JSONObject) -> Iterator[JSONObject]:

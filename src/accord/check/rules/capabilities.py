@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from accord.check.blocks import inside
 from accord.check.reading import Heard, heard, messages
 from accord.check.record import Record
 from accord.check.rule import NotApplicable, Rule
@@ -142,14 +142,10 @@ def agreed(record: Record) -> tuple[JSONObject, JSONObject]:
     theirs: JSONObject = record.hello
     for _, message in messages(record):
         if message.get("method") == "initialize":
-            ours = _object(message.get("params"))
-        elif "protocolVersion" in _object(message.get("result")):
+            ours = inside(message.get("params"))
+        elif "protocolVersion" in inside(message.get("result")):
             theirs = message["result"]
-    return _object(ours.get("capabilities")), _object(theirs.get("capabilities"))
-
-
-def _object(value: Any) -> JSONObject:
-    return value if isinstance(value, dict) else {}
+    return inside(ours.get("capabilities")), inside(theirs.get("capabilities"))
 
 
 def _spelled(path: str) -> str:

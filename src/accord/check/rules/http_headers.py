@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from accord.check.generated.document import Unserved
-from accord.check.generated.smallest import smallest
+from accord.check.blocks import inside
+from accord.check.exercise import least_arguments
 from accord.check.posting import described, error_of, evidence, refused, served
 from accord.check.rule import HTTP, Broken, NotObserved, Rule
 from accord.check.talk import Talk
@@ -90,7 +90,7 @@ async def _(talk: Talk) -> None:
 @NAME.case("five wrong forms of the name of a tool", needs="tools", calls=True)
 async def _(talk: Talk) -> None:
     tool = (await talk.callable())[0]
-    await _wrong_names(talk, "tools/call", {"name": tool.get("name"), "arguments": _least(tool)})
+    await _wrong_names(talk, "tools/call", {"name": tool.get("name"), "arguments": inside(least_arguments(tool))})
 
 
 async def _wrong_names(talk: Talk, method: str, params: JSONObject) -> None:
@@ -150,7 +150,7 @@ PARAMETER = Rule(
 @PARAMETER.case("an argument that the header tells otherwise, or not at all", needs="tools", calls=True)
 async def _(talk: Talk) -> None:
     tool, header, _ = await _mirroring(talk)
-    message = talk.message("tools/call", {"name": tool.get("name"), "arguments": _least(tool)})
+    message = talk.message("tools/call", {"name": tool.get("name"), "arguments": inside(least_arguments(tool))})
     for value, what in (("accord-check-another", "another value"), (None, "no value")):
         await _refuses(talk, message, {f"Mcp-Param-{header}": value}, f"{what} in Mcp-Param-{header}")
 
@@ -169,7 +169,7 @@ ABSENT = Rule(
 @ABSENT.case("a call without an optional argument that has a header", needs="tools", calls=True)
 async def _(talk: Talk) -> None:
     tool, _, path = await _mirroring(talk, required=False)
-    arguments = {name: value for name, value in _least(tool).items() if name != path}
+    arguments = {name: value for name, value in inside(least_arguments(tool)).items() if name != path}
     message = talk.message("tools/call", {"name": tool.get("name"), "arguments": arguments})
     reply = await talk.post(message, misbehaved=False)
     if error_of(reply).get("code") == HEADER_MISMATCH:
@@ -198,7 +198,7 @@ async def _(talk: Talk) -> None:
 @BAD_VALUES.case("an argument beyond ASCII in its header", needs="tools", calls=True)
 async def _(talk: Talk) -> None:
     tool, header, argument = await _mirroring(talk, type_="string")
-    arguments = {**_least(tool), argument: _NO_HEADER}
+    arguments = {**inside(least_arguments(tool)), argument: _NO_HEADER}
     message = talk.message("tools/call", {"name": tool.get("name"), "arguments": arguments})
     await _refuses(talk, message, {f"Mcp-Param-{header}": _NO_HEADER}, f"a text beyond ASCII in Mcp-Param-{header}")
 
@@ -217,7 +217,7 @@ NUMBERS = Rule(
 @NUMBERS.case("an integer with a point and a nought", needs="tools", calls=True)
 async def _(talk: Talk) -> None:
     tool, header, path = await _mirroring(talk, type_="integer")
-    arguments = _least(tool)
+    arguments = inside(least_arguments(tool))
     message = talk.message("tools/call", {"name": tool.get("name"), "arguments": arguments})
     reply = await talk.post(message, {f"Mcp-Param-{header}": f"{arguments[path]}.0"}, misbehaved=False)
     if error_of(reply).get("code") == HEADER_MISMATCH:
@@ -240,15 +240,6 @@ async def _mirroring(talk: Talk, *, required: bool = True, type_: str | None = N
             if len(path) == 1 and is_required is required and fits:
                 return tool, header, path[0]
     raise NotObserved("no tool that may be called has such an argument with x-mcp-header")
-
-
-def _least(tool: JSONObject) -> JSONObject:
-    """The least arguments that a tool takes."""
-    try:
-        found = smallest(tool.get("inputSchema"))
-    except Unserved:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 async def _refuses(talk: Talk, message: JSONObject, headers: dict[str, Any], what: str) -> None:

@@ -50,7 +50,7 @@ ACCEPTED = Rule(
 
 @ACCEPTED.case("a notification about a request that is over")
 async def _(talk: Talk) -> None:
-    done = await talk.request(str(harmless(talk)["method"]))
+    done = await talk.request(talk.harmless)
     message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": done.id}}
     reply = await talk.post(message, misbehaved=False)
     if not reply.status:

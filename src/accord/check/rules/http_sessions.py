@@ -178,7 +178,7 @@ APART = Rule(
 async def _(talk: Talk) -> None:
     other = await talk.reopen()
     try:
-        method = str(harmless(talk)["method"])
+        method = talk.harmless
         pairs = [(each, each.begin(method, id=f"same-{number}")) for number in range(8) for each in (talk, other)]
         for each, pending in pairs:
             answer = await pending.answer()

@@ -62,7 +62,7 @@ ENDS = Rule(
 
 @ENDS.case("a request")
 async def _(talk: Talk) -> None:
-    pending = talk.begin("ping" if talk.rules.handshake else "server/discover")
+    pending = talk.begin(talk.harmless)
     await pending.answer()
     reply = talk.record.replies[pending.stream - 1]
     await talk.tide()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import urljoin, urlsplit
 
-from accord.check.posting import REFUSED, described, evidence, harmless
+from accord.check.posting import REFUSED, described, evidence
 from accord.check.record import Record, is_json
 from accord.check.rule import SSE, Broken, NotObserved, Rule
 from accord.check.talk import Talk
@@ -149,7 +149,7 @@ async def _(talk: Talk) -> None:
     ]
     if reply.status < REFUSED and not errors:
         raise Broken(f"a body that is no JSON is answered with {described(reply)}", evidence=evidence(reply))
-    await talk.request(str(harmless(talk)["method"]))
+    await talk.request(talk.harmless)
 
 
 def _stream(talk: Talk) -> Sequence[object]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from accord.check.record import Record, Said, decoded, is_json, objects
-from accord.check.rule import LINES, STDIO, Broken, NotObserved, Rule
+from accord.check.rule import LINES, STDIO, Broken, Rule
 from accord.check.talk import Talk
 from accord.check.values import shown
-from accord.check.wires.child import ChildWire
 from accord.wire.lines import Unreadable
 from accord.wire.transcript import RECEIVED
 
@@ -108,7 +107,7 @@ async def _(talk: Talk) -> None:
 @EXITS.case("in the middle of a line", kind="own")
 async def _(talk: Talk) -> None:
     talk.expect(_HALF, misbehaved=True)
-    _wire(talk).write(_HALF)
+    talk.child.write(_HALF)
     await _exits(talk)
 
 
@@ -120,7 +119,7 @@ async def _(talk: Talk) -> None:
 
 
 async def _exits(talk: Talk) -> None:
-    wire = _wire(talk)
+    wire = talk.child
     wire.end_input()
     seconds = _patience(talk)
     if not await wire.gone(seconds):
@@ -141,8 +140,8 @@ LAST_WORDS = Rule(
 
 @LAST_WORDS.case("a request, and then the end of the input", kind="own")
 async def _(talk: Talk) -> None:
-    pending = talk.begin("ping" if talk.rules.handshake else "server/discover")
-    _wire(talk).end_input()
+    pending = talk.begin(talk.harmless)
+    talk.child.end_input()
     await pending.answer()
 
 
@@ -158,7 +157,7 @@ TERMINATES = Rule(
 
 @TERMINATES.case("after the handshake", kind="own")
 async def _(talk: Talk) -> None:
-    wire = _wire(talk)
+    wire = talk.child
     wire.terminate()
     seconds = _patience(talk)
     if not await wire.gone(seconds):
@@ -177,7 +176,7 @@ CRLF = Rule(
 
 @CRLF.case("a request that ends with CR and LF")
 async def _(talk: Talk) -> None:
-    message = talk.message("ping" if talk.rules.handshake else "server/discover")
+    message = talk.message(talk.harmless)
     pending = talk.send(message, misbehaved=False, ending=b"\r")
     await pending.answer()
 
@@ -224,9 +223,3 @@ def _is_utf8(raw: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _wire(talk: Talk) -> ChildWire:
-    if not isinstance(talk.wire, ChildWire):
-        raise NotObserved("it is not a process of ours")
-    return talk.wire

@@ -10,7 +10,6 @@ from accord.check.posting import harmless
 from accord.check.rule import STDIO, NotObserved, Rule
 from accord.check.talk import Talk
 from accord.check.values import shown
-from accord.check.wires.child import ChildWire
 
 _PLACES = ("basic/transports#stdio", "basic/transports/stdio")
 _LONG = 5 << 20
@@ -37,7 +36,7 @@ async def _(talk: Talk) -> None:
     line = msgspec.json.encode(message) + b"\n"
     size = len(line) // 5 + 1
     for start in range(0, len(line), size):
-        _wire(talk).write(line[start : start + size])
+        talk.child.write(line[start : start + size])
         await asyncio.sleep(_PAUSE)
     await pending.answer()
 
@@ -46,7 +45,7 @@ async def _(talk: Talk) -> None:
 async def _(talk: Talk) -> None:
     messages = [harmless(talk) for _ in range(20)]
     pending = [talk.expect(message) for message in messages]
-    _wire(talk).write(b"".join(msgspec.json.encode(message) + b"\n" for message in messages))
+    talk.child.write(b"".join(msgspec.json.encode(message) + b"\n" for message in messages))
     for each in pending:
         await each.answer()
 
@@ -104,9 +103,9 @@ SLOW_READER = Rule(
 
 @SLOW_READER.case("more answers than a pipe holds, read late", kind="own")
 async def _(talk: Talk) -> None:
-    wire = _wire(talk)
+    wire = talk.child
     wire.pause()
-    method = str(harmless(talk)["method"])
+    method = talk.harmless
     pending = [talk.begin(method, id=f"{number}-{_LONG_ID}") for number in range(_MANY)]
     await asyncio.sleep(0.2)
     wire.resume()
@@ -127,9 +126,9 @@ RESTART = Rule(
 @RESTART.case("kill -9 with requests in flight, and another start", kind="own")
 async def _(talk: Talk) -> None:
     for _ in range(5):
-        talk.begin(str(harmless(talk)["method"]))
-    _wire(talk).kill()
-    await _wire(talk).gone(talk.settings.timeout)
+        talk.begin(talk.harmless)
+    talk.child.kill()
+    await talk.child.gone(talk.settings.timeout)
     again = await talk.reopen()
     try:
         if again.server_info.get("name") != talk.server_info.get("name"):
@@ -164,9 +163,3 @@ async def _(talk: Talk) -> None:
             raise again.broken(f"the cursor of the process before is answered with {shown(answer.error)}")
     elif answer.result.get("tools") == first.get("tools"):
         raise again.broken("the cursor of the process before leads to the first page again")
-
-
-def _wire(talk: Talk) -> ChildWire:
-    if not isinstance(talk.wire, ChildWire):
-        raise NotObserved("it is not a process of ours")
-    return talk.wire

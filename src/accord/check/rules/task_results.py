@@ -11,7 +11,7 @@ from accord.check.blocks import inside
 from accord.check.reading import Answered, answers
 from accord.check.record import Record
 from accord.check.rule import Rule
-from accord.check.tasked import alone_at_work, related, states
+from accord.check.tasked import State, alone_at_work, related, states
 from accord.check.values import shown
 from accord.messages.tools import CallToolResult
 from accord.messages.views import view
@@ -59,17 +59,21 @@ AGAIN = Rule(
 def _(records: Sequence[Record]) -> int:
     judged = 0
     first: dict[str, Answered] = {}
-    told = list(states(records))
-    for answered in answers(records, "tasks/result"):
-        id = inside(answered.request, "params").get("taskId")
-        before = first.setdefault(shown(id), answered)
-        # it may be deleted: "After a task's ttl lifetime has elapsed"
-        is_there = any(state.id == id and state.asked > answered.heard.said.at for state in told)
-        if before is not answered and is_there:
+    for answered, later in _with_later(records):
+        before = first.setdefault(shown(inside(answered.request, "params").get("taskId")), answered)
+        if before is not answered and later:  # it may be deleted: "After a task's ttl lifetime has elapsed"
             judged += 1
             if _outcome(before) != _outcome(answered):
                 raise answered.heard.broken("it is another than before", about=(before.heard.said, answered.asked))
     return judged
+
+
+def _with_later(records: Sequence[Record]) -> Iterator[tuple[Answered, list[State]]]:
+    """Each result of a task, and the states of the task that were asked for after it was heard."""
+    told = list(states(records))
+    for answered in answers(records, "tasks/result"):
+        id = inside(answered.request, "params").get("taskId")
+        yield answered, [state for state in told if state.id == id and state.asked > answered.heard.said.at]
 
 
 def _outcome(answered: Answered) -> Any:
@@ -90,10 +94,7 @@ BLOCKS = Rule(
 @BLOCKS.reading("all answers to tasks/result, and the states after them", needs="tasks")
 def _(records: Sequence[Record]) -> int:
     judged = 0
-    told = list(states(records))
-    for answered in answers(records, "tasks/result"):
-        id = inside(answered.request, "params").get("taskId")
-        later = [state for state in told if state.id == id and state.asked > answered.heard.said.at]
+    for answered, later in _with_later(records):
         judged += len(later)
         early = [state for state in later if not state.is_final]
         if early:
@@ -115,12 +116,10 @@ FAILED = Rule(
 @FAILED.reading("all results of tasks, and the states after them", needs="tasks")
 def _(records: Sequence[Record]) -> int:
     judged = 0
-    told = list(states(records))
-    for answered in answers(records, "tasks/result"):
-        id = inside(answered.request, "params").get("taskId")
+    for answered, later in _with_later(records):
         has_failed = answered.result is None or inside(answered.result).get("isError") is True
-        for state in told:
-            if state.id == id and state.asked > answered.heard.said.at and state.is_final:
+        for state in later:
+            if state.is_final:
                 judged += 1
                 if state.status == ("completed" if has_failed else "failed"):
                     raise answered.broken(f"the task is {state.status}")

@@ -19,7 +19,6 @@ from accord.wire.lines import LineReader
 LINE_BYTES = 32 << 20
 _STDERR_LINES = 50
 _CLOSE_SECONDS = 2.0
-_SETTLE_SECONDS = 0.5
 _BY_SIGNAL = (-signal.SIGTERM, -signal.SIGKILL)
 
 
@@ -127,16 +126,6 @@ class ChildWire:
     def stayed(self) -> bool:
         """Whether it ended by a signal of ours only, long after its input."""
         return not self.told and self.exit_code in _BY_SIGNAL
-
-    async def settle(self) -> None:
-        """The exit code and the last words come a moment after the end of its output."""
-        if self._group is not None:
-            try:
-                async with asyncio.timeout(_SETTLE_SECONDS):
-                    await self._group.exited.wait()
-                    await self._stderr.ended.wait()
-            except TimeoutError:
-                return
 
     @property
     def lost(self) -> str:
