@@ -4,6 +4,9 @@ The faults were chosen, and seen by hand in raw bytes, before the checker was ru
 then: `http/session-ends-alone`, `resources/hostile-uri`, the calls of `http/sessions-apart`, and that status 500 is the
 end of a server, were added because these releases had not been caught.
 
+The last five, `EXPECTED`, came later, the other way round: chosen from reports, and written down here, with the rule,
+before the checker was run on any of them.
+
 The sources name where a fault was reported. Where there is a program without it, `mended`, the same rule finds nothing
 there: the same on a later release, or, where that has the fault still, another server.
 """
@@ -53,10 +56,19 @@ def _node(*arguments: str) -> Command:
 
 
 def _everything() -> list[str]:
-    return ["node", str(PEERS / "known_bad" / "node_modules" / "everything-0.6.2" / "dist" / "index.js")]
+    return ["node", _npm("everything-0.6.2")]
 
 
-FAULTY: tuple[Faulty, ...] = (
+def _npm(release: str) -> str:
+    return str(PEERS / "known_bad" / "node_modules" / release / "dist" / "index.js")
+
+
+def _in_new_folder(server: Callable[[], str]) -> Command:
+    """A server in a folder of its own, which it is given as its argument."""
+    return lambda: ["node", str(HERE / "in_new_folder.mjs"), server()]
+
+
+KNOWN: tuple[Faulty, ...] = (
     Faulty(
         "mcp 1.9.3",
         "A request whose params are wrong ends the loop that reads: nothing is answered after it.",
@@ -143,3 +155,53 @@ FAULTY: tuple[Faulty, ...] = (
         lambda: npm_server("memory"),
     ),
 )
+
+EXPECTED: tuple[Faulty, ...] = (
+    Faulty(
+        "mcp 1.9.4",
+        "A ping before the client has said that it is ready is refused.",
+        "python-sdk#1311",
+        "ping/before-initialized",
+        "2025-03-26",
+        _on("1.9.4", STORY),
+        _now(STORY),
+    ),
+    Faulty(
+        "mcp 1.22.0",
+        "A byte that is no UTF-8 ends the server.",
+        "python-sdk#2302",
+        "rough/survives",
+        "2025-06-18",
+        _on("1.22.0", STORY),
+        _now(STORY),
+    ),
+    Faulty(
+        "mcp 1.22.0 over HTTP",
+        "A session that it does not know gets status 400, not 404.",
+        "python-sdk#1727",
+        "http/session-unknown",
+        "2025-06-18",
+        _on("1.22.0", STORY, "mcp"),
+        _now(STORY, "mcp"),
+        "/mcp",
+    ),
+    Faulty(
+        "server-filesystem 2025.11.25",
+        "The structured content of directory_tree is no string, as its schema says.",
+        "servers#3110",
+        "tools/structured",
+        "2025-11-25",
+        _in_new_folder(lambda: _npm("filesystem-2025.11.25")),
+        _in_new_folder(lambda: str(Path(npm_server("filesystem")[0]).resolve())),
+    ),
+    Faulty(
+        "server-memory 2025.11.25",
+        "What stands in its file, and not in its schema, is given out by read_graph.",
+        "servers#3144",
+        "tools/structured",
+        "2025-11-25",
+        _in_new_folder(lambda: _npm("memory-2025.11.25")),
+    ),
+)
+
+FAULTY = (*KNOWN, *EXPECTED)
