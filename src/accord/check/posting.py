@@ -86,15 +86,20 @@ def evidence(reply: Reply, *sent: Said) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def refused(talk: Talk, reply: Reply, what: str, *, status: int | None = None, code: int | None = None) -> None:
+def refused(
+    talk: Talk, reply: Reply, what: str, *, status: int | None = None, code: int | None = None, symptom: str = ""
+) -> None:
     """Raises `Broken` unless the response refuses: with this status, and this error, where they are given."""
-    said = [each for each in talk.record.entries if each.direction == SENT and each.stream == reply.stream]
     if reply.status and reply.status < REFUSED:
-        raise Broken(f"{what} is answered with {described(reply)}", evidence=evidence(reply, *said))
-    if status is not None and reply.status != status:
-        raise Broken(f"{what} is refused with {described(reply)}, not {status}", evidence=evidence(reply, *said))
-    if code is not None and error_of(reply).get("code") != code:
-        raise Broken(f"{what} is refused with {described(reply)}, not error {code}", evidence=evidence(reply, *said))
+        fault = f"{what} is answered with {described(reply)}"
+    elif status is not None and reply.status != status:
+        fault = f"{what} is refused with {described(reply)}, not {status}"
+    elif code is not None and error_of(reply).get("code") != code:
+        fault = f"{what} is refused with {described(reply)}, not error {code}"
+    else:
+        return
+    said = [each for each in talk.record.entries if each.direction == SENT and each.stream == reply.stream]
+    raise Broken(fault, symptom=symptom, evidence=evidence(reply, *said))
 
 
 def _tells(name: str) -> bool:

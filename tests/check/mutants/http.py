@@ -136,6 +136,14 @@ def an_unknown_session_is_taken_for_the_last_one(change: Change) -> None:
             headers["mcp-session-id"] = last[0]
 
 
+@mutant("http/session-unknown", revision=LAST, over="http")
+def a_session_that_nobody_has_gets_status_400(change: Change) -> None:
+    @change.reply
+    def _(reply: HTTPReply) -> None:
+        if reply.sent.get("mcp-session-id", "").startswith("accord-check"):
+            reply.status = 400
+
+
 @mutant("http/session-ignored", over="http")
 def a_session_is_given_again(change: Change) -> None:
     @change.reply

@@ -89,6 +89,16 @@ def no_structure_though_it_was_promised(change: Change) -> None:
     result(change, lambda found: found.pop("structuredContent", None))
 
 
+@mutant("tools/structured", revision="2025-11-25")
+def structure_that_the_server_itself_refuses(change: Change) -> None:
+    def alter(found: Any) -> None:
+        if "celsius" in str(found.get("structuredContent")):
+            del found["structuredContent"]
+            found.update(isError=True, content=[{"type": "text", "text": "Output validation error: 5 is no string"}])
+
+    result(change, alter)
+
+
 @mutant("tools/structured-as-text", revision="2025-11-25")
 def structure_without_text(change: Change) -> None:
     result(change, lambda found: found.update(content=[]))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from accord.check.blocks import blocks, final, inside, media_fault
+from accord.check.blocks import blocks, final, inside, media_fault, texts
 from accord.check.fitting import listed, mismatch
 from accord.check.reading import Answered, answers
 from accord.check.record import Record
 from accord.check.rule import Rule
 from accord.check.values import declares
 from accord.messages.base import JSONObject
+
+_REFUSED = "Output validation error"
+"""With these words the official SDKs, in Python and in TypeScript, keep back what does not fit."""
 
 STRUCTURED = Rule(
     "tools/structured",
@@ -35,6 +38,18 @@ def _(records: Sequence[Record]) -> int:
             fault = mismatch(schema, each.result["structuredContent"])
             if fault:
                 raise each.broken(f"structuredContent does not fit the outputSchema: {fault}")
+    return judged
+
+
+@STRUCTURED.reading("what SDKs say of tools whose output they refuse", needs="tools")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    known = listed(records)
+    for each in answers(records, "tools/call"):
+        if known.get(str(inside(each.request, "params").get("name")), {}).get("outputSchema"):
+            judged += 1
+            if any(_REFUSED in said for said in texts(each.heard.message)):
+                raise each.broken("the server itself says that the output of the tool does not fit its outputSchema")
     return judged
 
 
