@@ -7,7 +7,7 @@ from typing import Any
 from accord.check.reach import Reach
 from accord.check.record import Record, Room
 from accord.check.report import TransportName
-from accord.check.rule import Broken, Kind, Unspoken
+from accord.check.rule import Broken, Kind, Unreached, Unspoken
 from accord.check.settings import CheckSettings
 from accord.check.speech import hello_params
 from accord.check.talk import Talk
@@ -35,8 +35,8 @@ class Doors:
     async def raw(self, kind: Kind = "raw", case: str = "") -> Talk:
         """A conversation in which nothing was said yet. Raises `ConnectError`."""
         record = Record(self.revision, self.transport, kind, case, self.room)
-        talk = Talk(self.reach.wire(self.transport, record), record, self.settings)
-        talk.doors, talk.beside = self, self.records
+        talk = Talk(self.reach.wire(self.transport, record), record, self.settings, self)
+        talk.beside = self.records
         self.records.append(record)
         self.opened.append(talk)
         await talk.wire.open()
@@ -47,7 +47,11 @@ class Doors:
         talk = await self.raw(kind, case)
         if capabilities is not None:
             talk.declared = capabilities
-        await self.open_up(talk)
+        try:
+            await self.open_up(talk)
+        except BaseException:  # nobody else has it: a server that refuses each one would be started for each case
+            await self.end(talk)
+            raise
         return talk
 
     async def open_up(self, talk: Talk) -> None:
@@ -61,7 +65,7 @@ class Doors:
             answer = await self._discover(talk)
         hello = answer.result
         if answer.error is not None or not isinstance(hello, dict):
-            raise Unspoken(f"it answers {answer.request.get('method')} with {shown(answer.error or answer.result)}")
+            raise _refused(answer)
         spoken = [hello.get("protocolVersion")] if talk.rules.handshake else hello.get("supportedVersions")
         if not isinstance(spoken, list) or talk.revision not in spoken:
             raise Unspoken(f"it speaks {shown(spoken)}")
@@ -76,7 +80,7 @@ class Doors:
         try:
             return await talk.request("server/discover", seconds=talk.settings.opening)
         except Broken as exc:
-            raise Unspoken(str(exc)) from exc
+            raise Unreached(str(exc)) from exc
 
     async def close(self) -> None:
         """End those that are still open."""
@@ -87,4 +91,23 @@ class Doors:
         """End a conversation, and take note of how: a server that stays is not waited for again."""
         await talk.close()
         if isinstance(talk.wire, ChildWire) and talk.wire.stayed:
-            self.reach.stays = True
+            self.will_stay()
+
+    def will_stay(self) -> None:
+        """Whoever ends a conversation need not wait for the server: it stays."""
+        self.reach.stays = True
+
+
+def _refused(answer: Answer) -> Unspoken:
+    if answer.error is not None and not answer.message:
+        return Unreached(f"{answer.error['message']}{_advice(answer.status or 0)}")
+    return Unspoken(f"it answers {answer.request.get('method')} with {shown(answer.error or answer.result)}")
+
+
+def _advice(status: int) -> str:
+    """What to do where HTTP refuses to open a conversation."""
+    if status in (401, 403):
+        return "; what it wants to know who asks is given with --header, as 'Authorization=Bearer ...'"
+    if 300 <= status < 400:
+        return "; redirects are not followed: give the URL that it leads to"
+    return "; is the path right? That of many servers is /mcp" if status in (404, 405) else ""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from accord.check.report import TransportName
 from accord.messages.base import JSONObject
 from accord.messages.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
-from accord.messages.revision import RULES, lives_in
+from accord.messages.revision import RULES, Rules, lives_in
 from accord.wire.headers import encode_value, mirrored, parameters
 from accord.wire.streamable import NAMED
-
-if TYPE_CHECKING:
-    from accord.check.conversation import Conversation
 
 INFO: JSONObject = {"name": "accord-check", "version": "1.0.0"}
 
@@ -46,7 +44,17 @@ def all_capabilities(revision: str) -> JSONObject:
     return declared
 
 
-def envelope_of(talk: Conversation, method: str, params: JSONObject | None, meta: JSONObject | None) -> JSONObject:
+class Speaker(Protocol):
+    """Who speaks: a conversation."""
+
+    revision: str
+    rules: Rules
+    transport: TransportName
+    declared: JSONObject
+    schemas: dict[str, JSONObject]
+
+
+def envelope_of(talk: Speaker, method: str, params: JSONObject | None, meta: JSONObject | None) -> JSONObject:
     """Method and params, with all that the revision wants in `_meta`."""
     body = dict(params or {})
     own = body.get("_meta")
@@ -57,13 +65,13 @@ def envelope_of(talk: Conversation, method: str, params: JSONObject | None, meta
     return {"method": method, "params": body} if body or params is not None else {"method": method}
 
 
-def _meta(talk: Conversation) -> JSONObject:
+def _meta(talk: Speaker) -> JSONObject:
     return {PROTOCOL_VERSION: talk.revision, CLIENT_INFO: INFO, CLIENT_CAPABILITIES: talk.declared}
 
 
-def http_headers(talk: Conversation, message: Any) -> Mapping[str, str | None]:
+def http_headers(talk: Speaker, message: Any) -> Mapping[str, str | None]:
     """What the revision wants to stand in headers of a POST with this message."""
-    if talk.http is None or talk.transport == "sse":
+    if talk.transport != "http":
         return {}
     method = message.get("method") if isinstance(message, dict) else None
     headers: dict[str, str | None] = {}
@@ -75,7 +83,7 @@ def http_headers(talk: Conversation, message: Any) -> Mapping[str, str | None]:
     return headers
 
 
-def _subject(talk: Conversation, method: str, params: Any) -> dict[str, str | None]:
+def _subject(talk: Speaker, method: str, params: Any) -> dict[str, str | None]:
     if not isinstance(params, dict) or method not in NAMED:
         return {}
     subject = params.get(NAMED[method])

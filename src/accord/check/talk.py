@@ -8,13 +8,13 @@ talk.send(b"no JSON"); said = await talk.tide()      what came until the answer 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from msgspec import UNSET
 
 from accord.check.conversation import Conversation
 from accord.check.record import Record, Reply
-from accord.check.rule import NotObserved
+from accord.check.rule import Kind, NotObserved
 from accord.check.settings import CheckSettings
 from accord.check.speech import envelope_of
 from accord.check.symptoms import ENDLESS
@@ -26,24 +26,37 @@ from accord.check.wires.http import Headers
 from accord.messages.base import JSONObject
 from accord.messages.meta import SERVER_INFO
 
-if TYPE_CHECKING:
-    from accord.check.opening import Doors
-
 NOBODY = "accord-check-nobody"
 """A name that nothing has."""
 
 _PAGES = 200
 
 
+class Origin(Protocol):
+    """Where conversations with one server come from."""
+
+    slow: set[Any]
+    """Names of tools that did not answer in time."""
+
+    async def raw(self, kind: Kind = "raw", case: str = "") -> Talk: ...
+
+    async def open(self, kind: Kind = "own", case: str = "", *, capabilities: JSONObject | None = None) -> Talk: ...
+
+    async def open_up(self, talk: Talk) -> None: ...
+
+    def will_stay(self) -> None:
+        """Whoever ends a conversation need not wait for the server: it stays."""
+        ...
+
+
 class Talk(Conversation):
     """A conversation with a server, in the words of its revision."""
 
-    def __init__(self, wire: Wire, record: Record, settings: CheckSettings) -> None:
+    def __init__(self, wire: Wire, record: Record, settings: CheckSettings, doors: Origin) -> None:
         super().__init__(wire, record, settings)
         self.nobody: str = NOBODY
         self.hello: JSONObject = {}
-        self.doors: Doors | None = None
-        """Where it came from."""
+        self.doors: Origin = doors
         self._lists: dict[str, list[JSONObject]] = {}
 
     # --- what the server is ------------------------------------------------------------------------------------
@@ -91,13 +104,11 @@ class Talk(Conversation):
 
     async def callable(self) -> list[JSONObject]:
         """The tools that may be called."""
-        slow = self.doors.slow if self.doors is not None else ()
-        return [tool for tool in await self.tools() if self.may_call(tool) and tool.get("name") not in slow]
+        return [tool for tool in await self.tools() if self.may_call(tool) and tool.get("name") not in self.doors.slow]
 
     def leave_out(self, tool: JSONObject) -> None:
         """Call this tool no more in this visit: it takes too long."""
-        if self.doors is not None:
-            self.doors.slow.add(tool.get("name"))
+        self.doors.slow.add(tool.get("name"))
 
     async def prompts(self) -> list[JSONObject]:
         return await self._listed("prompts/list", "prompts", "prompts")
@@ -227,15 +238,12 @@ class Talk(Conversation):
 
     async def greet(self) -> None:
         """Open it, where nothing was said yet. Raises `Unspoken`, and `Broken` when nothing sensible comes."""
-        assert self.doors is not None, "it came through a door"
         await self.doors.open_up(self)
 
     async def reopen(self, capabilities: JSONObject | None = None) -> Talk:
         """Another conversation with the same server, opened; with capabilities of ours other than all."""
-        assert self.doors is not None, "it came through a door"
         return await self.doors.open("own", self.record.case, capabilities=capabilities)
 
     async def another(self) -> Talk:
         """Another one, in which nothing was said yet."""
-        assert self.doors is not None, "it came through a door"
         return await self.doors.raw("raw", self.record.case)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import UNSET
 
+from accord.check.rule import Broken
 from accord.messages.base import JSONObject, RequestId
-
-if TYPE_CHECKING:
-    from accord.check.conversation import Conversation
 
 _BUSY = 6
 """A server that goes on saying other things has so many times as long for an answer."""
@@ -40,15 +38,35 @@ class Answer(msgspec.Struct, kw_only=True):
         return None if self.error is None else self.error.get("code")
 
 
+class Listener(Protocol):
+    """Who waits for answers: a conversation."""
+
+    @property
+    def patience(self) -> float:
+        """How long to wait for an answer, in seconds."""
+        ...
+
+    @property
+    def heard_at(self) -> float:
+        """When the peer last said anything, by the clock of the loop."""
+        ...
+
+    def others(self, since: int, id: Any) -> list[JSONObject]: ...
+
+    def broken(self, text: str, *, since: int | None = None, symptom: str = "", cause: str = "") -> Broken: ...
+
+
 class Pending:
     """A request in flight."""
 
-    def __init__(self, talk: Conversation, request: JSONObject, stream: int, since: int) -> None:
+    def __init__(self, talk: Listener, request: JSONObject, stream: int, since: int) -> None:
         self.request: JSONObject = request
         self.id: Any = request.get("id")
         self.stream: int = stream
         self.since: int = since
         """How many entries the record had when it was sent."""
+        self.resumed: int = 0
+        """Over HTTP: how often the stream that ended without it was taken up again."""
         self.future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._talk = talk
         self._began = asyncio.get_running_loop().time()

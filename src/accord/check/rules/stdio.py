@@ -9,11 +9,13 @@ from accord.check.rule import LINES, STDIO, Broken, Rule
 from accord.check.talk import Talk
 from accord.check.values import shown
 from accord.wire.lines import Unreadable
-from accord.wire.transcript import RECEIVED
+from accord.wire.transcript import RECEIVED, SENT
 
 _PLACES = ("basic/transports#stdio", "basic/transports/stdio")
 _SHUTDOWN = ("basic/lifecycle#shutdown", "basic/transports/stdio#shutdown")
 _EXIT_SECONDS = 5.0
+_STARTS = 4
+"""A start may take so many times as long as the slowest that was seen."""
 _HALF = b'{"jsonrpc":"2.0","id":99,"meth'
 _MOST_LINES = 200
 """Lines that may be one message, if it was printed in a pretty way."""
@@ -123,8 +125,7 @@ async def _exits(talk: Talk) -> None:
     wire.end_input()
     seconds = _patience(talk)
     if not await wire.gone(seconds):
-        if talk.doors is not None:
-            talk.doors.reach.stays = True
+        talk.doors.will_stay()
         raise talk.broken(f"it still runs {seconds:g} s after its input has ended")
 
 
@@ -208,7 +209,14 @@ def _evidence(record: Record, group: Sequence[Said]) -> tuple[str, ...]:
 
 def _patience(talk: Talk) -> float:
     """How long its end may take, in seconds: a process that has said nothing yet may still be starting."""
-    return max(_EXIT_SECONDS, 2 * talk.settings.timeout, talk.patience)
+    starting = min(talk.patience, _STARTS * max(map(_start, talk.beside)))
+    return max(_EXIT_SECONDS, 2 * talk.settings.timeout, starting)
+
+
+def _start(record: Record) -> float:
+    """How long the server took to say anything, in seconds; 0 where it did not."""
+    sent = next((said.at for said in record.entries if said.direction == SENT), 0.0)
+    return next((said.at - sent for said in record.entries if said.direction == RECEIVED), 0.0)
 
 
 def _text(said: Said) -> str:
