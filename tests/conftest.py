@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import os
 import signal
@@ -19,6 +20,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 hypothesis.settings.register_profile(
     "accord",
     deadline=None,  # a busy machine is not a failure; pytest-timeout bounds the test
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],  # likewise
     database=DirectoryBasedExampleDatabase(Path(__file__).parent.parent / ".cache" / "hypothesis"),
 )
 hypothesis.settings.load_profile("accord")
@@ -29,8 +31,8 @@ MARK = "ACCORD_TEST_RUN"
 LEFT = pytest.StashKey[list[str]]()
 """What the workers of a run found left behind."""
 
-GRACE = 2.0
-"""Seconds that a process may take to end after the last test."""
+GRACE = 20.0
+"""Seconds that a process may take to end after the last test, on a busy machine."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -66,6 +68,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                     counts.setdefault(value, []).append(report.passed)
     for what, passed in counts.items():
         terminalreporter.write_line(f"{sum(passed)} of {len(passed)} {what}")
+
+
+def pytest_collection_finish() -> None:
+    """Tests and all modules stay to the end: to look for garbage, as some tests do, need not go through them again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

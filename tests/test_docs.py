@@ -34,7 +34,7 @@ from accord import Limits
 ROOT = Path(__file__).parent.parent
 PAGES = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if path.exists()]
 
-SECONDS = 30
+SECONDS = 100
 
 FENCE = re.compile(
     r"""

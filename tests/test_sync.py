@@ -324,9 +324,9 @@ def test_a_program_that_does_not_close_ends_and_leaves_no_process(end: str, tmp_
     (tmp_path / "server.py").write_text(textwrap.dedent(server))
     begun = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
     )
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - begun < 40
     assert done.returncode == {"raises": 1, "exits": 3}.get(end, 0), done.stderr
     assert {"raises": "ValueError", "calls": "NotConnected"}.get(end, "") in done.stderr
     assert end in ("raises", "calls") or not done.stderr

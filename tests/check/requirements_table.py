@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from accord.check.places import url
-from accord.check.requirements import KINDS, Kind, Sentence, sentences
+from accord.check.requirements import EXTENSIONS, KINDS, Kind, Sentence, sentences
 from accord.check.rule import Rule
 from accord.check.rules import client_rules, server_rules
 from accord.check.settings import LEVELS
@@ -19,10 +19,12 @@ from accord.messages.revision import REVISIONS
 
 HEAD = """# Every sentence of the specification
 
-What becomes of each sentence with a MUST, a SHOULD or a MAY, in five revisions: the rules of
+What becomes of each sentence with a MUST, a SHOULD or a MAY, in five revisions and in what extends them: the rules of
 [`accord check`](checking.md) that judge it, or why nobody can. Sentences are named by their page and a number, which
-counts them from the top; the texts are the specification's. This page is made of what the checker runs on
-(`check/requirements`, `check/rules`); a test finds it stale, and another finds a sentence without a line.
+counts them from the top; the texts are the specification's. The comments of a revision's `schema.ts` are its page
+`schema`: there, paragraphs and items count, also those that say "must" or "should" without capitals. This page is made
+of what the checker runs on (`check/requirements`, `check/rules`); a test finds it stale, and another finds a sentence
+without a line.
 """
 
 MEANINGS: dict[Kind, str] = {
@@ -34,6 +36,10 @@ MEANINGS: dict[Kind, str] = {
     "authorization": "waits for the rules about authorization",
     "advice": "advice without an outward sign",
 }
+
+REPOSITORY = "https://github.com/modelcontextprotocol/modelcontextprotocol/blob/main"
+
+SOURCES = (*REVISIONS, *EXTENSIONS)
 
 NUMBER = len("01")
 """Digits of a sentence's number, at least."""
@@ -48,12 +54,12 @@ def page() -> str:
 
 
 def _sentences() -> Iterator[str]:
-    counted = Counter((each.kind, each.revision) for each in sentences())
+    counted = Counter((each.kind, each.source) for each in sentences())
     yield "## In figures\n"
-    yield from _head(("sentences", *REVISIONS, "all", ""))
+    yield from _head(("sentences", *SOURCES, "all", ""))
     for kind in KINDS:
-        yield _line((kind, *_numbers(counted[kind, revision] for revision in REVISIONS), MEANINGS[kind]))
-    totals = (sum(counted[kind, revision] for kind in KINDS) for revision in REVISIONS)
+        yield _line((kind, *_numbers(counted[kind, source] for source in SOURCES), MEANINGS[kind]))
+    totals = (sum(counted[kind, source] for kind in KINDS) for source in SOURCES)
     yield _line(("all", *_numbers(totals), ""))
     yield ""
 
@@ -84,21 +90,31 @@ def _map() -> Iterator[str]:
 
 
 def _page(name: str, found: Sequence[Sentence]) -> Iterator[str]:
-    """A row for each outcome, with the sentences of each revision that share it."""
-    revisions = [revision for revision in REVISIONS if any(each.revision == revision for each in found)]
+    """A row for each outcome, with the sentences of each source that share it."""
+    sources = [source for source in SOURCES if any(each.source == source for each in found)]
     rows: dict[tuple[Kind, str], list[Sentence]] = {}
     for each in found:
         rows.setdefault((each.kind, each.rest), []).append(each)
     yield f"## {name}\n"
-    yield from _head((*(f"[{each}]({url(name, each)})" for each in revisions), "", "what becomes of it"))
+    yield from _head((*(_linked(name, source) for source in sources), "", "what becomes of it"))
     for (kind, rest), group in rows.items():
-        yield _line((*(_in(revision, group) for revision in revisions), kind, _outcome(kind, rest)))
+        yield _line((*(_in(source, group) for source in sources), kind, _outcome(kind, rest)))
     yield ""
 
 
-def _in(revision: str, group: Iterable[Sentence]) -> str:
-    """The numbers of the sentences that a revision has of them: `03, 05-08`."""
-    numbers = sorted(_number(each) for each in group if each.revision == revision)
+def _linked(name: str, source: str) -> str:
+    """A source, and where it has the page."""
+    return source if source in EXTENSIONS else f"[{source}]({_address(name, source)})"
+
+
+def _address(name: str, revision: str) -> str:
+    """Not every revision has its schema for a page of its site: all have it in the repository."""
+    return f"{REPOSITORY}/schema/{revision}/schema.ts" if name == "schema" else url(name, revision)
+
+
+def _in(source: str, group: Iterable[Sentence]) -> str:
+    """The numbers of the sentences that a source has of them: `03, 05-08`."""
+    numbers = sorted(_number(each) for each in group if each.source == source)
     runs = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
     return ", ".join(_span([number for _, number in run]) for _, run in runs)
 

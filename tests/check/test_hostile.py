@@ -27,6 +27,8 @@ from accord.client.target import Command
 from accord.errors import ConnectError
 from accord.wire.transcript import RECEIVED
 
+from tests.check import mutants
+
 SERVER = """
 import json, os, sys
 def say(message): sys.stdout.write(json.dumps(message) + "\\n"); sys.stdout.flush()
@@ -72,6 +74,16 @@ async def test_a_server_that_is_silent_again_and_again_is_not_waited_for_each_ti
     assert "did not answer too often" in report.visits[0].error
     assert any("did not answer too often" in each.text for each in report.outcomes if each.verdict == "not-observed")
     assert report.seconds < 40
+
+
+async def test_a_server_that_never_ends_by_itself_is_not_given_the_time_of_a_start_each_time() -> None:
+    program = [sys.executable, str(Path(mutants.__file__).with_name("program.py")), "ignores the end and SIGTERM"]
+    only = ("stdio/exits", "stdio/terminates", "lifecycle/initialize-twice", "lifecycle/other-version")
+    settings = CheckSettings(revisions=("2025-11-25",), only=only, timeout=2, opening=100)
+    report = await check_server(program, settings, label="program")
+    assert [each.rule for each in report.findings] == ["stdio/exits", "stdio/terminates"]
+    assert len(report.findings[0].cases) == 3
+    assert report.seconds < 60, "10 s on a quiet machine"
 
 
 async def test_what_a_server_is_given_in_its_environment_stands_in_no_report(tmp_path: Path) -> None:
@@ -152,21 +164,37 @@ def outcome(transport: TransportName = "stdio") -> Outcome:
 
 def test_the_command_that_repeats_has_what_the_command_line_knows() -> None:
     settings = CheckSettings(call_tools=("one", "the other"), again=("--header", "Authorization=...", "--cwd", "/a b"))
-    command = repeat(outcome(), RULE, "python s.py", settings, "server")
+    command = repeat(outcome(), {RULE.id: RULE}, "python s.py", settings, "server")
     assert command.endswith("--call-tool one --call-tool 'the other' --header Authorization=... --cwd '/a b'")
 
 
-def test_what_was_only_read_is_repeated_with_all_that_may_have_caused_it() -> None:
-    rule = Rule("tools/unknown-name", "must", "x", at="x")
+def test_what_was_only_read_is_repeated_with_the_cases_it_was_said_for_or_with_all_that_may_be() -> None:
+    rule, asks = Rule("tools/unknown-name", "must", "x", at="x"), Rule("ping/answered", "must", "x", at="x")
     rule.reading("x")(len)
-    command = repeat(outcome(), rule, "python s.py", CheckSettings(), "server")
-    assert command == "accord check 'python s.py' --revision 2025-11-25 --transport stdio"
-    some = repeat(outcome(), rule, "python s.py", CheckSettings(only=("tools", "ping")), "server")
-    assert "--only tools --only ping" in some
+    asks.case("a ping")(len)
+    rules = {rule.id: rule, asks.id: asks}
+    for during in (None, ("nobody's",)):
+        read = msgspec.structs.replace(outcome(), during=during)
+        command = repeat(read, rules, "python s.py", CheckSettings(), "server")
+        assert command == "accord check 'python s.py' --revision 2025-11-25 --transport stdio"
+        some = repeat(read, rules, "python s.py", CheckSettings(only=("tools", "ping")), "server")
+        assert "--only tools --only ping" in some
+    for during, only in (((), ""), (("a ping",), " --only ping/answered")):
+        read = msgspec.structs.replace(outcome(), during=during)
+        command = repeat(read, rules, "python s.py", CheckSettings(), "server")
+        assert f" --only tools/unknown-name{only} --transport" in command
+
+
+async def test_what_is_said_in_the_course_of_a_case_is_repeated_with_it(tmp_path: Path) -> None:
+    report = await check(tmp_path, "answer['error'] = {'code': 1, 'message': 'a\\nb'}", only=("codes", "errors"))
+    found = next(each for each in report.findings if each.rule == "codes/one-sentence")
+    case = next(each.during for each in report.outcomes if each.rule == found.rule and each.verdict == "warn")
+    assert case
+    assert found.repeat.count("--only") == 1 + len(case)
 
 
 def test_no_command_repeats_what_was_found_in_this_process() -> None:
-    assert repeat(outcome("memory"), RULE, "a server in this process", CheckSettings(), "server") == ""
+    assert repeat(outcome("memory"), {RULE.id: RULE}, "a server in this process", CheckSettings(), "server") == ""
 
 
 def test_a_visit_that_ended_early_fails_the_check() -> None:
@@ -201,3 +229,28 @@ async def test_a_body_without_an_end_is_left_in_time() -> None:
         report = await check_server(url, CheckSettings(revisions=("2025-11-25",), only=("ping/answered",)))
     assert report.failed, "for silence, or for more than is kept, whichever comes first"
     assert report.seconds < 60
+
+
+async def test_a_stream_that_ends_again_and_again_is_taken_up_again_ever_more_slowly() -> None:
+    came: list[str] = []
+
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = re.search(rb"content-length: (\d+)", head, re.I)
+            message = json.loads(await reader.readexactly(int(length[1]))) if length else {}
+            came.append(head.decode().partition(" ")[0])
+            hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}
+            answer = json.dumps({"jsonrpc": "2.0", "id": message.get("id"), "result": hello})
+            event = f"data: {answer}" if message.get("method") == "initialize" else f"id: {len(came)}\ndata:"
+            body = f"{event}\n\n".encode()
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n" + body)
+            await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(respond, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+        settings = CheckSettings(revisions=("2025-11-25",), only=("ping/answered",), timeout=1)
+        await check_server(url, settings)
+    assert came.count("GET") > 3, "it was taken up again"
+    assert came.count("GET") < 60

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
+from accord.check.baseline import Baseline, save, update
+from accord.check.server import check_server
+from accord.check.settings import CheckSettings
+
 from tests.testing.runs import WEATHER, needs, needs_us, run
 
-pytestmark = [needs_us, pytest.mark.timeout(120)]
+pytestmark = [needs_us, pytest.mark.timeout(300)]
 
 OPTIONS = 'revisions=("2025-11-25",), only=("envelope", "tools/unknown-name")'
 
@@ -121,6 +126,23 @@ def test_a_failure_that_the_baseline_knows_is_expected(tmp_path: Path) -> None:
     assert "1 xfailed" in ran.output, ran
     ran = run(tmp_path, test.format(target=str(WEATHER)), conftest="")
     assert "does not fail any more; take it out of known.json" in ran.output, ran
+
+
+def test_a_failure_that_the_baseline_does_not_know_is_told_beside_one_that_it_knows(tmp_path: Path) -> None:
+    test = """
+        from accord.testing import check_rules
+        known = dict(baseline="known.json", revisions=("2025-11-25",), only=("shapes/messages",))
+        test_protocol = check_rules({target!r}, **known)
+    """
+    target = deaf(tmp_path)
+    text = (tmp_path / "deaf.py").read_text()
+    (tmp_path / "deaf.py").write_text(text.replace('"version": "1"', "").replace('"tools": []', '"tools": [{}]'))
+    settings = CheckSettings(revisions=("2025-11-25",), only=("shapes/messages",))
+    first, second = update(asyncio.run(check_server(target, settings)), Baseline()).accepted
+    save(Baseline(accepted=(first,)), tmp_path / "known.json")
+    assert "1 failed" in run(tmp_path, test.format(target=target), conftest="").output
+    save(Baseline(accepted=(first, second)), tmp_path / "known.json")
+    assert "1 xfailed" in run(tmp_path, test.format(target=target), conftest="").output
 
 
 def test_a_rule_that_was_not_judged_is_skipped_with_the_reason(tmp_path: Path) -> None:

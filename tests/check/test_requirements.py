@@ -1,29 +1,22 @@
-"""The map of the specification is complete: each sentence of each revision is judged by a rule, or it says why not.
-
-The list of sentences is read from `ACCORD_SPEC_REQUIREMENTS`, else from `shared/spec` beside the checkout.
-"""
+"""The map of the specification is complete: each sentence of each source is judged by a rule, or it says why not."""
 
 from __future__ import annotations
 
-import json
-import os
 from collections import Counter
-from pathlib import Path
 
 from accord.check.requirements import sentences
 from accord.check.rules import client_rules, server_rules
 from accord.messages.revision import lives_in
 
-LIST = Path(
-    os.environ.get("ACCORD_SPEC_REQUIREMENTS") or Path(__file__).parents[3] / "shared" / "spec" / "requirements.jsonl"
-)
+from tests.check.sources import wanted
 
 
 def test_each_sentence_has_one_line() -> None:
-    wanted = [json.loads(line)["id"] for line in LIST.read_text(encoding="utf-8").splitlines()]
+    ids = [each.id for each in wanted()]
     lines = Counter(sentence.id for sentence in sentences())
-    assert sorted(set(wanted) - set(lines)) == []
-    assert sorted(set(lines) - set(wanted)) == []
+    assert [id for id, count in Counter(ids).items() if count > 1] == []
+    assert sorted(set(ids) - set(lines)) == []
+    assert sorted(set(lines) - set(ids)) == []
     assert [id for id, count in lines.items() if count > 1] == []
 
 

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-SECONDS = 20
+SECONDS = 60
 
 TAKE_THE_TERMINAL = """
 import fcntl, os, sys, termios

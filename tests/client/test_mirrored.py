@@ -157,7 +157,7 @@ async def test_the_refusal_is_what_is_raised_when_the_list_fails() -> None:
 
 async def test_sending_again_is_within_the_total_time() -> None:
     async with served() as (server, client, _):
-        calling = asyncio.ensure_future(client.call_tool("good", total_timeout=0.3))
+        calling = asyncio.ensure_future(client.call_tool("good", total_timeout=0.6))
         server.refuse(await server.hear(), -32020, "Header mismatch")
         server.answer(await server.hear(), tools=[GOOD], ttlMs=0, cacheScope="private")
         await server.hear()

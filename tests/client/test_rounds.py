@@ -394,10 +394,10 @@ async def test_the_time_of_a_person_counts_for_no_bound() -> None:
         return "Ada"
 
     async with raw_server(S26, elicitation=ponder) as (server, client):
-        call = asyncio.ensure_future(client.call_tool("book", timeout=0.2, total_timeout=0.2))
+        call = asyncio.ensure_future(client.call_tool("book", timeout=0.5, total_timeout=0.5))
         server.require(await server.hear(), inputRequests={"a": elicit()})
         await asked.wait()
-        asyncio.get_running_loop().call_later(0.3, free.set)
+        asyncio.get_running_loop().call_later(0.6, free.set)
         server.done(await server.hear())
         assert (await call).text == "done"
 
@@ -405,7 +405,7 @@ async def test_the_time_of_a_person_counts_for_no_bound() -> None:
 @pytest.mark.parametrize("bound", ["timeout", "total_timeout"])
 async def test_each_round_trip_has_its_time_and_all_of_them_have_one(bound: str) -> None:
     async with raw_server(S26, **answers()) as (server, client):
-        times: dict[str, Any] = {bound: 0.05}
+        times: dict[str, Any] = {bound: 0.5}
         call = asyncio.ensure_future(client.call_tool("book", **times))
         server.require(await server.hear(), inputRequests={"a": elicit()})
         retry = await server.hear()
@@ -417,11 +417,11 @@ async def test_each_round_trip_has_its_time_and_all_of_them_have_one(bound: str)
 async def test_the_first_round_trip_counts_too() -> None:
     async def later() -> None:
         over = asyncio.Event()
-        asyncio.get_running_loop().call_later(0.2, over.set)
+        asyncio.get_running_loop().call_later(0.5, over.set)
         await over.wait()
 
     async with raw_server(S26, **answers()) as (server, client):
-        call = asyncio.ensure_future(client.call_tool("book", total_timeout=0.3))
+        call = asyncio.ensure_future(client.call_tool("book", total_timeout=0.8))
         first = await server.hear()
         await later()
         server.require(first, inputRequests={"a": elicit()})

@@ -69,7 +69,7 @@ class Mortal:
 
 async def ended(client: Client) -> None:
     """Return when the client has seen that the connection has ended."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await client.connection.ended.wait()
 
 
@@ -238,7 +238,7 @@ async def test_closing_while_the_server_is_down_ends_at_once(tmp_path: Path) -> 
         await asyncio.sleep(0)
         began = time.monotonic()
         await client.close()
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 10
         with pytest.raises(NotConnected):
             await waiting
         started = len(mortal.processes)
@@ -320,7 +320,7 @@ async def test_what_follows_the_opening_is_bounded_in_time(reconnect: Reconnect 
     target: Any = SimpleNamespace(serve=serve)
     limits = Limits(connect_seconds=0.2, close_seconds=0.2)
     client = Client(target, revisions=["2025-11-25"], log_level="info", limits=limits, reconnect=reconnect)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         with pytest.raises(ConnectError, match=r"did not answer what follows the opening in 0\.2 s"):
             await client.connect()
 
@@ -335,7 +335,7 @@ async def test_a_callback_may_close_the_client() -> None:
         await asyncio.Event().wait()
         return ""
 
-    async with asyncio.timeout(10), Client(server, revisions=["2025-11-25"]) as client:
+    async with asyncio.timeout(30), Client(server, revisions=["2025-11-25"]) as client:
 
         async def close(notice: Any) -> None:
             await client.close()
@@ -366,7 +366,7 @@ async def test_a_server_in_this_process_that_ends_is_served_again() -> None:
 
     go_on = asyncio.Event()
     target: Any = SimpleNamespace(serve=serve)
-    async with asyncio.timeout(10), Client(target, reconnect=SOON) as client:
+    async with asyncio.timeout(30), Client(target, reconnect=SOON) as client:
         assert (await client.call_tool("echo", {"text": "1"})).text == "1"
         go_on.set()
         await ended(client)

@@ -37,7 +37,7 @@ class Host:
     async def serve(self) -> None:
         """Answer whatever the client asks, until cancelled."""
         while True:
-            message = await self.raw.hear(seconds=15)
+            message = await self.raw.hear()
             self.heard.append(message)
             if message.get("method") == "tools/list":
                 hints = {"ttlMs": 0, "cacheScope": "private"} if self.raw.revision == "2026-07-28" else {}

@@ -30,7 +30,7 @@ ME = {"name": "conformance", "version": "1.0"}
 
 KEY = "io.modelcontextprotocol/"
 
-SECONDS = 10
+SECONDS = 30
 
 STATE = re.compile(r'"requestState":"([^"]*)"')
 

@@ -55,7 +55,7 @@ async def played(scenario: ClientScenario, revision: str) -> str:
 
 @pytest.mark.parametrize(("scenario", "revision"), PLAYED)
 def test_the_client_plays_the_scenario_as_written(scenario: ClientScenario, revision: str, update: bool) -> None:
-    text = asyncio.run(asyncio.wait_for(played(scenario, revision), 20))
+    text = asyncio.run(asyncio.wait_for(played(scenario, revision), 60))
     file = TRANSCRIPTS / revision / "client" / f"{scenario.name}.txt"
     if update:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -51,7 +51,7 @@ def test_handlers_see_the_same_in_every_revision_but_for_what_it_forces(target: 
     def connect(**options: Any) -> Client:
         return Client(TARGETS[target](), revisions=[revision], timeout=20, record=record, **options)
 
-    assert asyncio.run(asyncio.wait_for(play(connect), 50)) == expected(revision)
+    assert asyncio.run(asyncio.wait_for(play(connect), 150)) == expected(revision)
     (end,) = ends
     check(end.transcript, revision)
     assert said(end.transcript) == says_all_but_what_is_told_elsewhere(revision)

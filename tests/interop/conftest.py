@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 Watch = Callable[..., dict[str, Any]]
 
-SECONDS = 50
+SECONDS = 150
 """For a whole story, below the timeout of a test: a peer takes 2 to 6 s, most of it its own imports."""
 
 

@@ -23,7 +23,7 @@ from tests.interop.peers import ROOT, peer_python
 from tests.interop.serving import free_port
 from tests.server.http.raw import Answer, Socket
 
-SECONDS = 30
+SECONDS = 100
 """For a server to begin, and to end."""
 
 Host = Literal["uvicorn", "granian", "hypercorn"]

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-SECONDS = 30
+SECONDS = 100
 """For a server to begin, and to end; Python SDKs take a few to import."""
 
 WHERE = re.compile(r"http://127\.0\.0\.1:([1-9]\d*)|on port (\d+)")

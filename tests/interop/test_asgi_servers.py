@@ -86,7 +86,7 @@ async def test_at_sigterm_calls_finish_and_streams_are_cut_after_a_while(host: H
         assert await call == "last"
         await stream.end()
         code = await asyncio.to_thread(serving.process.wait, SECONDS)
-        assert 1 < time.monotonic() - began < 6
+        assert 1 < time.monotonic() - began < 20
         assert code == EXIT[host]
 
 
@@ -97,7 +97,7 @@ async def test_an_open_stream_holds_up_the_end_where_no_bound_is_given(host: Hos
         await stream.message()
         serving.process.terminate()
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(stream.end(), 3)
+            await asyncio.wait_for(stream.end(), 1.5)
         assert serving.process.poll() is None
         await stories.leave(stream)
         assert await asyncio.to_thread(serving.process.wait, SECONDS) == EXIT[host]

@@ -15,7 +15,7 @@ from accord.errors import RequestTimeout
 from tests.interop.peers import npm_server
 from tests.interop.serving import Serving, free_port, serving
 
-SECONDS = 50
+SECONDS = 150
 LONG = "trigger-long-running-operation"
 UPDATED = "demo://resource/dynamic/text/1"
 
@@ -47,10 +47,10 @@ async def test_everything_lists_answers_and_reports_progress(way: Way) -> None:
             structured = await client.call_tool("get-structured-content", {"location": "Chicago"})
             assert structured.data == {"temperature": 36, "conditions": "Light rain / drizzle", "humidity": 82}
             long = client.call_tool(
-                LONG, {"duration": 1, "steps": 5}, timeout=0.9, on_progress=lambda *step: steps.append(step)
+                LONG, {"duration": 3, "steps": 10}, timeout=2.5, on_progress=lambda *step: steps.append(step)
             )
             assert "completed" in (await long).text
-            assert steps == [(step, 5, None) for step in range(1, 6)]
+            assert steps == [(step, 10, None) for step in range(1, 11)]
 
 
 async def test_everything_asks_tells_and_is_told(way: Way) -> None:

@@ -12,7 +12,7 @@ from accord.errors import ConnectionLost, NotExecuted
 from tests.interop.peers import Sdk, peer_server
 from tests.interop.serving import free_port, serving
 
-SECONDS = 50
+SECONDS = 150
 
 
 @pytest.mark.parametrize("sdk", ["mcp2", "mcp1"])

@@ -16,7 +16,7 @@ from tests.interop.peers import PROGRAMS, Sdk, TypeScript, peer_client
 from tests.interop.serving import serving
 
 SERVER = [sys.executable, str(PROGRAMS / "accord_sessions.py")]
-SECONDS = 40
+SECONDS = 150
 
 SESSION, PER_REQUEST = "2025-11-25", "2026-07-28"
 

@@ -11,7 +11,7 @@ from accord import Client
 from tests.interop.peers import Sdk, peer_server
 from tests.interop.serving import serving
 
-SECONDS = 50
+SECONDS = 150
 
 SPOKEN: list[tuple[Sdk, str, str]] = [
     ("mcp2", "mcp", "2026-07-28"),  # that the response is closed says it; in the others a notification does

@@ -106,10 +106,10 @@ def test_everything_refuses_what_it_does_not_have(everything: Visit) -> None:
 def test_everything_is_kept_waiting_for_while_it_reports_progress(everything: Visit) -> None:
     steps: list[tuple[float, float | None, str | None]] = []
     call = everything.client.call_tool(
-        LONG, {"duration": 1.5, "steps": 5}, timeout=1, on_progress=lambda *step: steps.append(step)
+        LONG, {"duration": 3, "steps": 10}, timeout=2.5, on_progress=lambda *step: steps.append(step)
     )
     assert "completed" in everything.run(call).text
-    assert steps == [(step, 5, None) for step in range(1, 6)]
+    assert steps == [(step, 10, None) for step in range(1, 11)]
 
 
 def test_everything_is_told_when_nobody_waits_any_more(everything: Visit) -> None:

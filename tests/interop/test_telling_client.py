@@ -14,7 +14,7 @@ from accord.client.subscription import ListChanged, ResourceUpdated
 from tests.interop.peers import npm_server, peer_server
 from tests.interop.serving import serving
 
-SECONDS = 50
+SECONDS = 150
 
 
 @pytest.fixture(scope="module", params=["stdio", "mcp"])

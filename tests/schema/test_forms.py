@@ -169,7 +169,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(forms(), st.data())
 def test_any_other_answer_is_a_mismatch_and_nothing_but_a_mismatch(pair: Any, data: st.DataObject) -> None:
     record, about = pair
@@ -180,7 +180,7 @@ def test_any_other_answer_is_a_mismatch_and_nothing_but_a_mismatch(pair: Any, da
             hold(answer)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(forms([kind for kind in KINDS if kind[0] not in (Email, Uri)]), st.data())
 def test_the_check_agrees_with_json_schema(pair: Any, data: st.DataObject) -> None:
     record, about = pair
@@ -220,7 +220,7 @@ _ANY_SCHEMA = st.recursive(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(st.dictionaries(st.sampled_from("abc"), _ANY_SCHEMA), _ANY_SCHEMA, st.lists(st.text(max_size=9)), _JSON)
 def test_a_client_reads_whatever_a_server_sends(properties: Any, rest: Any, typed: list[str], answer: Any) -> None:
     schema = {"type": "object", "properties": properties, "required": rest, "$defs": {"a": rest}}

@@ -224,7 +224,7 @@ def hints_with_values(draw: st.DrawFn, depth: int = 3) -> tuple[Any, st.SearchSt
     return typing.Union[hint, other], st.one_of(values, other_values)  # noqa: UP007 -- None | None is no union
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(hints_with_values(), st.data())
 def test_any_value_of_any_hint_fits_its_schema_and_decodes(pair: Any, data: st.DataObject) -> None:
     hint, values = pair
@@ -240,7 +240,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(hints_with_values(), _JSON)
 def test_schema_and_decoder_agree_on_any_json(pair: Any, value: Any) -> None:
     hint, _ = pair

@@ -14,10 +14,10 @@ from accord.schema.validate import compile
 
 
 @pytest.fixture(autouse=True)
-def _takes_less_than_a_second() -> Iterator[None]:
+def _takes_a_moment() -> Iterator[None]:
     started = time.process_time()
     yield
-    assert time.process_time() - started < 1
+    assert time.process_time() - started < 3, "at most 0.3 s of a processor of 2025; without bounds it is minutes"
 
 
 def nested(depth: int, wrap: Callable[[Any], Any], inner: Any) -> Any:

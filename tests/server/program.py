@@ -53,26 +53,35 @@ def reads_stdin() -> str:
         return f"nothing to read, nor here: {os.read(0, 10)!r}"
 
 
+def begun() -> None:
+    """Say so before it waits, to who waits for that."""
+    print("begun", file=sys.stderr, flush=True)
+
+
 @server.tool
 async def waits(seconds: float) -> str:
+    begun()
     await asyncio.sleep(seconds)
     return "waited"
 
 
 @server.tool
 def sleeps_in_a_thread(seconds: float) -> str:
+    begun()
     time.sleep(seconds)
     return "slept"
 
 
 @server.tool
 async def blocks_the_loop(seconds: float) -> str:
+    begun()
     time.sleep(seconds)
     return "blocked"
 
 
 @server.tool
 async def swallows_cancellation(seconds: float) -> str:
+    begun()
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         try:

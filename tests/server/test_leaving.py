@@ -47,7 +47,7 @@ def ended(end: str, how: str = "", seconds: float = 0) -> tuple[int, str, float]
         input="".join(json.dumps(message) + "\n" for message in messages),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=55,
         check=False,
     )
     return done.returncode, done.stderr, time.monotonic() - began
@@ -71,4 +71,4 @@ def test_a_thread_that_ends_in_time_changes_nothing() -> None:
 def test_a_thread_that_is_stuck_is_left_behind(how: str, end: str, code: int) -> None:
     got, _, seconds = ended(end, how, 60)
     assert got == code
-    assert seconds < 10
+    assert seconds < 40

@@ -349,4 +349,4 @@ def test_long_paths_take_bounded_time(within: Path, step: str, size: int) -> Non
     begun = time.process_time()
     for start in ("", f"{within}/in/", f"file://{within}/in/"):
         roots(within / "in").contains(start + path)
-    assert time.process_time() - begun < 1
+    assert time.process_time() - begun < 4

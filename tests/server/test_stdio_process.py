@@ -15,6 +15,12 @@ from typing import Any
 
 import pytest
 
+AT_ONCE = 15.0
+"""Seconds in which a process ends that waits for nothing, however busy the machine is."""
+
+PATIENCE = "40"
+"""Seconds of grace for who is to be told from one that waits for it."""
+
 PROGRAM = [sys.executable, str(Path(__file__).parent / "program.py")]
 INIT = {
     "jsonrpc": "2.0",
@@ -65,12 +71,23 @@ def opened(process: subprocess.Popen[bytes]) -> None:
     assert hear(process)["id"] == 0
 
 
-def end_of(process: subprocess.Popen[bytes], within: float) -> tuple[int, list[Any], str]:
-    """Exit code, the messages still to come, and stderr; the process must end in time."""
+def until_refused(process: subprocess.Popen[bytes], id: int) -> None:
+    """Call until that is refused: the server has heard the signal."""
+    while True:
+        say(process, call(id, "echo", text="too late"))
+        answer = hear(process)
+        assert answer["id"] == id, "what ran before has ended"
+        if "error" in answer:
+            return
+        id += 1
+
+
+def end_of(process: subprocess.Popen[bytes]) -> tuple[int, list[Any], str]:
+    """Exit code, the messages still to come, and stderr; the process must end at once."""
     began = time.monotonic()
-    out, err = process.communicate(timeout=within + 10)
+    out, err = process.communicate(timeout=2 * AT_ONCE)
     took = time.monotonic() - began
-    assert took < within, f"took {took:.1f} s; {err.decode()}"
+    assert took < AT_ONCE, f"took {took:.1f} s; {err.decode()}"
     return process.returncode, [json.loads(line) for line in out.splitlines()], err.decode()
 
 
@@ -84,7 +101,7 @@ TEXTS = {
 
 
 def test_the_wire_stays_intact_whatever_tools_do_with_stdin_and_stdout() -> None:
-    with running() as process:
+    with running(GRACE=PATIENCE) as process:
         opened(process)
         for id, (tool, text) in enumerate(TEXTS.items(), 1):
             say(process, call(id, tool))
@@ -93,7 +110,7 @@ def test_the_wire_stays_intact_whatever_tools_do_with_stdin_and_stdout() -> None
         assert process.stdin is not None
         process.stdin.close()
         process.stdin = None
-        code, rest, stderr = end_of(process, within=2)
+        code, rest, stderr = end_of(process)
     assert (code, rest) == (0, [])
     for said in ("this is not the protocol", "nor is this", "nor that", "raw bytes on descriptor 1", "a child prints"):
         assert said in stderr
@@ -128,7 +145,7 @@ def test_a_terminal_is_left_as_it_was() -> None:
         assert os.get_blocking(terminal)
         os.write(main, b"\x04")
         process.stdout.close()
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=AT_ONCE) == 0
     finally:
         os.close(main)
         os.close(terminal)
@@ -146,7 +163,7 @@ def test_requests_that_were_accepted_are_answered_after_the_input_has_ended() ->
         assert process.stdin is not None
         process.stdin.close()
         process.stdin = None
-        code, rest, _ = end_of(process, within=3)
+        code, rest, _ = end_of(process)
     assert code == 0
     assert sorted(answer["id"] for answer in rest) == [1, 2, 3]
 
@@ -157,7 +174,7 @@ def test_an_idle_server_ends_with_its_input() -> None:
         assert process.stdin is not None
         process.stdin.close()
         process.stdin = None
-        assert end_of(process, within=2)[0] == 0
+        assert end_of(process)[0] == 0
 
 
 @pytest.mark.parametrize("tool", ["waits", "sleeps_in_a_thread", "blocks_the_loop", "swallows_cancellation"])
@@ -165,11 +182,12 @@ def test_a_stuck_tool_does_not_keep_the_server(tool: str) -> None:
     with running(GRACE="0.5") as process:
         opened(process)
         say(process, call(1, tool, seconds=60))
-        time.sleep(0.2)  # let it get stuck: nothing would tell us that it is
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"begun\n"
         assert process.stdin is not None
         process.stdin.close()
         process.stdin = None
-        code, rest, _ = end_of(process, within=3)
+        code, rest, _ = end_of(process)
     assert rest == []
     assert code == (1 if tool == "blocks_the_loop" else 0)
 
@@ -182,51 +200,51 @@ def test_a_thread_of_somebody_else_does_not_keep_the_process() -> None:
         assert process.stdin is not None
         process.stdin.close()
         process.stdin = None
-        assert end_of(process, within=4)[0] == 0
+        assert end_of(process)[0] == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_lets_calls_in_flight_finish(number: signal.Signals) -> None:
     with running() as process:
         opened(process)
-        say(process, call(1, "waits", seconds=0.5), call(2, "echo", text="x"))
+        say(process, call(1, "waits", seconds=1.5), call(2, "echo", text="x"))
         assert hear(process)["id"] == 2
         process.send_signal(number)
-        time.sleep(0.1)
-        say(process, call(3, "echo", text="too late"))
-        code, rest, stderr = end_of(process, within=3)
+        until_refused(process, 3)
+        code, rest, stderr = end_of(process)
     assert code == 0, stderr
-    assert {answer["id"]: "result" in answer for answer in rest} == {1: True, 3: False}
+    assert {answer["id"]: "result" in answer for answer in rest} == {1: True}
     assert "after the server" in stderr
 
 
 def test_a_second_signal_ends_at_once() -> None:
-    with running() as process:
+    with running(GRACE=PATIENCE) as process:
         opened(process)
         say(process, call(1, "waits", seconds=60), call(2, "echo", text="x"))
         assert hear(process)["id"] == 2
         process.send_signal(signal.SIGTERM)
-        time.sleep(0.2)
+        until_refused(process, 3)
         process.send_signal(signal.SIGTERM)
-        assert end_of(process, within=1)[0] == 128 + signal.SIGTERM
+        assert end_of(process)[0] == 128 + signal.SIGTERM
 
 
 def test_a_peer_that_never_reads_stops_the_reading_but_not_the_end() -> None:
     with running(GRACE="0.5") as process:
+        opened(process)
         assert process.stdin is not None
-        process.stdin.write(lines(INIT))
         os.set_blocking(process.stdin.fileno(), False)
         message, sent = lines(call(1, "echo", text="x" * 60_000)), 0
-        until = time.monotonic() + 2
+        until = time.monotonic() + 1
         while time.monotonic() < until and sent < 500:
             try:
                 sent += process.stdin.write(message) == len(message)
                 process.stdin.flush()
+                until = time.monotonic() + 1
             except BlockingIOError:
                 time.sleep(0.01)
         assert sent < 500, "the server read on although nobody took its answers"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=5) == 0
+        assert process.wait(timeout=AT_ONCE) == 0
 
 
 def test_a_client_that_closes_its_output_and_takes_no_answers_does_not_keep_the_server() -> None:
@@ -236,4 +254,4 @@ def test_a_client_that_closes_its_output_and_takes_no_answers_does_not_keep_the_
         process.stdin.write(lines(INIT, *(call(id, "echo", text=text) for id in range(1, 21))))
         process.stdin.close()
         process.stdin = None
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=AT_ONCE) == 0

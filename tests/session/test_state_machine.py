@@ -189,7 +189,7 @@ PLACES = [
 
 @pytest.mark.parametrize(("role", "revision", "phase"), PLACES)
 def test_whatever_bytes_come_nothing_is_raised_and_all_is_counted(role: Role, revision: str | None, phase: str) -> None:
-    @settings(max_examples=60)
+    @settings(max_examples=30)  # in each of the 40 places
     @given(st.lists(anything, max_size=8))
     def check(arriving: list[bytes]) -> None:
         session = fresh(role, revision, phase)

@@ -27,7 +27,7 @@ from tests.switching.sources import folder
 from tests.switching.visit import visit
 
 SERVE = Path(__file__).parent / "serve.py"
-SECONDS = 50
+SECONDS = 150
 """For one visit, below the timeout of a test."""
 
 LISTED = programs()

@@ -55,7 +55,7 @@ def run(folder: Path, test: str, *options: str, conftest: str = CONFTEST, ini: s
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     return Run(
         subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=50, check=False
+            command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=150, check=False
         )
     )
 

@@ -15,7 +15,7 @@ from accord.testing.clients import Clients
 
 from tests.testing.runs import CONFTEST, WEATHER, needs, needs_us, run
 
-pytestmark = [needs_us, pytest.mark.timeout(120)]
+pytestmark = [needs_us, pytest.mark.timeout(300)]
 
 IN_MEMORY = """
     import os

@@ -54,7 +54,7 @@ def deaf_family() -> None:
 
 def daemon() -> None:
     """Exit, while a process in a session of its own holds stdout."""
-    say(subprocess.Popen([*SLEEPER[:2], "import time; time.sleep(6)"], start_new_session=True).pid)
+    say(subprocess.Popen([*SLEEPER[:2], "import time; time.sleep(60)"], start_new_session=True).pid)
     sys.exit(4)
 
 

@@ -119,7 +119,7 @@ async def test_closing_is_bounded_when_the_peer_never_reads() -> None:
     transport.send(b"x" * (1 << 20))
     begun = asyncio.get_running_loop().time()
     await transport.close()
-    assert asyncio.get_running_loop().time() - begun < 2
+    assert asyncio.get_running_loop().time() - begun < 10
     os.close(far_write)
     os.close(far_read)
 

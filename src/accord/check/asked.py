@@ -1,14 +1,15 @@
-"""What a server asks its client: by requests of its own through 2025-11-25, inside `input_required` from then on."""
+"""What a server asks its client: by requests of its own through 2025-11-25, inside results from then on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from accord.check.blocks import inside
 from accord.check.reading import Answered, Heard, answers, heard
 from accord.check.record import Record
 from accord.check.rule import Broken
+from accord.check.talk import Talk
 from accord.messages.base import JSONObject
 from accord.messages.revision import RULES
 
@@ -48,7 +49,7 @@ def questions(records: Iterable[Record]) -> Iterator[Question]:
         if isinstance(method, str) and method in QUESTIONS and "id" in each.message:
             yield Question(each, method, inside(each.message.get("params")))
     by_result = [record for record in listed if not RULES[record.revision].server_requests]
-    for answered in required(by_result):
+    for answered in (*required(by_result), *_waiting(by_result)):
         for key, request in inside(answered.result.get("inputRequests")).items():
             inner = inside(request)
             yield Question(answered.heard, str(inner.get("method")), inside(inner.get("params")), key)
@@ -59,3 +60,31 @@ def required(records: Iterable[Record]) -> Iterator[Answered]:
     for answered in answers(records):
         if isinstance(answered.result, dict) and answered.result.get("resultType") == INPUT_REQUIRED:
             yield answered
+
+
+def _waiting(records: Iterable[Record]) -> Iterator[Answered]:
+    """The states of tasks (of the extension) that want input."""
+    for answered in answers(records, "tasks/get"):
+        if inside(answered.result).get("status") == INPUT_REQUIRED:
+            yield answered
+
+
+def good_answers(talk: Talk, asked: JSONObject) -> JSONObject:
+    """What a good client answers to what was asked, by its keys."""
+    return {key: _answer(talk, request) for key, request in asked.items()}
+
+
+def retried(talk: Talk, result: JSONObject) -> JSONObject:
+    """What the params of a retry have more: good answers to what was asked, and the state as it came."""
+    asked = result.get("inputRequests")
+    more: JSONObject = {}
+    if isinstance(asked, dict):
+        more["inputResponses"] = good_answers(talk, asked)
+    if "requestState" in result:
+        more["requestState"] = result["requestState"]
+    return more
+
+
+def _answer(talk: Talk, request: Any) -> Any:
+    canned = talk.answers.get(str(request.get("method"))) if isinstance(request, dict) else None
+    return canned(request) if callable(canned) else canned

@@ -14,7 +14,7 @@ when every place where it was seen is accepted. An entry is stale when its rule 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -92,7 +92,7 @@ def save(baseline: Baseline, file: Path) -> None:
 def apply(report: Report, baseline: Baseline) -> Report:
     """The report with what is known marked as known, and the entries that are stale."""
     findings = tuple(
-        msgspec.structs.replace(finding, known=_is_known(finding, report, baseline)) for finding in report.findings
+        msgspec.structs.replace(finding, known=_is_known(finding, baseline)) for finding in report.findings
     )
     stale = tuple(str(each) for each in sorted(baseline.accepted, key=_order) if _is_stale(each, report))
     return msgspec.structs.replace(report, findings=findings, stale=stale)
@@ -104,39 +104,19 @@ def update(report: Report, baseline: Baseline) -> Baseline:
     """
     kept = [each for each in baseline.accepted if not _is_stale(each, report)]
     held = Baseline(accepted=tuple(kept))
-    new = [
-        entry
-        for finding in report.findings
-        if not _is_known(finding, report, held)
-        for entry in _entries(finding, report)
-    ]
+    new = [entry for finding in report.findings if not _is_known(finding, held) for entry in _entries(finding, report)]
     return Baseline(accepted=tuple(sorted({*kept, *new}, key=_order)))
 
 
-def symptom_of(finding: Finding, outcomes: Iterable[Outcome]) -> str:
-    """What the failures of a finding share; the id of its rule where the outcomes do not tell."""
-    for each in outcomes:
-        here = _place_of(each) in finding.places
-        if (
-            here
-            and each.rule == finding.rule
-            and each.verdict in _FAILS
-            and each.case in (finding.cases or (each.case,))
-        ):
-            return each.symptom or each.rule
-    return finding.rule
-
-
-def _is_known(finding: Finding, report: Report, baseline: Baseline) -> bool:
-    symptom = symptom_of(finding, report.outcomes)
+def _is_known(finding: Finding, baseline: Baseline) -> bool:
     return bool(finding.places) and all(
-        any(each.covers(finding.rule, place, symptom) for each in baseline.accepted) for place in finding.places
+        any(each.covers(finding.rule, place, finding.symptom) for each in baseline.accepted) for place in finding.places
     )
 
 
 def _is_stale(entry: Accepted, report: Report) -> bool:
     judged = any(_reaches(entry, each) for each in report.outcomes if each.verdict in _JUDGED)
-    return judged and not any(_is_found(entry, each, report) for each in report.findings)
+    return judged and not any(_is_found(entry, each) for each in report.findings)
 
 
 def _reaches(entry: Accepted, outcome: Outcome) -> bool:
@@ -144,11 +124,10 @@ def _reaches(entry: Accepted, outcome: Outcome) -> bool:
     return entry.covers(outcome.rule, _place_of(outcome), entry.symptom or "")
 
 
-def _is_found(entry: Accepted, finding: Finding, report: Report) -> bool:
+def _is_found(entry: Accepted, finding: Finding) -> bool:
     """Whether the finding is what the entry accepts, be it told by another rule that fails for the same cause."""
-    symptom = symptom_of(finding, report.outcomes)
     rules = (finding.rule, *finding.also)
-    return any(entry.covers(rule, place, symptom) for rule in rules for place in finding.places)
+    return any(entry.covers(rule, place, finding.symptom) for rule in rules for place in finding.places)
 
 
 def _place_of(outcome: Outcome) -> Place:
@@ -157,8 +136,7 @@ def _place_of(outcome: Outcome) -> Place:
 
 def _entries(finding: Finding, report: Report) -> Iterator[Accepted]:
     """One for all places where its rule was judged, or one for each place where it failed."""
-    symptom = symptom_of(finding, report.outcomes)
-    named = None if symptom == finding.rule else symptom
+    named = None if finding.symptom in ("", finding.rule) else finding.symptom
     judged = {_place_of(each) for each in report.outcomes if each.rule == finding.rule and each.verdict in _JUDGED}
     if judged <= {*finding.places}:
         yield Accepted(rule=finding.rule, symptom=named)

@@ -9,8 +9,10 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
+from accord.check.values import shown
 from accord.messages.base import JSONObject
 
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
@@ -26,6 +28,7 @@ _URI = re.compile(
 ).fullmatch
 """RFC 3986, appendix A; the possessive `*+` keep it linear."""
 
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d([.,]\d+)?([Zz]|[+-]\d\d:?\d\d)?", re.ASCII).fullmatch
 _BLANKS = str.maketrans("", "", " \t\r\n")
 _SHOWN = 80
 
@@ -81,6 +84,20 @@ def uri_fault(uri: Any) -> str | None:
     if not isinstance(uri, str):
         return "has no URI"
     return None if _URI(uri) else f"has {uri[:_SHOWN]!r} for a URI, which RFC 3986 does not allow"
+
+
+def time_fault(value: Any, *, zoned: bool = False) -> str | None:
+    """What is wrong with a time of ISO 8601; with `zoned` it must say its zone."""
+    found = _TIME(value) if isinstance(value, str) else None
+    if found is None:
+        return f"is {shown(value)}, which is no time of ISO 8601"
+    if zoned and not found[2]:
+        return f"is {shown(value)}, which has no zone"
+    try:
+        datetime.fromisoformat(f"{value[:10]}T{value[11:19]}")
+    except ValueError:
+        return f"is {shown(value)}, which no calendar has"
+    return None
 
 
 def media_fault(block: JSONObject) -> str | None:

@@ -12,6 +12,8 @@ from accord.check.record import Room
 
 _WHOLE = 60
 """A visit may take this many times as long as one answer."""
+_ORDINARY = 12
+"""And this many times as long for ordinary traffic, of which a server with many slow tools has any amount."""
 _IN_VAIN = 15
 """So many times as long may be waited for what does not come, over all."""
 
@@ -29,6 +31,15 @@ class Budget:
     def left(self) -> float:
         """Seconds until the visit has to end."""
         return max(0.0, self._end - time.monotonic())
+
+    @property
+    def ordinary(self) -> float:
+        """Seconds for ordinary traffic."""
+        return min(self.left, _ORDINARY * self._timeout)
+
+    def spend_apart(self, seconds: float) -> None:
+        """So much time was for what has a bound of its own."""
+        self._end += seconds
 
     def failed(self, seconds: float) -> None:
         """A case failed that took so long: as long as an answer may take, it was waited in vain."""

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from accord.check.endings import last_words, refusal
 from accord.check.record import Record, Reply, Said, objects
 from accord.check.report import TransportName
 from accord.check.rule import Broken, NotObserved
@@ -32,6 +33,11 @@ from accord.wire.transcript import RECEIVED, SENT
 
 _LONGEST_PAUSE = 2.0
 """Seconds before a stream is taken up again, whatever the server wants."""
+_CRASHED = "An exception ends the whole server: catch it around each message, and answer with an error."
+_PAUSE = 0.05
+"""Seconds that a pause grows by from one to the next: a server may end each stream at once."""
+_RESUMPTIONS = 40
+"""So often a stream is taken up again for one answer."""
 
 
 class Conversation:
@@ -234,15 +240,17 @@ class Conversation:
             return
         for pending in waiting:
             self._pending.pop(_key(pending.id), None)
-            self._refuse(pending, reply)
+            pending.refuse(refusal(reply), reply.status, reply.headers)
 
     def _resume(self, reply: Reply, waiting: list[Pending]) -> bool:
         """Come back for the rest of a stream that ended early, as its events say; whether they do."""
         last = next((event.id for event in reversed(reply.events) if isinstance(event, Event) and event.id), None)
-        if last is None or self.http is None:
+        times = waiting[0].resumed
+        if last is None or self.http is None or times == _RESUMPTIONS:
             return False
         retry = next((event.retry for event in reversed(reply.events) if isinstance(event, Event) and event.retry), 0)
-        asyncio.get_running_loop().call_later(min(retry / 1000, _LONGEST_PAUSE), self._come_back, last, waiting)
+        pause = min(max(retry / 1000, times * _PAUSE), _LONGEST_PAUSE)
+        asyncio.get_running_loop().call_later(pause, self._come_back, last, waiting)
         return True
 
     def _come_back(self, last: str, waiting: list[Pending]) -> None:
@@ -250,23 +258,7 @@ class Conversation:
             stream = self.http.listen({"Last-Event-ID": last, "MCP-Protocol-Version": self.revision}).stream
             for pending in waiting:
                 pending.stream = stream
-
-    def _refuse(self, pending: Pending, reply: Reply) -> None:
-        text = f"HTTP {reply.status}" if reply.status else reply.error
-        text += ", and the stream ended without an answer" if reply.events else ""
-        body = reply.body[:500].decode(errors="replace")
-        message = f"{text}: {body}" if body else text
-        if not pending.future.done():
-            pending.future.set_result(
-                Answer(
-                    request=pending.request,
-                    id=pending.id,
-                    message={},
-                    error={"code": 0, "message": message},
-                    status=reply.status,
-                    headers=reply.headers,
-                )
-            )
+                pending.resumed += 1
 
     def _on_end(self) -> None:
         self.alive = False
@@ -279,11 +271,10 @@ class Conversation:
     def _gone(self, pending: Pending) -> Broken | NotObserved:
         if self._cut:
             return NotObserved(self._cut)
-        tail = f"; its last words:\n{self.wire.stderr[-600:]}" if self.wire.stderr else ""
         what = pending.request.get("method", "the message")
-        return self.broken(
-            f"no answer to {what}: {self.wire.lost}{tail}", since=pending.since, symptom=f"{GONE}:{what}"
-        )
+        text = f"no answer to {what}: {self.wire.lost}{last_words(self.wire.stderr)}"
+        cause = _CRASHED if self.wire.exit_code else ""
+        return self.broken(text, since=pending.since, symptom=f"{GONE}:{what}", cause=cause)
 
 
 def _last(record: Record) -> float:

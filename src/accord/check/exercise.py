@@ -5,16 +5,20 @@ Nothing is judged here; an answer that is wrong is for the rules that read it.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from accord.check.asked import QUESTIONS
+from accord.check import extension_tasks, tasked
+from accord.check.asked import QUESTIONS, retried
+from accord.check.blocks import inside
 from accord.check.generated.document import Unserved
 from accord.check.generated.smallest import smallest
 from accord.check.record import objects
 from accord.check.rule import Broken
 from accord.check.talk import Talk
-from accord.check.tasked import run_all
 from accord.check.waiting import SILENT, Answer
 from accord.messages.base import JSONObject
 from accord.messages.meta import LOG_LEVEL
@@ -24,17 +28,39 @@ _MOST = 5
 """Resources that are read, and prompts that are got."""
 
 
-async def exercise(talk: Talk) -> None:
-    """Use the server as a client would. Raises nothing but the end of the connection."""
-    for part in (_turn_logs_on, _lists, _reads, _prompts, call_all, run_all):
-        await _quietly(part, talk)
+async def exercise(talk: Talk, seconds: float) -> tuple[str, ...]:
+    """Use the server as a client would, for so many seconds at most; what was left out then, in words."""
+    end = time.monotonic() + seconds
+    cut = [what for what, part in _parts().items() if not await _quietly(part, talk, end - time.monotonic())]
+    if not cut:
+        return ()
+    called = {inside(each, "params").get("name") for each in talk.record.sent() if each.get("method") == "tools/call"}
+    what = f"{', '.join(cut)} (tools called by then: {len(called)})"
+    return (f"ordinary traffic ended after {seconds:g} s, and was not whole: {what}; --timeout gives more",)
 
 
-async def _quietly(part: Callable[[Talk], Awaitable[object]], talk: Talk) -> None:
+def _parts() -> dict[str, Callable[[Talk], Awaitable[object]]]:
+    return {
+        "turning logs on": _turn_logs_on,
+        "listing": _all_lists,
+        "reading resources": _reads,
+        "getting prompts": _prompts,
+        "calling tools": call_all,
+        "running tools as tasks": tasked.run_all,
+        "following tools that become tasks": extension_tasks.run_all,
+    }
+
+
+async def _quietly(part: Callable[[Talk], Awaitable[object]], talk: Talk, seconds: float) -> bool:
+    """Whether there was time for all of it."""
     try:
-        await part(talk)
+        async with asyncio.timeout(seconds):
+            await part(talk)
+    except TimeoutError:
+        return False
     except Broken:  # the rules that the answer breaks will say so
-        return
+        return True
+    return True
 
 
 async def _turn_logs_on(talk: Talk) -> None:
@@ -42,9 +68,10 @@ async def _turn_logs_on(talk: Talk) -> None:
         await talk.request("logging/setLevel", {"level": "debug"})
 
 
-async def _lists(talk: Talk) -> None:
+async def _all_lists(talk: Talk) -> None:
     for list_all in (Talk.tools, Talk.resources, Talk.templates, Talk.prompts):
-        await _quietly(list_all, talk)
+        with contextlib.suppress(Broken):  # the others may be in order
+            await list_all(talk)
 
 
 async def _reads(talk: Talk) -> None:
@@ -111,19 +138,3 @@ def least_arguments(tool: JSONObject) -> Any:
         return smallest(tool.get("inputSchema"))
     except Unserved:
         return {}
-
-
-def retried(talk: Talk, result: JSONObject) -> JSONObject:
-    """What the params of a retry have more: good answers to what was asked, and the state as it came."""
-    asked = result.get("inputRequests")
-    more: JSONObject = {}
-    if isinstance(asked, dict):
-        more["inputResponses"] = {key: _answer(talk, request) for key, request in asked.items()}
-    if "requestState" in result:
-        more["requestState"] = result["requestState"]
-    return more
-
-
-def _answer(talk: Talk, request: Any) -> Any:
-    canned = talk.answers.get(str(request.get("method"))) if isinstance(request, dict) else None
-    return canned(request) if callable(canned) else canned

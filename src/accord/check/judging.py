@@ -32,7 +32,6 @@ def _finding(
     # the rule that the failures share as their symptom says it most plainly
     first = min(group, key=lambda each: (_BAD.index(each.verdict), each.rule != each.symptom, group.index(each)))
     rule = rules[first.rule]
-    places = dict.fromkeys((each.revision, each.transport) for each in group)
     return Finding(
         rule=rule.id,
         verdict="fail" if first.verdict == "fail" else "warn",
@@ -40,26 +39,24 @@ def _finding(
         says=rule.says,
         sources=urls(rule.at, first.revision),
         text=first.text,
+        symptom=first.symptom,
         cause=first.cause,
-        places=tuple(Place(revision=revision, transport=transport) for revision, transport in places),
+        places=tuple(dict.fromkeys(Place(revision=each.revision, transport=each.transport) for each in group)),
         also=tuple(dict.fromkeys(each.rule for each in group if each.rule != rule.id)),
         cases=tuple(dict.fromkeys(each.case for each in group if each.rule == rule.id)),
         evidence=first.evidence,
-        repeat=repeat(first, rule, target, settings, role),
+        repeat=repeat(first, rules, target, settings, role),
     )
 
 
-def repeat(outcome: Outcome, rule: Rule, target: str, settings: CheckSettings, role: PeerRole) -> str:
-    """The command line that tries this rule there again; empty for a server in this process, which no command has.
-
-    What was only read may have come for a case of any rule: then all is tried again that was tried.
-    """
+def repeat(outcome: Outcome, rules: Mapping[str, Rule], target: str, settings: CheckSettings, role: PeerRole) -> str:
+    """The command line that tries this rule there again; empty for a server in this process, which no command has."""
     if outcome.transport == "memory":
         return ""
     words = ["accord", "check"]
     words += [f"--client{'-stdio' if outcome.transport == 'stdio' else ''}", target] if role == "client" else [target]
     words += ["--revision", outcome.revision]
-    only = settings.only if role == "server" and _was_read(outcome, rule) else (outcome.rule,)
+    only = _only(outcome, rules, settings, role)
     words += [word for each in only for word in ("--only", each)]
     if role == "server":
         words += ["--transport", outcome.transport]
@@ -69,11 +66,21 @@ def repeat(outcome: Outcome, rule: Rule, target: str, settings: CheckSettings, r
         words += [word for name in settings.call_tools or () for word in ("--call-tool", name)]
     if settings.trusted:
         words.append("--trusted")
-    if outcome.rule.startswith("generated/"):
+    if outcome.again:
+        words += outcome.again
+    elif any(each.startswith("generated/") for each in only):
         words += ["--seed", str(settings.seed), "--cases", str(settings.cases)]
     words += settings.again
     return shlex.join(words)
 
 
-def _was_read(outcome: Outcome, rule: Rule) -> bool:
-    return any(case.kind == "reading" and case.says == outcome.case for case in rule.cases)
+def _only(outcome: Outcome, rules: Mapping[str, Rule], settings: CheckSettings, role: PeerRole) -> tuple[str, ...]:
+    """The rule; and of what was only read the rules for whose cases it was said, or all where nobody knows those."""
+    was_read = any(case.kind == "reading" and case.says == outcome.case for case in rules[outcome.rule].cases)
+    if role == "client" or not was_read:
+        return (outcome.rule,)
+    during = set(outcome.during or ())
+    cases = [(rule.id, case.says) for rule in rules.values() for case in rule.cases if case.kind != "reading"]
+    if outcome.during is None or not during <= {says for _, says in cases}:
+        return settings.only
+    return tuple(dict.fromkeys((outcome.rule, *(id for id, says in cases if says in during))))

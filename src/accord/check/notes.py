@@ -53,6 +53,8 @@ class Notes:
                     symptom=exc.symptom,
                     cause=exc.cause,
                     evidence=exc.evidence or evidence,
+                    again=exc.again,
+                    during=exc.during,
                     seconds=seconds,
                 )
             case TimeoutError():

@@ -37,7 +37,7 @@ class Posted(NamedTuple):
 
     def broken(self, text: str, symptom: str = "") -> Broken:
         """A `Broken` with what was posted, and what came."""
-        return Broken(text, symptom=symptom, evidence=evidence(self.reply, self.said))
+        return Broken(text, symptom=symptom, evidence=evidence(self.reply, self.said), during=(self.said.case,))
 
 
 def posts(records: Iterable[Record]) -> Iterator[Posted]:

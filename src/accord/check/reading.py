@@ -23,7 +23,9 @@ class Heard(NamedTuple):
 
     def broken(self, text: str, *, symptom: str = "", about: Iterable[Said] = ()) -> Broken:
         """A `Broken` with this message as evidence, after those which it is about."""
-        return Broken(text, symptom=symptom, evidence=self.record.evidence(about=(*about, self.said)))
+        said = (*about, self.said)
+        evidence = self.record.evidence(about=said)
+        return Broken(text, symptom=symptom, evidence=evidence, during=[each.case for each in said])
 
 
 class Answered(NamedTuple):

@@ -36,6 +36,8 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     """Whether we sent it wrong on purpose."""
     stream: int = 0
     """Over HTTP: which request of ours it belongs to."""
+    case: str = ""
+    """In the course of which case, in words; empty in ordinary traffic."""
 
     def line(self) -> str:
         """As a line of a transcript."""
@@ -71,24 +73,37 @@ class Reply(msgspec.Struct, kw_only=True):
 
 
 class Room:
-    """How much of what a peer says is kept, in all the conversations that share it: so many bytes of memory."""
+    """How much of what a peer says is kept, in all the conversations that share it: so many bytes of memory.
 
-    def __init__(self, size: int = _ROOM) -> None:
+    `of` says in words what is kept; what is taken from a room is taken from the one that it is `within` as well.
+    """
+
+    def __init__(self, size: int = _ROOM, of: str = "a visit", within: Room | None = None) -> None:
         self._size = size
         self._left = size
+        self._of = of
+        self._within = within
 
     def take(self, raw: bytes | Unreadable) -> None:
         """One message more."""
-        self._left -= _weight(raw) if isinstance(raw, bytes) else _ENTRY
+        self.spend(_weight(raw) if isinstance(raw, bytes) else _ENTRY)
+
+    def spend(self, size: int) -> None:
+        """So many bytes more."""
+        self._left -= size
+        if self._within is not None:
+            self._within.spend(size)
 
     @property
     def full(self) -> str:
         """In words, that there is no more room; empty while there is."""
-        return "" if self._left >= 0 else f"the peer says more than the {self._size >> 20} MB that we keep of a visit"
+        if self._left >= 0:
+            return self._within.full if self._within is not None else ""
+        return f"the peer says more than the {self._size >> 20} MB that we keep of {self._of}"
 
 
 class Record:
-    """One conversation. `kind` and `case` say which case had it; `case` is empty for a shared one."""
+    """One conversation. `kind` and `case` say which case has it; `case` is empty while a shared one is nobody's."""
 
     def __init__(
         self,
@@ -124,7 +139,13 @@ class Record:
         """Note one message, or one remark."""
         message = decoded(raw) if direction != REMARK else None
         said = Said(
-            direction=direction, raw=raw, at=time.monotonic(), message=message, misbehaved=misbehaved, stream=stream
+            direction=direction,
+            raw=raw,
+            at=time.monotonic(),
+            message=message,
+            misbehaved=misbehaved,
+            stream=stream,
+            case=self.case,
         )
         self.entries.append(said)
         if direction == RECEIVED:

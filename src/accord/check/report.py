@@ -54,6 +54,10 @@ class Outcome(_Data, frozen=True, kw_only=True):
     """The likely cause, in words."""
     evidence: tuple[str, ...] = ()
     """The last messages both ways, as lines of a transcript: `→ {...}` sent by the checker, `← {...}` by the peer."""
+    again: tuple[str, ...] = ()
+    """Options of the command line that repeat just this, where the case knows better than its rule."""
+    during: tuple[str, ...] | None = None
+    """Of what was only read: in the course of which cases it was said, in words; None where that is not known."""
     seconds: float = 0.0
 
 
@@ -77,6 +81,8 @@ class Finding(_Data, frozen=True, kw_only=True):
     """URLs of the places in the specification."""
     text: str
     """What was seen instead."""
+    symptom: str = ""
+    """What the failures share, and other failures do not: a baseline knows them by it."""
     cause: str
     """The likely cause, in words; may be empty."""
     places: tuple[Place, ...]
@@ -102,6 +108,8 @@ class Visit(_Data, frozen=True, kw_only=True):
     """Rules by their worst verdict in this visit."""
     error: str = ""
     """Why it ended early, if it did."""
+    left_out: tuple[str, ...] = ()
+    """What was not tried since it would take too long, or nobody knows how: in words. Nothing is judged by it."""
 
 
 class Report(_Data, frozen=True, kw_only=True):

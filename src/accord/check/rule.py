@@ -20,7 +20,7 @@ thing, `NotObserved` where nothing happened by which it could be judged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -43,13 +43,28 @@ _Run = TypeVar("_Run", bound=Callable[..., Any])
 
 
 class Broken(Exception):
-    """The rule is broken: what was seen. `symptom` is shared by failures that have one cause."""
+    """The rule is broken: what was seen. `symptom` is shared by failures that have one cause; `again` are options of
+    the command line that repeat just this; `during` says, of what was only read, in the course of which cases it was
+    said: words of `Said.case`; `more` is what was found besides, each for a cause of its own.
+    """
 
-    def __init__(self, text: str, *, symptom: str = "", cause: str = "", evidence: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        text: str,
+        *,
+        symptom: str = "",
+        cause: str = "",
+        evidence: Sequence[str] = (),
+        again: Sequence[str] = (),
+        during: Iterable[str] | None = None,
+    ) -> None:
         super().__init__(text)
         self.symptom: str = symptom
         self.cause: str = cause
         self.evidence: tuple[str, ...] = tuple(evidence)
+        self.again: tuple[str, ...] = tuple(again)
+        self.during: tuple[str, ...] | None = None if during is None else tuple(sorted({*during} - {""}))
+        self.more: tuple[Broken, ...] = ()
 
 
 class NotApplicable(Exception):
@@ -62,6 +77,10 @@ class NotObserved(Exception):
 
 class Unspoken(Exception):
     """The peer does not speak this revision: what it said instead."""
+
+
+class Unreached(Unspoken):
+    """Nothing came that is a message of the protocol: what came instead, or that nothing did."""
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,11 +14,13 @@ from typing import Any
 
 from accord.check.budget import Budget
 from accord.check.exercise import exercise
-from accord.check.generated.exploring import Explored, explore
+from accord.check.generated.exploring import explore, repeat
+from accord.check.generated.faults import Explored
+from accord.check.generated.sequences import parsed
 from accord.check.notes import Notes, Watcher
 from accord.check.opening import Doors
 from accord.check.report import Outcome, Visit, counts, score
-from accord.check.rule import Broken, Case, NotObserved, Rule, Unspoken
+from accord.check.rule import Broken, Case, NotObserved, Rule, Unreached, Unspoken
 from accord.check.talk import Talk
 from accord.check.values import declares
 from accord.errors import AccordError, describe
@@ -44,9 +46,12 @@ class Visiting:
         self._deaths = 0
         self._notes = Notes(doors.revision, doors.transport, watcher)
         self._budget = Budget(doors.settings.timeout, doors.room)
+        self._left_out: tuple[str, ...] = ()
         self.name: str = ""
         self.unspoken: str = ""
         """Why the revision is not spoken, if it is not."""
+        self.reached: bool = True
+        """Whether anything came that is a message of the protocol."""
         self.explored: Explored | None = None
         """What came of the generated calls, if there were any."""
 
@@ -62,6 +67,7 @@ class Visiting:
             await self._open()
         except (Unspoken, Broken, NotObserved) as exc:
             self.unspoken = str(exc)
+            self.reached = isinstance(exc, Unspoken) and not isinstance(exc, Unreached)
             return None
         error = ""
         self._watcher.visit_began(self._doors.revision, self._doors.transport, len(self._cases))
@@ -81,6 +87,7 @@ class Visiting:
             seconds=round(time.monotonic() - began, 3),
             counts=counts(self.outcomes),
             error=error,
+            left_out=self._left_out,
         )
         self._watcher.visit_ended(visit)
         return visit
@@ -96,7 +103,7 @@ class Visiting:
             await self._in_shared(rule, case)
         talk = await self._living()
         if talk is not None and not self._budget.spent:
-            await exercise(talk)
+            self._left_out += await exercise(talk, self._budget.ordinary)
         gate = asyncio.Semaphore(self._settings.jobs)
         async with asyncio.TaskGroup() as group:
             for rule, case in [*self._of("own"), *self._of("raw")]:
@@ -111,14 +118,19 @@ class Visiting:
             for rule, case in cases:
                 self._notes.add(rule, case, "not-observed", "the server ended too often before")
             return
-        if self._settings.cases and await self._has_callable(talk):
+        if self._settings.sequence:
+            self.explored = await repeat(self._doors, parsed(self._settings.sequence))
+        elif self._settings.cases:
             self.explored = await explore(self._doors, cases=self._settings.cases)
+        if self.explored is not None:
+            self._left_out += self.explored.left_out
+            self._budget.spend_apart(self.explored.seconds)
         for rule, case in cases:
             await self._try(rule, case, talk, partial(self._judge_generated, rule, case, talk))
 
     async def _judge_generated(self, rule: Rule, case: Case, talk: Talk) -> None:
         if self.explored is None:
-            raise NotObserved("no generated calls are wanted (--cases)")
+            raise NotObserved("no generated calls are wanted (--call-tools, --cases)")
         broken = case.run(self.explored)
         if not broken and not self.explored.judged.get(rule.id):
             raise NotObserved("no generated call was of the kind")
@@ -144,7 +156,11 @@ class Visiting:
         if talk is None:
             self._notes.add(rule, case, "not-observed", self._budget.spent or "the server ended too often before")
             return
-        await self._try(rule, case, talk, lambda: case.run(talk))
+        talk.record.case = case.says
+        try:
+            await self._try(rule, case, talk, lambda: case.run(talk))
+        finally:
+            talk.record.case = ""
 
     async def _in_own(self, rule: Rule, case: Case, gate: asyncio.Semaphore) -> None:
         async with gate:
@@ -210,7 +226,8 @@ class Visiting:
         try:
             judged = case.run(records)
         except Exception as exc:
-            self._notes.judge(rule, case, exc)
+            for each in (exc, *(exc.more if isinstance(exc, Broken) else ())):
+                self._notes.judge(rule, case, each)
         else:
             if judged:
                 self._notes.add(rule, case, "pass")

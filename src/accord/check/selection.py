@@ -15,8 +15,7 @@ def selected(rules: Iterable[Rule], settings: CheckSettings) -> list[Rule]:
     every = list(rules)
     for pattern in (*settings.only, *settings.skip):
         if not any(_fits(rule, pattern) for rule in every):
-            areas = ", ".join(dict.fromkeys(rule.area for rule in every))
-            raise TargetError(f"no rule is called {pattern!r}; the areas are {areas}")
+            raise TargetError(f"no rule is called {pattern!r}; {_near(every, pattern)}")
     return [
         rule
         for rule in every
@@ -28,3 +27,12 @@ def selected(rules: Iterable[Rule], settings: CheckSettings) -> list[Rule]:
 
 def _fits(rule: Rule, pattern: str) -> bool:
     return pattern == rule.area or fnmatchcase(rule.id, pattern)
+
+
+def _near(rules: list[Rule], pattern: str) -> str:
+    """What could have been meant: the rules of the area, or the areas."""
+    area = pattern.partition("/")[0]
+    inside = [rule.id for rule in rules if rule.area == area]
+    if inside:
+        return f"the rules of this area are {', '.join(inside)}"
+    return f"the areas are {', '.join(dict.fromkeys(rule.area for rule in rules))}"

@@ -18,7 +18,7 @@ from accord.check.rules import server_rules
 from accord.check.runner import Visiting
 from accord.check.selection import selected
 from accord.check.settings import CheckSettings
-from accord.errors import ConnectError
+from accord.errors import ConnectError, TargetError
 from accord.messages.revision import REVISIONS
 
 
@@ -49,6 +49,11 @@ async def check_server(
     rules = selected(server_rules(), settings)
     begun = Begun("server", called, rules, settings)
     check = _Check(reach, rules, settings, Discreet(watcher or Unwatched(), reach.secrets))
+    if not list(check.places()):
+        ways = {way for revision in settings.revisions or REVISIONS for way in reach.transports(revision)}
+        over = f"over {' and '.join(sorted(ways))}" if ways else "in no revision that is wanted"
+        asked = "--transport, --revision, --only, --skip, --level"
+        raise TargetError(f"nothing to try: {called} is reached {over}, and no rule is left to try there ({asked})")
     try:
         await reach.open()
         await check.run()
@@ -57,8 +62,7 @@ async def check_server(
     finally:
         await reach.close()
     if not check.visits:
-        words = reach.secrets.hidden(check.words)
-        raise ConnectError(f"{called} speaks none of {', '.join(settings.revisions or REVISIONS)}{words}")
+        raise ConnectError(reach.secrets.hidden(f"{called} {check.excuse}"))
     seed = settings.seed if check.generated else None
     report = begun.report(check.name, check.visits, check.outcomes, seed=seed, generated=check.generated)
     return without(reach.secrets, report)
@@ -76,13 +80,23 @@ class _Check:
         self.outcomes: list[Outcome] = []
         self.name: str = ""
         self.generated: int = 0
-        self.words: str = ""
-        """Why a revision is not spoken, where none is."""
+        self._reached = False
+        self._unspoken: dict[tuple[str, str], list[str]] = {}
+        """Over what, and why, which revisions are not spoken."""
+
+    @property
+    def excuse(self) -> str:
+        """Why there was no visit, each reason once."""
+        wanted = ", ".join(self._settings.revisions or REVISIONS)
+        what = f"speaks none of {wanted}" if self._reached else "gives no answer that is MCP"
+        return what + "".join(
+            f"\n  {', '.join(revisions)} over {over}: {why}" for (over, why), revisions in self._unspoken.items()
+        )
 
     async def run(self) -> None:
         """The newest revision first: there calls are generated, once."""
         visits: list[tuple[Visit, list[Outcome]]] = []
-        for revision, transport in self._places():
+        for revision, transport in self.places():
             settings = self._settings if not self.generated else replace(self._settings, cases=0)
             doors = Doors(self._reach, revision, transport, settings)
             visiting = Visiting(doors, self._rules, self._watcher)
@@ -91,15 +105,17 @@ class _Check:
             finally:
                 await doors.close()
             self.name = self.name or visiting.name
-            self.words += f"\n  {revision} over {transport}: {visiting.unspoken}" if visit is None else ""
-            if visit is not None:
+            self._reached |= visiting.reached
+            if visit is None:
+                self._unspoken.setdefault((transport, visiting.unspoken), []).append(revision)
+            else:
                 visits.append((visit, visiting.outcomes))
                 self.generated += visiting.explored.cases if visiting.explored else 0
         for visit, outcomes in sorted(visits, key=lambda each: REVISIONS.index(each[0].revision)):
             self.visits.append(visit)
             self.outcomes += outcomes
 
-    def _places(self) -> Iterator[tuple[str, TransportName]]:
+    def places(self) -> Iterator[tuple[str, TransportName]]:
         """Where there is something to try."""
         for revision in reversed(self._settings.revisions or REVISIONS):
             for transport in self._reach.transports(revision):

@@ -42,6 +42,8 @@ class CheckSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Of the generated cases."""
     cases: int = 0
     """How many cases to generate, at most; only where tools may be called."""
+    sequence: str = ""
+    """Just these calls, as JSON (`generated.sequences`), in place of generated ones."""
 
     def takes(self, level: Level) -> bool:
         """Whether rules of this level are tried."""

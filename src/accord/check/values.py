@@ -10,9 +10,10 @@ from accord.messages.base import JSONObject
 
 
 def declares(capabilities: JSONObject, path: str) -> bool:
-    """Whether a capability, or one inside it, is there."""
+    """Whether a capability, or one inside it, is there: `resources.subscribe`, `extensions:com.example/search`."""
     value: Any = capabilities
-    for key in path.split("."):
+    group, _, name = path.partition(":")
+    for key in (*group.split("."), *([name] if name else [])):
         if not isinstance(value, dict) or value.get(key) in (None, False):
             return False
         value = value[key]

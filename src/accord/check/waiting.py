@@ -15,6 +15,10 @@ from accord.messages.base import JSONObject, RequestId
 _BUSY = 6
 """A server that goes on saying other things has so many times as long for an answer."""
 SILENT, GONE = "silent", "gone"
+_LOST = (
+    "The request gets lost, or its handler waits for what does not come. A server that is just slow is given more time "
+    "by --timeout."
+)
 
 
 class Answer(msgspec.Struct, kw_only=True):
@@ -76,12 +80,21 @@ class Pending:
         """Whether its answer is there."""
         return self.future.done()
 
+    def refuse(self, text: str, status: int, headers: Mapping[str, str]) -> None:
+        """Settle it by what HTTP said in place of an answer."""
+        if not self.future.done():
+            error = {"code": 0, "message": text}
+            self.future.set_result(
+                Answer(request=self.request, id=self.id, message={}, error=error, status=status, headers=headers)
+            )
+
     async def answer(self, seconds: float | None = None) -> Answer:
         """Wait for it. Raises `Broken`: `silent` when none comes in time, `gone` when the server ends before."""
         limit = self._talk.patience if seconds is None else seconds
         if not await self._arrives(limit, limit * _BUSY if seconds is None else limit):
             what = self.request.get("method", "the message")
-            raise self._talk.broken(f"no answer to {what} in {limit:g} s", since=self.since, symptom=f"{SILENT}:{what}")
+            text, symptom = f"no answer to {what} in {limit:g} s", f"{SILENT}:{what}"
+            raise self._talk.broken(text, since=self.since, symptom=symptom, cause=_LOST)
         answer = self.future.result()
         answer.seconds = asyncio.get_running_loop().time() - self._began
         answer.others = self._talk.others(self.since, self.id)

@@ -88,6 +88,8 @@ async def _checked(asked: Asked, target: str | None, live: Live) -> Report:
         return await check_server(asked.target(target), asked.settings, live, label=target)
     from accord.check.clients.client import check_client
 
+    if sys.stderr.isatty():
+        screen.move("which revisions does it speak? up to a minute, if it says nothing")
     if asked.client_stdio is not None:
         return await check_client(asked.client_stdio, "stdio", asked.settings, live)
     return await check_client(str(asked.client), "http", asked.settings, live)

@@ -10,6 +10,7 @@ from typing import Any
 import click
 import msgspec
 
+from accord.check.generated.sequences import parsed
 from accord.check.report import Level, TransportName
 from accord.check.settings import LEVELS, CheckSettings
 from accord.cli.settings import Decorator, json_option, key_values, packed, positive_seconds, traceback_option
@@ -39,6 +40,7 @@ class Asked:
     trusted: bool
     cases: int
     seed: int
+    sequence: str
     reports: tuple[str, ...]
     baseline: Path | None
     update_baseline: bool
@@ -68,6 +70,7 @@ class Asked:
             trusted=self.trusted,
             seed=self.seed,
             cases=self.cases if may_call else 0,
+            sequence=self.sequence if may_call else "",
             again=tuple(self._again()),
         )
 
@@ -82,7 +85,7 @@ class Asked:
             yield from ("--timeout", f"{self.timeout:g}")
 
     def check(self, target: str | None) -> None:
-        """Raises `UsageError` for options that do not go together."""
+        """Raises `UsageError` for options that do not go together, `TargetError` for calls that are none."""
         peers = [self.client, self.client_stdio, self.fleet, self.diff or target]
         if sum(each is not None for each in peers) != 1 or (self.diff and target is None):
             raise click.UsageError(
@@ -90,8 +93,19 @@ class Asked:
             )
         if self.update_baseline and self.baseline is None:
             raise click.UsageError("--update-baseline needs --baseline FILE")
+        if self.sequence:
+            parsed(self.sequence)
         if self.history is not None and self.fleet is None:
             raise click.UsageError("--history is for --fleet")
+        of_servers = [*self._of_servers()]
+        if of_servers and (self.client or self.client_stdio):
+            raise click.UsageError(f"{', '.join(of_servers)}: this is for servers, and a client is checked")
+
+    def _of_servers(self) -> Iterator[str]:
+        """The options that are given, and say nothing about a client."""
+        reach = {"--header": self.headers, "--env": self.env, "--cwd": self.cwd, "--trusted": self.trusted}
+        calls = {"--call-tools": self.call_tools, "--call-tool": self.call_tool, "--sequence": self.sequence}
+        return (option for option, given in (reach | calls).items() if given)
 
     def target(self, text: str) -> Any:
         """The target with the environment and the directory that were asked for."""
@@ -128,6 +142,9 @@ _OPTIONS = (
     click.option("--trusted", is_flag=True, help="Tools that say of themselves that they only read may be called."),
     click.option("--cases", type=click.IntRange(0), default=700, help="How many calls to generate; 700 by default."),
     click.option("--seed", type=int, default=0, help="Of the generated calls: the same seed gives the same calls."),
+    click.option(
+        "--sequence", default="", metavar="JSON", help="Just these calls, as a finding gives them, and none generated."
+    ),
     click.option(
         "--report", "reports", multiple=True, metavar="FILE",
         help="Write a report: .json, .xml (JUnit), .sarif, .md, .html, .svg (a badge); or FORM=FILE.",

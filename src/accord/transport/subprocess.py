@@ -81,7 +81,7 @@ class SubprocessTransport(LineTransport):
     def lost(self) -> ConnectionLost:
         code = self._group.exit_code if self._group is not None else None
         closed = "input" if self._deaf else "output"
-        what = f"closed its {closed} but still runs" if code is None else _how_it_ended(code)
+        what = f"closed its {closed} but still runs" if code is None else how_it_ended(code)
         tail = self._stderr.text
         lines = f"; last lines of stderr:\n{tail}" if tail else "; it wrote nothing to stderr"
         return ConnectionLost(f'server "{self.name}" {what}{lines}', exit_code=code, stderr=tail)
@@ -192,7 +192,8 @@ def own_descriptor(stream: IO[bytes] | None) -> int:
     return fd
 
 
-def _how_it_ended(code: int) -> str:
+def how_it_ended(code: int) -> str:
+    """The exit code of a process in words: `exited with code 1`, `was ended by SIGKILL`."""
     if code >= 0:
         return f"exited with code {code}"
     try:

@@ -11,13 +11,15 @@ from accord.check.clients.client import check_client
 from accord.check.rules import client_rules
 from accord.check.settings import CheckSettings
 
-from tests.check.clients import mutants
+from tests.check.clients import ext_task_mutants, fitting_mutants, mutants, rough_mutants, sse_mutants
 from tests.check.clients.wrong import MUTANTS, Change, Mutant, client_of
 
 MOST_FINDINGS = 3
 RULES = {rule.id: rule for rule in client_rules()}
 
-assert mutants, "they are in the table once their module is loaded"
+assert all((mutants, ext_task_mutants, fitting_mutants, rough_mutants, sse_mutants)), (
+    "they stand in the table once they are loaded"
+)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.rule}-{mutant.name}")
@@ -41,7 +43,7 @@ async def test_the_right_client_has_no_findings_in_any_revision(over: Any, monke
     report = await check_client(client_of(Change(), monkeypatch), over, CheckSettings(jobs=4))
     assert [(each.rule, each.text) for each in report.findings] == []
     assert report.score == 100
-    assert len(report.visits) == (5 if over == "stdio" else 4)
+    assert len(report.visits) == 5
 
 
 def test_every_must_rule_has_a_wrong_client() -> None:

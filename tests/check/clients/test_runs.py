@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from accord.check.clients.client import check_client, scenes
 from accord.check.clients.program import argv
 from accord.check.settings import CheckSettings
+from accord.cli.check import command
 from accord.errors import ConnectError, TargetError
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "checked_client.py"
@@ -39,6 +41,63 @@ async def test_a_command_is_run_in_each_scene(place: str, over: str) -> None:
     report = await check_client(f"{CLIENT} {place}", "http" if over == "http" else "stdio", QUICK)
     assert (report.role, report.name, report.score) == ("client", "accord 0.1.0", 100)
     assert [(visit.revision, visit.transport) for visit in report.visits] == [("2025-11-25", over)]
+
+
+async def test_a_client_of_the_first_revision_is_served_by_http_with_sse() -> None:
+    settings = CheckSettings(revisions=("2024-11-05",), only=("client-sse/endpoint",), opening=20)
+    report = await check_client(f"{CLIENT} {{url}}", "http", settings)
+    assert [(visit.revision, visit.transport, visit.score) for visit in report.visits] == [("2024-11-05", "sse", 100)]
+
+
+async def test_a_client_that_reads_its_environment_is_given_the_url_there() -> None:
+    client = "import os, sys, subprocess; sys.exit(subprocess.call([*sys.argv[1:], os.environ['AT']]))"
+    command = f"env AT={{url}} {shlex.quote(sys.executable)} -c {shlex.quote(client)} {CLIENT}"
+    report = await check_client(command, "http", QUICK)
+    assert report.score == 100
+
+
+CONNECT = "import socket, sys; at = sys.argv[1][7:].split('/')[0].split(':'); s = socket.create_connection(at)"
+POST = "import sys, urllib.request as r; r.urlopen(r.Request(sys.argv[1], data=DATA))"
+STARTS = "import shlex, subprocess as s, sys; p = s.Popen(shlex.split(sys.argv[1]), stdin=s.PIPE); p.communicate(DATA)"
+
+
+@pytest.mark.parametrize(
+    ("place", "code", "told"),
+    [
+        ("{url}", "pass", "it never connected, and ended by itself with 0"),
+        ("{url}", "import time; time.sleep(60)", "it never connected, and had to be ended after 2 s; does it speak to"),
+        ("{url}", "print('usage: client URL'); raise SystemExit(2)", "ended by itself with 2 .*usage: client URL"),
+        ("{url}", f"{CONNECT}; s.sendall(b'hello\\r\\n\\r\\n'); s.recv(9)", "it connected, sent no HTTP"),
+        ("{url}", POST.replace("DATA", "b'hello'"), "what it sent is no message of MCP: 'hello'"),
+        ("{url}", f"{POST.replace('DATA', 'None')}", "its requests led nowhere \\(GET /mcp: 404\\)"),
+        ("{server}", "pass", "it never connected, and ended by itself with 0"),
+        ("{server}", STARTS.replace("DATA", "b''"), "it started the server, said nothing, and ended by itself"),
+        ("{server}", STARTS.replace("DATA", "b'hello'"), "what it sent is no message of MCP: 'hello'"),
+        (
+            "{server}",
+            STARTS.replace("DATA", """b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}'"""),
+            "in 2025-11-25 it sent initialize, did not go on, and ended by itself",
+        ),
+    ],
+)
+async def test_why_nothing_was_opened_is_told(place: str, code: str, told: str) -> None:
+    settings = CheckSettings(revisions=("2025-11-25",), opening=2 if "sleep" in code else 20)
+    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} {place}"
+    with pytest.raises(ConnectError, match=f"(?s)opened a connection in none of 2025-11-25: .*{told}"):
+        await check_client(command, "http" if place == "{url}" else "stdio", settings)
+
+
+async def test_a_transport_that_does_not_go_with_a_revision_is_told() -> None:
+    settings = CheckSettings(revisions=("2024-11-05",), transports=("http",))
+    with pytest.raises(TargetError, match="2024-11-05: served to this client over sse, not over http"):
+        await check_client(f"{CLIENT} {{url}}", "http", settings)
+
+
+def test_options_for_servers_are_not_taken_for_a_client_in_silence() -> None:
+    words = ["--client", f"{CLIENT} {{url}}", "--header", "Authorization=x", "--call-tools"]
+    result = CliRunner().invoke(command, words)
+    assert result.exit_code == 2
+    assert "--header, --call-tools: this is for servers, and a client is checked" in result.output
 
 
 async def test_a_program_that_is_no_client_is_told_with_its_words() -> None:

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from accord.check.clients.web import Exchange, Reply, Site
+from accord.check.record import Room
 
 Answer = Callable[[Exchange, Reply], Coroutine[Any, Any, None]]
 
 
 @asynccontextmanager
-async def site(answer: Answer) -> AsyncIterator[Site]:
-    opened = Site(answer)
+async def site(answer: Answer, room: Room | None = None) -> AsyncIterator[Site]:
+    opened = Site(answer, room or Room())
     await opened.open()
     try:
         yield opened
@@ -39,7 +40,7 @@ async def said(to: Site, *pieces: bytes) -> bytes:
         await writer.drain()
         await asyncio.sleep(0)
     writer.write_eof()
-    answer = await asyncio.wait_for(reader.read(), 5)
+    answer = await asyncio.wait_for(reader.read(), 20)
     writer.close()
     return answer
 
@@ -102,7 +103,7 @@ async def test_a_client_that_hangs_up_is_seen() -> None:
         writer.write(b"GET / HTTP/1.1\r\n\r\n")
         await reader.readuntil(b"\r\n\r\n")
         writer.close()
-        await asyncio.wait_for(gone.wait(), 5)
+        await asyncio.wait_for(gone.wait(), 20)
     assert opened.exchanges[0].hung_up is not None
 
 

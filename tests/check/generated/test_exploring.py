@@ -10,31 +10,12 @@ from typing import Any
 import pytest
 
 from accord import Server
-from accord.check.generated.exploring import Explored, Fault, explore
+from accord.check.generated.faults import Fault
 from accord.check.generated.leaks import CANARY
-from accord.check.opening import Doors
-from accord.check.reach import Reach
-from accord.check.settings import CheckSettings
+
+from tests.check.generated.running import explored, last
 
 WRONG = Path(__file__).parent / "wrong_server.py"
-
-
-async def explored(
-    target: Any,
-    cases: int = 120,
-    *,
-    revision: str = "2025-11-25",
-    seed: int = 1,
-    allowed: Any = True,
-    timeout: float = 5,
-) -> Explored:
-    settings = CheckSettings(call_tools=allowed, seed=seed, timeout=timeout)
-    reach = Reach(target)
-    doors = Doors(reach, revision, reach.transports(revision)[0], settings)
-    try:
-        return await explore(doors, cases=cases)
-    finally:
-        await doors.close()
 
 
 async def faults(tool: str, **more: Any) -> list[Fault]:
@@ -45,13 +26,13 @@ async def faults(tool: str, **more: Any) -> list[Fault]:
 
 async def only(tool: str, **more: Any) -> Fault:
     (fault,) = await faults(tool, **more)
-    assert fault.tool == tool
+    assert last(fault).name == tool
     return fault
 
 
 async def test_a_tool_that_ends_the_server_is_found_with_the_least_number_that_does() -> None:
     fault = await only("crash")
-    assert (fault.rule, fault.arguments) == ("generated/crash", {"n": 101})
+    assert (fault.rule, last(fault).arguments) == ("generated/crash", {"n": 101})
     assert "exit code 3" in fault.text
     assert "out of numbers" in fault.text
     assert any('"n":101' in line for line in fault.evidence)
@@ -60,20 +41,20 @@ async def test_a_tool_that_ends_the_server_is_found_with_the_least_number_that_d
 async def test_a_tool_that_stops_everything_is_found() -> None:
     fault = await only("hang", cases=25, timeout=0.8)
     assert fault.rule == "generated/hang"
-    assert fault.arguments["n"] < 0
+    assert last(fault).arguments["n"] < 0
 
 
 async def test_a_call_that_is_never_answered_is_found_while_the_server_lives() -> None:
     fault = await only("forget", cases=25, timeout=0.8)
     assert fault.rule == "generated/unanswered"
-    assert len(fault.arguments["note"]) > 2
+    assert len(last(fault).arguments["note"]) > 2
 
 
 async def test_a_result_that_does_not_fit_is_found_with_the_least_arguments() -> None:
     fault = await only("drift")
     assert fault.rule == "generated/output"
-    assert fault.arguments["n"] == 0
-    assert len(fault.arguments["note"]) == 1
+    assert last(fault).arguments["n"] == 0
+    assert len(last(fault).arguments["note"]) == 1
     assert "sum" in fault.text
 
 
@@ -85,13 +66,13 @@ async def test_no_result_is_held_against_a_schema_where_the_revision_has_none() 
 
 async def test_an_allowed_input_that_is_refused_by_the_protocol_is_found() -> None:
     fault = await only("refuse")
-    assert (fault.rule, fault.arguments) == ("generated/refused", {"n": 1_000})
+    assert (fault.rule, last(fault).arguments) == ("generated/refused", {"n": 1_000})
     assert "list index out of range" in fault.text
 
 
 async def test_a_traceback_in_an_error_is_found() -> None:
     fault = await only("spill")
-    assert (fault.rule, fault.arguments) == ("generated/internals", {"n": 0, "note": "'"})
+    assert (fault.rule, last(fault).arguments) == ("generated/internals", {"n": 0, "note": "'"})
 
 
 async def test_a_tool_that_says_it_only_reads_and_does_not_is_found() -> None:
@@ -112,22 +93,22 @@ async def test_a_tool_that_looks_at_no_schema_is_found() -> None:
 
 async def test_what_one_tool_gives_is_given_to_another() -> None:
     found = await faults("order,ship")
-    assert [(fault.rule, fault.arguments) for fault in found if fault.rule == "generated/crash"] == [
+    assert [(fault.rule, last(fault).arguments) for fault in found if fault.rule == "generated/crash"] == [
         ("generated/crash", {"orderId": "o-17"})
     ]
 
 
 async def test_the_same_seed_finds_the_same() -> None:
     first, second = [await explored(f"{sys.executable} {WRONG} crash,drift", seed=5) for _ in range(2)]
-    assert [(fault.rule, fault.arguments, fault.text) for fault in first.faults] == [
-        (fault.rule, fault.arguments, fault.text) for fault in second.faults
+    assert [(fault.rule, last(fault).arguments, fault.text) for fault in first.faults] == [
+        (fault.rule, last(fault).arguments, fault.text) for fault in second.faults
     ]
     assert (first.cases, first.calls) == (second.cases, second.calls)
 
 
 async def test_only_what_may_be_called_is_called() -> None:
     found = await explored(f"{sys.executable} {WRONG} crash,drift", allowed=("drift",))
-    assert {fault.tool for fault in found.faults} == {"drift"}
+    assert {last(fault).name for fault in found.faults} == {"drift"}
 
 
 def right() -> Server:

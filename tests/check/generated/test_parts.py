@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from itertools import islice
 from typing import Any
 
@@ -14,8 +17,11 @@ from accord.check.generated.document import Document
 from accord.check.generated.leaks import CANARY, leaked
 from accord.check.generated.matching import matches
 from accord.check.generated.pool import Pool
+from accord.check.generated.sequences import Missing, Step, Steps, as_json, parsed, resolved, taken, without
 from accord.check.generated.shrinking import shrunk
+from accord.check.generated.subjects import Subject
 from accord.check.generated.trials import Plan
+from accord.errors import TargetError
 
 PATTERNS = [
     "^a$",
@@ -114,29 +120,54 @@ def test_shrinking_always_ends_with_something_no_larger(value: Any) -> None:
     assert len(msgspec.json.encode(found)) <= len(msgspec.json.encode(value))
 
 
+ORDER = (Step(kind="tool", name="order"),)
+
+
+def values(pool: Pool, name: str) -> list[Any]:
+    return [source.value for source in pool.known(name)]
+
+
 def test_what_a_server_gave_is_known_by_its_name() -> None:
     pool = Pool()
-    pool.learn(
-        {
-            "structuredContent": {"user": {"id": 7}, "nextCursor": "c2"},
-            "content": [{"type": "text", "text": '{"sku": "x-1"}'}],
-        }
-    )
-    pool.learn({"content": [{"type": "resource_link", "uri": "test://a", "name": "a"}]})
-    assert pool.known("userId") == [7]
-    assert pool.known("user_id") == [7]
-    assert pool.known("cursor") == ["c2"]
-    assert pool.known("SKU") == ["x-1"]
-    assert pool.known("uri") == pool.links == ["test://a"]
-    assert pool.known("colour") == []
+    first = {
+        "structuredContent": {"user": {"id": 7}, "nextCursor": "c2"},
+        "content": [{"type": "text", "text": '{"sku": "x-1"}'}],
+    }
+    second = {"content": [{"type": "resource_link", "uri": "test://a", "name": "a"}]}
+    pool.learn(ORDER, first)
+    pool.learn(ORDER, second)
+    assert values(pool, "userId") == values(pool, "user_id") == [7]
+    assert values(pool, "cursor") == ["c2"]
+    assert values(pool, "SKU") == ["x-1"]
+    assert values(pool, "uri") == ["test://a"]
+    assert values(pool, "colour") == []
+    for name, result in (("sku", first), ("userId", first), ("uri", second)):
+        (source,) = pool.known(name)
+        assert resolved(taken(0, source.way), [result]) == source.value
+
+
+def test_what_lists_and_completions_gave_is_known_too() -> None:
+    pool = Pool()
+    listing = (Step(kind="list", name="resources/list"),)
+    pool.learn(listing, {"resources": [{"uri": "test://a", "name": "a"}], "nextCursor": "c2"})
+    pool.learn((Step(kind="completion", name="test://{city} city"),), {"completion": {"values": ["Oslo"]}})
+    assert (values(pool, "uri"), values(pool, "cursor"), values(pool, "city")) == (["test://a"], ["c2"], ["Oslo"])
 
 
 def test_a_pool_is_bounded() -> None:
     pool = Pool()
     for number in range(2_000):
-        pool.learn({"structuredContent": {f"key{number}": number, "id": number, "long": "x" * 10_000}})
-    assert len(pool.known("id")) == 20
+        pool.learn(ORDER, {"structuredContent": {f"key{number}": number, "id": number, "long": "x" * 10_000}})
+        pool.learn((Step(kind="tool", name=f"t{number}"),), {"structuredContent": {"n": number}})
+    assert len(pool.known("id")) == 5
+    assert len(pool.known("n")) == 20
     assert pool.known("long") == []
+
+
+def test_what_takes_too_many_calls_is_not_kept() -> None:
+    pool = Pool()
+    pool.learn(ORDER * 5, {"structuredContent": {"id": 1}})
+    assert pool.known("id") == []
 
 
 TRACES = [
@@ -172,11 +203,16 @@ def test_ordinary_words_are_no_leak(text: str) -> None:
     assert leaked({"content": [{"type": "text", "text": text}]}, failed=True, sent={}) is None
 
 
-def trials(schema: Any, pool: Pool | None = None) -> list[Any]:
-    plan = Plan({"name": "t", "inputSchema": schema}, pool or Pool())
+def plan(schema: Any, pool: Pool | None = None) -> Plan:
+    subject = Subject(kind="tool", name="t", schema=schema, asks=lambda arguments: ("tools/call", arguments))
+    return Plan(subject, pool or Pool())
+
+
+def trials(schema: Any, pool: Pool | None = None) -> list[Steps]:
+    planned = plan(schema, pool)
     found = []
-    while (trial := plan.next()) is not None:
-        found.append(trial)
+    while (steps := planned.next()) is not None:
+        found.append(steps)
     return found
 
 
@@ -186,24 +222,119 @@ def test_no_arguments_are_tried_twice_and_each_is_of_its_sort() -> None:
         "properties": {"n": {"type": "integer", "minimum": 0}, "s": {"type": "string"}},
         "required": ["n"],
     }
-    found = trials(schema)
+    found = [step for (step,) in trials(schema)]
     document = Document(schema)
-    assert len({msgspec.json.encode(trial.arguments) for trial in found}) == len(found) > 15
-    assert all(document.fits(trial.arguments) == (trial.sort == "valid") for trial in found)
-    assert {trial.sort for trial in found} == {"valid", "wrong"}
+    assert len({msgspec.json.encode(step.arguments) for step in found}) == len(found) > 15
+    assert all(document.fits(step.arguments) == (step.wrong is None) for step in found)
+    assert len({step.wrong for step in found}) > 2
     assert found[0].arguments == {"n": 0}
+
+
+ORDER_ID = {"type": "object", "properties": {"orderId": {"type": "string"}}, "required": ["orderId"]}
 
 
 def test_what_the_server_gave_becomes_an_argument() -> None:
     pool = Pool()
-    pool.learn({"structuredContent": {"order": {"id": "o-17"}}})
-    schema = {"type": "object", "properties": {"orderId": {"type": "string"}}, "required": ["orderId"]}
-    assert {"orderId": "o-17"} in [trial.arguments for trial in trials(schema, pool)]
+    pool.learn(ORDER, {"structuredContent": {"order": {"id": "o-17"}}})
+    fed = Step(kind="tool", name="t", arguments={"orderId": taken(0, ("structuredContent", "order", "id"))})
+    assert (*ORDER, fed) in trials(ORDER_ID, pool)
+
+
+def test_what_was_fed_is_fed_on() -> None:
+    pool = Pool()
+    paid = (*ORDER, Step(kind="tool", name="pay", arguments={"id": taken(0, ("structuredContent", "order", "id"))}))
+    pool.learn(paid, {"structuredContent": {"receipt": "r-1"}})
+    pool.learn(ORDER, {"structuredContent": {"order": {"id": "o-17"}}})
+    schema = {"type": "object", "properties": {"receipt": {"type": "string"}, "orderId": {"type": "string"}}}
+    longest = max(trials(schema, pool), key=len)
+    assert [step.name for step in longest] == ["order", "pay", "order", "t"]
+    results = [{"structuredContent": {"order": {"id": "o-1"}}}, {"structuredContent": {"receipt": "r-2"}}]
+    results.append({"structuredContent": {"order": {"id": "o-3"}}})
+    assert resolved(longest[-1].arguments, results) == {"receipt": "r-2", "orderId": "o-3"}
 
 
 @pytest.mark.parametrize("name", ["duration", "waitSeconds", "sleep_ms", "timeout"])
 def test_nobody_waits_for_a_day(name: str) -> None:
     schema = {"type": "object", "properties": {name: {"type": "number", "default": 10}}}
-    found = [trial.arguments for trial in trials(schema) if trial.sort == "valid"]
+    found = [step.arguments for (step,) in trials(schema) if step.wrong is None]
     assert found
     assert all(arguments[name] <= 1 for arguments in found)
+
+
+def test_what_takes_long_when_nothing_is_said_is_no_smaller_form_of_what_is_over_soon() -> None:
+    planned = plan({"type": "object", "properties": {"duration": {"type": "number", "default": 10}}})
+    quick = planned.step({"duration": 0})
+    assert planned.allows(quick, {"duration": 0.1})
+    assert not planned.allows(quick, {})
+    assert not planned.allows(quick, {"duration": 60})
+
+
+def test_a_sequence_is_bounded() -> None:
+    pool = Pool()
+    for name in "abcdef":
+        steps = tuple(Step(kind="tool", name=f"{name}{number}") for number in range(4))
+        pool.learn(steps, {"structuredContent": {f"{name}{name}": name}})
+    schema = {"type": "object", "properties": {f"{name}{name}": {"type": "string"} for name in "abcdef"}}
+    assert max(map(len, trials(schema, pool))) == 5
+
+
+def test_without_a_call_others_take_what_was_seen_of_it() -> None:
+    steps = (*ORDER, *ORDER, Step(kind="tool", name="t", arguments={"a": [taken(0, ("x",))], "b": taken(1, ("y", 0))}))
+    fewer = without(steps, range(1), [{"x": 5}, {"y": [6]}])
+    assert fewer[-1].arguments == {"a": [5], "b": taken(0, ("y", 0))}
+    assert without(fewer, range(1), [{"y": [6]}])[-1].arguments == {"a": [5], "b": 6}
+
+
+@pytest.mark.parametrize("way", [("b",), ("a", 0), ("text", None), ("text", 3, None)])
+def test_what_a_result_does_not_have_is_missing(way: Any) -> None:
+    with pytest.raises(Missing):
+        resolved(taken(0, way), [{"a": 1, "text": "no JSON"}])
+    with pytest.raises(Missing):
+        resolved(taken(1, way), [{}])
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+)
+STEPS = st.lists(
+    st.builds(Step, kind=st.sampled_from(["tool", "prompt", "read"]), name=st.text(max_size=5), arguments=JSON),
+    min_size=1,
+    max_size=4,
+).map(tuple)
+
+
+@given(STEPS)
+def test_calls_are_the_same_after_a_way_through_a_command_line(steps: Steps) -> None:
+    assert parsed(as_json(steps)) == steps
+
+
+@given(st.text() | st.sampled_from(["[]", "{}", '[{"kind": "door", "name": "a"}]', '[{"kind": "tool"}]', "[" * 9_999]))
+def test_what_is_no_calls_is_said_to_be_none(text: str) -> None:
+    with pytest.raises(TargetError, match="no call"):
+        parsed(text)
+
+
+@given(JSON, st.lists(JSON, max_size=3))
+def test_arguments_of_any_form_are_resolved_or_missing(arguments: Any, results: list[Any]) -> None:
+    try:
+        found = resolved(arguments, results)
+    except Missing:
+        return
+    assert found == arguments or "$from" in str(arguments)
+
+
+DRAW = """
+import json, sys
+from accord.check.generated.drawing import drawn
+text, number = {"type": "string"}, {"type": "number"}
+print(json.dumps(drawn({"type": "object", "properties": {"a": text, "n": number}, "required": ["a", "n"]}, 120, 1)))
+"""
+
+
+def test_what_is_drawn_depends_on_the_seed_and_not_on_what_else_is_loaded() -> None:
+    more = "import accord.cli.checking, accord.check.server, accord.server.openapi\n"
+    commands = [[sys.executable, "-c", before + DRAW] for before in ("", more)]
+    first, second = [subprocess.run(command, capture_output=True, check=True).stdout for command in commands]
+    assert first == second
+    assert len(json.loads(first)) > 100

@@ -11,7 +11,7 @@ from tests.check.mutants.table import mutant
 LAST = "2025-11-25"
 
 
-def _asks(change: Change, method: str, params: Any) -> None:
+def asks(change: Change, method: str, params: Any) -> None:
     """Each call of `add` asks first."""
 
     @change.before("tools/call")
@@ -39,7 +39,7 @@ def _form(properties: Any) -> Any:
     return {"message": "What?", "requestedSchema": {"type": "object", "properties": properties}}
 
 
-def _page(**more: Any) -> Any:
+def page(**more: Any) -> Any:
     return {"mode": "url", "message": "Go", "url": "https://example.com", "elicitationId": "1", **more}
 
 
@@ -48,7 +48,7 @@ SAMPLE = {"messages": [{"role": "user", "content": {"type": "text", "text": "Hi"
 
 @mutant("asking/declared", revision=LAST)
 def it_asks_whoever_calls(change: Change) -> None:
-    _asks(change, "roots/list", {})
+    asks(change, "roots/list", {})
 
 
 @mutant("asking/declared")
@@ -58,7 +58,7 @@ def it_wants_to_know_from_whoever_calls(change: Change) -> None:
 
 @mutant("asking/by-results")
 def it_asks_by_a_request(change: Change) -> None:
-    _asks(change, "roots/list", {})
+    asks(change, "roots/list", {})
 
 
 @mutant("asking/missing-capability")
@@ -72,17 +72,17 @@ def the_lack_is_not_named(change: Change) -> None:
 
 @mutant("asking/modes", revision=LAST)
 def everybody_is_sent_to_a_page(change: Change) -> None:
-    _asks(change, "elicitation/create", _page())
+    asks(change, "elicitation/create", page())
 
 
 @mutant("asking/sampling-tools", revision=LAST)
 def every_model_is_given_tools(change: Change) -> None:
-    _asks(change, "sampling/createMessage", {**SAMPLE, "tools": [{"name": "a", "inputSchema": {"type": "object"}}]})
+    asks(change, "sampling/createMessage", {**SAMPLE, "tools": [{"name": "a", "inputSchema": {"type": "object"}}]})
 
 
 @mutant("asking/include-context", revision=LAST)
 def every_model_is_given_context(change: Change) -> None:
-    _asks(change, "sampling/createMessage", {**SAMPLE, "includeContext": "thisServer"})
+    asks(change, "sampling/createMessage", {**SAMPLE, "includeContext": "thisServer"})
 
 
 @mutant("asking/declined", revision=LAST)
@@ -99,27 +99,27 @@ def an_error_of_the_client_is_waited_for(change: Change) -> None:
 
 @mutant("asking/form", revision="2025-06-18")
 def a_form_has_lists(change: Change) -> None:
-    _asks(change, "elicitation/create", _form({"names": {"type": "array", "items": {"type": "string"}}}))
+    asks(change, "elicitation/create", _form({"names": {"type": "array", "items": {"type": "string"}}}))
 
 
 @mutant("asking/no-secrets", revision=LAST)
 def a_form_asks_for_a_password(change: Change) -> None:
-    _asks(change, "elicitation/create", _form({"userPassword": {"type": "string"}}))
+    asks(change, "elicitation/create", _form({"userPassword": {"type": "string"}}))
 
 
 @mutant("asking/url", revision=LAST)
 def a_page_has_no_url(change: Change) -> None:
-    _asks(change, "elicitation/create", _page(url="not a url"))
+    asks(change, "elicitation/create", page(url="not a url"))
 
 
 @mutant("asking/url-safe", revision=LAST)
 def a_page_lets_in_whoever_has_its_url(change: Change) -> None:
-    _asks(change, "elicitation/create", _page(url="https://ada:secret@example.com"))
+    asks(change, "elicitation/create", page(url="https://ada:secret@example.com"))
 
 
 @mutant("asking/url-https", revision=LAST)
 def a_page_is_not_secure(change: Change) -> None:
-    _asks(change, "elicitation/create", _page(url="http://example.com"))
+    asks(change, "elicitation/create", page(url="http://example.com"))
 
 
 @mutant("asking/completed", revision=LAST)
@@ -141,7 +141,7 @@ def the_pages_to_visit_are_not_listed(change: Change) -> None:
 @mutant("asking/tool-results", revision=LAST)
 def a_result_of_no_tool(change: Change) -> None:
     block = {"type": "tool_result", "toolUseId": "1", "content": [{"type": "text", "text": "a"}]}
-    _asks(change, "sampling/createMessage", {**SAMPLE, "messages": [{"role": "user", "content": [block]}]})
+    asks(change, "sampling/createMessage", {**SAMPLE, "messages": [{"role": "user", "content": [block]}]})
 
 
 @mutant("rounds/where")
@@ -204,12 +204,12 @@ def any_state_is_taken(change: Change) -> None:
 
 @mutant("asking/no-links", revision=LAST)
 def a_form_has_a_link(change: Change) -> None:
-    _asks(change, "elicitation/create", _form({"name": {"type": "string", "description": "see https://a.test/help"}}))
+    asks(change, "elicitation/create", _form({"name": {"type": "string", "description": "see https://a.test/help"}}))
 
 
 @mutant("asking/bad-forms", revision=LAST)
 def any_form_is_taken(change: Change) -> None:
-    _asks(change, "elicitation/create", FORM)
+    asks(change, "elicitation/create", FORM)
 
 
 @mutant("rounds/state-elsewhere")

@@ -11,6 +11,8 @@ change.request_headers_by_body(lambda headers, message: ...)    the same, with t
 change.greeting(lambda reply: ...)         what a stream begins with, as bytes
 change.events(lambda event: ...)           each event of a stream, as it is written; b"" for none
 change.cut(lambda: ...)                    over HTTP: is called when a client is gone before its request was whole
+change.treats(lambda connection, data: ...) over HTTP: each piece of bytes that a client sends, before they are read;
+                                           None: nothing is read any more, and the connection stays open
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ import msgspec
 
 from accord.errors import ConnectionLost
 from accord.transport.base import Message, Transport
+
+from tests.check.mutants.front import Treat
 
 Asked = MutableMapping[Any, Any]
 """The requests of one conversation that are not answered, by id."""
@@ -48,6 +52,8 @@ class Change:
     def __init__(self) -> None:
         self.port: int = 0  # over HTTP: where it is served
         self.takes_a_piece = False  # over HTTP: takes the first piece of a body for the whole
+        self.stays_open = False  # over HTTP: answers as a stream, which never ends
+        self.treat: Treat | None = None  # over HTTP: what becomes of the bytes that a client sends
         self._answers: dict[str, Callable[[Any, Any], Said]] = {}
         self._notifications: dict[str, Callable[[Any], Said]] = {}
         self._before: dict[str, Callable[[Any], list[Any]]] = {}
@@ -91,6 +97,9 @@ class Change:
 
     def cut(self, function: Callable[[], None]) -> None:
         self._cut = function
+
+    def treats(self, function: Treat) -> None:
+        self.treat = function
 
     # --- where messages pass -----------------------------------------------------------------------------------
 
@@ -233,6 +242,8 @@ class ChangedApp:
         headers += [(b"content-length", str(len(passed[0] if passed else b"")).encode())] if body else []
         out = _Out(HTTPReply(scope["method"], sent, _decoded(body)), self._change, own or self._asked, send)
         await self._app({**scope, "headers": headers}, replay, out)
+        while out.stays_open and (await receive())["type"] != "http.disconnect":
+            continue
 
 
 class _Out:
@@ -245,6 +256,7 @@ class _Out:
         self._send = send
         self._start: Any = None
         self._body = b""
+        self.stays_open = False  # as a stream that has its answer, and does not end
 
     async def __call__(self, event: Any) -> None:
         if event["type"] == "http.response.start":
@@ -282,9 +294,19 @@ class _Out:
         elif not more:
             body = b"".join(self._change.outgoing(self._body, self._asked)) if self._body else b""
             self._reply.headers.pop("content-length", None)
+            if self._change.stays_open and body and self._reply.status == 200:
+                await self._stay_open(body)
+                return
             self._reply.headers["content-length"] = str(len(body))
             await self._begin()
             await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def _stay_open(self, body: bytes) -> None:
+        """Answer as a stream, and do not end it."""
+        self.stays_open = True
+        self._reply.headers["content-type"] = "text/event-stream"
+        await self._begin()
+        await self._send({"type": "http.response.body", "body": b"data: %b\n\n" % body, "more_body": True})
 
     def _event(self, event: bytes) -> bytes:
         """One event, its data changed; what goes before the answer becomes events without an id."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import re
 
 from tests.check.mutants.change import Change, HTTPReply
 from tests.check.mutants.flow import working
+from tests.check.mutants.front import Connection
 from tests.check.mutants.table import mutant
 
 LAST = "2025-11-25"
@@ -57,3 +59,74 @@ def a_body_in_chunks_is_taken_to_be_empty(change: Change) -> None:
         chunked[:] = [True] * ("transfer-encoding" in headers)
 
     change.every(lambda message: None if chunked else message)
+
+
+@mutant("http/stream-ends", revision=LAST, over="http")
+def its_streams_stay_open_after_the_answer(change: Change) -> None:
+    change.stays_open = True
+
+
+@mutant("http/big-body", revision=LAST, over="http")
+def nothing_is_read_beyond_a_megabyte(change: Change) -> None:
+    change.treats(lambda connection, data: None if len(connection.seen) > 1 << 20 else data)
+
+
+@mutant("http/big-body", over="http")
+def a_large_body_ends_it(change: Change) -> None:
+    gone: list[bool] = []
+
+    @change.treats
+    def _(connection: Connection, data: bytes) -> bytes | None:
+        gone.extend([True] if len(connection.seen) > 1 << 20 else [])
+        return None if gone else data
+
+
+@mutant("http/long-header", revision=LAST, over="http")
+def a_head_has_a_buffer_of_64_kb(change: Change) -> None:
+    change.treats(lambda connection, data: None if _head_is_long(connection.seen) else data)
+
+
+def _head_is_long(seen: bytes) -> bool:
+    return seen.startswith(b"POST") and len(seen.partition(b"\r\n\r\n")[0]) > 65_000
+
+
+@mutant("http/nonsense", revision=LAST, over="http")
+def whatever_comes_is_a_request(change: Change) -> None:
+    @change.treats
+    def _(connection: Connection, data: bytes) -> bytes | None:
+        if re.match(rb"[A-Z]+ /\S* HTTP/1\.1\r\n", connection.seen):
+            return data
+        connection.say(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        return None
+
+
+@mutant("http/nonsense", over="http")
+def a_handshake_of_TLS_ends_it(change: Change) -> None:
+    gone: list[bool] = []
+
+    @change.treats
+    def _(connection: Connection, data: bytes) -> bytes | None:
+        gone.extend([True] if data.startswith(b"\x16") else [])
+        return None if gone else data
+
+
+@mutant("http/pipelined", revision=LAST, over="http")
+def what_follows_a_request_at_once_is_thrown_away(change: Change) -> None:
+    @change.treats
+    def _(connection: Connection, data: bytes) -> bytes:
+        head, _, body = connection.seen.partition(b"\r\n\r\n")
+        length = re.search(rb"(?i)content-length: (\d+)", head)
+        more = len(body) - int(length[1]) if length else 0
+        return data[:-more] if more > 0 else data
+
+
+@mutant("http/half-open", revision=LAST, over="http")
+def it_has_ten_threads(change: Change) -> None:
+    change.treats(lambda connection, data: None if connection.number > 10 else data)
+
+
+@mutant("http/header-names", over="http")
+def names_of_headers_are_in_lower_case(change: Change) -> None:
+    @change.treats
+    def _(connection: Connection, data: bytes) -> bytes:
+        return re.sub(rb"(?m)^(MCP-[A-Z-]+): ", rb"x-\1: ", data)

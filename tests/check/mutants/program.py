@@ -14,6 +14,8 @@ from typing import Any
 FAULT = sys.argv[1] if len(sys.argv) > 1 else ""
 LOCK = Path(f"/tmp/accord-mutant-{os.getppid()}")
 BUFFER = 64 << 10
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+SUBSCRIBED: list[Any] = []
 RESULTS: dict[str, Any] = {
     "initialize": {
         "protocolVersion": "2025-11-25",
@@ -21,6 +23,13 @@ RESULTS: dict[str, Any] = {
         "serverInfo": {"name": "program", "version": "1"},
     },
     "ping": {},
+    "server/discover": {
+        "resultType": "complete",
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": {"tools": {"listChanged": True}},
+        "ttlMs": 0,
+        "cacheScope": "private",
+    },
 }
 
 
@@ -41,6 +50,8 @@ def answered(line: bytes) -> bytes | None:
     if not isinstance(message, dict) or "id" not in message or "method" not in message:
         return None
     method = message["method"]
+    if method == "subscriptions/listen":
+        return acknowledged(message)
     if method == "tools/list":
         result = tools(message.get("params", {}))
     elif method in RESULTS:
@@ -49,6 +60,23 @@ def answered(line: bytes) -> bytes | None:
         error = {"code": -32601, "message": "Method not found"}
         return json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode()
     return json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+
+
+def acknowledged(message: dict[str, Any]) -> bytes:
+    SUBSCRIBED.append(message["id"])
+    wish = message["params"]["notifications"]
+    granted = {"toolsListChanged": True} if wish.get("toolsListChanged") else {}
+    params = {"_meta": {SUBSCRIPTION: message["id"]}, "notifications": granted}
+    method = "notifications/subscriptions/acknowledged"
+    return json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode()
+
+
+def end(number: int, frame: Any) -> None:
+    """Answer what is open, and go."""
+    for id in SUBSCRIBED:
+        result = {"resultType": "complete", "_meta": {SUBSCRIPTION: id}}
+        write(json.dumps({"jsonrpc": "2.0", "id": id, "result": result}).encode() + b"\n")
+    os._exit(0)
 
 
 def write(data: bytes) -> None:
@@ -90,13 +118,15 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
-    if FAULT == "ignores SIGTERM":
+    if FAULT != "leaves its subscriptions at SIGTERM":
+        signal.signal(signal.SIGTERM, end)
+    if FAULT in ("ignores SIGTERM", "ignores the end and SIGTERM"):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if FAULT == "keeps a lock":
         LOCK.open("x").close()
     serve()
     if FAULT == "keeps a lock":
         LOCK.unlink()
-    if FAULT == "ignores the end":
+    if FAULT in ("ignores the end", "ignores the end and SIGTERM"):
         while True:
             time.sleep(1)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from tests.check.mutants.change import Change
-from tests.check.mutants.table import mutant
+from tests.check.mutants.table import faulty, mutant
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 ID = "io.modelcontextprotocol/subscriptionId"
 CHANGED = "notifications/tools/list_changed"
+
+
+faulty("subscriptions/graceful", "leaves its subscriptions at SIGTERM", revision="2026-07-28")
 
 
 @mutant("subscriptions/acknowledged")

@@ -24,6 +24,8 @@ class Mutant:
     over: Literal["memory", "http", "sse", "stdio"]
     calls: bool
     server: Callable[[], Any] | None
+    cases: int = 0
+    """How many calls are generated."""
 
     @property
     def id(self) -> str:
@@ -45,11 +47,12 @@ def mutant(
     over: Literal["memory", "http", "sse", "stdio"] = "memory",
     calls: bool = True,
     server: Callable[[], Any] | None = None,
+    cases: int = 0,
 ) -> Callable[[Callable[[Change], None]], Callable[[Change], None]]:
     """Add a wrong server: the function makes the change. Its name says what is wrong. Tools may be called (`calls`)."""
 
     def add(make: Callable[[Change], None]) -> Callable[[Change], None]:
-        MUTANTS.append(Mutant(rule, make.__name__.replace("_", " "), make, revision, over, calls, server))
+        MUTANTS.append(Mutant(rule, make.__name__.replace("_", " "), make, revision, over, calls, server, cases))
         return make
 
     return add

@@ -13,15 +13,16 @@ import pytest
 
 from accord.check.report import Report
 from accord.check.rule import Rule
-from accord.check.rules import AREAS, server_rules
+from accord.check.rules import AREAS
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 
 from tests.check.mutants.change import Change, Changed, ChangedApp
+from tests.check.mutants.front import fronted
 from tests.check.mutants.right import right, served
 from tests.check.mutants.table import MUTANTS, Mutant
 
-_NO_TABLE = {"__init__", "change", "right", "table", "test_mutants", "program"}
+_NO_TABLE = {"__init__", "change", "front", "right", "table", "test_mutants", "program"}
 for _file in sorted(Path(__file__).parent.glob("*.py")):
     if _file.stem not in _NO_TABLE:
         import_module(f"tests.check.mutants.{_file.stem}")
@@ -40,7 +41,7 @@ async def check(mutant: Mutant | None, settings: CheckSettings, over: str = "mem
         mutant.make(change)
     if over == "memory":
         return await check_server(Changed(server, change), settings, label="mutant")
-    async with served(ChangedApp(server.app, change)) as url:
+    async with served(ChangedApp(server.app, change)) as behind, fronted(behind, change.treat) as url:
         change.port = urlsplit(url).port or 0
         return await check_server(f"{url}/{'sse' if over == 'sse' else 'mcp'}", settings, label="mutant")
 
@@ -55,7 +56,8 @@ def neighbours(rule: str) -> tuple[str, ...]:
 def settings_for(mutant: Mutant) -> CheckSettings:
     """Only the rule and its neighbours, and where it is broken."""
     only = (*neighbours(mutant.rule), "shapes")
-    return CheckSettings(revisions=(mutant.revision,), only=only, call_tools=mutant.calls, timeout=1, opening=5, jobs=4)
+    bounds: dict[str, Any] = {"timeout": 1, "opening": 5, "jobs": 4, "cases": mutant.cases}
+    return CheckSettings(revisions=(mutant.revision,), only=only, call_tools=mutant.calls, **bounds)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)
@@ -67,18 +69,6 @@ async def test_a_mutant_is_caught_by_the_rule_that_it_breaks(
     caught: list[Any] = [found for found in report.findings if mutant.rule in (found.rule, *found.also)]
     assert caught, f"not caught; found: {[(each.rule, each.text) for each in report.findings]}"
     assert len(report.findings) <= MOST_FINDINGS, [(each.rule, each.text) for each in report.findings]
-
-
-WITHOUT = {
-    "http/header-names": "the HTTP libraries of a server in this process write all names in lower case",
-}
-"""Rules of level MUST that have no mutant, and why."""
-
-
-def test_every_must_has_a_mutant() -> None:
-    """What generated calls find has servers of its own: tests/check/generated."""
-    wanted = {rule.id for rule in server_rules() if rule.level == "must" and rule.area != "generated"}
-    assert wanted - {mutant.rule for mutant in MUTANTS} == WITHOUT.keys()
 
 
 @pytest.mark.parametrize("over", ["memory", "http", "sse"])

@@ -46,6 +46,7 @@ PEERS: tuple[Peer, ...] = (
             "batch/empty": ("2025-03-26",),
             "tools/unknown-name-code": ALL,
             "resources/missing-code": ALL,
+            "resources/template-type": ALL,
             "completion/missing-argument": ALL,
             "logging/unknown-level": ALL,
             "pagination/invalid-cursor": ALL,

@@ -41,7 +41,7 @@ def broken(outcomes: tuple[Outcome, ...], rules: set[str]) -> Found:
     return frozenset((each.rule, each.revision) for each in bad if each.rule in rules)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: f"{peer.name} over {peer.over}")
 async def test_the_findings_are_the_known_faults_and_no_others(peer: Peer, tmp_path: Path) -> None:
     report = await check(peer, tmp_path / "memory.jsonl")

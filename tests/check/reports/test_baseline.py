@@ -25,7 +25,7 @@ def failing(*places: tuple[str, str], symptom: str = "", rule: str = "tools/x", 
         )
         for place in (STDIO, HTTP)
     ]
-    return samples.report(outcomes, [samples.finding(rule, *places)] if places else [])
+    return samples.report(outcomes, [samples.finding(rule, *places, symptom=symptom)] if places else [])
 
 
 def accepted(*entries: Accepted) -> Baseline:
@@ -57,6 +57,14 @@ def test_a_finding_that_is_seen_at_a_new_place_is_new() -> None:
     assert [each.known for each in apply(failing(STDIO, HTTP), both).findings] == [True]
 
 
+def test_of_two_causes_that_one_case_finds_an_entry_accepts_the_one_that_it_names() -> None:
+    outcomes = [samples.outcome("tools/x", "fail", symptom=symptom) for symptom in ("shape:a", "shape:b")]
+    report = samples.report(outcomes, [samples.finding("tools/x", symptom=each.symptom) for each in outcomes])
+    accepts = update(report, Baseline()).accepted
+    assert [each.symptom for each in accepts] == ["shape:a", "shape:b"]
+    assert [each.known for each in apply(report, accepted(accepts[0])).findings] == [True, False]
+
+
 def test_an_entry_whose_rule_passes_is_stale_and_fails() -> None:
     report = apply(failing(), accepted(Accepted(rule="tools/x", revision="2025-11-25", symptom="silent")))
     assert report.stale == ("tools/x in 2025-11-25 (silent)",)
@@ -71,7 +79,7 @@ def test_an_entry_whose_rule_was_not_judged_is_not_stale(verdict: Any) -> None:
 
 def test_an_entry_is_not_stale_while_its_rule_fails_for_the_cause_of_another() -> None:
     outcomes = [samples.outcome(rule, "fail", symptom="silent") for rule in ("tools/x", "tools/y")]
-    report = samples.report(outcomes, [samples.finding("tools/x", also=("tools/y",))])
+    report = samples.report(outcomes, [samples.finding("tools/x", also=("tools/y",), symptom="silent")])
     assert not apply(report, accepted(Accepted(rule="tools/y"))).stale
 
 

@@ -19,6 +19,7 @@ from accord.check.rules.icons import DATA, SIZES, SOURCE
 from accord.check.rules.ids import ECHO, ONCE, UNUSED
 from accord.check.rules.meta import KEYS, REVERSE, TRACE
 from accord.check.rules.progress import ENDS, GROWS, KNOWN, OF_SERVER
+from accord.check.rules.shapes import MESSAGES
 from accord.wire.transcript import RECEIVED, SENT
 
 Say = tuple[str, Any]
@@ -280,3 +281,15 @@ def test_no_message_breaks_the_reader(message: Any) -> None:
             judged(rule, ("→", asks(1)), ("←", message), ("!", message))
         except Broken:
             continue
+
+
+def test_messages_that_are_wrong_in_two_ways_are_two_findings() -> None:
+    tools = {"tools": [{"name": name} for name in "ab"]}
+    wrong = ("→", asks(1, "tools/list")), ("←", answers(1, **tools)), ("→", asks(2, "prompts/list")), ("←", answers(2))
+    with pytest.raises(Broken) as info:
+        judged(MESSAGES, *wrong)
+    first, (second,) = info.value, info.value.more
+    assert "inputSchema" in str(first)
+    assert "prompts" in str(second)
+    assert first.symptom != second.symptom
+    assert len(second.evidence) == 2

@@ -106,7 +106,7 @@ class Caller:
     def cancel(self, id: int) -> None:
         self.say({"method": "notifications/cancelled", "params": {"requestId": id}})
 
-    async def until(self, true: Callable[[], bool], seconds: float = 10) -> None:
+    async def until(self, true: Callable[[], bool], seconds: float = 30) -> None:
         """Read until this is so."""
         async with asyncio.timeout(seconds):
             while not true():

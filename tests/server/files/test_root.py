@@ -95,7 +95,7 @@ def test_the_way_to_the_root_may_have_links(tree: Path, tmp_path: Path) -> None:
 
 
 @every
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(30)
 def test_only_regular_files_are_read_and_nothing_is_waited_for(
     tree: Path, make: type[Root], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -171,7 +171,7 @@ async def test_changes_are_told_after_a_handshake(docs: Path, revision: str) -> 
 
 
 async def told(peer: RawPeer) -> tuple[str, str | None]:
-    message = await peer.hear(10)
+    message = await peer.hear()
     return message["method"], (message.get("params") or {}).get("uri")
 
 
@@ -182,7 +182,7 @@ async def test_a_client_that_comes_later_is_told_too(docs: Path) -> None:
         async with Client(made) as client, client.subscribe(resources=True) as changes:
             await client.list_resources()
             (docs / f"{number}").write_text("x")
-            assert isinstance(await asyncio.wait_for(anext(changes), 10), ListChanged)
+            assert isinstance(await asyncio.wait_for(anext(changes), 30), ListChanged)
 
 
 def test_a_watched_server_ends_with_its_client() -> None:

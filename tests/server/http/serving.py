@@ -46,7 +46,11 @@ class App:
         text = path.encode()
         if path.startswith("/wait"):
             await asyncio.sleep(float(path.rpartition("/")[2]))
+        elif path.startswith("/last"):
+            await self.closing.wait()
+            await asyncio.sleep(0.2)
         elif path == "/block":
+            print("blocked", flush=True)
             time.sleep(60)
         elif path == "/leave-a-thread":
             asyncio.get_running_loop().run_in_executor(None, time.sleep, 60)

@@ -151,7 +151,7 @@ async def test_going_away_is_the_cancel_in_2026_07_28_at_any_byte_of_what_has_co
         await quiet(here, before)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 async def test_an_answer_of_a_session_that_is_cut_at_any_byte_runs_on_and_is_taken_up_there() -> None:
     server = Desk()
     async with site(server, "socket") as here:

@@ -129,7 +129,7 @@ async def stateful(raw: Raw, number: int) -> None:
     assert await general.events() == []
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("form", [modern, stateful])
 async def test_clients_that_use_the_same_ids_at_once_get_their_own_answers_only(form: Any) -> None:
     async with site(Desk(parked=CLIENTS)) as here:

@@ -32,7 +32,7 @@ ID = {"$ref": "#/components/schemas/Id"}
 async def test_a_schema_that_is_in_its_own_arms_twice_is_read_at_once() -> None:
     schema = {"allOf": [{"$ref": "#/components/schemas/A"}] * 2}
     app = Echo({"/a": {"get": answering({"$ref": "#/components/schemas/A"})}}, components={"schemas": {"A": schema}})
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         assert not (await called(app, {}))[0]
 
 
@@ -91,10 +91,10 @@ def test_variables_of_a_server_are_filled_in_once() -> None:
 
 def test_thousands_of_operations_of_one_name_are_told_apart_in_a_moment() -> None:
     paths = {f"/a{at}": {"get": {**get(), "operationId": "same"}} for at in range(10_000)}
-    begun = time.monotonic()
+    begun = time.process_time()
     tools = Server("api").add_openapi(document(paths), base_url="http://api.test").tools
     assert len(set(tools)) == 10_000
-    assert time.monotonic() - begun < 8
+    assert time.process_time() - begun < 8
 
 
 def test_a_password_in_a_base_is_not_told() -> None:
@@ -235,12 +235,12 @@ async def test_what_an_application_does_after_its_answer_is_not_waited_for_and_n
         return "sent"
 
     server = Server("api")
-    server.add_fastapi(app, timeout=5)
+    server.add_fastapi(app, timeout=20)
     async with Client(server) as client:
         assert (await client.call_tool("answer", {})).text == '"sent"'
         assert not done.is_set()
         go.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await done.wait()
 
 
@@ -273,7 +273,7 @@ async def test_a_request_that_is_not_answered_in_time_is_not_worked_on_any_more(
     failed, text = await called(app, {}, timeout=0.05)
     assert failed
     assert "not answered within" in text
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await ended.wait()
 
 

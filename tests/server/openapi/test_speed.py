@@ -9,8 +9,8 @@ from accord import Client, Server
 from tests.server.openapi.echo import JSON, answering, body, document, parameter
 
 MODELS = 200
-MOST_SECONDS = 2.0
-"""What is promised; it takes about half a second of a processor."""
+MOST_SECONDS = 6.0
+"""Of a processor; it takes about half a second of one of 2025."""
 
 
 def model(number: int) -> JSON:
@@ -42,9 +42,11 @@ def seconds(source: JSON) -> float:
     return taken
 
 
-def test_ten_thousand_operations_are_declared_in_two_seconds() -> None:
-    source = large(10_000)
-    assert min(seconds(source) for _ in range(2)) < MOST_SECONDS
+def test_the_time_grows_with_the_operations_and_no_faster() -> None:
+    small, source = large(1_000), large(10_000)
+    # ten times the operations take ten times as long; what grows with the square would take a hundred times
+    assert any(seconds(source) < 30 * seconds(small) for _ in range(3))
+    assert seconds(source) < MOST_SECONDS
 
 
 async def test_what_each_of_them_takes_is_read_in_a_moment_too() -> None:

@@ -135,7 +135,7 @@ class Site:
         """The visits that asked for this."""
         return [visit for visit in self.visits if visit.verb == verb]
 
-    async def seen(self, verb: str, count: int = 1, seconds: float = 5) -> Visit:
+    async def seen(self, verb: str, count: int = 1, seconds: float = 20) -> Visit:
         """Wait until this was asked for so many times; the last of them."""
         async with asyncio.timeout(seconds):
             while len(self.of(verb)) < count:

@@ -46,9 +46,9 @@ def watched(listen: Callable[[Visit, int], Awaitable[None]]) -> Play:
 async def watching(
     listen: Callable[[Visit, int], Awaitable[None]],
 ) -> AsyncIterator[tuple[Site, Client, Subscription]]:
-    """A client that watches a resource of such a server, for five seconds."""
+    """A client that watches a resource of such a server, for a while."""
     async with site(watched(listen)) as server, Client(server.url) as client, client.subscribe("a://b") as changes:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             yield server, client, changes
 
 

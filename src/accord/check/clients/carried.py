@@ -1,8 +1,9 @@
-"""What HTTP requests of a client carry: their messages, and whether they belong to a session."""
+"""What HTTP requests of a client carry: their messages, whether they belong to a session, and whether they use it."""
 
 from __future__ import annotations
 
 from accord.check.clients.run import PATH, Run
+from accord.check.clients.stand import Stand
 from accord.check.clients.web import Exchange
 from accord.check.record import decoded, objects
 from accord.messages.base import JSONObject
@@ -42,6 +43,15 @@ def in_session(run: Run) -> list[Exchange]:
         and each.path == PATH
         and not any(one.get("method") == "initialize" or _has_revision(one) for one in bodies(each))
     ]
+
+
+def is_first_use(stand: Stand, exchange: Exchange) -> bool:
+    """Whether it is the first request of the run for what a server has."""
+    used = any(each.get("method") in _USES for each in requests_in(exchange))
+    return used and stand.once("use")
+
+
+_USES = frozenset(("tools/list", "tools/call", "resources/list", "resources/read", "prompts/list", "prompts/get"))
 
 
 def _has_revision(body: JSONObject) -> bool:

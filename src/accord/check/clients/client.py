@@ -9,27 +9,29 @@ from importlib import import_module
 from typing import Literal
 
 from accord.check.begun import Begun
-from accord.check.clients.judge import Judge
 from accord.check.clients.ordinary import ORDINARY, name_of, speaks
 from accord.check.clients.play import Client, play
 from accord.check.clients.run import Run
 from accord.check.clients.scene import Scene
-from accord.check.notes import Notes, Watcher
-from accord.check.report import Outcome, Report, Visit, counts, score
+from accord.check.clients.unopened import nothing_opened
+from accord.check.clients.visit import Visiting
+from accord.check.notes import Watcher
+from accord.check.record import Room
+from accord.check.report import Outcome, Report, TransportName, Visit
 from accord.check.rule import Rule
 from accord.check.rules import CLIENT_AREAS, client_rules
 from accord.check.selection import selected
 from accord.check.server import Unwatched
 from accord.check.settings import CheckSettings
-from accord.errors import ConnectError
-from accord.messages.revision import REVISIONS, RULES, lives_in
+from accord.errors import ConnectError, TargetError
+from accord.messages.revision import REVISIONS, RULES
 
 _PATIENCE = 3.5
 """Seconds without a word after which a client is ended, at least."""
 _AT_ONCE = 2
 """Runs for each of `CheckSettings.jobs`: a run is mostly waiting."""
-_HTTP_SINCE = "2025-03-26"
-"""There is no Streamable HTTP before."""
+_KEPT = 96 << 20
+"""Bytes of memory for what the client says in all its runs."""
 
 
 async def check_client(
@@ -54,8 +56,7 @@ async def check_client(
     check = _Check(client, transport, settings, rules, watcher or Unwatched())
     await check.run()
     if not check.visits:
-        spoken = ", ".join(settings.revisions or REVISIONS)
-        raise ConnectError(f"{called} opened a connection in none of {spoken}{check.words}")
+        raise ConnectError(f"{called} {nothing_opened(check.unopened)}")
     return begun.report(check.name, check.visits, check.outcomes)
 
 
@@ -84,47 +85,47 @@ class _Check:
         self._rules = rules
         self._watcher = watcher
         self._gate = asyncio.Semaphore(settings.jobs * _AT_ONCE)
-        self._played: dict[str, dict[str, Run]] = {}
-        self._notes: dict[str, Notes] = {}
-        self._judges: dict[str, Judge] = {}
+        self._room = Room(_KEPT, "a check")
+        self._visiting: dict[str, Visiting] = {}
+        self.unopened: list[Run] = []
+        """The first runs in which nothing was opened."""
         self.visits: list[Visit] = []
         self.outcomes: list[Outcome] = []
         self.name: str = ""
-        self.words: str = ""
-        """What the client wrote to stderr where it opened nothing."""
 
     async def run(self) -> None:
         """Every run, and what is to be said of it."""
         for run in await self._all((ORDINARY, revision) for revision in self._revisions()):
-            if speaks(run):
-                self._begin(run)
-            else:
-                self.words = self.words or (f"; it said:\n{run.stderr}" if run.stderr else "")
+            if run is not None and speaks(run):
+                self._visiting[run.revision] = Visiting(run, self._rules, scenes(), self._watcher)
+            elif run is not None:
+                self.unopened.append(run)
         await self._all(self._plan())
-        for revision, runs in self._played.items():
-            self._end(revision, list(runs.values()))
+        for visiting in self._visiting.values():
+            self.visits.append(visiting.end(self._room.full))
+            self.outcomes += visiting.outcomes
+            self.name = self.name or name_of(visiting.usual)
 
-    def _begin(self, ordinary: Run) -> None:
-        """A revision that is spoken: from now on its runs are judged as they end."""
-        revision = ordinary.revision
-        self._played[revision] = {ordinary.scene: ordinary}
-        self._notes[revision] = Notes(revision, self._transport, self._watcher)
-        self._judges[revision] = Judge(self._rules, scenes(), self._notes[revision])
-        cases = sum(len(rule.cases_in(revision, self._transport)) for rule in self._rules)
-        self._watcher.visit_began(revision, self._transport, cases)
-        self._judges[revision].look(ordinary)
+    def _revisions(self) -> list[str]:
+        """Those to try. Raises `TargetError` where none has a transport that is wanted."""
+        wanted = self._settings.transports
+        tried = self._settings.revisions or REVISIONS
+        found = [revision for revision in tried if not wanted or self._over(revision) in wanted]
+        if not found:
+            served = " and ".join(dict.fromkeys(map(self._over, tried)))
+            raise TargetError(f"{', '.join(tried)}: served to this client over {served}, not over {', '.join(wanted)}")
+        return found
 
-    def _revisions(self) -> Iterator[str]:
-        for revision in self._settings.revisions or REVISIONS:
-            if self._transport == "stdio" or lives_in(revision, _HTTP_SINCE, None):
-                yield revision
+    def _over(self, revision: str) -> TransportName:
+        """By what a revision is served: before Streamable HTTP there was HTTP+SSE."""
+        return "sse" if self._transport == "http" and not RULES[revision].streamable else self._transport
 
     def _plan(self) -> Iterator[tuple[Scene, str]]:
-        """Each scene in the newest revision with a handshake in which it lives, and in those without."""
+        """Each scene in the newest revision with a handshake in which it lives, by transport, and in those without."""
         for scene in self._wanted():
-            spoken = [revision for revision in self._played if scene.plays_in(revision, self._transport)]
-            with_handshake = [revision for revision in spoken if RULES[revision].handshake]
-            for revision in [*with_handshake[-1:], *(each for each in spoken if not RULES[each].handshake)]:
+            spoken = [revision for revision in self._visiting if scene.plays_in(revision, self._over(revision))]
+            newest = {self._over(revision): revision for revision in spoken if RULES[revision].handshake}
+            for revision in [*newest.values(), *(each for each in spoken if not RULES[each].handshake)]:
                 yield scene, revision
 
     def _wanted(self) -> list[Scene]:
@@ -136,7 +137,7 @@ class _Check:
             if any(id(rule) in wanted for rule, _ in scene.judgements) or (reads and scene.asks)
         ]
 
-    async def _all(self, plan: Iterable[tuple[Scene, str]]) -> list[Run]:
+    async def _all(self, plan: Iterable[tuple[Scene, str]]) -> list[Run | None]:
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self._one(scene, revision)) for scene, revision in plan]
@@ -144,35 +145,18 @@ class _Check:
             raise failed.exceptions[0] from None
         return [task.result() for task in tasks]
 
-    async def _one(self, scene: Scene, revision: str) -> Run:
+    async def _one(self, scene: Scene, revision: str) -> Run | None:
+        """One run; None where there is no room for it any more: what was cut off by us is not judged."""
         async with self._gate:
-            run = await play(self._client, scene, revision, self._transport, self._settings, self._patience(revision))
-        if scene is not ORDINARY:
-            run.usual = self._played[revision][ORDINARY.name]
-            self._played[revision][run.scene] = run
-            self._judges[revision].look(run)
+            if self._room.full:
+                return None
+            over, patience = self._over(revision), self._patience(revision)
+            run = await play(self._client, scene, revision, over, self._settings, patience, self._room)
+        if scene is not ORDINARY and not self._room.full:
+            self._visiting[revision].add(run)
         return run
 
     def _patience(self, revision: str) -> float:
         """Longer for a client that is slow by itself."""
-        usual = self._played.get(revision, {}).get(ORDINARY.name)
-        return _PATIENCE if usual is None else max(_PATIENCE, 2 * usual.silence)
-
-    def _end(self, revision: str, runs: list[Run]) -> None:
-        """All its runs are over: what is read from them, and the visit. Outcomes stand in the order of the rules."""
-        notes = self._notes[revision]
-        self._judges[revision].read(runs)
-        order = {rule.id: number for number, rule in enumerate(self._rules)}
-        outcomes = sorted(notes.outcomes, key=lambda each: order[each.rule])
-        visit = Visit(
-            revision=revision,
-            transport=self._transport,
-            score=score(outcomes),
-            seconds=round(sum(run.finished - run.began for run in runs), 3),
-            counts=counts(outcomes),
-            error="; ".join(notes.defects),
-        )
-        self._watcher.visit_ended(visit)
-        self.visits.append(visit)
-        self.outcomes += outcomes
-        self.name = self.name or name_of(self._played[revision][ORDINARY.name])
+        visiting = self._visiting.get(revision)
+        return _PATIENCE if visiting is None else max(_PATIENCE, 2 * visiting.usual.silence)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 CANCELLED = "notifications/cancelled"
 
+_COUNTED = 64 << 10
+"""Of one message of ours counts no more: a longer one is what the scene is about, and is said once."""
+
 
 class Conversation:
     """What was said, what is being answered, and what we asked."""
@@ -90,6 +93,7 @@ class Conversation:
     async def say(self, message: Any, way: Way, *, misbehaved: bool = False, last: bool = False) -> None:
         """Send a message, or bytes as they are, and take note of it."""
         raw = encoded(message)
+        self.stand.room.take(raw[:_COUNTED])
         self.record.add(SENT, raw, misbehaved=misbehaved, stream=getattr(way, "stream", 0))
         await way.send(raw, last=last)
 

@@ -36,7 +36,7 @@ class Endpoint:
         self.stand: Stand = stand
         self._rules = RULES[stand.revision]
         self._sessions: dict[str, Conversation] = {}
-        self.site: Site = Site(self._answer)
+        self.site: Site = Site(self._answer, stand.room)
 
     @property
     def target(self) -> str:

@@ -12,10 +12,13 @@ from accord.check.clients import relay
 from accord.check.clients.conversation import Conversation
 from accord.check.clients.loopback import Loopback
 from accord.check.clients.stand import Stand
+from accord.check.record import Room
 from accord.wire.lines import LineReader, Unreadable
 from accord.wire.transcript import RECEIVED
 
-_LINE_BYTES = 64 << 20
+_LINE_BYTES = 16 << 20
+_PART_BYTES = 64 << 10
+"""The relay sends no more at once."""
 _HOW = {(relay.END, b""): "closed", (relay.TERM, b"1"): "terminated", (relay.TERM, b"0"): "orphaned"}
 
 
@@ -75,7 +78,7 @@ class _Process:
         self._writer.close()
 
     async def run(self, reader: asyncio.StreamReader) -> None:
-        """Read until the client has ended this process."""
+        """Read until the client has ended this process, or has said more than there is room for."""
         try:
             while (ending := await self._ending(reader)) != "closed" or self._stand.scene.deaf:
                 self._conversation.endings.append(ending)
@@ -86,8 +89,7 @@ class _Process:
     async def _ending(self, reader: asyncio.StreamReader) -> str:
         """Read on, until the client does something to end this process."""
         while True:
-            kind, size = relay.HEADER.unpack(await reader.readexactly(relay.HEADER.size))
-            data = await reader.readexactly(size)
+            kind, data = await _part(reader, self._stand.room)
             if kind != relay.DATA:
                 self._take(self._lines.end())
                 return _HOW[bytes(kind), data]
@@ -100,3 +102,13 @@ class _Process:
                 continue
             for request in self._conversation.hear(line):
                 self._stand.serve(self._conversation, request, self)
+
+
+async def _part(reader: asyncio.StreamReader, room: Room) -> tuple[bytes, bytes]:
+    """What comes next of a relay: its kind, and the bytes. Raises `EOFError` where there is no room for more."""
+    kind, size = relay.HEADER.unpack(await reader.readexactly(relay.HEADER.size))
+    if size > _PART_BYTES or room.full:
+        raise EOFError
+    data = await reader.readexactly(size)
+    room.take(data)
+    return kind, data

@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 _LINE_BYTES = 64 << 10
+_CONNECTIONS = 200
+"""At once: a client that opens more would leave no descriptors for anybody else."""
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class Loopback:
-    """Listens from `open` to `close`; `serve` has each connection, and closes it."""
+    """Listens from `open` to `close`; `serve` has each connection, and closes it. One too many is closed at once."""
 
     def __init__(self, serve: Serve, line_bytes: int = _LINE_BYTES) -> None:
         self._serve = serve
@@ -35,6 +37,9 @@ class Loopback:
             await asyncio.wait(self._tasks)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._tasks) >= _CONNECTIONS:
+            writer.close()
+            return
         task = asyncio.ensure_future(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

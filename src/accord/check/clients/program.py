@@ -27,7 +27,10 @@ def argv(command: str, target: str, words: Sequence[str] = ()) -> list[str]:
     except ValueError as exc:
         raise ConnectError(f"{command!r} is not a command line: {exc}") from exc
     if not any(mark in part for part in parts for mark in (URL, SERVER, WORDS)):
-        raise ConnectError(f"{command!r} does not say where the server stands: write {URL}, or over stdio {SERVER}")
+        raise ConnectError(
+            f"{command!r} does not say where the server stands: write {URL}, or over stdio {SERVER}. For a client that "
+            f"reads its environment write `env NAME={URL} ...`"
+        )
     found: list[str] = []
     for part in parts:
         found += words if part == WORDS else [part.replace(URL, target).replace(SERVER, target)]
@@ -74,8 +77,8 @@ class Program:
 
     @property
     def words(self) -> str:
-        """The last lines of its stderr."""
-        return self._stderr.text
+        """The last lines of its stderr; of its stdout, where it wrote nothing there."""
+        return self._stderr.text or self._stdout.text
 
     async def end(self) -> None:
         """Close its stdin, wait, ask, wait, kill."""

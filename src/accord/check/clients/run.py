@@ -24,12 +24,13 @@ from accord.wire.transcript import RECEIVED, SENT
 
 Ending: TypeAlias = Literal["itself", "quiet", "deadline"]
 """`itself`: the client ended by itself. `quiet`: we ended it after it had said nothing for a while. `deadline`: we
-ended it although it still spoke."""
+ended it although it still spoke: it had for too long, or had said more than is kept."""
 
 PATH = "/mcp"
 """Of the MCP endpoint over HTTP."""
 
 _EVIDENCE = 12
+_BEFORE = 2
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -67,6 +68,10 @@ class Run:
         self.conversations: list[Conversation] = []
         self.exchanges: list[Exchange] = []
         """What came over HTTP, in order."""
+        self.connections: int = 0
+        """Over HTTP: those that the client opened, whatever it said on them."""
+        self.places: frozenset[str] = frozenset()
+        """Over HTTP+SSE: the targets that streams named to post to."""
         self.strays: list[Exchange] = []
         """What came to the other origin, where nobody has any business."""
         self.turned_at: float | None = None
@@ -75,7 +80,10 @@ class Run:
         self.finished: float = 0.0
         self.ending: Ending = "itself"
         self.exit_code: int | None = None
-        self.stderr: str = ""
+        self.full: str = ""
+        """Why we stopped listening: it said more than is kept. Empty where it did not."""
+        self.words: str = ""
+        """The last lines that it wrote for people."""
         self.usual: Run = self
         """The run without surprises in the same revision."""
 
@@ -173,22 +181,33 @@ class Run:
         return max((later - earlier for earlier, later in pairwise(times)), default=0.0)
 
     def evidence(self, *about: Said) -> tuple[str, ...]:
-        """What was said, as lines of a transcript: the messages in question, or the last ones."""
-        said = list(about) or sorted(
-            (each for conversation in self.conversations for each in conversation.record.entries),
-            key=lambda one: one.at,
-        )
-        lines = [each.line() for each in said[-_EVIDENCE:]]
+        """What was said, as lines of a transcript: the messages in question, or those around what the scene did."""
+        said = list(about) or self._in_question()
+        lines = [each.line() for each in said[:_EVIDENCE]]
         return tuple(lines) if about else (*lines, f"# {self.how_it_ended}")
+
+    def _in_question(self) -> list[Said]:
+        """From what led the scene to do something of its own on; the last messages, where it never did."""
+        said = sorted((each for one in self.conversations for each in one.record.entries), key=lambda each: each.at)
+        turned = self.turned_at
+        if turned is None:
+            return said[-_EVIDENCE:]
+        return said[max(0, sum(each.at < turned for each in said) - _BEFORE) :]
+
+    def exchanged(self, request: JSONObject) -> tuple[str, ...]:
+        """A request of ours and the answer to it, as lines of a transcript."""
+        said = [each for conversation in self.conversations for each in conversation.record.entries]
+        lines = [each.line() for each in said if _is_of(each, request["id"])]
+        return (*lines, *(() if self.answer_to(request["id"]) is not None else ("# no answer came",)))
 
     @property
     def how_it_ended(self) -> str:
         """In words."""
-        if self.ending != "itself":
-            return (
-                "the client had to be ended" if self.ending == "quiet" else "the client went on and on, and was ended"
-            )
-        return f"the client ended with {self.exit_code}"
+        if self.ending == "itself":
+            return f"the client ended with {self.exit_code}"
+        if self.ending == "quiet":
+            return "the client had to be ended"
+        return f"the client went on and on, and was ended{': ' + self.full if self.full else ''}"
 
     # --- verdicts that many scenes share ---------------------------------------------------------------------------
 
@@ -203,10 +222,10 @@ class Run:
         if self.ending == "itself" and self.exit_code is not None and self.exit_code < 0 <= (self.usual.exit_code or 0):
             raise Broken(f"the client crashed (signal {-self.exit_code})", evidence=self.evidence())
 
-    def got_away(self) -> None:
-        """Raises `Broken` where the client neither went on nor ended, though it does by itself."""
+    def got_away(self, moment: float = 0.0) -> None:
+        """Raises `Broken` where the client neither went on after that moment nor ended, though it does by itself."""
         self.survived()
-        if self.after() or self.ending == "itself":
+        if self.ending == "itself" or any(each.said.at > moment for each in self.after()):
             return
         if self.usual.ending != "itself":
             raise NotObserved("the client stays open by itself: nobody can see whether it hangs")
@@ -225,6 +244,12 @@ class Run:
             raise Broken(
                 f"the client ended with {self.exit_code}, by itself it does with {was}", evidence=self.evidence()
             )
+
+
+def _is_of(said: Said, id: Any) -> bool:
+    """Whether it is our request with this id, or the client's answer to it."""
+    found = [body for body in objects(said.message) if "id" in body and key(body["id"]) == key(id)]
+    return any(("method" in body) == (said.direction == SENT) for body in found)
 
 
 def _ping(message: Message) -> bool:

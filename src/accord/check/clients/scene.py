@@ -27,7 +27,6 @@ from accord.messages.revision import lives_in
 
 if TYPE_CHECKING:
     from accord.check.clients.ask import Ask
-    from accord.check.clients.endpoint import Endpoint
     from accord.check.clients.run import Run
     from accord.check.clients.web import Exchange, Reply
 
@@ -53,8 +52,9 @@ Answer: TypeAlias = "JSONObject | bytes | Whole | None"
 
 Handler: TypeAlias = "Callable[[Ask], Awaitable[Answer]]"
 Telling: TypeAlias = "Callable[[Ask], Awaitable[None]]"
-OnHTTP: TypeAlias = "Callable[[Endpoint, Exchange, Reply], Awaitable[bool]]"
-"""Answers an HTTP request in place of the server; false leaves it to the server."""
+OnHTTP: TypeAlias = "Callable[[Any, Exchange, Reply], Awaitable[bool]]"
+"""Answers an HTTP request in place of the server, which comes first: an `Endpoint`, or over HTTP+SSE `Streams`. False
+leaves it to the server."""
 
 Judge: TypeAlias = "Callable[[Run], Any]"
 
@@ -63,12 +63,12 @@ FIRST = "*"
 
 
 class Scene:
-    """One scene. It is played in the newest revision with a handshake that the client speaks, and in 2026-07-28, as far
-    as it lives there.
+    """One scene. It is played in the newest revision with a handshake that the client speaks, over HTTP+SSE too, and in
+    2026-07-28, as far as it lives there.
 
-    `stream`: answers over HTTP come as streams of events. `deaf`: over stdio the server stays when its stdin ends.
-    `stderr`: what it says there. `asks`: the client is asked, so that there are answers to read. `patience`: seconds
-    without a word after which the client is ended, at least.
+    `path`: where it is over HTTP, if it is not the usual place. `stream`: answers over HTTP come as streams of events.
+    `deaf`: over stdio the server stays when its stdin ends. `stderr`: what it says there. `asks`: the client is asked,
+    so that there are answers to read. `patience`: seconds without a word after which the client is ended, at least.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class Scene:
         stderr: str = "",
         asks: bool = False,
         patience: float = 0.0,
+        path: str = "",
     ) -> None:
         self.name: str = name
         self.says: str = says
@@ -93,6 +94,7 @@ class Scene:
         self.offer: Offer = offer or Offer()
         self.stream: bool = stream
         self.patience: float = patience
+        self.path: str = path
         self.handlers: dict[str, Handler] = {}
         self.http: OnHTTP | None = None
         self.deaf: bool = deaf

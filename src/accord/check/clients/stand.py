@@ -1,7 +1,8 @@
 """The scripted server of one run: good by itself in every revision, and what its scene makes of it.
 
 Whatever way requests come, each becomes an `Ask`; the scene's handler answers it, or `usual` does. The stand keeps the
-conversations, notes when the scene first did something of its own, and when the client was last heard of.
+conversations, notes when the scene first did something of its own, and when the client was last heard of. Its room
+bounds what one run may keep: whoever reads takes from it what comes, and stops reading when it is full.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from accord.check.clients.conversation import Conversation
 from accord.check.clients.offer import called, hello, text
 from accord.check.clients.scene import FIRST, Answer, Handler, Refuse, Scene, Whole
 from accord.check.clients.web import Exchange, Reply, Site
+from accord.check.record import Room
 from accord.check.report import TransportName
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND, UNSUPPORTED_VERSION
 from accord.messages.base import JSONObject
@@ -27,15 +29,18 @@ from accord.messages.revision import RULES
 _PREAMBLE = frozenset(("initialize", "server/discover", "ping", "logging/setLevel"))
 """What opens a connection and keeps it alive."""
 _STEPS = 3
+_TASK = 4_096
+"""Bytes of memory, about, that a request takes only while it is answered."""
 
 
 class Stand:
-    """One server for one run of a client."""
+    """One server for one run of a client. `room` is what may be kept of the run."""
 
-    def __init__(self, scene: Scene, revision: str, transport: TransportName) -> None:
+    def __init__(self, scene: Scene, revision: str, transport: TransportName, room: Room | None = None) -> None:
         self.scene: Scene = scene
         self.revision: str = revision
         self.transport: TransportName = transport
+        self.room: Room = room or Room()
         self.conversations: list[Conversation] = []
         self.turned_at: float | None = None
         """When the scene first did something of its own."""
@@ -43,7 +48,7 @@ class Stand:
         """When the client last said something that was no ping."""
         self.first_heard_at: float | None = None
         self.began: float = time.monotonic()
-        self.sideway: Site = Site(self._trapped)
+        self.sideway: Site = Site(self._trapped, self.room)
         """Another origin, at which nobody has any business."""
         self.kept: dict[str, Any] = {}
         """What a scene wants to know later."""
@@ -91,10 +96,15 @@ class Stand:
 
     def serve(self, conversation: Conversation, request: JSONObject, way: Way) -> asyncio.Task[None]:
         """Answer a request, in a task of its own."""
+        self.room.spend(_TASK)
         task = asyncio.get_running_loop().create_task(self._serve(conversation, request, way))
         self._served.add(task)
-        task.add_done_callback(self._served.discard)
+        task.add_done_callback(self._done)
         return task
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._served.discard(task)
+        self.room.spend(-_TASK)
 
     async def _serve(self, conversation: Conversation, request: JSONObject, way: Way) -> None:
         ask = Ask(conversation, request, way, self._turn(request))

@@ -1,7 +1,8 @@
 """HTTP by hand, as a server: every request as it came, and responses byte by byte, cut off wherever a scene wants.
 
 A `Site` listens on a port of 127.0.0.1 and hands each request to a function, with a `Reply` to answer it by. Nothing
-is checked here, and nothing mended: what a client sent is what its judges see.
+is checked here, and nothing mended: what a client sent is what its judges see. What is read is taken from a room; when
+that is full, nothing more is read.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from http import HTTPStatus
 import msgspec
 
 from accord.check.clients.loopback import Loopback
+from accord.check.record import Room
 
 _HEAD_BYTES = 256 << 10
-_BODY_BYTES = 64 << 20
 _READ = 65_536
+_EXCHANGE = 2_048
+"""Bytes of memory, about, that a request takes beside its own: its headers one by one, and those of the answer."""
 
 
 class Exchange(msgspec.Struct, kw_only=True, eq=False):
@@ -117,15 +120,18 @@ class Reply:
 
 
 class Site:
-    """Listens on a port of its own; `answer(exchange, reply)` gets every request."""
+    """Listens on a port of its own; `answer(exchange, reply)` gets every request. `room` is for all that comes."""
 
-    def __init__(self, answer: Callable[[Exchange, Reply], Awaitable[None]]) -> None:
+    def __init__(self, answer: Callable[[Exchange, Reply], Awaitable[None]], room: Room) -> None:
         self._answer = answer
+        self._room = room
         self._loopback = Loopback(self._serve, _HEAD_BYTES)
         self.exchanges: list[Exchange] = []
         """Every request, in order."""
         self.url: str = ""
         """`http://127.0.0.1:PORT`."""
+        self.connections: int = 0
+        """That were opened so far, whatever was said on them."""
 
     async def open(self) -> None:
         """Listen."""
@@ -137,7 +143,8 @@ class Site:
         await self._loopback.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        incoming = _Incoming(reader)
+        self.connections += 1
+        incoming = _Incoming(reader, self._room)
         try:
             while (exchange := await incoming.request()) is not None:
                 self.exchanges.append(exchange)
@@ -173,12 +180,14 @@ class Site:
 class _Incoming:
     """The requests of one connection."""
 
-    def __init__(self, reader: asyncio.StreamReader) -> None:
+    def __init__(self, reader: asyncio.StreamReader, room: Room) -> None:
         self._reader = reader
+        self._room = room
         self._ahead = b""
 
     async def request(self) -> Exchange | None:
         """The next one; None where the connection has ended. Raises `ValueError`, `EOFError` for what is none."""
+        self._room.spend(_EXCHANGE)
         head = await self._until(b"\r\n\r\n")
         if head is None:
             return None
@@ -195,12 +204,20 @@ class _Incoming:
 
     async def hung_up(self) -> None:
         """Wait until the client closes the connection; what it sends ahead is kept."""
-        while data := await self._reader.read(_READ):
+        while data := await self._more():
             self._ahead += data
+
+    async def _more(self) -> bytes:
+        """What comes next; nothing at the end, or where there is no room for more."""
+        if self._room.full:
+            return b""
+        data = await self._reader.read(_READ)
+        self._room.take(data)
+        return data
 
     async def _body(self, headers: Mapping[str, str]) -> bytes:
         if headers.get("transfer-encoding", "").lower() != "chunked":
-            return await self._exactly(min(int(headers.get("content-length", "0")), _BODY_BYTES))
+            return await self._exactly(int(headers.get("content-length", "0")))
         parts: list[bytes] = []
         while size := int((await self._line()).partition(b";")[0], 16):
             parts.append(await self._exactly(size))
@@ -216,7 +233,7 @@ class _Incoming:
 
     async def _until(self, mark: bytes) -> bytes | None:
         while mark not in self._ahead:
-            data = await self._reader.read(_READ)
+            data = await self._more()
             if not data or len(self._ahead) > _HEAD_BYTES:
                 return None
             self._ahead += data
@@ -224,9 +241,16 @@ class _Incoming:
         return found
 
     async def _exactly(self, size: int) -> bytes:
+        if size < 0:
+            raise ValueError(f"a body of {size} bytes")
+        parts = [self._ahead]
         missing = size - len(self._ahead)
-        if missing > 0:
-            self._ahead += await self._reader.readexactly(missing)
+        while missing > 0:
+            if not (data := await self._more()):
+                raise EOFError
+            parts.append(data)
+            missing -= len(data)
+        self._ahead = b"".join(parts)
         found, self._ahead = self._ahead[:size], self._ahead[size:]
         return found
 

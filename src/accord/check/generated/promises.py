@@ -6,10 +6,12 @@ is looked at twice before the call.
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from accord.check.blocks import inside
-from accord.check.generated.trials import Plan
+from accord.check.generated.subjects import Subject
 from accord.check.generated.troubles import is_error
 from accord.check.lists import LISTINGS
 from accord.check.talk import Talk
@@ -30,20 +32,20 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[str, ...] = ()
 
 
-async def promise(talk: Talk, plan: Plan) -> Kept | None:
+async def promise(talk: Talk, subject: Subject, arguments: Any) -> Kept | None:
     """Hold a tool to what it promises; None if it promises nothing, or could not be called. Raises `Broken`."""
-    hints = inside(plan.tool, "annotations")
+    hints = inside(subject.item if subject.kind == "tool" else {}, "annotations")
     if hints.get("readOnlyHint") is True:
-        return await _held(talk, plan, READ_ONLY, "it says that it only reads")
-    if hints.get("idempotentHint") is True and await _works(talk, plan):
-        return await _held(talk, plan, IDEMPOTENT, "it says that a second call changes nothing more")
+        return await _held(talk, subject, arguments, READ_ONLY, "it says that it only reads")
+    if hints.get("idempotentHint") is True and await _works(talk, subject, arguments):
+        return await _held(talk, subject, arguments, IDEMPOTENT, "it says that a second call changes nothing more")
     return None
 
 
-async def _held(talk: Talk, plan: Plan, rule: str, says: str) -> Kept | None:
+async def _held(talk: Talk, subject: Subject, arguments: Any, rule: str, says: str) -> Kept | None:
     before, again = await _seen(talk), await _seen(talk)
     since = len(talk.record.entries)
-    if not await _works(talk, plan):
+    if not await _works(talk, subject, arguments):
         return None
     after = await _seen(talk)
     changed = [what for what, content in before.items() if again.get(what) == content and after.get(what) != content]
@@ -56,8 +58,8 @@ async def _held(talk: Talk, plan: Plan, rule: str, says: str) -> Kept | None:
     )
 
 
-async def _works(talk: Talk, plan: Plan) -> bool:
-    answer = await talk.request("tools/call", {"name": plan.name, "arguments": plan.least})
+async def _works(talk: Talk, subject: Subject, arguments: Any) -> bool:
+    answer = await talk.request(*subject.asks(arguments))
     return answer.error is None and not is_error(answer)
 
 

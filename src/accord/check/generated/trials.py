@@ -1,147 +1,142 @@
-"""What is tried with one tool, in order: the least, everything, the edges, one thing wrong; then chance, and what the
-server gave before. No arguments are tried twice.
+"""What is tried with one subject, in order: the least, everything, the edges, one thing wrong; now and then what the
+server gave before; then chance. No calls are tried twice.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import re
 import sys
 import tempfile
 from collections.abc import Iterator
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import msgspec
 
 from accord.check.blocks import inside
 from accord.check.generated.boundaries import boundaries
-from accord.check.generated.breaches import Wrong, breaches
-from accord.check.generated.document import Document, Unserved
-from accord.check.generated.pool import Pool
+from accord.check.generated.breaches import breaches
+from accord.check.generated.brevity import brief
+from accord.check.generated.document import Document
+from accord.check.generated.pool import Pool, Source
+from accord.check.generated.sequences import Step, Steps, after, taken
 from accord.check.generated.smallest import smallest
+from accord.check.generated.subjects import Subject
 from accord.messages.base import JSONObject
 
-Sort: TypeAlias = Literal["valid", "wrong"]
-
-_TIMES = re.compile(
-    r"(?:^|_|\b)(?:duration|delay|sleep|wait|timeout|interval|pause|ttl|seconds|secs|minutes|millis(?:econds)?|ms)(?:$|_|\b)"
-)
 _PLAIN = frozenset(("$schema", "type", "properties", "required", "additionalProperties", "title", "description"))
-_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-
-
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """One call to be made."""
-
-    tool: str
-    arguments: Any
-    sort: Sort
-    what: str
-    """What is special about it, in words."""
-    wrong: Wrong | None = None
+_FED = 4
+"""Each such turn is for a sequence, as long as there are some."""
+_LONGEST = 10
+"""Calls in one sequence."""
+_UNCHECKED = ("template",)
+"""What has no arguments of another type: all of them stand in a URI."""
 
 
 class Plan:
-    """What is tried with one tool. Raises `Unserved` for a tool whose schema allows nothing that can be made."""
+    """What is tried with one subject. Raises `Unserved` where its schema allows nothing that can be made."""
 
-    def __init__(self, tool: JSONObject, pool: Pool) -> None:
-        self.tool: JSONObject = tool
-        self.name: str = str(tool.get("name"))
-        schema = inside(tool, "inputSchema")
-        self.document: Document = Document(schema)
+    def __init__(self, subject: Subject, pool: Pool) -> None:
+        self.subject: Subject = subject
         self._pool = pool
-        self._schema = schema
-        self._brief = _brief(schema)
-        self._fixed = self._known_trials()
+        self._brief = brief(subject.schema)
+        self._whole = Document(subject.schema)
+        self._short = Document(self._brief)
+        self._fixed = iter(()) if subject.is_fed_only else self._known_trials()
         self._drawn: Iterator[Any] = iter(())
         self._tried: set[bytes] = set()
+        self._turns = 0
         self.least: Any = smallest(self._brief)
+
+    @property
+    def name(self) -> str:
+        """That of its subject."""
+        return self.subject.name
 
     @property
     def has_choice(self) -> bool:
         """Whether its arguments can differ at all."""
-        return bool(inside(self._schema, "properties")) or self._schema.keys() - _PLAIN != set()
+        schema = self.subject.schema
+        has_members = bool(inside(schema, "properties")) or schema.keys() - _PLAIN != set()
+        return has_members and not self.subject.is_fed_only
 
     async def draw(self, count: int, seed: int) -> None:
         """Draw so many arguments by chance; none without hypothesis, which the extra `check` brings."""
         self._drawn = iter(await asyncio.to_thread(_drawn, self._brief, count, seed))
 
-    def next(self) -> Trial | None:
-        """The next one, if there is any."""
-        for trial in self._fixed:
-            if self._is_new(trial):
-                return trial
-        for arguments in chain(self._fed(), self._drawn):
-            trial = Trial(tool=self.name, arguments=arguments, sort="valid", what="drawn by chance")
-            if self._is_new(trial):
-                return trial
-        return None
+    def next(self) -> Steps | None:
+        """The next calls, if there are any: those before the last one lead there."""
+        self._turns += 1
+        sources = [self._fixed, self._fed(), self._chance()]
+        if self._turns % _FED == 0:
+            sources.insert(0, sources.pop(1))
+        return next((steps for source in sources for steps in source if self._is_new(steps)), None)
 
-    def allows(self, trial: Trial, arguments: Any) -> bool:
-        """Whether other arguments are of the sort that the trial has."""
-        return isinstance(arguments, dict) and self.document.fits(arguments) == (trial.sort == "valid")
+    def allows(self, step: Step, arguments: Any) -> bool:
+        """Whether other arguments are of the same sort as those of the step: right and soon done, or wrong."""
+        if not isinstance(arguments, dict):
+            return False
+        return self._short.fits(arguments) if step.wrong is None else not self._whole.fits(arguments)
 
-    def _known_trials(self) -> Iterator[Trial]:
-        yield Trial(tool=self.name, arguments=self.least, sort="valid", what="the least that it takes")
-        edges = (
-            Trial(tool=self.name, arguments=each.value, sort="valid", what=f"{each.what} at {each.path}")
-            for each in boundaries(self._brief)
-        )
-        wrongs = (
-            Trial(
-                tool=self.name,
-                arguments=each.value,
-                sort="wrong",
-                what=f"{each.what}, at {each.path}",
-                wrong=each.wrong,
-            )
-            for each in breaches(self._schema, self.least)
-        )
+    def step(self, arguments: Any, **more: Any) -> Step:
+        """One call."""
+        return Step(kind=self.subject.kind, name=self.subject.name, arguments=arguments, **more)
+
+    def _known_trials(self) -> Iterator[Steps]:
+        yield (self.step(self.least),)
+        edges = (self.step(each.value) for each in boundaries(self._brief))
+        wrongs = () if self.subject.kind in _UNCHECKED else self._wrongs()
         for pair in zip_longest(edges, wrongs):
-            yield from (trial for trial in pair if trial is not None and isinstance(trial.arguments, dict))
+            yield from ((step,) for step in pair if step is not None and isinstance(step.arguments, dict))
 
-    def _fed(self) -> Iterator[Any]:
-        """The least arguments, with one of them replaced by what the server gave under its name."""
-        for name in inside(self._schema, "properties"):
-            for value in self._pool.known(name):
-                arguments = {**self.least, name: value}
-                if self.document.fits(arguments):
-                    yield arguments
+    def _wrongs(self) -> Iterator[Step]:
+        for each in breaches(self.subject.schema, self.least):
+            yield self.step(each.value, wrong=each.wrong, what=f"{each.what}, at {each.path}")
 
-    def _is_new(self, trial: Trial) -> bool:
-        text = msgspec.json.encode(trial.arguments)
+    def _chance(self) -> Iterator[Steps]:
+        return ((self.step(arguments),) for arguments in self._drawn)
+
+    def _fed(self) -> Iterator[Steps]:
+        """The least arguments, with one of them out of an earlier result; and with all of them that can be had so."""
+        first: dict[str, Source] = {}
+        if self.subject.kind == "list":
+            yield (self.step({}),)
+        for name in inside(self.subject.schema, "properties"):
+            for source in self._sources(name):
+                first.setdefault(name, source)
+                yield self._with({name: source})
+        all_of_them = self._with(first)
+        values = {name: source.value for name, source in first.items()}
+        if len(first) > 1 and len(all_of_them) <= _LONGEST and self._short.fits({**self.least, **values}):
+            yield all_of_them
+
+    def _sources(self, name: str) -> list[Source]:
+        """Those that fit, as they were seen; a cursor is for the list that it came from."""
+        own = self.subject.kind == "list"
+        return [
+            source
+            for source in self._pool.known(name)
+            if self._short.fits({**self.least, name: source.value})
+            and (not own or (source.steps[-1].kind, source.steps[-1].name) == self.subject.key)
+        ]
+
+    def _with(self, sources: dict[str, Source]) -> Steps:
+        before: Steps = ()
+        fed: JSONObject = {}
+        for name, source in sources.items():
+            if before[-len(source.steps) :] != source.steps:
+                before += after(source.steps, len(before))
+            fed[name] = taken(len(before) - 1, source.way)
+        return (*before, self.step({**self.least, **fed}))
+
+    def _is_new(self, steps: Steps) -> bool:
+        text = msgspec.json.encode(steps)
         if text in self._tried:
             return False
         self._tried.add(text)
         return True
-
-
-def _brief(schema: JSONObject) -> JSONObject:
-    """The same, but what says how long something takes is always there, and at most one: nobody waits for a day."""
-    properties = inside(schema, "properties")
-    short = {name: _short(each) for name, each in properties.items() if _takes_time(name, each)}
-    required = schema.get("required")
-    wanted = dict.fromkeys((*(required if isinstance(required, list) else ()), *short))
-    brief = {**schema, "properties": {**properties, **short}, "required": list(wanted)} if short else schema
-    try:
-        smallest(brief)
-    except Unserved:
-        return schema
-    return brief
-
-
-def _takes_time(name: str, schema: Any) -> bool:
-    is_number = isinstance(schema, dict) and schema.get("type") in ("number", "integer")
-    return is_number and _TIMES.search(_HUMPS.sub("_", name).lower()) is not None
-
-
-def _short(schema: JSONObject) -> JSONObject:
-    rest = {key: value for key, value in schema.items() if key not in ("default", "examples")}
-    most = max(1 if schema["type"] == "integer" else 0.1, schema.get("minimum", 0))
-    return {**rest, "maximum": min(most, schema.get("maximum", most))}
 
 
 def _drawn(schema: JSONObject, count: int, seed: int) -> list[Any]:

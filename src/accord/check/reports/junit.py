@@ -47,7 +47,8 @@ def _add_visit(suite: Element, visit: Visit, report: Report, known: Collection[t
         _judge(_case(suite, rule, f"accord.{visit.revision}.{visit.transport}", seconds), worst_of(cases), known)
     if visit.error:
         _say(_case(suite, "the visit itself", "accord.visit", 0.0), "error", visit.error, "visit")
-    remarks = [f"warning: {each.rule}: {each.text}" for each in outcomes if each.verdict == "warn"]
+    remarks = [f"left out: {each}" for each in visit.left_out]
+    remarks += [f"warning: {each.rule}: {each.text}" for each in outcomes if each.verdict == "warn"]
     SubElement(suite, "system-out").text = visible("\n".join(remarks))
     SubElement(suite, "system-err").text = visible(visit.error)
 

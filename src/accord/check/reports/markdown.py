@@ -56,8 +56,13 @@ def _remarks(report: Report) -> list[str]:
         for each in report.visits
         if each.error
     ]
+    left_out = [
+        tag("p", f"{visit.revision} over {visit.transport} left out: ", _code(each))
+        for visit in report.visits
+        for each in visit.left_out
+    ]
     stale = [tag("p", "In the baseline, and not found any more: ", _code(each)) for each in report.stale]
-    return [*ended, *stale]
+    return [*ended, *left_out, *stale]
 
 
 def _finding(finding: Finding, report: Report) -> str:

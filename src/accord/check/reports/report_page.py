@@ -79,11 +79,17 @@ def _remarks(report: Report) -> Markup:
         for each in report.visits
         if each.error
     ]
+    left_out = [
+        tag("li", tag("b", f"{place(visit.revision, visit.transport)} left out: "), shown(each))
+        for visit in report.visits
+        for each in visit.left_out
+    ]
     stale = [
         tag("li", tag("b", "In the baseline, and not found any more: "), shown(entry), "; take it out")
         for entry in report.stale
     ]
-    return tag("ul", *ended, *stale, class_="remarks") if ended or stale else Markup()
+    remarks = [*ended, *left_out, *stale]
+    return tag("ul", *remarks, class_="remarks") if remarks else Markup()
 
 
 # --- the findings ----------------------------------------------------------------------------------------------

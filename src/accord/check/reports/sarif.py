@@ -7,7 +7,6 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
 
-from accord.check.baseline import symptom_of
 from accord.check.report import Finding, Place, Report
 from accord.check.reports.as_json import dumped
 from accord.check.reports.markup import is_web
@@ -79,7 +78,7 @@ def _result(finding: Finding, index: int, report: Report) -> dict[str, Any]:
 
 def fingerprint(finding: Finding, report: Report) -> str:
     """What stays the same while the fault does, whatever else is found: the rule and what the failures share."""
-    parts = (report.role, finding.rule, symptom_of(finding, report.outcomes))
+    parts = (report.role, finding.rule, finding.symptom or finding.rule)
     return sha256("\n".join(parts).encode("utf-8", "backslashreplace")).hexdigest()
 
 
@@ -101,6 +100,11 @@ def _location(target: str, places: tuple[Place, ...]) -> dict[str, Any]:
 def _invocation(report: Report) -> dict[str, Any]:
     errors = [each for each in report.visits if each.error]
     told = [(f"{place(each.revision, each.transport)} ended early: {each.error}", "error") for each in errors]
+    told += [
+        (f"{place(visit.revision, visit.transport)} left out: {each}", "note")
+        for visit in report.visits
+        for each in visit.left_out
+    ]
     told += [(f"{each} is in the baseline and was not found any more", "warning") for each in report.stale]
     return {
         "executionSuccessful": not errors,

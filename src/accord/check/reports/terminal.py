@@ -35,6 +35,8 @@ def in_lines(report: Report, *, width: int = 100, verbose: bool = False) -> Iter
     for visit in report.visits:
         if visit.error:
             yield from _labelled("!", f"{place(visit.revision, visit.transport)} ended early: {visit.error}", width)
+        for each in visit.left_out:
+            yield from _labelled("?", f"{place(visit.revision, visit.transport)} left out: {each}", width)
     for entry in report.stale:
         yield from _labelled("✗", f"in the baseline, and not found any more: {entry}; take it out", width)
     yield ""

@@ -1,7 +1,8 @@
-"""Every normative sentence of the five revisions, and what becomes of it: the map that a test holds complete.
+"""Every normative sentence of the specification, and what becomes of it: the map that a test holds complete.
 
-One file per page, one line per sentence, three columns with tabs between: `2025-11-25/server/tools#07`, a kind, and
-the rest.
+The sources are the five revisions (their pages, and the comments of their `schema.ts` as one page more) and the
+extensions. One file per page, one line per sentence, three columns with tabs between: an id, which is
+`2025-11-25/server/tools#07`, `2025-11-25/schema#07` or `ext-tasks/overview#07`, a kind, and the rest.
 
 | kind | the rest |
 | --- | --- |
@@ -27,6 +28,11 @@ Kind: TypeAlias = Literal["rule", "inside", "permission", "person", "heading", "
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
+_NAMED: dict[str, Kind] = {kind: kind for kind in KINDS}
+
+EXTENSIONS: dict[str, str] = {"ext-tasks": "2026-07-28"}
+"""The sources that are no revision, and the revision in which their sentences are judged."""
+
 
 class Sentence(msgspec.Struct, frozen=True):
     """One sentence. `rest` is why, or what; `rules` are the ids of those that judge it."""
@@ -36,13 +42,20 @@ class Sentence(msgspec.Struct, frozen=True):
     rest: str
 
     @property
-    def revision(self) -> str:
+    def source(self) -> str:
+        """Where it stands: a revision or an extension."""
         return self.id.partition("/")[0]
 
     @property
+    def revision(self) -> str:
+        """The revision in which it is judged."""
+        return EXTENSIONS.get(self.source, self.source)
+
+    @property
     def page(self) -> str:
-        """`server/tools`."""
-        return self.id.partition("/")[2].partition("#")[0]
+        """`server/tools`, whatever the revision; `ext-tasks/overview`."""
+        place = self.id.partition("#")[0]
+        return place if self.source in EXTENSIONS else place.partition("/")[2]
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -61,7 +74,7 @@ def _read(file: str) -> Iterator[Sentence]:
     for number, line in enumerate(text.splitlines(), 1):
         id, _, rest = line.partition("\t")
         name, tab, why = rest.partition("\t")
-        kind = next((each for each in KINDS if each == name), None)
+        kind = _NAMED.get(name)
         if kind is None or not tab or not why.strip():
             raise ValueError(f"{file}, line {number}: write it as id, kind and rest, with tabs between: {line!r}")
         yield Sentence(id, kind, why.strip())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from accord.check.asked import questions
 from accord.check.blocks import inside
 from accord.check.exercise import call_all
-from accord.check.rule import NotObserved, Rule
+from accord.check.rule import NotApplicable, NotObserved, Rule
 from accord.check.talk import Talk
 from accord.messages.base import JSONObject
 
@@ -37,3 +37,26 @@ async def _(talk: Talk) -> None:
             raise talk.broken(f"{tool.get('name')} succeeds with objects in the fields of its form")
     if not any(question.is_form for question in questions([talk.record])):
         raise NotObserved("no tool that may be called asks for a form")
+
+
+ROOTS_AGAIN = Rule(
+    "asking/roots-again",
+    "should",
+    "A server that asks for the roots when it is opened asks again when it is told that they have changed.",
+    at=("client/roots#root-list-changes", "schema#rootslistchangednotification"),
+    until="2026-07-28",
+    cause="The roots of the beginning are kept: handle `notifications/roots/list_changed`.",
+)
+
+_ROOTS = "roots/list"
+
+
+@ROOTS_AGAIN.case("roots that change once the server has asked for them", kind="own")
+async def _(talk: Talk) -> None:
+    await talk.tide()  # what a server asks at the beginning has come
+    since = len(talk.record.entries)
+    if not any(question.method == _ROOTS for question in questions([talk.record])):
+        raise NotApplicable("it does not ask for the roots by itself")
+    talk.notify("notifications/roots/list_changed")
+    if await talk.hear(lambda message: message.get("method") == _ROOTS) is None:
+        raise talk.broken("the roots have changed, and it does not ask for them again", since=since)

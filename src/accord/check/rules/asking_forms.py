@@ -1,4 +1,4 @@
-"""What a question may look like: forms, pages, words for a model."""
+"""What a question to a person may look like: forms to fill in, and pages to visit."""
 
 from __future__ import annotations
 
@@ -182,8 +182,7 @@ COMPLETED = Rule(
 def _(records: Sequence[Record]) -> int:
     judged = 0
     for record in records:
-        known = {shown(question.params.get("elicitationId")) for question in questions([record])}
-        known |= {shown(each.get("elicitationId")) for message in record.heard() for each in _in_errors(message)}
+        known = {shown(page.get("elicitationId")) for page in _visits(record)}
         for message in record.heard():
             if message.get("method") == "notifications/elicitation/complete":
                 judged += 1
@@ -191,6 +190,30 @@ def _(records: Sequence[Record]) -> int:
                 id = shown(params.get("elicitationId") if isinstance(params, dict) else None)
                 if id not in known:
                     raise Broken(f"the page {id} is told to be done, and nobody was sent there here")
+    return judged
+
+
+PAGE_IDS = Rule(
+    "asking/page-ids",
+    "should",
+    "Each page that a person is sent to has an id of its own.",
+    at=("client/elicitation#url-mode-elicitation-requests", "schema#elicitrequesturlparams"),
+    since="2025-11-25",
+    until="2026-07-28",
+    cause="The id is a constant, or that of the tool: a client cannot tell which page was done.",
+)
+
+
+@PAGE_IDS.reading("the ids of all pages")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for record in records:
+        known: dict[str, str] = {}  # of one conversation: a server may begin again to count with the next
+        for page in _visits(record):
+            judged += 1
+            id, url = shown(page.get("elicitationId")), shown(page.get("url"))
+            if known.setdefault(id, url) != url:
+                raise Broken(f"{known[id]} and {url} both have the id {id}")
     return judged
 
 
@@ -218,40 +241,6 @@ def _(records: Sequence[Record]) -> int:
     return judged
 
 
-TOOL_RESULTS = Rule(
-    "asking/tool-results",
-    "must",
-    "What goes to a model after it used tools has one result for each use, and nothing beside them.",
-    at="client/sampling#message-content-constraints",
-    since="2025-11-25",
-)
-
-
-@TOOL_RESULTS.reading("the messages of all sampling")
-def _(records: Sequence[Record]) -> int:
-    judged = 0
-    for question in questions(records):
-        if question.method != "sampling/createMessage":
-            continue
-        judged += 1
-        used: list[str] = []
-        for blocks in _turns(question.params):
-            results = [shown(block.get("toolUseId")) for block in blocks if block.get("type") == "tool_result"]
-            if results and len(results) != len(blocks):
-                raise question.broken("a message with tool results has other content, too")
-            if (used or results) and sorted(used) != sorted(results):
-                raise question.broken(f"the model used {used}, and the results are of {results}")
-            used = [shown(block.get("id")) for block in blocks if block.get("type") == "tool_use"]
-    return judged
-
-
-def _turns(params: JSONObject) -> Iterator[list[JSONObject]]:
-    messages = params.get("messages")
-    for message in messages if isinstance(messages, list) else ():
-        content = message.get("content") if isinstance(message, dict) else None
-        yield [block for block in (content if isinstance(content, list) else [content]) if isinstance(block, dict)]
-
-
 def _forms(records: Sequence[Record]) -> Iterator[Question]:
     return (question for question in questions(records) if question.is_form)
 
@@ -266,6 +255,12 @@ def _urls(records: Sequence[Record]) -> Iterator[tuple[Question, SplitResult]]:
         url = str(question.params.get("url"))
         if _is_url(url):
             yield question, urlsplit(url)
+
+
+def _visits(record: Record) -> Iterator[JSONObject]:
+    """Every page that a client was sent to: by a request, or by an error -32042."""
+    yield from (question.params for question in _pages([record]))
+    yield from (page for message in record.heard() for page in _in_errors(message))
 
 
 def _in_errors(message: JSONObject) -> Iterator[JSONObject]:

@@ -75,10 +75,15 @@ CONTENT = Rule(
 )
 
 _TOOL = {"name": "add", "inputSchema": {"type": "object"}}
+_CHOICE = {"mode": "auto"}
 _USE = {"type": "tool_use", "id": "use-1", "name": "add", "input": {}}
 
 NEWER = Scene(
-    "asks-more", "the server asks for pages to be visited, and gives the model tools", since=_PAGES, until=_UNTIL
+    "asks-more",
+    "the server asks for pages to be visited, and gives the model tools",
+    since=_PAGES,
+    until=_UNTIL,
+    asks=True,
 )
 
 
@@ -87,6 +92,7 @@ async def _(ask: Ask) -> Answer:
     page = {"mode": "url", "message": "Sign in.", "elicitationId": "page-1", "url": ask.trap}
     await ask.ask("elicitation/create", page, id="page", seconds=_PERSON)
     await ask.ask("sampling/createMessage", {**_QUESTION, "tools": [_TOOL]}, id="tools", seconds=_PERSON)
+    await ask.ask("sampling/createMessage", {**_QUESTION, "toolChoice": _CHOICE}, id="choice", seconds=_PERSON)
     used = [*_QUESTION["messages"], {"role": "assistant", "content": _USE}, *_QUESTION["messages"]]
     await ask.ask("sampling/createMessage", {**_QUESTION, "messages": used}, id="missing", seconds=_PERSON)
     return await ask.usual()
@@ -110,13 +116,14 @@ def _(run: Run) -> None:
             raise Broken("the page was fetched", evidence=[stray.line()])
 
 
-@NEWER.judges(TOOLS, "tools for the model, where that is not declared")
+@NEWER.judges(TOOLS, "tools for the model, and a choice of them, where that is not declared")
 def _(run: Run) -> None:
     run.reached()
     if not run.declares("sampling") or run.declares("sampling", "tools"):
         raise NotApplicable("the client declares sampling.tools, or no sampling at all")
-    if "error" not in (run.answer_to("tools") or {}):
-        raise Broken("tools for the model were not answered with an error")
+    for id, what in (("tools", "tools for the model"), ("choice", "a choice of tools for the model")):
+        if "error" not in (run.answer_to(id) or {}):
+            raise Broken(f"{what}: not answered with an error")
 
 
 @NEWER.judges(CONTENT, "the use of a tool without its result")

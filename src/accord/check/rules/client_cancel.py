@@ -10,6 +10,7 @@ from accord.check.clients.conversation import CANCELLED
 from accord.check.clients.run import Message, Run
 from accord.check.clients.scene import FIRST, Answer, Scene
 from accord.check.reading import key
+from accord.check.record import Said
 from accord.check.rule import HTTP, LINES, Broken, NotObserved, Rule
 from accord.messages.revision import RULES
 from accord.wire.transcript import SENT
@@ -116,10 +117,16 @@ def _(runs: Sequence[Run]) -> int:
         if not asked:
             text = f"{cancel.params.get('requestId')!r} is the id of no request of the client"
             raise Broken(text, evidence=run.evidence(cancel.said))
-        answered = _answered_at(asked[-1])
-        if answered is not None and answered < cancel.said.at - _RACE:
-            raise Broken("a request was cancelled long after its answer", evidence=run.evidence(cancel.said))
+        answer = _answer_to(asked[-1])
+        if answer is not None and answer.at < cancel.said.at - _RACE and _is_known(asked[-1], answer):
+            text = "a request was cancelled long after its answer"
+            raise Broken(text, evidence=run.evidence(asked[-1].said, answer, cancel.said))
     return len(cancels)
+
+
+def _is_known(request: Message, answer: Said) -> bool:
+    """Whether the client must have read an answer: it is no scene's doing, and does not stand behind what is."""
+    return not any(said.misbehaved and said.at <= answer.at for said in request.conversation.record.entries)
 
 
 @INITIALIZE.reading("every cancellation")
@@ -149,8 +156,8 @@ def _(runs: Sequence[Run]) -> int:
     for each in _tokens(runs):
         place = (id(each.conversation), key(each.meta["progressToken"]))
         before = open_.get(place)
-        answered = None if before is None else _answered_at(before)
-        if before is not None and (answered is None or answered > each.said.at) and not _retries(before, each):
+        answer = None if before is None else _answer_to(before)
+        if before is not None and (answer is None or answer.at > each.said.at) and not _retries(before, each):
             raise Broken("two requests in flight have one token", evidence=[before.said.line(), each.said.line()])
         open_[place] = each
         judged += 1
@@ -219,7 +226,7 @@ def _given_up(run: Run) -> Message:
     run.survived()
     if not run.after() and run.ending != "itself":
         raise NotObserved("the client still waited when it was ended")
-    unanswered = [each for each in run.requests() if _answered_at(each) is None and each.method not in _OPENING]
+    unanswered = [each for each in run.requests() if _answer_to(each) is None and each.method not in _OPENING]
     if not unanswered:
         raise NotObserved("every request was answered")
     return unanswered[0]
@@ -243,7 +250,9 @@ def _(run: Run) -> None:
     told = any(each.method == CANCELLED for each in run.after())
     if not told and not any(each.hung_up is not None and each.hung_up < run.finished for each in run.posts()):
         raise NotObserved("the client cancelled nothing")
-    run.got_away()
+    answers = [(each, answer.at) for each in run.requests() if (answer := _answer_to(each))]
+    late = max((at for each, at in answers if _is_cancelled(run, each)), default=0.0)
+    run.got_away(min((at for _, at in answers if at > late), default=late))  # a request that crossed it shows nothing
 
 
 DUMB = Scene("silent-initialize", "initialize is never answered", until=_SINCE, patience=_PATIENCE)
@@ -276,17 +285,16 @@ def _before(run: Run, message: Message) -> list[Message]:
     ]
 
 
-def _answered_at(request: Message) -> float | None:
-    """When we answered it."""
+def _answer_to(request: Message) -> Said | None:
+    """What we answered."""
     for said in request.conversation.record.entries:
         message = said.message
         sent = said.direction == SENT and said.at >= request.said.at and isinstance(message, dict)
         if sent and "method" not in message and message.get("id") == request.body["id"]:
-            return said.at
+            return said
     return None
 
 
 def _tokens(runs: Sequence[Run]) -> Iterator[Message]:
     """The requests that carry a token."""
-    for run in runs:
-        yield from (each for each in run.requests() if "progressToken" in each.meta)
+    return (each for run in runs for each in run.requests() if "progressToken" in each.meta)

@@ -58,9 +58,11 @@ NAMES = Rule(
     cause="A key has spaces, or begins or ends with a sign.",
 )
 
+# basic#resulttype: "clients MUST treat an absent resultType as complete", but "for backward compatibility with servers
+# implementing earlier protocol versions": that a server of this revision may be refused is another way to read it.
 ABSENT = Rule(
     "client-meta/result-type",
-    "must",
+    "should",
     "A result without resultType is a complete one.",
     at="basic#resulttype",
     role="client",

@@ -83,9 +83,9 @@ LATEST = Rule(
 
 UNSUPPORTED = Rule(
     "client-opening/unsupported-version",
-    "should",
+    "must",  # "it MUST disconnect" in schema.ts, of which the pages make a SHOULD
     "A client that does not speak the revision of the answer to initialize disconnects.",
-    at="basic/lifecycle#version-negotiation",
+    at=("basic/lifecycle#version-negotiation", "schema#initializeresult"),
     role="client",
     until="2026-07-28",
     cause="The protocolVersion of the answer is not looked at.",

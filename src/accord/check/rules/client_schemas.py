@@ -84,10 +84,6 @@ def _calling(name: str, says: str, tools: list[JSONObject], structured: Any, **o
     """A scene with these tools, all of which give one structured result."""
     scene = Scene(name, says, offer=Offer(tools=tools), **options)
 
-    @scene.on("tools/list")
-    async def _(ask: Ask) -> Answer:
-        return await ask.usual()
-
     @scene.on("tools/call")
     async def _(ask: Ask) -> Answer:
         return ask.dressed({"content": [text("{}")], "structuredContent": structured})
@@ -180,6 +176,12 @@ UNFIT = _calling(
     {"sum": "seven"},
     since=_STRUCTURED,
 )
+
+
+@HEAVY.on("tools/list")  # the list by itself may be too much; a result that does not fit is the result of a call
+@OTHER.on("tools/list")
+async def _(ask: Ask) -> Answer:
+    return await ask.usual()
 
 
 @HEAVY.judges(BOMBS, "a pattern and a reference that take for ever")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accord.check.clients.carried import in_session, openings, requests_in, what
+from accord.check.clients.carried import in_session, is_first_use, openings, what
 from accord.check.clients.endpoint import Endpoint
 from accord.check.clients.run import Run
 from accord.check.clients.scene import Scene
@@ -86,7 +86,7 @@ LOST = Scene("session-ended", "the server has forgotten the session", until=_SIN
 
 @LOST.over_http
 async def _(endpoint: Endpoint, exchange: Exchange, reply: Reply) -> bool:
-    if not _is_first_use(endpoint, exchange) or not endpoint.forget(exchange):
+    if not is_first_use(endpoint.stand, exchange) or not endpoint.forget(exchange):
         return False
     await reply.whole(404)
     return True
@@ -107,7 +107,7 @@ AWAY = Scene("redirect", "the server sends requests to another origin", over=HTT
 
 @AWAY.over_http
 async def _(endpoint: Endpoint, exchange: Exchange, reply: Reply) -> bool:
-    if not _is_first_use(endpoint, exchange):
+    if not is_first_use(endpoint.stand, exchange):
         return False
     await reply.whole(307, location=endpoint.stand.trap)
     return True
@@ -119,12 +119,3 @@ def _(run: Run) -> None:
     for each in run.strays:
         if "mcp-session-id" in each.headers or "authorization" in each.headers or each.body:
             raise Broken("the request was sent to the other origin as it was", evidence=[each.line()])
-
-
-def _is_first_use(endpoint: Endpoint, exchange: Exchange) -> bool:
-    """Whether it is the first request for what a server has."""
-    used = any(each.get("method") in _USES for each in requests_in(exchange))
-    return used and endpoint.stand.once("use")
-
-
-_USES = frozenset(("tools/list", "tools/call", "resources/list", "resources/read", "prompts/list", "prompts/get"))

@@ -14,7 +14,7 @@ _AT = ("basic/lifecycle#stdio", "basic/transports/stdio#shutdown")
 CLOSE = Rule(
     "client-stdio/close",
     "should",
-    "A client ends its server by closing the server's stdin first.",
+    "A client ends its server by closing the server's stdin, and gives it the time to go.",
     at=_AT,
     role="client",
     over=STDIO,
@@ -60,8 +60,9 @@ def _(runs: Sequence[Run]) -> int:
             if run.ending == "itself" and conversation.endings and run.usual is run:
                 ended += 1
                 if conversation.endings[0] != "closed":
-                    text = f"the server was {conversation.endings[0]}, its stdin not closed before"
-                    raise Broken(text, evidence=run.evidence())
+                    text = f"the server was {conversation.endings[0]} without the time to end by itself"
+                    lines = conversation.record.evidence()
+                    raise Broken(text, evidence=(*lines, f"# the server was {conversation.endings[0]}"))
     return ended
 
 
@@ -98,8 +99,10 @@ async def _(ask: Ask) -> Answer:
 
 @LOUD.judges(STDERR, "words on stderr that look like an error")
 def _(run: Run) -> None:
-    if not run.requests():
-        raise Broken("the client said nothing to a server that writes on stderr", evidence=run.evidence())
+    missing = sorted(str(each) for each in run.usual.methods - run.methods)
+    if run.turned_at is None and missing:
+        text = f"the client did not come to {', '.join(missing)} with a server that writes on stderr"
+        raise Broken(text, evidence=run.evidence())
     run.as_usual()
 
 

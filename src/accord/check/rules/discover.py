@@ -255,6 +255,29 @@ async def _(talk: Talk) -> None:
         raise talk.broken(f"it is answered with {shown(answer.error)}")
 
 
+ONCE = Rule(
+    "discover/instructions",
+    "should",
+    "The instructions do not repeat what the descriptions of tools say.",
+    at="schema#discoverresult",
+    since=SINCE,
+    cause="They are made of the descriptions, which a model reads anyway: say how the tools belong together.",
+)
+_DESCRIPTION = 40
+"""Characters from which on a description is no mere name of what a tool does."""
+
+
+@ONCE.case("the description of each tool", needs="tools")
+async def _(talk: Talk) -> None:
+    said = talk.hello.get("instructions")
+    if not isinstance(said, str):
+        raise NotApplicable("it gives no instructions")
+    for tool in await talk.tools():
+        description = " ".join(str(tool.get("description") or "").split())
+        if len(description) >= _DESCRIPTION and description in " ".join(said.split()):
+            raise talk.broken(f"the instructions hold the whole description of {shown(tool.get('name'))}")
+
+
 def _lists(talk: Talk) -> list[str]:
     """The methods that list what this server has."""
     return [method for capability, method in LISTS.items() if talk.has(capability)]

@@ -134,7 +134,8 @@ def _(records: Sequence[Record]) -> int:
         errors = [each.message.get("error") for each in heard([record])]
         judged += bool(bad)
         if bad and not any(isinstance(error, dict) and error.get("code") == PARSE_ERROR for error in errors):
-            raise Broken("nothing says that it could not be read", evidence=record.evidence(about=bad))
+            said = record.evidence(about=bad)
+            raise Broken("nothing says that it could not be read", evidence=said, during=[each.case for each in bad])
     return judged
 
 

@@ -1,25 +1,27 @@
 """What generated calls show: what ends a server, makes it hang, does not fit its own schemas, is given away.
 
-The calls are made once for all of these rules (`generated.exploring`), with arguments made from the schemas of tools,
-and only of those that may be called. `generated.troubles` says what breaks which rule.
+The calls are made once for all of these rules (`generated.exploring`): of the tools that may be called, with arguments
+made from their schemas, of prompts, templates and completions. `generated.troubles` says what breaks which rule.
 """
 
 from __future__ import annotations
 
 from accord.check.generated import growth, promises, troubles
-from accord.check.generated.exploring import CASE, Explored
+from accord.check.generated.calling import CASE
+from accord.check.generated.faults import Explored
 from accord.check.rule import Broken, Rule
 
 _CALLS = "server/tools#calling-tools"
 _ERRORS = "server/tools#error-handling"
 _SECURITY = "server/tools#security-considerations"
 _TOOL = "server/tools#tool"
+_PROMPT_ERRORS = "server/prompts#error-handling"
 
 
-def _judged(rule: Rule, symptom: str = "") -> Rule:
+def _judged(rule: Rule, symptom: str = "", needs: str | None = "tools") -> Rule:
     """The rule, with its case; `symptom` is that of an ordinary rule that sees the same mistake."""
 
-    @rule.case(CASE, kind="generated", needs="tools", calls=True)
+    @rule.case(CASE, kind="generated", needs=needs, calls=needs == "tools")
     def _(explored: Explored) -> list[Broken]:
         return [fault.broken(symptom) for fault in explored.faults if fault.rule == rule.id]
 
@@ -30,32 +32,34 @@ CRASH = _judged(
     Rule(
         troubles.CRASH,
         "must",
-        "No call of a tool ends the server.",
+        "No call of a tool ends the server, and no prompt, resource or completion does.",
         at=_CALLS,
-        cause="The tool exits, or an exception leaves it that nobody catches: catch it around the call, and answer "
+        cause="The handler exits, or an exception leaves it that nobody catches: catch it around the call, and answer "
         "with `isError`.",
-    )
+    ),
+    needs=None,
 )
 
 HANG = _judged(
     Rule(
         troubles.HANG,
         "must",
-        "While a tool is at work, the server still answers others.",
+        "While a call is at work, the server still answers others.",
         at=_CALLS,
-        cause="The tool blocks the event loop: run it in a thread, or await what it waits for.",
-    )
+        cause="The handler blocks the event loop: run it in a thread, or await what it waits for.",
+    ),
+    needs=None,
 )
 
 UNANSWERED = _judged(
     Rule(
         troubles.UNANSWERED,
         "should",
-        "Every call of a tool is answered, in a time that its arguments do not drive without bounds.",
+        "Every call is answered, in a time that its arguments do not drive without bounds.",
         at=_CALLS,
-        cause="The tool waits for something that never comes, or an argument without a `maximum` says how much there "
-        "is to do.",
-    )
+        cause="The handler waits for what never comes, or an argument without `maximum` says how much there is to do.",
+    ),
+    needs=None,
 )
 
 OUTPUT = _judged(
@@ -121,7 +125,32 @@ INTERNALS = _judged(
         "Answers do not hold traces of exceptions, folders of the server's code, or secrets of its environment.",
         at=_SECURITY,
         cause="The text of an exception is passed on as it is: log it, and tell the client what to do instead.",
-    )
+    ),
+    needs=None,
+)
+
+CODES = _judged(
+    Rule(
+        troubles.CODES,
+        "should",
+        "Arguments that a prompt, a template or a completion does not like are not answered as if the request were "
+        "broken, or its method unknown.",
+        at=(_PROMPT_ERRORS, "server/resources#error-handling", "server/utilities/completion#error-handling"),
+        cause="One code stands for all errors: -32602 is for arguments, -32603 for what goes wrong inside.",
+    ),
+    needs=None,
+)
+
+PROMPT_ARGUMENTS = _judged(
+    Rule(
+        troubles.PROMPT_ARGUMENTS,
+        "should",
+        "A prompt without an argument that it requires, or with one that is no text, is refused.",
+        at=_PROMPT_ERRORS,
+        cause="The list says what the arguments are, and nothing on the server looks at them.",
+    ),
+    symptom="prompts/required-arguments",
+    needs="prompts",
 )
 
 MEMORY = _judged(
@@ -131,7 +160,8 @@ MEMORY = _judged(
         "The memory of a server does not grow with the calls that it answers.",
         at=_CALLS,
         cause="Every call leaves something behind: a list that is only added to, a cache without a bound.",
-    )
+    ),
+    needs=None,
 )
 
 READ_ONLY = _judged(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import re
 from typing import Any
 
 from accord.check.blocks import inside
 from accord.check.exercise import least_arguments
 from accord.check.posting import described, error_of, evidence, refused, served
+from accord.check.raw_posts import answers, connection, in_order, post, request, say
 from accord.check.rule import HTTP, Broken, NotObserved, Rule
 from accord.check.talk import Talk
 from accord.errors import HEADER_MISMATCH
@@ -126,14 +128,18 @@ CASELESS = Rule(
     at=f"{_PLACE}#case-sensitivity",
     since="2026-07-28",
     over=HTTP,
+    cause="Names are compared as they were sent: HTTP libraries of other languages write them otherwise.",
 )
 
 
 @CASELESS.case("names in capital letters")
 async def _(talk: Talk) -> None:
-    headers = {"MCP-METHOD": "server/discover", "MCP-PROTOCOL-VERSION": talk.revision}
-    message = talk.message("server/discover")
-    await _accepts(talk, message, headers, "a request with the names of headers in capital letters")
+    message = request(talk)
+    whole, body = post(talk, message)
+    shouted = re.sub(rb"(?im)^mcp-[^:]+", lambda name: name[0].upper(), whole)
+    async with connection(talk) as socket:  # what posts for us writes all names in lower case
+        await say(talk, socket, shouted + body)
+        in_order([message], await answers(talk, socket, [message]))
 
 
 PARAMETER = Rule(

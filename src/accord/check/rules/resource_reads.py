@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import contextlib
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
 
-from accord.check.blocks import base64_fault, contents, final
+from accord.check.blocks import base64_fault, contents, final, inside, items, texts
 from accord.check.reading import answers
 from accord.check.record import Record
 from accord.check.rule import NotApplicable, NotObserved, Rule
 from accord.check.talk import Talk
 from accord.check.values import shown
 from accord.check.waiting import Answer
-from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND
+from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND, DeclarationError
+from accord.messages.base import JSONObject
+from accord.server.templates import Template
 
 _MOST = 5
 """Resources and templates that are tried."""
@@ -190,6 +194,90 @@ def _(records: Sequence[Record]) -> int:
                 if fault := base64_fault(content["blob"]):
                     raise each.broken(f"{shown(content.get('uri'))} {fault}")
     return judged
+
+
+TEXT = Rule(
+    "resources/text",
+    "should",
+    "What is given as text is text: it has no NUL in it, and is no picture, sound, film or archive.",
+    at=("server/resources#text-content", "schema#textresourcecontents"),
+    cause="A file is read as text whatever it is: what is binary belongs into `blob`, as base64.",
+)
+
+_BINARY = re.compile(
+    r"image/(png|jpe?g|gif|webp|avif)|audio/(mpeg|mp4|wav|ogg|aac|flac|webm)|video/(mp4|webm|mpeg|ogg|quicktime)"
+    r"|application/(zip|gzip|pdf)"
+).fullmatch
+
+
+@TEXT.reading("all contents of resources that are text")
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for each in answers(records):
+        ours = "\0" in "".join(texts(each.request))  # it may be given back
+        for content in contents(final(each.result)):
+            text = content.get("text")
+            if isinstance(text, str) and not ours:
+                judged += 1
+                if _BINARY(_kind(content)) or "\0" in text:
+                    raise each.broken(f"{shown(content.get('uri'))} ({_kind(content)}) has the text {shown(text, 80)}")
+    return judged
+
+
+TEMPLATE_TYPE = Rule(
+    "resources/template-type",
+    "should",
+    "What a template with a MIME type leads to is of that type.",
+    at=("server/resources#resource-templates", "schema#resourcetemplate"),
+    cause="Resources of several types share a template: leave its `mimeType` out.",
+)
+
+
+@TEMPLATE_TYPE.case("the variables of each template that has a type, filled in", needs="resources")
+async def _(talk: Talk) -> None:
+    for template in [each for each in await talk.templates() if isinstance(each.get("mimeType"), str)][:_MOST]:
+        if uri := _filled_in(template):
+            await talk.request("resources/read", {"uri": uri})
+
+
+@TEMPLATE_TYPE.reading("all that was read")
+def _(records: Sequence[Record]) -> int:
+    typed = [found for page in answers(records, "resources/templates/list") for found in _typed(final(page.result))]
+    listed = {
+        each.get("uri") for page in answers(records, "resources/list") for each in items(page.result, "resources")
+    }
+    judged = 0
+    for each in answers(records, "resources/read"):
+        uri = str(inside(each.request, "params").get("uri"))
+        kinds = {kind for template, kind in typed if uri not in listed and template.match(uri) is not None}
+        for content in contents(final(each.result)):
+            if kinds and content.get("uri") == uri and _kind(content):
+                judged += 1
+                if _kind(content) not in kinds:
+                    raise each.broken(f"its template says {', '.join(sorted(kinds))}, and it is {_kind(content)}")
+    return judged
+
+
+def _typed(page: JSONObject) -> Iterator[tuple[Template, str]]:
+    """The templates of a page that say of which type everything is."""
+    for each in items(page, "resourceTemplates"):
+        with contextlib.suppress(DeclarationError):  # resources/templates tells
+            if _kind(each):
+                yield Template(str(each.get("uriTemplate"))), _kind(each)
+
+
+def _kind(typed: JSONObject) -> str:
+    """Its MIME type without parameters; empty where it has none."""
+    return str(typed.get("mimeType") or "").partition(";")[0].strip().lower()
+
+
+def _filled_in(template: JSONObject) -> str | None:
+    """A URI of this template; None where it is none."""
+    try:
+        found = Template(str(template.get("uriTemplate")))
+    except DeclarationError:
+        return None
+    return found.expand(dict.fromkeys(found.variables, "1"))
 
 
 async def _read_nothing(talk: Talk) -> Answer:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from accord.check import lists
-from accord.check.blocks import contents, inside, items, texts, uri_fault
+from accord.check.blocks import blocks, contents, inside, items, texts, uri_fault
 from accord.check.lists import RESOURCES, TEMPLATES
 from accord.check.reading import answers, heard
 from accord.check.record import Record
@@ -121,8 +121,7 @@ def _(records: Sequence[Record]) -> int:
 def _resources(result: JSONObject) -> Iterator[JSONObject]:
     yield from items(result, "resources")
     yield from contents(result)
-    blocks = [*items(result, "content"), *(inside(each, "content") for each in items(result, "messages"))]
-    yield from (block for block in blocks if block.get("type") == "resource_link")
+    yield from (block for block in blocks(result) if block.get("type") == "resource_link")
 
 
 TEMPLATE = Rule(
@@ -155,17 +154,18 @@ MODIFIED = Rule(
     cause="A date is written as people of one country do, or in seconds.",
 )
 
-_DATE = r"[+-]?\d{4,6}(-?\d\d(-?\d\d)?|-?W\d\d(-?\d)?|-?\d{3})?"
+_DATE = r"(\d{4}|[+-]\d{4,6})(-?\d\d(-?\d\d)?|-?W\d\d(-?\d)?|-?\d{3})?"
 _TIME = r"\d\d(:?\d\d(:?\d\d)?)?([.,]\d+)?(Z|[+-]\d\d(:?\d\d)?)?"
 _MOMENT = re.compile(rf"{_DATE}([T ]{_TIME})?").fullmatch
 
 
-@MODIFIED.reading("annotations of all resources")
+@MODIFIED.reading("annotations of all resources, templates and blocks of content")
 def _(records: Sequence[Record]) -> int:
     judged = 0
     for each in answers(records):
-        for resource in _resources(inside(each.result)):
-            when = inside(resource, "annotations").get("lastModified")
+        result = inside(each.result)
+        for annotated in (*_resources(result), *items(result, "resourceTemplates"), *blocks(result)):
+            when = inside(annotated, "annotations").get("lastModified")
             if isinstance(when, str):
                 judged += 1
                 if not _MOMENT(when):

@@ -35,9 +35,11 @@ async def _survives(talk: Talk, bad: Mapping[str, Any]) -> None:
     try:
         await talk.tide()
     except Broken as exc:
-        what = await _culprit(await talk.reopen(), bad)
+        alone = await talk.reopen()
+        what = await _culprit(alone, bad)
         text = f"after {what} the server is gone or silent: {exc}"
-        raise talk.broken(text, since=since, symptom=f"rough:{what}") from exc
+        where, start = (alone, None) if what in bad else (talk, since)
+        raise where.broken(text, since=start, symptom=f"rough:{what}") from exc
 
 
 async def _culprit(talk: Talk, bad: Mapping[str, Any]) -> str:

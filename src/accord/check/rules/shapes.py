@@ -9,6 +9,9 @@ from accord.check.rule import Broken, Rule
 from accord.check.shapes import Misshapen, misshapen
 from accord.wire.transcript import RECEIVED
 
+_MOST = 10
+"""Kinds of mistakes that are told."""
+
 MESSAGES = Rule(
     "shapes/messages",
     "must",
@@ -20,21 +23,24 @@ MESSAGES = Rule(
 
 @MESSAGES.reading("every message that was heard")
 def _(records: Sequence[Record]) -> int:
-    found = [(record, wrong) for record in records for wrong in misshapen(record)]
-    if found:
-        record, wrong = found[0]
-        raise Broken(_told(wrong, found), symptom=wrong.symptom, evidence=_evidence(record, wrong))
+    kinds: dict[str, Broken] = {}
+    for record in records:
+        for wrong in misshapen(record):
+            if wrong.symptom not in kinds and len(kinds) < _MOST:
+                kinds[wrong.symptom] = _broken(record, wrong)
+    if kinds:
+        first, *more = kinds.values()
+        first.more = tuple(more)
+        raise first
     return sum(said.direction == RECEIVED for record in records for said in record.entries)
 
 
-def _told(wrong: Misshapen, found: Sequence[tuple[Record, Misshapen]]) -> str:
-    kinds = {each.symptom for _, each in found}
-    more = f" (and {len(kinds) - 1} more kinds of mistakes)" if len(kinds) > 1 else ""
-    return f"{wrong.what}: at {wrong.where}: {wrong.why}{more}"
-
-
-def _evidence(record: Record, wrong: Misshapen) -> tuple[str, ...]:
+def _broken(record: Record, wrong: Misshapen) -> Broken:
     request = wrong.asked
-    return record.evidence(
-        about=[said for said in record.entries if said is wrong.said or (request and said.message is request)]
+    about = [said for said in record.entries if said is wrong.said or (request and said.message is request)]
+    return Broken(
+        f"{wrong.what}: at {wrong.where}: {wrong.why}",
+        symptom=wrong.symptom,
+        evidence=record.evidence(about=about),
+        during=[about[0].case],
     )

@@ -14,6 +14,7 @@ from accord.check.listening import (
     subscription_of,
     wishes_of,
 )
+from accord.check.lists import PROMPTS, RESOURCES, TOOLS
 from accord.check.reading import heard, key
 from accord.check.record import Record
 from accord.check.rule import LINES, STDIO, Broken, NotObserved, Rule
@@ -70,6 +71,25 @@ async def _(talk: Talk) -> None:
     more = [name for name, value in granted.items() if name in KINDS.values() and value and name != "toolsListChanged"]
     if more:
         raise talk.broken(f"{', '.join(more)} is granted, and was not wanted")
+
+
+SUPPORTED = Rule(
+    "subscriptions/supported",
+    "should",
+    "What the server does not have is not granted.",
+    at="schema#subscriptionsacknowledgednotification",
+    since="2026-07-28",
+    cause="The wish is given back as it came: the client waits for what never comes.",
+)
+
+
+@SUPPORTED.case("a subscription to all lists", kind="own")
+async def _(talk: Talk) -> None:
+    said = await acknowledgment(talk, await subscribe(talk, WISH))
+    granted = said.get("params", {}).get("notifications") or {}
+    for listing in (TOOLS, PROMPTS, RESOURCES):
+        if granted.get(listing.flag) and not talk.has(listing.capability):
+            raise talk.broken(f"{listing.flag} is granted, and {listing.capability} are not declared")
 
 
 WANTED = Rule(

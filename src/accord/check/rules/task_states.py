@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
-from accord.check.blocks import inside
+from accord.check.blocks import inside, time_fault
 from accord.check.reading import answers, heard
 from accord.check.record import Record
 from accord.check.rule import Rule
@@ -17,7 +15,6 @@ from accord.errors import INVALID_PARAMS
 
 _PLACE = "basic/utilities/tasks"
 _SINCE, _UNTIL = "2025-11-25", "2026-07-28"
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII).fullmatch
 
 TIMES = Rule(
     "tasks/times",
@@ -36,19 +33,10 @@ def _(records: Sequence[Record]) -> int:
     for state in states(records):
         for name in ("createdAt", "lastUpdatedAt"):
             judged += 1
-            if not _is_time(state.task.get(name)):
-                raise state.heard.broken(f"{name} is {shown(state.task.get(name))}")
+            fault = time_fault(state.task.get(name), zoned=True)
+            if fault:
+                raise state.heard.broken(f"{name} {fault}")
     return judged
-
-
-def _is_time(value: Any) -> bool:
-    if not isinstance(value, str) or not _TIME(value):
-        return False
-    try:
-        datetime.fromisoformat(f"{value[:10]}T{value[11:19]}")
-    except ValueError:
-        return False
-    return True
 
 
 FINAL = Rule(

@@ -1,4 +1,4 @@
-"""Calls of tools: of those there are not, and with arguments that do not fit."""
+"""Calls of tools: of those there are not, with arguments that do not fit, and of those that promise to add only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from accord.check.blocks import inside
 from accord.check.fitting import fits, listed, unfit
 from accord.check.reading import answers
 from accord.check.record import Record
-from accord.check.rule import NotApplicable, NotObserved, Rule
+from accord.check.rule import LINES, NotApplicable, NotObserved, Rule
 from accord.check.talk import Talk
 from accord.check.values import shown
 from accord.check.waiting import Answer
@@ -134,6 +134,44 @@ def _(records: Sequence[Record]) -> int:
             if inside(each.heard.message, "error").get("code") == INVALID_PARAMS:
                 raise each.broken("arguments that do not fit are answered with a JSON-RPC error")
     return judged
+
+
+ADDITIVE = Rule(
+    "tools/additive",
+    "should",
+    "A tool with `destructiveHint: false` takes nothing out of the lists.",
+    at=("server/tools#tool", "schema#toolannotations"),
+    since="2025-03-26",
+    over=LINES,  # over HTTP others may change the lists meanwhile
+    cause="The hint was copied from another tool: hosts run such tools with less care.",
+)
+
+
+@ADDITIVE.case("a call of each tool that says so", kind="own", needs="tools", calls=True)
+async def _(talk: Talk) -> None:
+    gentle = [tool for tool in await talk.callable() if _only_adds(inside(tool, "annotations"))]
+    if not gentle:
+        raise NotApplicable("no tool that may be called says so")
+    for tool in gentle[:_MOST]:
+        before = await _all_names(talk)
+        await lists.called(talk, tool)
+        if gone := before - await _all_names(talk):
+            raise talk.broken(f"{shown(tool.get('name'))} says that it only adds, and {min(gone)} is listed no more")
+
+
+def _only_adds(hints: JSONObject) -> bool:
+    """Whether a tool says that it changes things, and destroys none."""
+    return hints.get("destructiveHint") is False and hints.get("readOnlyHint") is not True
+
+
+async def _all_names(talk: Talk) -> set[str]:
+    """Everything that is listed now: `tools 'add'`."""
+    return {
+        f"{listing.key} {name!r}"
+        for listing in lists.LISTINGS
+        if talk.has(listing.capability)
+        for name in await lists.names(talk, listing)
+    }
 
 
 def _refused(talk: Talk, answer: Answer, what: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 from collections.abc import Callable, Mapping
 from subprocess import Popen
@@ -13,12 +14,14 @@ from accord.client.target import Command
 from accord.transport.environment import child_environment
 from accord.transport.process import ProcessGroup
 from accord.transport.readers import Reader, read_from
-from accord.transport.subprocess import StderrTail, own_descriptor, spawn
+from accord.transport.subprocess import StderrTail, how_it_ended, own_descriptor, spawn
 from accord.wire.lines import LineReader
 
 LINE_BYTES = 32 << 20
 _STDERR_LINES = 50
 _CLOSE_SECONDS = 2.0
+_SETTLE_SECONDS = 1.0
+"""How long after the end of its output its exit code and its last words may come."""
 _BY_SIGNAL = (-signal.SIGTERM, -signal.SIGKILL)
 
 
@@ -48,6 +51,7 @@ class ChildWire:
         self._writer: asyncio.WriteTransport | None = None
         self._pipe = _Pipe()
         self._ended = False
+        self._settling: asyncio.Task[None] | None = None
         self.pid: int = 0
         self.told: bool = False
         """Whether we ended it, before it was closed."""
@@ -115,6 +119,8 @@ class ChildWire:
             await self._group.end(self.grace)
         finally:
             self._group.kill()
+            if self._settling is not None:
+                self._settling.cancel()
             if self._writer is not None and not self._pipe.over:
                 self._writer.abort()
             if self._reader is not None:
@@ -130,8 +136,7 @@ class ChildWire:
     @property
     def lost(self) -> str:
         code = self.exit_code
-        how = "closed its output and still runs" if code is None else f"ended with exit code {code}"
-        return f"the server {how}"
+        return f"the server {'closed its output and still runs' if code is None else how_it_ended(code)}"
 
     @property
     def stderr(self) -> str:
@@ -148,6 +153,15 @@ class ChildWire:
     def _on_end(self) -> None:
         for line in self._lines.end():
             self.on_heard(line, 0)
+        self._settling = asyncio.create_task(self._settle())
+
+    async def _settle(self) -> None:
+        """Whoever waits is told how the process ended, and what it said last: both come a moment later."""
+        if self._group is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_SETTLE_SECONDS):
+                    await self._group.exited.wait()
+                    await self._stderr.ended.wait()
         self._finish()
 
     def _finish(self) -> None:

@@ -98,11 +98,11 @@ class HTTPWire:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_CLOSE_SECONDS):
                     await self.fetch("DELETE", None, {"content-type": None})
+        self.on_end()  # from now on nothing more is sent
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._http.close()
-        self.on_end()
 
     def headers(self, more: Headers) -> dict[str, str]:
         """What is sent: what every request has, and `more`; None takes out."""

@@ -1,16 +1,32 @@
-"""One connection to a web server, on which anything can be written: requests in pieces, broken off, or none at all."""
+"""One connection to a web server, on which anything can be written: requests in pieces, broken off, or none at all.
+
+What passes is kept, both ways, as evidence: the bytes as they are, but for the values of headers that may be secret.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
+import time
+from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
+from accord.check.record import REMARK, Said
 from accord.errors import ConnectError, describe
+from accord.wire.transcript import RECEIVED, SENT
 
 _CONNECT_SECONDS = 10
 _MOST = 1 << 20
 """Bytes that are read at once."""
+_EVIDENCE = 8
+"""Entries that are shown: the first, and the last ones."""
 _PORTS = {"http": 80, "https": 443}
+
+_TOLD = rb"mcp-(?!session-id)[^:]*|accept|content-[^:]*|transfer-encoding|connection|host|x-filler"
+_OURS = re.compile(rb"(?im)^(?!(?:" + _TOLD + rb"):)([\w!#$%&'*+.^`|~-]+:) ?[^\r\n]*")
+"""A header of ours that may hold a secret: any but those."""
+_THEIRS = re.compile(rb"(?im)^((?:set-cookie|mcp-session-id):) ?[^\r\n]*")
+_QUERY = re.compile(rb"^([A-Z]+ [^ ?\r\n]*\?)[^ \r\n]*")
 
 
 class Socket:
@@ -19,6 +35,9 @@ class Socket:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self._said: list[Said] = []
+        self.closed: bool = False
+        """Whether the server closed it."""
 
     @classmethod
     async def open(cls, url: str) -> Socket:
@@ -33,13 +52,12 @@ class Socket:
             raise ConnectError(f"{_host(parts)}: {describe(exc)}") from exc
         return cls(reader, writer)
 
-    def write(self, data: bytes) -> None:
-        """Send these bytes as they are."""
-        if not self._writer.is_closing():
-            self._writer.write(data)
-
-    async def flushed(self, seconds: float) -> None:
-        """Wait until all is sent, or the server reads no more, or the time is over."""
+    async def write(self, data: bytes, seconds: float) -> None:
+        """Send these bytes as they are, until all is sent, or the server reads no more, or the time is over."""
+        self._note(SENT, _QUERY.sub(rb"\1...", _OURS.sub(rb"\1 ...", data)))
+        if self._writer.is_closing():
+            return
+        self._writer.write(data)
         try:
             async with asyncio.timeout(seconds):
                 await self._writer.drain()
@@ -53,23 +71,46 @@ class Socket:
             async with asyncio.timeout(seconds):
                 while not until or found.count(until) < times:
                     more = await self._reader.read(1 << 16)
-                    if not more:
-                        break
+                    self.closed = not more
                     found += more
-                    if len(found) > _MOST:
+                    if self.closed or len(found) > _MOST:
                         break
-        except (OSError, TimeoutError):
-            return found
+        except TimeoutError:
+            self._heard(found, f"nothing more came in {seconds:g} s")
+        except OSError as exc:
+            self.closed = True
+            self._heard(found, f"the server closed the connection: {describe(exc)}")
+        else:
+            self._heard(found, "the server closed the connection" if self.closed else "")
         return found
 
     def leave(self) -> None:
         """Be gone, without a word."""
-        self._writer.transport.abort()
+        if not self._writer.is_closing():
+            self._note(REMARK, b"we close the connection")
+            self._writer.transport.abort()
+
+    def evidence(self) -> tuple[str, ...]:
+        """What passed, as lines; of many, the first and the last."""
+        lines = [said.line() for said in self._said]
+        left_out = len(lines) - _EVIDENCE
+        if left_out > 0:
+            lines[1 : left_out + 1] = [f"# and {left_out:,} more"]
+        return tuple(lines)
+
+    def _heard(self, found: bytes, remark: str) -> None:
+        if found:
+            self._note(RECEIVED, _THEIRS.sub(rb"\1 ...", found))
+        if remark:
+            self._note(REMARK, remark.encode())
+
+    def _note(self, direction: Literal["→", "←", "#"], raw: bytes) -> None:
+        self._said.append(Said(direction=direction, raw=raw, at=time.monotonic()))
 
 
 def head(method: str, url: str, headers: dict[str, str]) -> bytes:
     """The head of a request, up to and with the empty line."""
-    lines = [f"{method} {target(urlsplit(url))} HTTP/1.1", f"Host: {_host(urlsplit(url))}"]
+    lines = [f"{method} {_target(urlsplit(url))} HTTP/1.1", f"Host: {_host(urlsplit(url))}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode()
 
@@ -79,6 +120,6 @@ def _host(parts: SplitResult) -> str:
     return parts.netloc.rpartition("@")[2]
 
 
-def target(parts: SplitResult) -> str:
+def _target(parts: SplitResult) -> str:
     """Path and query, as a request line has them."""
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")

@@ -1,0 +1,43 @@
+"""Why no answer came, in words: what HTTP said instead, and what a process wrote before it ended."""
+
+from __future__ import annotations
+
+import re
+
+from accord.check.record import Reply
+from accord.transport.http.secrecy import plain
+
+_BODY = 300
+"""Bytes of a body that are told."""
+_WORDS = 400
+"""Characters of what a process wrote last, in whole lines; of one that is longer, its end."""
+_UNDERLINE = re.compile(r"[\s^~]*").fullmatch
+"""What tracebacks put below a line of code."""
+
+
+def refusal(reply: Reply) -> str:
+    """What HTTP said where an answer was due: `HTTP 307 to https://example.com/mcp`, `HTTP 404: not here`."""
+    if not reply.status:
+        return reply.error
+    said = f"HTTP {reply.status}"
+    if "location" in reply.headers:
+        said += f" to {plain(reply.headers['location'])}"
+    if reply.events:
+        return f"{said}, and the stream ended without an answer"
+    if reply.error:
+        said += f", and the response broke off ({reply.error})"
+    body = reply.body[:_BODY].decode(errors="replace").strip()
+    kind = reply.headers.get("content-type", "").partition(";")[0]
+    return f"{said}, {kind or 'no content type'}: {body}" if body else f"{said} without a body"
+
+
+def last_words(stderr: str) -> str:
+    """The end of what a process wrote to its stderr, behind a semicolon; empty if it wrote nothing."""
+    kept: list[str] = []
+    for line in reversed(stderr.splitlines()):
+        if _UNDERLINE(line):
+            continue
+        if kept and sum(map(len, kept)) + len(line) > _WORDS:
+            break
+        kept.insert(0, line[-_WORDS:])
+    return "; its last words:\n" + "\n".join(kept) if kept else ""

@@ -1,0 +1,218 @@
+"""The tasks extension (2026-07-28): ids of tasks, and how long a task is found by its id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from typing import Any
+
+from accord.check.blocks import inside
+from accord.check.extension_tasks import (
+    CAPABILITY,
+    PAGE,
+    SINCE,
+    TASK_METHODS,
+    ask,
+    begun,
+    give_up,
+    is_task,
+    states,
+)
+from accord.check.reading import Answered, answers
+from accord.check.record import Record
+from accord.check.rule import LINES, Rule
+from accord.check.talk import Talk
+from accord.check.tasked import State
+from accord.check.values import shown
+from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
+
+_DIFFERENCE = 8
+"""Characters in which ids differ, at least: 48 random bits have as many in Base64."""
+_DIGITS = 16
+"""The same for ids that are numbers."""
+
+UNIQUE = Rule(
+    "ext-tasks/unique-ids",
+    "must",
+    "Each task has an id of its own.",
+    at=PAGE,
+    since=SINCE,
+    cause="The id is made of the request id, or of the name of the tool and its arguments, which come again.",
+)
+
+
+@UNIQUE.case("three tasks of one call", needs=CAPABILITY, calls=True)
+async def _(talk: Talk) -> None:
+    ids = [await begun(talk) for _ in range(3)]
+    await give_up(talk, *ids)
+    if len(set(ids)) < len(ids):
+        raise talk.broken(f"two tasks have the id {max(ids, key=ids.count)!r}")
+
+
+UNGUESSABLE = Rule(
+    "ext-tasks/unguessable",
+    "must",
+    "Nobody can guess the id of a task.",
+    at=f"{PAGE}#security-considerations",
+    since=SINCE,
+    cause="Tasks are counted, or named by the time: take a random UUID, since whoever knows an id may get at the task.",
+)
+
+
+@UNGUESSABLE.reading("the ids of all new tasks", needs=CAPABILITY)
+def _(records: Sequence[Record]) -> int:
+    made = [each for each in answers(records, "tools/call") if is_task(each.result)]
+    ids = {id: each for each in made if isinstance(id := each.result.get("taskId"), str)}
+    start, end = _shared(list(ids)), _shared([id[::-1] for id in ids])
+    for id, answered in ids.items():
+        own = id[start : len(id) - end] if len(ids) > 1 else id
+        if len(own) < (_DIGITS if own.isdigit() else _DIFFERENCE):
+            raise answered.broken(f"of the id {id!r} only {own!r} is not the same for all")
+    return len(ids)
+
+
+def _shared(ids: Sequence[str]) -> int:
+    """How many characters all of them begin with."""
+    return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*ids, strict=False)))
+
+
+DURABLE = Rule(
+    "ext-tasks/durable",
+    "must",
+    "A task can be looked at as soon as the call that became it is answered.",
+    at=f"{PAGE}#task-creation",
+    since=SINCE,
+    cause="The task is stored by the work itself, which begins later, or in a store that other processes see later.",
+)
+
+
+@DURABLE.reading("the first look at each new task", needs=CAPABILITY)
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for made, looks in _looked_at(records):
+        judged += bool(looks)
+        if looks and _code(looks[0]) in (INVALID_PARAMS, METHOD_NOT_FOUND):
+            about = (made.heard.said, looks[0].asked)
+            raise looks[0].heard.broken("a new task is not found", about=about)
+    return judged
+
+
+KEPT = Rule(
+    "ext-tasks/kept",
+    "should",
+    "A task is found until its time is over (`ttlMs`), also when it is done.",
+    at=f"{PAGE}#task-polling",
+    since=SINCE,
+    cause="It is deleted when its result was fetched: a client whose connection broke comes back for it.",
+)
+
+
+@KEPT.reading("the other looks at each task, before its time is over", needs=CAPABILITY)
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    ends = _ends(records)
+    for made, looks in _looked_at(records):
+        id = made.result.get("taskId")
+        for look in looks[1:]:
+            if look.asked.at < ends.get(shown(id), 0.0):
+                judged += 1
+                if _code(look) == INVALID_PARAMS and _code(looks[0]) is None:
+                    raise look.broken("a task is gone before its time is over")
+    return judged
+
+
+def _ends(records: Sequence[Record]) -> dict[str, float]:
+    """When each task may be deleted, at the soonest, by the clock of the records: `ttlMs` may change."""
+    first: dict[str, State] = {}
+    found: dict[str, float] = {}
+    for state in states(records):
+        made = first.setdefault(shown(state.id), state)
+        ttl = state.task.get("ttlMs")
+        if ttl is None or isinstance(ttl, int | float):
+            end = float("inf") if ttl is None else made.asked + ttl / 1000
+            found[shown(state.id)] = min(end, found.get(shown(state.id), end))
+    return found
+
+
+def _looked_at(records: Sequence[Record]) -> Iterator[tuple[Answered, list[Answered]]]:
+    """Each call that became a task, and the looks at it before we gave it up, in order: nothing is said of how long a
+    cancelled task is found.
+    """
+    looks = sorted(answers(records, "tasks/get"), key=lambda each: each.asked.at)
+    given_up = {_id(each): each.asked.at for each in answers(records, "tasks/cancel")}
+    for made in answers(records, "tools/call"):
+        if is_task(made.result):
+            id = made.result.get("taskId")
+            own = [each for each in looks if _id(each) == id and each.asked.at < given_up.get(id, float("inf"))]
+            yield made, [each for each in own if each.asked.at > made.heard.said.at]
+
+
+def _id(answered: Answered) -> Any:
+    return inside(answered.request, "params").get("taskId")
+
+
+def _code(answered: Answered) -> Any:
+    return inside(answered.heard.message, "error").get("code")
+
+
+UNKNOWN = Rule(
+    "ext-tasks/unknown",
+    "must",
+    "tasks/get of a task that nobody has is refused with error -32602.",
+    at=f"{PAGE}#protocol-errors",
+    since=SINCE,
+    cause="The lookup fails with an internal error, or a task of another state is made up.",
+)
+
+
+@UNKNOWN.case("ids that nobody gave", needs=CAPABILITY)
+async def _(talk: Talk) -> None:
+    for id in (talk.nobody, "786512e2-9e0d-44bd-8f29-789f320fe840"):
+        await _refused(talk, "tasks/get", {"taskId": id})
+
+
+@UNKNOWN.case("no id, and a number", needs=CAPABILITY, over=LINES)
+async def _(talk: Talk) -> None:
+    for params in ({}, {"taskId": 7}):
+        await _refused(talk, "tasks/get", params)
+
+
+OTHERS = Rule(
+    "ext-tasks/unknown-changed",
+    "should",
+    "tasks/update and tasks/cancel of a task that nobody has are refused with error -32602.",
+    at=(f"{PAGE}#protocol-errors", f"{PAGE}#task-update-requests", f"{PAGE}#task-cancellation"),
+    since=SINCE,
+    cause="They are acknowledged before the task is looked for.",
+)
+
+
+@OTHERS.case("an id that nobody gave", needs=CAPABILITY)
+async def _(talk: Talk) -> None:
+    await _refused(talk, "tasks/update", {"taskId": talk.nobody, "inputResponses": {}})
+    await _refused(talk, "tasks/cancel", {"taskId": talk.nobody})
+
+
+SERVED = Rule(
+    "ext-tasks/served",
+    "must",
+    "A server that declares the extension has all of its methods: tasks/get, tasks/update and tasks/cancel.",
+    at=PAGE,
+    since=SINCE,
+    cause="It is declared, and the handlers are not there, or have the names of 2025-11-25.",
+)
+
+
+@SERVED.case("requests for a task that nobody has", needs=CAPABILITY)
+async def _(talk: Talk) -> None:
+    for method in TASK_METHODS:
+        more: dict[str, Any] = {"inputResponses": {}} if method == "tasks/update" else {}
+        answer = await ask(talk, method, {"taskId": talk.nobody, **more}, misbehaved=True)
+        if answer.code == METHOD_NOT_FOUND:
+            raise talk.broken(f"{method} is answered with {shown(answer.error)}")
+
+
+async def _refused(talk: Talk, method: str, params: dict[str, Any]) -> None:
+    answer = await ask(talk, method, params, misbehaved=True)
+    if answer.code != INVALID_PARAMS:
+        raise talk.broken(f"{method} with {shown(params)} is answered with {shown(answer.error or answer.result)}")

@@ -1,0 +1,245 @@
+"""The tasks extension (2026-07-28): what is said of a task, judged by all that was said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accord.check.blocks import inside, time_fault
+from accord.check.extension_shapes import handle_fault, result_fault, state_fault
+from accord.check.extension_tasks import CAPABILITY, PAGE, SINCE, TASK_METHODS, is_task, states
+from accord.check.reading import answers
+from accord.check.record import Record
+from accord.check.rule import Rule
+from accord.check.tasked import State
+from accord.check.values import shown
+from accord.messages.base import JSONObject
+
+MARKED = Rule(
+    "ext-tasks/marked",
+    "must",
+    "A call that becomes a task says so: its `resultType` is `task`, and what is known of the task stands beside it.",
+    at=f"{PAGE}#polymorphic-results",
+    since=SINCE,
+    cause="The result is written as in 2025-11-25, inside `task`, or as any other result: `complete`.",
+)
+
+
+@MARKED.reading("all results of calls", needs=CAPABILITY)
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for answered in answers(records, "tools/call"):
+        if isinstance(answered.result, dict):
+            judged += 1
+            if "content" not in answered.result and not is_task(answered.result) and _tells(answered.result):
+                raise answered.broken(f"a task comes, and resultType is {shown(answered.result.get('resultType'))}")
+    return judged
+
+
+def _tells(result: JSONObject) -> bool:
+    """Whether a result tells of a task, in the form of either revision."""
+    return isinstance(result.get("taskId"), str) or isinstance(inside(result, "task").get("taskId"), str)
+
+
+ELSEWHERE = Rule(
+    "ext-tasks/calls-only",
+    "must",
+    "`resultType` is `task` for a call that becomes a task, and nowhere else.",
+    at=(f"{PAGE}#polymorphic-results", f"{PAGE}#supported-methods"),
+    since=SINCE,
+    cause="Lists and reads are deferred as well; the extension has no other method than tools/call that can be.",
+)
+
+
+@ELSEWHERE.reading("all other results", needs=CAPABILITY)
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for answered in answers(records):
+        method = answered.request["method"]
+        if method != "tools/call" and method not in TASK_METHODS and isinstance(answered.result, dict):
+            judged += 1
+            if is_task(answered.result):
+                raise answered.broken(f"the result of {method} is a task")
+    return judged
+
+
+COMPLETE = Rule(
+    "ext-tasks/complete",
+    "must",
+    "The `resultType` of tasks/get, tasks/update and tasks/cancel is `complete`.",
+    at=(f"{PAGE}#task-polling", f"{PAGE}#task-update-requests", f"{PAGE}#task-cancellation"),
+    since=SINCE,
+    cause="It is `task`, as for the call that became the task, or the status of the task.",
+)
+
+
+@COMPLETE.reading("all answers about tasks", needs=CAPABILITY)
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for answered in answers(records, *TASK_METHODS):
+        if isinstance(answered.result, dict):
+            judged += 1
+            kind = answered.result.get("resultType")
+            if kind != "complete":
+                raise answered.broken(f"the resultType of {answered.request['method']} is {shown(kind)}")
+    return judged
+
+
+SHAPES = Rule(
+    "ext-tasks/shapes",
+    "must",
+    "What is said of a task is of the type that the extension has for its status.",
+    at=(f"{PAGE}#tasks", f"{PAGE}#task-polling"),
+    since=SINCE,
+    cause="`ttl` and `pollInterval` are `ttlMs` and `pollIntervalMs` now; a status has fields of its own: `result`, "
+    "`error`, `inputRequests`.",
+)
+
+
+@SHAPES.reading("all states of tasks", needs=CAPABILITY)
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for state in states(records):
+        judged += 1
+        fault = (handle_fault if is_task(state.task) else state_fault)(state.task, state.heard.record.revision)
+        if fault:
+            raise state.heard.broken(fault)
+    return judged
+
+
+RESULT = Rule(
+    "ext-tasks/result",
+    "must",
+    "The `result` of a task that is completed is what the call would have been answered: the result of a tool.",
+    at=(f"{PAGE}#task-polling", f"{PAGE}#task-execution-errors"),
+    since=SINCE,
+    cause="The value that the tool returned stands there as it is, or an error of JSON-RPC.",
+)
+
+
+@RESULT.reading("all tasks that are completed", needs=CAPABILITY)
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for state in states(records):
+        if state.status == "completed" and isinstance(state.task.get("result"), dict):
+            judged += 1
+            fault = result_fault(state.task["result"], state.heard.record.revision)
+            if fault:
+                raise state.heard.broken(f"it is no result of a tool: {fault}")
+    return judged
+
+
+TIMES = Rule(
+    "ext-tasks/times",
+    "must",
+    "A task says when it was made and when it last changed, as times of ISO 8601.",
+    at=f"{PAGE}#tasks",
+    since=SINCE,
+    cause="Seconds since 1970, or the way in which the language prints a time.",
+)
+
+
+@TIMES.reading("all states of tasks", needs=CAPABILITY)
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for state in states(records):
+        for name in ("createdAt", "lastUpdatedAt"):
+            judged += 1
+            fault = time_fault(state.task.get(name))
+            if fault:
+                raise state.heard.broken(f"{name} {fault}")
+    return judged
+
+
+FINAL = Rule(
+    "ext-tasks/final",
+    "must",
+    "A task that is completed, failed or cancelled stays so, with the same result or error.",
+    at=f"{PAGE}#task-status",
+    since=SINCE,
+    cause="A cancellation that comes too late is written over the end, or work that goes on is.",
+)
+
+
+@FINAL.reading("all states of tasks", needs=CAPABILITY)
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    over: dict[str, State] = {}
+    for state in sorted(states(records), key=lambda each: each.heard.said.at):
+        judged += 1
+        # only what was asked after the end was heard: answers may overtake each other
+        last = over.get(shown(state.id))
+        if last is not None and state.asked > last.heard.said.at and _outcome(state) != _outcome(last):
+            text = f"a task was {last.status}, and is {shown(state.status)} now, or has another outcome"
+            if not _may_fail(last, state):
+                raise state.heard.broken(text, about=(last.heard.said,))
+        if state.is_final and not is_task(state.task):
+            over.setdefault(shown(state.id), state)
+    return judged
+
+
+def _outcome(state: State) -> Any:
+    return state.status, state.task.get("result"), state.task.get("error")
+
+
+def _may_fail(last: State, state: State) -> bool:
+    """ "servers MAY mark a task as `failed` at any point after the TTL elapses": it runs from before it was over."""
+    ttl = last.task.get("ttlMs")
+    return state.status == "failed" and isinstance(ttl, int) and state.heard.said.at - last.asked > ttl / 1000
+
+
+FAILED = Rule(
+    "ext-tasks/failed",
+    "must",
+    "A task whose tool ends with `isError` is completed: `failed` is for errors of JSON-RPC alone.",
+    at=(f"{PAGE}#task-status", f"{PAGE}#task-execution-errors"),
+    since=SINCE,
+    cause="The status is made of `isError`, as 2025-11-25 has it.",
+)
+
+
+@FAILED.reading("all tasks that are over, beside plain calls of the same", needs=CAPABILITY)
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    plain, calls = _calls(records)
+    for state in states(records):
+        if state.is_final and not is_task(state.task):
+            judged += 1
+            call = calls.get(shown(state.id))
+            if state.status == "failed" and ("result" in state.task or (call in plain and "error" in state.task)):
+                raise state.heard.broken("a task is failed, and what its tool does is no error of JSON-RPC")
+    return judged
+
+
+def _calls(records: Sequence[Record]) -> tuple[set[str], dict[str, str]]:
+    """The calls that ended with `isError` at once; and the calls of tasks, by their ids."""
+    plain: set[str] = set()
+    calls: dict[str, str] = {}
+    for answered in answers(records, "tools/call"):
+        params = inside(answered.request, "params")
+        call = repr((params.get("name"), params.get("arguments")))
+        if is_task(answered.result):
+            calls[shown(answered.result.get("taskId"))] = call
+        elif inside(answered.result).get("isError") is True:
+            plain.add(call)
+    return plain, calls
+
+
+WHY = Rule(
+    "ext-tasks/failed-why",
+    "should",
+    "tasks/get says why a task has failed, in `statusMessage`.",
+    at=f"{PAGE}#task-execution-errors",
+    since=SINCE,
+)
+
+
+@WHY.reading("all tasks that have failed", needs=CAPABILITY)
+def _(records: Sequence[Record]) -> int:
+    judged = 0
+    for state in states(records):
+        if state.status == "failed" and not is_task(state.task):
+            judged += 1
+            if not state.task.get("statusMessage"):
+                raise state.heard.broken("a task has failed, and does not say why")
+    return judged
