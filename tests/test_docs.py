@@ -225,7 +225,7 @@ def environment() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_page_runs_as_shown(path: Path, tmp_path: Path) -> None:
     wrong = run_page(path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix(), tmp_path)
     assert not wrong, "\n\n" + "\n\n".join(wrong)

@@ -10,6 +10,7 @@ from accord.check.reading import Answered, Heard, answers, heard
 from accord.check.record import Record
 from accord.check.rule import Broken
 from accord.check.talk import Talk
+from accord.check.waiting import Answer
 from accord.messages.base import JSONObject
 from accord.messages.revision import RULES
 
@@ -67,6 +68,13 @@ def _waiting(records: Iterable[Record]) -> Iterator[Answered]:
     for answered in answers(records, "tasks/get"):
         if inside(answered.result).get("status") == INPUT_REQUIRED:
             yield answered
+
+
+def was_asked(answer: Answer) -> bool:
+    """Whether the server asked anything of us before it gave this answer."""
+    return "inputResponses" in inside(answer.request.get("params")) or any(
+        each.get("method") in QUESTIONS for each in answer.others
+    )
 
 
 def good_answers(talk: Talk, asked: JSONObject) -> JSONObject:

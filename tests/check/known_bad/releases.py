@@ -6,7 +6,7 @@ end of a server, were added because these releases had not been caught.
 
 The last five, `EXPECTED`, came later, the other way round: chosen from reports, and written down here, with the rule,
 before the checker was run on any of them. Three were found at once. That of server-filesystem was not, since its SDK
-keeps the wrong output back: a case of `tools/structured` was added; and `http/session-unknown` took any refusal for good.
+keeps the wrong output back: a case of `tools/structured` was added. And `http/session-unknown` took any refusal.
 
 The sources name where a fault was reported. Where there is a program without it, `mended`, the same rule finds nothing
 there: the same on a later release, or, where that has the fault still, another server.

@@ -49,6 +49,22 @@ async def test_a_server_without_subscriptions_need_not_know_their_method() -> No
     assert (await check_server(Changed(right(), change), settings)).findings == ()
 
 
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_tool_that_fails_and_asks_nothing_says_nothing_of_questions(revision: str) -> None:
+    change = Change()
+
+    @change.answers("tools/call")
+    def _(request: Any, answer: Any) -> Any:
+        error = {"code": -32603, "message": "Internal error"}
+        broken = {"jsonrpc": "2.0", "id": request["id"], "error": error}
+        return broken if request["params"]["name"] == "add" else answer
+
+    settings = CheckSettings(only=("asking/declined",), revisions=(revision,), call_tools=True)
+    report = await check_server(Changed(right(), change), settings)
+    assert report.findings == ()
+    assert report.score == 100
+
+
 def test_an_id_that_is_half_a_character_may_come_back() -> None:
     record = Record("2025-11-25", "stdio")
     record.add(RECEIVED, rb'{"jsonrpc":"2.0","id":"\ud800","error":{"code":-32601,"message":"Not found"}}')

@@ -6,8 +6,7 @@ import itertools
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from accord.check.asked import INPUT_REQUIRED, QUESTIONS, required
-from accord.check.asked import retried
+from accord.check.asked import INPUT_REQUIRED, QUESTIONS, required, retried
 from accord.check.exercise import first_call
 from accord.check.reading import answers
 from accord.check.record import Record
