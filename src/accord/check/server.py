@@ -19,7 +19,7 @@ from accord.check.runner import Visiting
 from accord.check.selection import selected
 from accord.check.settings import CheckSettings
 from accord.errors import ConnectError, TargetError
-from accord.messages.revision import REVISIONS
+from accord.messages.revision import REVISIONS, RULES
 
 
 class Unwatched:
@@ -81,6 +81,8 @@ class _Check:
         self.name: str = ""
         self.generated: int = 0
         self._reached = False
+        self._opening = settings.opening
+        """Seconds: a server that let a whole opening pass without a word is not waited for as long again."""
         self._unspoken: dict[tuple[str, str], list[str]] = {}
         """Over what, and why, which revisions are not spoken."""
 
@@ -97,7 +99,8 @@ class _Check:
         """The newest revision first: there calls are generated, once."""
         visits: list[tuple[Visit, list[Outcome]]] = []
         for revision, transport in self.places():
-            settings = self._settings if not self.generated else replace(self._settings, cases=0)
+            cases = 0 if self.generated else self._settings.cases
+            settings = replace(self._settings, cases=cases, opening=self._opening)
             doors = Doors(self._reach, revision, transport, settings)
             visiting = Visiting(doors, self._rules, self._watcher)
             try:
@@ -106,6 +109,8 @@ class _Check:
                 await doors.close()
             self.name = self.name or visiting.name
             self._reached |= visiting.reached
+            if not visiting.reached and RULES[revision].handshake:
+                self._opening = min(self._opening, settings.timeout)
             if visit is None:
                 self._unspoken.setdefault((transport, visiting.unspoken), []).append(revision)
             else:

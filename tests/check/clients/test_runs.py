@@ -32,7 +32,7 @@ def test_a_server_is_one_word_or_several() -> None:
 
 @pytest.mark.parametrize("command", ["client", "client 'x", ""])
 def test_a_command_without_a_place_for_the_target_is_refused(command: str) -> None:
-    with pytest.raises(ConnectError):
+    with pytest.raises(TargetError):
         argv(command, "http://here")
 
 

@@ -47,9 +47,7 @@ SURVEYED: tuple[Surveyed, ...] = (
     Surveyed("server-filesystem 2026.8.31", "stdio", lambda: [*npm_server("filesystem"), "."]),
     Surveyed("server-memory 2026.8.31", "stdio", lambda: npm_server("memory")),
     Surveyed("mcp-server-git 2026.10.19", "stdio", lambda: [*python_server("mcp-server-git"), "--repository", "."]),
-    Surveyed(
-        "mcp-server-time 2026.10.19", "stdio", lambda: python_server("mcp-server-time")
-    ),
+    Surveyed("mcp-server-time 2026.10.19", "stdio", lambda: python_server("mcp-server-time")),
     Surveyed("mcp 1.30.0 (`FastMCP`)", "stdio", lambda: peer_server("mcp1")),
     Surveyed("mcp 1.30.0 (`FastMCP`)", "HTTP", lambda: [*peer_server("mcp1"), "mcp"], "/mcp"),
     Surveyed("mcp 1.30.0 (`FastMCP`)", "HTTP+SSE", lambda: [*peer_server("mcp1"), "sse"], "/sse"),

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-from accord.errors import ConnectError
+from accord.errors import ConnectError, TargetError
 from accord.transport.process import ProcessGroup
 from accord.transport.subprocess import StderrTail
 
@@ -21,13 +21,13 @@ URL, SERVER, WORDS = "{url}", "{server}", "{server*}"
 
 
 def argv(command: str, target: str, words: Sequence[str] = ()) -> list[str]:
-    """The client's command line with the target in it. Raises `ConnectError` where it has no place for one."""
+    """The client's command line with the target in it. Raises `TargetError` where it has no place for one."""
     try:
         parts = shlex.split(command)
     except ValueError as exc:
-        raise ConnectError(f"{command!r} is not a command line: {exc}") from exc
+        raise TargetError(f"{command!r} is not a command line: {exc}") from exc
     if not any(mark in part for part in parts for mark in (URL, SERVER, WORDS)):
-        raise ConnectError(
+        raise TargetError(
             f"{command!r} does not say where the server stands: write {URL}, or over stdio {SERVER}. For a client that "
             f"reads its environment write `env NAME={URL} ...`"
         )
