@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from accord.transport.base import Transport
+
+from tests.check.mutants.by_hand import Say, over_lines, posted, respond
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
@@ -27,8 +28,6 @@ HELLO = {
 TOOLS = ("later", "only", "fails", "breaks", "asks", "now")
 FORM = {"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 DONE = {"content": [{"type": "text", "text": "done"}]}
-
-Say = Callable[[Any], None]
 
 
 class Refused(Exception):
@@ -157,38 +156,16 @@ class ExtTaskServer:
 
     async def serve(self, transport: Transport) -> None:
         """Over lines, until the client closes."""
-        await transport.open()
-
-        def say(message: Any) -> None:
-            transport.send(json.dumps(message).encode())
-            transport.flush()
-
-        async def handle(raw: bytes) -> None:
-            said = await self.answer(json.loads(raw), say)
-            if said is not None:
-                say(said)
-
-        async with asyncio.TaskGroup() as group:
-            while messages := await transport.receive():
-                for message in messages:
-                    if isinstance(message, bytes):
-                        group.create_task(handle(message))
+        await over_lines(transport, lambda say: lambda message: self.answer(message, say))
 
     async def app(self, scope: Any, receive: Any, send: Any) -> None:
         """As an ASGI application."""
-        body = b""
-        while scope["method"] == "POST" and (event := await receive()).get("body") is not None:
-            body += event["body"]
-            if not event.get("more_body"):
-                break
+        body = await posted(scope, receive)
         message = json.loads(body) if body else None
         said = _refused(message, scope) or await self.answer(message, None)
         code = said.get("error", {}).get("code", 0) if said else 0
         status = 405 if not body else 202 if said is None else {-32601: 404, -32021: 400, -32020: 400}.get(code, 200)
-        await send(
-            {"type": "http.response.start", "status": status, "headers": [(b"content-type", b"application/json")]}
-        )
-        await send({"type": "http.response.body", "body": json.dumps(said).encode() if said else b""})
+        await respond(send, status, said)
 
 
 def _refused(message: Any, scope: Any) -> Any:

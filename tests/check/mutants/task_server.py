@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from accord.transport.base import Transport
+
+from tests.check.mutants.by_hand import Say, over_lines, posted, respond
 
 RELATED = "io.modelcontextprotocol/related-task"
 LAST = "2025-11-25"
@@ -21,8 +22,6 @@ HELLO = {
     "serverInfo": {"name": "tasks", "version": "1"},
 }
 FORM = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
-
-Say = Callable[[Any], None]
 
 
 class Refused(Exception):
@@ -147,30 +146,12 @@ class TaskServer:
         self._sessions: dict[str, Session] = {}
 
     async def serve(self, transport: Transport) -> None:
-        def say(message: Any) -> None:
-            transport.send(json.dumps(message).encode())
-            transport.flush()
-
-        session = Session(say)
-
-        async def handle(raw: bytes) -> None:
-            said = await session.answer(json.loads(raw))
-            if said is not None:
-                say(said)
-
-        async with asyncio.TaskGroup() as group:
-            while messages := await transport.receive():
-                for message in messages:
-                    if isinstance(message, bytes):
-                        group.create_task(handle(message))
+        """Over lines, until the client closes."""
+        await over_lines(transport, lambda say: Session(say).answer)
 
     async def app(self, scope: Any, receive: Any, send: Any) -> None:
         """As an ASGI application."""
-        body = b""
-        while scope["method"] == "POST" and (event := await receive()).get("body") is not None:
-            body += event["body"]
-            if not event.get("more_body"):
-                break
+        body = await posted(scope, receive)
         id = next((value.decode() for name, value in scope["headers"] if name == b"mcp-session-id"), None)
         if id is None and b'"initialize"' in body:
             id = uuid.uuid4().hex
@@ -178,9 +159,7 @@ class TaskServer:
         session = self._sessions.get(id or "")
         said = await session.answer(json.loads(body)) if session and body else None
         status = 405 if not body else 404 if session is None else 200 if said else 202
-        headers = [(b"content-type", b"application/json"), (b"mcp-session-id", (id or "none").encode())]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": json.dumps(said).encode() if said else b""})
+        await respond(send, status, said, {b"mcp-session-id": (id or "none").encode()})
 
 
 def _tool(name: str, kind: str | None) -> Any:

@@ -63,7 +63,7 @@ async def check_client(
 @cache
 def scenes() -> tuple[Scene, ...]:
     """Every scene but the ordinary one."""
-    modules = [import_module(f"accord.check.rules.{area}") for area in CLIENT_AREAS]
+    modules = [import_module(f"accord.check.rules.clients.{area}") for area in CLIENT_AREAS]
     found = (value for module in modules for value in vars(module).values() if isinstance(value, Scene))
     return tuple(dict.fromkeys(found))
 

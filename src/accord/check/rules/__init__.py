@@ -66,48 +66,48 @@ AREAS: tuple[str, ...] = (
 """Modules of this folder that have rules about servers."""
 
 CLIENT_AREAS: tuple[str, ...] = (
-    "client_envelope",
-    "client_shapes",
-    "client_opening",
-    "client_offered",
-    "client_meta",
-    "client_versions",
-    "client_http",
-    "client_sessions",
-    "client_streams",
-    "client_sse",
-    "client_headers",
-    "client_stdio",
-    "client_answers",
-    "client_declared",
-    "client_asked",
-    "client_rounds",
-    "client_round_forms",
-    "client_pages",
-    "client_changes",
-    "client_cancel",
-    "client_fitting",
-    "client_robust",
-    "client_schemas",
-    "client_caching",
-    "client_ext_tasks",
+    "envelope",
+    "shapes",
+    "opening",
+    "offered",
+    "meta",
+    "versions",
+    "http",
+    "sessions",
+    "streams",
+    "sse",
+    "headers",
+    "stdio",
+    "answers",
+    "declared",
+    "asked",
+    "rounds",
+    "round_forms",
+    "pages",
+    "changes",
+    "cancel",
+    "fitting",
+    "robust",
+    "schemas",
+    "caching",
+    "ext_tasks",
 )
-"""The same about clients."""
+"""Modules of the folder `clients` in it, which have those about clients."""
 
 
 @cache
 def server_rules() -> tuple[Rule, ...]:
     """Those about servers."""
-    return tuple(_rules(AREAS))
+    return tuple(_rules(__name__, AREAS))
 
 
 @cache
 def client_rules() -> tuple[Rule, ...]:
     """Those about clients."""
-    return tuple(_rules(CLIENT_AREAS))
+    return tuple(_rules(f"{__name__}.clients", CLIENT_AREAS))
 
 
-def _rules(areas: tuple[str, ...]) -> Iterator[Rule]:
+def _rules(folder: str, areas: tuple[str, ...]) -> Iterator[Rule]:
     for area in areas:
-        module = import_module(f"{__name__}.{area}")
+        module = import_module(f"{folder}.{area}")
         yield from (value for value in vars(module).values() if isinstance(value, Rule) and value.cases)
