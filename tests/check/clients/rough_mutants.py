@@ -133,7 +133,10 @@ def leaves_the_server_behind(change: Change) -> None:
     async def end(self: ProcessGroup, seconds: float) -> None:
         await self.gone(seconds)
 
-    change.patches.append((ProcessGroup, "end", end))
+    def kill(self: ProcessGroup) -> None:
+        return
+
+    change.patches += [(ProcessGroup, "end", end), (ProcessGroup, "kill", kill)]
 
 
 @mutant("client-stdio/stderr")

@@ -19,6 +19,8 @@ from accord.wire.transcript import RECEIVED
 _LINE_BYTES = 16 << 20
 _PART_BYTES = 64 << 10
 """The relay sends no more at once."""
+_LINGER = 1.0
+"""Seconds."""
 _HOW = {(relay.END, b""): "closed", (relay.TERM, b"1"): "terminated", (relay.TERM, b"0"): "orphaned"}
 
 
@@ -45,8 +47,8 @@ class Lines:
         self.command = [sys.executable, "-I", "-S", relay.__file__, port, self._token, self._stand.scene.stderr]
 
     async def close(self) -> None:
-        """End every relay."""
-        await self._loopback.close()
+        """End every relay. What a client did to one just before it ended may still be under way."""
+        await self._loopback.close(_LINGER)
 
     async def _relayed(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

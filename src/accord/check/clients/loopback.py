@@ -27,10 +27,12 @@ class Loopback:
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0, limit=self._line_bytes)
         self.port = self._server.sockets[0].getsockname()[1]
 
-    async def close(self) -> None:
-        """Close the port, and cut every connection."""
+    async def close(self, linger: float = 0.0) -> None:
+        """Close the port, and cut every connection that has not ended by itself after `linger` seconds."""
         if self._server is not None:
             self._server.close()
+        if self._tasks and linger:
+            await asyncio.wait(self._tasks, timeout=linger)
         for task in self._tasks:
             task.cancel()
         if self._tasks:
