@@ -32,6 +32,15 @@ class Doors:
         self.slow: set[Any] = set()
         """Names of tools that did not answer in time."""
 
+    @property
+    def outlived(self) -> float:
+        """Seconds for which the server was seen to run on after the end of its input, in any revision."""
+        return self.reach.outlived
+
+    @outlived.setter
+    def outlived(self, seconds: float) -> None:
+        self.reach.outlived = seconds
+
     async def raw(self, kind: Kind = "raw", case: str = "") -> Talk:
         """A conversation in which nothing was said yet. Raises `ConnectError`."""
         record = Record(self.revision, self.transport, kind, case, self.room)
@@ -91,11 +100,7 @@ class Doors:
         """End a conversation, and take note of how: a server that stays is not waited for again."""
         await talk.close()
         if isinstance(talk.wire, ChildWire) and talk.wire.stayed:
-            self.will_stay()
-
-    def will_stay(self) -> None:
-        """Whoever ends a conversation need not wait for the server: it stays."""
-        self.reach.stays = True
+            self.reach.stays = True
 
 
 def _refused(answer: Answer) -> Unspoken:

@@ -46,6 +46,8 @@ class Reach:
         """What to call it."""
         self.stays: bool = False
         """Whether it is known that the server does not end with its input: then nobody waits for that any more."""
+        self.outlived: float = 0.0
+        """Seconds for which the server was seen to run on after the end of its input."""
         self.secrets: Secrets = secrets_of(self._parsed, self._headers)
         """What it is given, and nobody else."""
 
@@ -98,7 +100,7 @@ class Reach:
 
     def _process(self, command: Command) -> ChildWire:
         wire = ChildWire(command, _SECRET)
-        if self.stays:
+        if self.stays or self.outlived:
             wire.grace = _NO_GRACE
         return wire
 

@@ -37,16 +37,14 @@ class Origin(Protocol):
 
     slow: set[Any]
     """Names of tools that did not answer in time."""
+    outlived: float
+    """Seconds for which the server was seen to run on after the end of its input."""
 
     async def raw(self, kind: Kind = "raw", case: str = "") -> Talk: ...
 
     async def open(self, kind: Kind = "own", case: str = "", *, capabilities: JSONObject | None = None) -> Talk: ...
 
     async def open_up(self, talk: Talk) -> None: ...
-
-    def will_stay(self) -> None:
-        """Whoever ends a conversation need not wait for the server: it stays."""
-        ...
 
 
 class Talk(Conversation):

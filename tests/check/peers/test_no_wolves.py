@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
 import pytest
@@ -47,6 +48,33 @@ async def test_a_server_without_subscriptions_need_not_know_their_method() -> No
 
     settings = CheckSettings(only=("subscriptions",), revisions=("2026-07-28",), timeout=1)
     assert (await check_server(Changed(right(), change), settings)).findings == ()
+
+
+ASKS = """
+import json, sys, threading, time
+def say(message):
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\\n")
+    sys.stdout.flush()
+def ask():
+    for number in range(400):
+        say({"id": number, "method": "ping"})
+        time.sleep(0.005)
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("method") == "initialize":
+        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}
+        say({"id": message["id"], "result": hello})
+        threading.Thread(target=ask, daemon=True).start()
+    elif "method" in message and "id" in message:
+        say({"id": message["id"], "result": {}})
+"""
+
+
+async def test_a_line_in_pieces_stays_whole_though_the_server_asks_meanwhile() -> None:
+    """It ends at the first line that is no JSON: the answer to its own question must not come in between."""
+    settings = CheckSettings(only=("stdio/pieces",), revisions=("2025-11-25",))
+    report = await check_server([sys.executable, "-c", ASKS], settings)
+    assert report.findings == ()
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])

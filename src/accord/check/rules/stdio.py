@@ -14,6 +14,8 @@ from accord.wire.transcript import RECEIVED, SENT
 _PLACES = ("basic/transports#stdio", "basic/transports/stdio")
 _SHUTDOWN = ("basic/lifecycle#shutdown", "basic/transports/stdio#shutdown")
 _EXIT_SECONDS = 5.0
+_SEEN_BEFORE = 2.0
+"""Seconds for a server that was seen to run on: it was waited for at length once."""
 _STARTS = 4
 """A start may take so many times as long as the slowest that was seen."""
 _HALF = b'{"jsonrpc":"2.0","id":99,"meth'
@@ -123,10 +125,12 @@ async def _(talk: Talk) -> None:
 async def _exits(talk: Talk) -> None:
     wire = talk.child
     wire.end_input()
-    seconds = _patience(talk)
+    before = talk.doors.outlived
+    seconds = _SEEN_BEFORE if before else _patience(talk)
     if not await wire.gone(seconds):
-        talk.doors.will_stay()
-        raise talk.broken(f"it still runs {seconds:g} s after its input has ended")
+        talk.doors.outlived = max(seconds, before)
+        known = f", as it did for {before:g} s in another conversation" if before else ""
+        raise talk.broken(f"it still runs {seconds:g} s after its input has ended{known}")
 
 
 LAST_WORDS = Rule(

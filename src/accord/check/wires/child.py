@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from subprocess import Popen
 
 from accord.check.report import TransportName
@@ -50,6 +50,7 @@ class ChildWire:
         self._reader: Reader | None = None
         self._writer: asyncio.WriteTransport | None = None
         self._pipe = _Pipe()
+        self._held: list[bytes] | None = None
         self._ended = False
         self._settling: asyncio.Task[None] | None = None
         self.pid: int = 0
@@ -73,8 +74,21 @@ class ChildWire:
         self._writer, self._pipe = await loop.connect_write_pipe(_Pipe, process.stdin)
 
     def send(self, message: bytes, headers: Mapping[str, str | None]) -> int:
-        self.write(message + b"\n")
+        if self._held is None:
+            self.write(message + b"\n")
+        else:
+            self._held.append(message + b"\n")
         return 0
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """What is sent meanwhile waits: a line that is written in pieces stays whole."""
+        held = self._held = []
+        try:
+            yield
+        finally:
+            self._held = None
+            self.write(b"".join(held))
 
     def write(self, data: bytes) -> None:
         """Send bytes as they are: half a line, several, what is no text."""
