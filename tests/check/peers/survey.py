@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +29,7 @@ from accord.check.settings import CheckSettings
 from accord.messages.revision import REVISIONS
 
 from tests.interop.peers import npm_server, peer_server, python_server
-from tests.interop.serving import free_port, serving
+from tests.interop.serving import SECONDS, free_port, serving
 
 
 class Surveyed(NamedTuple):
@@ -70,9 +72,21 @@ def reached(server: Surveyed, folder: str) -> Iterator[Any]:
     command = server.command()
     if server.path:
         with serving(command, free_port()) as served:
+            _wait_for(served.port)  # some say where they are before they are there
             yield f"{served.url}{server.path}"
     else:
         yield {"command": command[0], "args": command[1:], "cwd": folder, "env": {"MEMORY_FILE_PATH": f"{folder}/m"}}
+
+
+def _wait_for(port: int) -> None:
+    """Until somebody listens there. Raises `TimeoutError`."""
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise TimeoutError(f"nobody listens at port {port}")
 
 
 async def survey(server: Surveyed, into: Path) -> Report:
