@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from accord.check.blocks import inside
@@ -16,6 +16,8 @@ from accord.messages.revision import RULES
 
 QUESTIONS = ("elicitation/create", "sampling/createMessage", "roots/list")
 INPUT_REQUIRED = "input_required"
+_ROUNDS = 5
+"""A request may want input so many times."""
 
 
 class Question(NamedTuple):
@@ -56,6 +58,11 @@ def questions(records: Iterable[Record]) -> Iterator[Question]:
             yield Question(answered.heard, str(inner.get("method")), inside(inner.get("params")), key)
 
 
+def to_models(records: Iterable[Record]) -> Iterator[Question]:
+    """What was asked of models."""
+    return (question for question in questions(records) if question.method == "sampling/createMessage")
+
+
 def required(records: Iterable[Record]) -> Iterator[Answered]:
     """The answers that want input first."""
     for answered in answers(records):
@@ -75,6 +82,18 @@ def was_asked(answer: Answer) -> bool:
     return "inputResponses" in inside(answer.request.get("params")) or any(
         each.get("method") in QUESTIONS for each in answer.others
     )
+
+
+async def in_rounds(talk: Talk, params: JSONObject, send: Callable[[JSONObject], Awaitable[Answer]]) -> Answer:
+    """Send a request with these params, and again with good answers while it wants input (2026-07-28), a few times."""
+    answer = await send(params)
+    for _ in range(_ROUNDS):
+        result = inside(answer.result)
+        if result.get("resultType") != INPUT_REQUIRED:
+            break
+        params = {**params, **retried(talk, result)}
+        answer = await send(params)
+    return answer
 
 
 def good_answers(talk: Talk, asked: JSONObject) -> JSONObject:

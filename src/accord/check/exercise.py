@@ -12,17 +12,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from accord.check import extension_tasks, tasked
-from accord.check.asked import QUESTIONS, retried
+from accord.check.asked import QUESTIONS, in_rounds
 from accord.check.blocks import inside
 from accord.check.generated.document import Unserved
 from accord.check.generated.smallest import smallest
-from accord.check.record import objects
 from accord.check.rule import Broken
 from accord.check.talk import Talk
 from accord.check.waiting import SILENT, Answer
 from accord.messages.base import JSONObject
 from accord.messages.meta import LOG_LEVEL
-from accord.wire.transcript import RECEIVED
 
 _MOST = 5
 """Resources that are read, and prompts that are got."""
@@ -107,8 +105,7 @@ async def call_all(talk: Talk, tools: list[JSONObject] | None = None) -> list[An
 
 
 def _has_asked(talk: Talk, since: int) -> bool:
-    heard = (said.message for said in talk.record.entries[since:] if said.direction == RECEIVED)
-    return any(each.get("method") in QUESTIONS for message in heard for each in objects(message))
+    return any(each.get("method") in QUESTIONS for each in talk.others(since, None))
 
 
 async def _call(talk: Talk, tool: JSONObject) -> Answer:
@@ -116,20 +113,12 @@ async def _call(talk: Talk, tool: JSONObject) -> Answer:
     meta: JSONObject = {"progressToken": f"exercise-{talk.next_id()}"}
     if not talk.rules.handshake:
         meta[LOG_LEVEL] = "debug"
-    params, answer = await first_call(talk, tool, meta)
-    for _ in range(_MOST):
-        result = answer.result if isinstance(answer.result, dict) else {}
-        if result.get("resultType") != "input_required":
-            break
-        params = {**params, **retried(talk, result)}
-        answer = await talk.request("tools/call", params, meta=meta)
-    return answer
+    return await in_rounds(talk, least_params(tool), lambda params: talk.request("tools/call", params, meta=meta))
 
 
-async def first_call(talk: Talk, tool: JSONObject, meta: JSONObject | None = None) -> tuple[JSONObject, Answer]:
-    """Call it once, with the least arguments that it takes: the params, and what came."""
-    params: JSONObject = {"name": tool.get("name"), "arguments": least_arguments(tool)}
-    return params, await talk.request("tools/call", params, meta=meta)
+def least_params(tool: JSONObject) -> JSONObject:
+    """Those of a call with the least arguments that it takes."""
+    return {"name": tool.get("name"), "arguments": least_arguments(tool)}
 
 
 def least_arguments(tool: JSONObject) -> Any:

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
-from accord.check.asked import INPUT_REQUIRED, good_answers, retried
+from accord.check.asked import INPUT_REQUIRED, good_answers, in_rounds
 from accord.check.blocks import inside
 from accord.check.reading import answers, heard
 from accord.check.record import Record
@@ -31,8 +31,6 @@ PROPOSAL = "https://modelcontextprotocol.io/seps/2663-tasks-extension"
 SINCE = "2026-07-28"
 TASK_METHODS = ("tasks/get", "tasks/update", "tasks/cancel")
 NEWS = "notifications/tasks"
-_ROUNDS = 5
-"""A tool may ask so many times before it becomes a task."""
 _SHORTEST, _LONGEST = 0.02, 1.0
 """Seconds between two looks at a task, whatever it wishes: it may refuse who comes too often, and is asked again."""
 _PATIENCE = 4
@@ -71,18 +69,11 @@ async def call(
     """
     params = call_of(tool) if task is None else {**call_of(tool), "task": task}
     try:
-        answer = await ask(talk, "tools/call", params, ours=ours)
-        for _ in range(_ROUNDS):
-            result = inside(answer.result)
-            if result.get("resultType") != INPUT_REQUIRED:
-                break
-            params = {**params, **retried(talk, result)}
-            answer = await ask(talk, "tools/call", params, ours=ours)
+        return await in_rounds(talk, params, lambda params: ask(talk, "tools/call", params, ours=ours))
     except Broken as exc:
         if exc.symptom.startswith(SILENT):
             raise NotObserved(f"the tool {tool.get('name')!r} takes too long") from exc
         raise
-    return answer
 
 
 def is_task(result: Any) -> bool:

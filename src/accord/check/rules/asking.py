@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from accord.check.asked import Question, questions, was_asked
+from accord.check.asked import questions, to_models, was_asked
 from accord.check.exercise import call_all
 from accord.check.reading import heard
 from accord.check.record import Record
@@ -198,7 +198,7 @@ async def _(talk: Talk) -> None:
 @SAMPLING_TOOLS.reading("all questions to models")
 def _(records: Sequence[Record]) -> int:
     judged = 0
-    for question in _to_models(records):
+    for question in to_models(records):
         judged += 1
         given = "tools" in question.params or "toolChoice" in question.params
         if given and not declares(question.heard.record.declared, "sampling.tools"):
@@ -218,13 +218,9 @@ CONTEXT = Rule(
 @CONTEXT.reading("all questions to models")
 def _(records: Sequence[Record]) -> int:
     judged = 0
-    for question in _to_models(records):
+    for question in to_models(records):
         judged += 1
         wanted = question.params.get("includeContext", "none")
         if wanted != "none" and not declares(question.heard.record.declared, "sampling.context"):
             raise question.broken(f"includeContext is {shown(wanted)}, and sampling.context was not declared")
     return judged
-
-
-def _to_models(records: Sequence[Record]) -> Iterator[Question]:
-    return (question for question in questions(records) if question.method == "sampling/createMessage")

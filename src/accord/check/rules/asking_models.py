@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from accord.check.asked import Question, questions
+from accord.check.asked import to_models
 from accord.check.blocks import inside, items
 from accord.check.fitting import mismatch
 from accord.check.record import Record
@@ -24,7 +24,7 @@ TOOL_RESULTS = Rule(
 @TOOL_RESULTS.reading("the messages of all sampling")
 def _(records: Sequence[Record]) -> int:
     judged = 0
-    for question in _to_models(records):
+    for question in to_models(records):
         judged += 1
         used: list[str] = []
         for blocks in _turns(question.params):
@@ -50,7 +50,7 @@ OUTPUT = Rule(
 @OUTPUT.reading("the results of tools in all sampling")
 def _(records: Sequence[Record]) -> int:
     judged = 0
-    for question in _to_models(records):
+    for question in to_models(records):
         schemas = {shown(tool.get("name")): inside(tool, "outputSchema") for tool in items(question.params, "tools")}
         for name, result in _results(question.params):
             if schemas.get(name) and "structuredContent" in result:
@@ -76,7 +76,3 @@ def _turns(params: JSONObject) -> Iterator[list[JSONObject]]:
     for message in items(params, "messages"):
         content = message.get("content")
         yield [block for block in (content if isinstance(content, list) else [content]) if isinstance(block, dict)]
-
-
-def _to_models(records: Sequence[Record]) -> Iterator[Question]:
-    return (question for question in questions(records) if question.method == "sampling/createMessage")

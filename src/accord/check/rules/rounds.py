@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from accord.check.asked import INPUT_REQUIRED, QUESTIONS, required, retried
-from accord.check.exercise import first_call
+from accord.check.exercise import least_params
 from accord.check.reading import answers
 from accord.check.record import Record
 from accord.check.rule import NotObserved, Rule
@@ -221,7 +221,8 @@ async def _asking(talk: Talk) -> AsyncIterator[tuple[JSONObject, Answer]]:
     """The calls that want input first."""
     found = False
     for tool in await talk.callable():
-        params, answer = await first_call(talk, tool)
+        params = least_params(tool)
+        answer = await talk.request("tools/call", params)
         if isinstance(answer.result, dict) and answer.result.get("inputRequests"):
             found = True
             yield params, answer
