@@ -21,7 +21,7 @@
     ├── LifespanError                 what a server needs as long as it runs could not be had
     ├── StoreError                    a store of sessions and events cannot do its work: a broken file, a full disk
     │   └── EventsGone                what was to be continued is no longer kept
-    ├── ToolError                     raise it in a tool: the text goes to the model, without a traceback
+    ├── ToolError                     a tool failed: raised in a tool, its text goes to the model without a traceback
     └── ProtocolError                 a JSON-RPC error, sent or received: code, message, data
         ├── ParseError                -32700
         ├── InvalidRequest            -32600
@@ -178,7 +178,15 @@ class EventsGone(StoreError):
 
 
 class ToolError(AccordError):
-    """Raise it in a tool to answer `isError` with this text and nothing else."""
+    """A tool failed. Raise it in a tool to answer `isError` with this text and nothing else.
+
+    A client raises it for such an answer where `call_tool` has `raise_on_error=True` or `type=`; then `result` is the
+    `ToolResult`, else None.
+    """
+
+    def __init__(self, *args: object, result: Any = None) -> None:
+        super().__init__(*args)
+        self.result: Any = result
 
 
 class ProtocolError(AccordError):

@@ -152,7 +152,7 @@ async def test_progress_resets_the_timeout_but_not_the_total(target: Any, revisi
     async with connected(target, revision) as client:
         result = await client.call_tool("slow", {"steps": 20}, on_progress=lambda *_: None, timeout=1)
         assert result.data == "20 steps"
-        with pytest.raises(RequestTimeout, match="total time"):
+        with pytest.raises(RequestTimeout, match="in total"):
             await client.call_tool("slow", {"steps": 50}, on_progress=lambda *_: None, timeout=1, total_timeout=0.3)
 
 
@@ -193,5 +193,5 @@ async def test_arguments_that_json_cannot_hold_are_refused_before_they_leave(tar
 
 async def test_a_total_timeout_alone_is_told_as_such() -> None:
     async with connected(server, "2026-07-28") as client:
-        with pytest.raises(RequestTimeout, match="total time"):
+        with pytest.raises(RequestTimeout, match="in total"):
             await client.call_tool("wait", {"seconds": 30}, total_timeout=0.05)

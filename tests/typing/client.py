@@ -53,7 +53,7 @@ async def targets() -> None:
     ):
         await client.close()
     Client(3)  # type: ignore[arg-type]
-    await Client(server).call_tool(3)  # type: ignore[arg-type]
+    await Client(server).call_tool(3)  # type: ignore[call-overload]
 
 
 def without_await() -> None:
@@ -61,6 +61,7 @@ def without_await() -> None:
         assert_type(client, BlockingClient)
         assert_type(client.list_tools(), list[Tool])
         assert_type(client.call_tool("forecast", {"city": "Oslo"}, timeout=3), ToolResult)
+        assert_type(client.call_tool("forecast", {"city": "Oslo"}, type=list[str]), list[str])
         assert_type(client.get_prompt("plan"), GetPromptResult)
-        client.call_tool("forecast", within=3)  # type: ignore[call-arg]
+        client.call_tool("forecast", within=3)  # type: ignore[call-overload]
     BlockingClient(3)  # type: ignore[arg-type]

@@ -20,6 +20,7 @@ from accord.messages.base import JSONObject
 from accord.messages.content import TextContent, decode_around_unknown
 from accord.messages.meta import Result
 from accord.messages.tools import CallToolResult
+from accord.schema.typed import converted
 from accord.schema.values import to_json
 
 T = TypeVar("T", bound=Result)
@@ -38,8 +39,9 @@ class InputRequired(InvalidResult):
 
 
 class ToolResult(CallToolResult):
-    """What a tool answered. `is_error` says that it failed; then `text` says how."""
+    """The answer of a tool. `is_error` says whether the tool failed; then `text` says how."""
 
+    is_error: bool = False
     output_schema: JSONObject | None = None
     """The schema that the tool declared for its structured content, if that is known."""
 
@@ -56,6 +58,14 @@ class ToolResult(CallToolResult):
         if is_wrapper(self.output_schema) and isinstance(self.structured_content, dict):
             return self.structured_content.get("result", self.structured_content)
         return self.structured_content
+
+    def data_as(self, type: type[A]) -> A:
+        """Return `data` as a type, which is anything that a parameter of a tool may be: a dataclass, `list[int]`.
+
+        Raises `Mismatch`, with the path in the data, for data that do not fit, and `DeclarationError` for what is no
+        type of JSON values.
+        """
+        return cast(A, converted(self.data, type))
 
 
 class Reader:
@@ -85,6 +95,8 @@ class Reader:
             kind = codec.decoder(Result).decode(raw).result_type
             if self._kinds.get(kind or "") is not type_:
                 self._check_kind(method, kind, raw)
+            if not self._strict and "$.isError" in str(first):  # null, which some send for "no"
+                return self._decoded(method, type_, _without_null(raw, "isError"))
             if not self._strict and "content" in str(first):
                 return decode_around_unknown(raw, type_)
         except (msgspec.MsgspecError, RecursionError, TypeError, AttributeError, KeyError):
@@ -110,6 +122,14 @@ class Reader:
         if registered is None:
             self._check_kind(method, found, raw)
         return self._decoded(method, registered or type_, raw)
+
+
+def _without_null(raw: Raw, name: str) -> Raw:
+    """An object without a member that is null. Raises `KeyError` where the member is something else."""
+    members = codec.decoder(dict[str, Raw]).decode(raw)
+    if bytes(members.pop(name)) != b"null":
+        raise KeyError(name)
+    return Raw(codec.encode(members))
 
 
 def arguments_of(given: Mapping[str, Any] | None) -> Any:

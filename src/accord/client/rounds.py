@@ -66,7 +66,7 @@ class Rounds:
         Raises what the handlers raise, `NotSupported` for what nobody here answers, `InvalidResult`,
         `RemoteProtocolError` when there is no end to it, and what `send` raises.
         """
-        clock = _Clock(total)
+        clock = _Clock(total, f"{required.method} to {required.name}")
         pause = _FIRST_PAUSE
         for _ in range(self._limits.rounds):
             session = _session(stay)
@@ -170,14 +170,18 @@ def _described(asks: _Required) -> str:
 class _Clock:
     """What is left of the time of one request over all its round trips; it stands still while handlers answer."""
 
-    def __init__(self, left: float | None) -> None:
+    def __init__(self, left: float | None, request: str) -> None:
         self._left = left
+        self._request = request
         self._time = asyncio.get_running_loop().time
 
     async def run(self, send: Send[P, T], params: P) -> T:
         """One more round trip. Raises `RequestTimeout` when no time is left."""
         if self._left is not None and self._left <= 0:
-            raise RequestTimeout("the total time allowed is over before the answers could be sent")
+            raise RequestTimeout(
+                f"{self._request}: the total timeout passed before the answers could be sent; "
+                "if it may take longer, raise total_timeout="
+            )
         began = self._time()
         try:
             return await send(params, self._left)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from accord.client.answers import ToolResult, arguments_of
 from accord.client.cache import READ, Request
@@ -11,7 +11,7 @@ from accord.client.completion import asked_for
 from accord.client.mirrored import MirroredTools
 from accord.client.requests import Requests, never, safely
 from accord.client.tools import Tools
-from accord.errors import InvalidParams, ResourceNotFound
+from accord.errors import InvalidParams, InvalidResult, Mismatch, ResourceNotFound, ToolError
 from accord.limits import Limits
 from accord.messages.base import Meta
 from accord.messages.completion import CompleteResult, Completion, Reference
@@ -83,6 +83,7 @@ class Verbs:
 
     # --- verbs -------------------------------------------------------------------------------------------------
 
+    @overload
     async def call_tool(
         self,
         name: str,
@@ -92,12 +93,45 @@ class Verbs:
         meta: Meta | None = None,
         timeout: float | None = None,
         total_timeout: float | None = None,
-    ) -> ToolResult:
-        """Call a tool; a tool's own failure comes back as `result.is_error`, it is not raised.
+        raise_on_error: bool = False,
+    ) -> ToolResult: ...
 
-        Structured content is checked against the schema that the tool lists. Raises `ProtocolError` (an unknown
-        tool is -32602), `RequestTimeout`, `ConnectionLost`, `InvalidResult`, `NotSupported`; and `OutcomeUnknown`
-        where a client that reconnects may not send the call again.
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        type: type[T],
+        on_progress: ProgressCallback | None = None,
+        meta: Meta | None = None,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        raise_on_error: bool = False,
+    ) -> T: ...
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        type: type[T] | None = None,
+        on_progress: ProgressCallback | None = None,
+        meta: Meta | None = None,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        raise_on_error: bool = False,
+    ) -> ToolResult | T:
+        """Call a tool and return its result. A tool that failed is a result with `is_error`; with `raise_on_error` it
+        raises `ToolError`, whose `result` is that result.
+
+        With `type`, return the data of the result as that type: a dataclass, a pydantic model, `list[int]`; a tool that
+        failed raises `ToolError`, and data that do not fit `InvalidResult`.
+
+        `timeout` (seconds) bounds the silence before the call fails, and progress resets it; `total_timeout` bounds the
+        whole call. Structured content is checked against the schema that the tool lists. Raises `ProtocolError` (an
+        unknown tool is -32602), `RequestTimeout`, `ConnectionLost`, `InvalidResult`, `NotSupported`; and
+        `OutcomeUnknown` where a client that reconnects may not send the call again (server, Tools).
         """
         params = CallToolParams(name=name, arguments=arguments_of(arguments))
 
@@ -114,8 +148,16 @@ class Verbs:
             )
 
         total = self._requests.total_timeout if total_timeout is None else total_timeout
-        result = await self._mirrored.call(total, send)
-        return await self._tools.checked(name, result, timeout=timeout, total_timeout=total_timeout)
+        answer = await self._mirrored.call(total, send)
+        result = await self._tools.checked(name, answer, timeout=timeout, total_timeout=total_timeout)
+        if result.is_error and (raise_on_error or type is not None):
+            raise ToolError(result.text or f"tool {name!r} failed and did not say why", result=result)
+        if type is None:
+            return result
+        try:
+            return result.data_as(type)
+        except Mismatch as exc:
+            raise InvalidResult(f"tool {name!r} returned data that do not fit {type!r}: {exc}") from exc
 
     async def read_resource(
         self,

@@ -12,7 +12,6 @@ from typing import Any
 from accord.client.answers import ToolResult
 from accord.client.client import Client as Native
 from accord.compat.differ import refuse
-from accord.errors import ToolError
 
 _ADVICE = {
     "auth": "pass http=HTTPSettings(...) to accord.Client, see docs/client.md",
@@ -40,9 +39,7 @@ class Client(Native):
         """Call a tool. Raises `ToolError` unless `raise_on_error` is false."""
         known = {"timeout": options.pop("timeout", None), "meta": options.pop("meta", None)}
         refuse("call_tool()", options, _ADVICE)
-        result = await super().call_tool(name, arguments, **known)
-        if result.is_error and raise_on_error:
-            raise ToolError(result.text)
+        result: ToolResult = await super().call_tool(name, arguments, raise_on_error=raise_on_error, **known)
         return result
 
     async def read_resource(self, uri: Any, **options: Any) -> Any:

@@ -23,8 +23,6 @@ import msgspec
 from accord.errors import DeclarationError, Mismatch
 from accord.messages.revision import Rules
 from accord.schema import emit, explain
-from accord.schema.arguments import narrowed
-from accord.schema.convert import convert, decodable
 from accord.schema.form_fields import (
     FormField as FormField,
     Scalar,
@@ -35,6 +33,7 @@ from accord.schema.form_fields import (
 )
 from accord.schema.form_schemas import fields as fields, requested_schema, without_null
 from accord.schema.hints import NULL, Choice, Items, Narrowed, Node, Reader, Record, Values
+from accord.schema.typed import TypeConverter
 
 Email: TypeAlias = Annotated[str, msgspec.Meta(extra_json_schema={"format": "email"})]
 """A text that is an email address."""
@@ -62,7 +61,7 @@ class Form:
 
     def __init__(self, node: Node, titles: Mapping[Any, str] | None = None) -> None:
         self._node = node
-        self._type = decodable(node)
+        self._converter = TypeConverter(node)
         self._schemas: dict[str, JSONObject] = {}
         schema = emit.schema(node)
         self.wraps = node is not NULL and not (schema.get("type") == "object" and "properties" in schema)
@@ -106,7 +105,9 @@ class Form:
         given = self._given(content or {})
         if self._node is NULL:
             return None
-        return self._converted(given[_VALUE] if self.wraps else given)
+        if self.wraps:
+            return self._converter.convert(given[_VALUE], f"$.{_VALUE}")
+        return self._converter.convert(given)
 
     def _given(self, content: Mapping[str, Any]) -> JSONObject:
         given: JSONObject = dict.fromkeys(self._none)
@@ -118,17 +119,6 @@ class Form:
             elif field.required:
                 raise Mismatch(f'missing "{field.name}"')
         return given
-
-    def _converted(self, value: Any) -> Any:
-        try:
-            return convert(value, self._type)
-        except msgspec.ValidationError as exc:
-            failure = str(exc)
-        try:
-            return convert(narrowed(value), self._type)
-        except msgspec.ValidationError:
-            where, why = explain.failure(self._node, value, failure)
-            raise Mismatch(why, f"${f'.{_VALUE}' if self.wraps else ''}{where}") from None
 
 
 def form(hint: Any) -> Form:

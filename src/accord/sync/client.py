@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial, wraps
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
+from accord.client.answers import ToolResult
 from accord.client.client import Client as AsyncClient
 from accord.client.notices import Notice
 from accord.client.roots import Places
@@ -158,7 +159,34 @@ class Client:
     def list_prompts(self, *args: Any, **options: Any) -> Any:
         return self._background.run(self._client.list_prompts(*args, **options))
 
-    @_like(AsyncClient.call_tool)
+    @overload
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        on_progress: ProgressCallback | None = None,
+        meta: Meta | None = None,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        raise_on_error: bool = False,
+    ) -> ToolResult: ...
+
+    @overload
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        type: type[T],
+        on_progress: ProgressCallback | None = None,
+        meta: Meta | None = None,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        raise_on_error: bool = False,
+    ) -> T: ...
+
+    @wraps(AsyncClient.call_tool)
     def call_tool(self, *args: Any, **options: Any) -> Any:
         return self._background.run(self._client.call_tool(*args, **options))
 

@@ -29,14 +29,19 @@ NotificationCallback = Callable[[events.NotificationReceived], Any]
 class Waiting:
     """A request of ours in flight: its future, its callbacks and its timer."""
 
-    __slots__ = ("deadline", "future", "held", "held_at", "idle", "progress", "timer", "told")
+    __slots__ = ("deadline", "future", "held", "held_at", "idle", "params", "progress", "timer", "told", "total")
 
-    def __init__(self, future: asyncio.Future[Raw], progress: Callback | None, told: Callback | None) -> None:
+    def __init__(
+        self, future: asyncio.Future[Raw], params: Any, progress: Callback | None, told: Callback | None
+    ) -> None:
         self.future: asyncio.Future[Raw] = future
+        self.params: Any = params
+        """What was sent; an error names the tool, prompt or resource in it."""
         self.progress: Callback | None = progress
         self.told: Callback | None = told
         self.timer: asyncio.TimerHandle | None = None
         self.idle: float | None = None
+        self.total: float | None = None
         self.deadline: float | None = None
         self.held: int = 0
         """Questions of the peer that are being answered; meanwhile there is no timer."""
@@ -92,7 +97,7 @@ class Asking:
             on_sent(exchange)
         progress = None if on_progress is None else Callback(on_progress, self._limits.notices)
         told = None if on_notification is None else Callback(on_notification, self._limits.notices)
-        waiting = exchange.driver = Waiting(self._loop.create_future(), progress, told)
+        waiting = exchange.driver = Waiting(self._loop.create_future(), params, progress, told)
         way = exchange.way = self._way_for(of)  # again: the request may have been answered meanwhile
         way.send(message)
         if way is self._way:
@@ -202,7 +207,7 @@ class Asking:
 
     def _arm(self, exchange: Exchange, waiting: Waiting, idle: float | None, total: float | None) -> None:
         now = self._loop.time()
-        waiting.idle = idle
+        waiting.idle, waiting.total = idle, total
         waiting.deadline = None if total is None else now + total
         self._rearm(exchange, waiting)
 
@@ -214,10 +219,13 @@ class Asking:
         waiting.timer = self._loop.call_at(min(ends), self._time_out, exchange, waiting)
 
     def _time_out(self, exchange: Exchange, waiting: Waiting) -> None:
-        by_total = waiting.idle is None or (waiting.deadline is not None and self._loop.time() >= waiting.deadline)
-        why = "the total time allowed is over" if by_total else f"no answer or progress for {waiting.idle:g} s"
+        if waiting.idle is None or (waiting.deadline is not None and self._loop.time() >= waiting.deadline):
+            why, option = f"no answer within {waiting.total:.3g} s in total", "total_timeout"
+        else:
+            why, option = f"no answer or progress for {waiting.idle:g} s", "timeout"
         self._give_up(exchange, waiting, why)
-        self._settle(exchange, RequestTimeout(f"{exchange.method.name} to {self._way.name}: {why}"))
+        cure = f"; if it may take longer, raise {option}=" if self._session.role == "client" else ""
+        self._settle(exchange, RequestTimeout(f"{_described(exchange, waiting)} to {self._way.name}: {why}{cure}"))
 
     @contextmanager
     def answering(self) -> Iterator[None]:
@@ -248,3 +256,10 @@ class Asking:
         if waiting.deadline is not None:
             waiting.deadline += self._loop.time() - waiting.held_at
         self._rearm(exchange, waiting)
+
+
+def _described(exchange: Exchange, waiting: Waiting) -> str:
+    """The method, and the tool, prompt or resource that it names: "tools/call 'forecast'"."""
+    method = exchange.method
+    name = getattr(waiting.params, method.named_by, None) if method.named_by else None
+    return method.name if name is None else f"{method.name} {name!r:.200}"
