@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
 import pytest
 
 from accord import (
@@ -250,6 +251,22 @@ async def test_media_stand_in_lists_beside_text() -> None:
         assert text == TextContent(text='{"and":"text"}')
         assert (await client.call_tool("perhaps", {"found": False})).content == []
         assert len((await client.call_tool("perhaps", {"found": True})).content) == 1
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_media_stand_in_a_list_of_anything(revision: str) -> None:
+    app = Server("x")
+
+    @app.tool
+    def chart() -> list[object]:
+        return ["a chart", Image(data=PNG), {"points": 3}]
+
+    async with Client(app, revisions=[revision]) as client:
+        (tool,) = await client.list_tools()
+        result = await client.call_tool("chart")
+    assert [block.type for block in result.content] == ["text", "image", "text"]
+    if tool.output_schema is not None:  # which the result then has to have
+        assert result.data == ["a chart", msgspec.to_builtins(result.content[1]), {"points": 3}]
 
 
 async def test_a_temporary_file_is_read_while_it_is_there() -> None:

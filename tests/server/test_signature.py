@@ -189,12 +189,28 @@ def test_keywords_make_the_object_open() -> None:
 # Declarations
 
 
-def test_none_as_a_default_needs_none_in_the_type() -> None:
-    def tool(x: int = None) -> str:  # type: ignore[assignment]  # noqa: RUF013
-        return ""
+@pytest.mark.parametrize("hint", [int, "int"])
+def test_none_as_a_default_is_among_the_values_of_the_type(hint: Any) -> None:
+    def tool(x=None):  # type: ignore[no-untyped-def]
+        return x
 
-    with pytest.raises(DeclarationError, match=r"tool: 'x' .*: write x: int \| None = None$"):
-        signature(tool)
+    tool.__annotations__["x"] = hint
+    read = signature(tool)
+    assert read.input_schema["properties"] == {"x": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None}}
+    assert [read.bind(sent)[0] for sent in (b"{}", b'{"x":null}', b'{"x":3}')] == [(None,), (None,), (3,)]
+    assert refused(tool, {"x": "many"}) == ['argument "x": expected integer or null, got string "many"']
+
+
+def test_none_as_a_default_keeps_the_description_and_the_bounds() -> None:
+    def tool(x=None):  # type: ignore[no-untyped-def]
+        return x
+
+    tool.__annotations__["x"] = Annotated[int, msgspec.Meta(ge=1, description="how many")]
+    written = signature(tool).input_schema["properties"]["x"]
+    assert written["description"] == "how many"
+    assert {"type": "integer", "minimum": 1} in written["anyOf"]
+    assert (bind(tool, {}), bind(tool, {"x": 1})) == (None, 1)
+    assert refused(tool, {"x": 0})
 
 
 @pytest.mark.parametrize("hint", [Any, object, "int | None", Literal["a", None], Annotated[int | None, "d"]])

@@ -7,6 +7,7 @@ import random
 import selectors
 import threading
 import time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -105,6 +106,15 @@ async def test_a_call_that_was_cancelled_while_it_waited_is_not_run() -> None:
     await blocked
     assert await workers.run(lambda: "after") == "after"
     assert not ran.is_set()
+
+
+async def test_a_coroutine_that_a_plain_function_returns_is_awaited_on_the_loop() -> None:
+    async def name() -> str:
+        return threading.current_thread().name
+
+    workers = Workers()
+    assert await workers.run(partial(name)) == threading.current_thread().name
+    assert await workers.run(lambda: threading.current_thread().name) != threading.current_thread().name
 
 
 async def test_too_many_calls_are_refused_and_room_comes_back() -> None:

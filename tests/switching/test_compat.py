@@ -128,6 +128,68 @@ def test_what_says_nothing_to_a_client_is_taken() -> None:
     assert FastMCP1("x", json_response=True, stateless_http=True, port=9000).settings.port == 9000
 
 
+# --- declaring ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("make", "ignores"), [(FastMCP, False), (FastMCP1, True), (MCPServer, True)])
+async def test_arguments_that_a_tool_has_not_are_ignored_where_their_library_does(make: Any, ignores: bool) -> None:
+    mcp = make("x")
+
+    @mcp.tool()
+    def double(number: int) -> int:
+        return 2 * number
+
+    async with Client(mcp) as client:
+        (tool,) = await client.list_tools()
+        results = [await client.call_tool("double", {"number": one, "other": 1}) for one in (2, 2.0)]
+    assert tool.input_schema["additionalProperties"] is ignores
+    assert [result.is_error or result.data for result in results] == ([4, 4] if ignores else [True, True])
+
+
+@pytest.mark.parametrize("make", SERVERS)
+async def test_resources_and_templates_are_plain_text_by_default(make: Any) -> None:
+    mcp = make("x")
+    mcp.resource("a://b")(lambda: {"c": 1})
+    mcp.resource("a://{name}/c", name="named")(lambda name: name)
+    async with Client(mcp) as client:
+        listed = [*await client.list_resources(), *await client.list_resource_templates()]
+        contents = (await client.read_resource("a://b")).contents
+    assert [one.mime_type for one in (*listed, *contents)] == ["text/plain"] * 3
+
+
+async def test_a_title_among_the_annotations_is_the_title_of_the_tool() -> None:
+    mcp = FastMCP("x")
+    mcp.tool(name="a", annotations=types.ToolAnnotations(title="Nice"))(lambda: "")
+    mcp.tool(name="b", annotations={"title": "Nice"}, title="Nicer")(lambda: "")
+    async with Client(mcp) as client:
+        assert [tool.title for tool in await client.list_tools()] == ["Nice", "Nicer"]
+
+
+@pytest.mark.parametrize("make", SERVERS)
+async def test_what_published_programs_declare_is_taken(make: Any) -> None:
+    mcp = make("x")
+
+    @mcp.tool()
+    def add(a: int, b: int = None) -> int:  # type: ignore[assignment]  # noqa: RUF013
+        return a + (b or 0)
+
+    async def later() -> str:
+        return "later"
+
+    @mcp.tool()
+    def begin() -> str:
+        return later()  # type: ignore[return-value]
+
+    @mcp.tool()
+    def draw() -> list:  # type: ignore[type-arg]
+        return ["drawn", accord.Image(data=b"x", format="png")]
+
+    async with Client(mcp) as client:
+        assert (await client.call_tool("add", {"a": 1})).data == 1
+        assert (await client.call_tool("begin")).text == "later"
+        assert [block.type for block in (await client.call_tool("draw")).content] == ["text", "image"]
+
+
 # --- contexts ----------------------------------------------------------------------------------------------------
 
 

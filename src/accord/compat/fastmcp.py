@@ -27,9 +27,10 @@ from accord.compat.marked import made, prompt as prompt, resource as resource, t
 from accord.compat.messages import Message as Message
 from accord.compat.names import INSTEAD
 from accord.compat.security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity as ResourceSecurity
-from accord.compat.server import Adapted, given
+from accord.compat.server import Adapted, given, typed
 from accord.compat.types import Icon as Icon
 from accord.errors import InvalidParams, ProtocolError, ResourceNotFound, ToolError as ToolError
+from accord.messages.tools import ToolAnnotations
 from accord.server.asking.questions import (
     Accepted as Accepted,
     Cancelled as Cancelled,
@@ -174,6 +175,8 @@ class FastMCP(Adapted):
     def tool(self, name_or_fn: Any = None, *, name: str | None = None, output_schema: Any = ..., **about: Any) -> Any:
         """Offer a function as a tool."""
         about = self._about("tool()", about)
+        annotations = about["annotations"] = typed(ToolAnnotations, about.get("annotations"))
+        about["title"] = about.get("title") or (annotations and annotations.title)
         if output_schema not in (..., None):
             refuse("tool()", {"output_schema": output_schema}, _ADVICE)
 

@@ -154,6 +154,7 @@ class MCPServer(Adapted):
     """The server of mcp 2."""
 
     context_type: ClassVar[type[Plain]] = Context
+    _ignores_unknown: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -21,6 +21,7 @@ from accord.errors import DeclarationError
 from accord.messages.content import Annotations
 from accord.messages.tools import ToolAnnotations
 from accord.server.context import Context as Plain
+from accord.server.declaring import declare_tool
 from accord.server.http.options import HTTPOptions
 from accord.server.server import Server
 
@@ -50,6 +51,8 @@ class Adapted(Server):
     context_type: ClassVar[type[Plain]] = Context
     _completing: Handler | None = None
     _security: ResourceSecurity | None = None
+    _ignores_unknown: ClassVar[bool] = False
+    """Whether tools drop arguments that they have no parameter for."""
 
     def __class_getitem__(cls, types: Any) -> Any:
         return cls
@@ -59,10 +62,11 @@ class Adapted(Server):
     def _offer_tool(self, function: Callable[..., Any], *, structured: bool = True, **about: Any) -> None:
         about["annotations"] = typed(ToolAnnotations, about.get("annotations"))
         function = as_record(resolving(function)) if structured else unstructured(resolving(function))
-        super().tool(**given(about))(function)
+        declare_tool(self.registry, function, ignore_unknown=self._ignores_unknown, **given(about))
 
     def _offer_resource(self, function: Callable[..., Any], uri: str, **about: Any) -> None:
         about["annotations"] = typed(Annotations, about.get("annotations"))
+        about["mime_type"] = about.get("mime_type") or "text/plain"
         security = about.pop("security", None) or self._security
         super().resource(uri, **given(about))(guarded(function, security) if security and "{" in uri else function)
         if self._completing is not None and uri in self.registry.templates:

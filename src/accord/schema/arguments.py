@@ -36,6 +36,7 @@ class Rest(msgspec.Struct, frozen=True, eq=False):
 class Arguments:
     """The parameters of one function, and the types their arguments become; `name` is for the log. `texts`: all that
     comes is texts (variables of a URI, arguments of a prompt), so that nobody need be told of JSON in them.
+    `ignore_unknown` drops arguments without a parameter in the place of refusing them.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Arguments:
         rest: Rest | None = None,
         strict: bool = False,
         texts: bool = False,
+        ignore_unknown: bool = False,
     ) -> None:
         self._name = name
         self._fields = fields
@@ -54,6 +56,7 @@ class Arguments:
         self._rest = rest
         self._strict = strict
         self._texts = texts
+        self._ignore_unknown = ignore_unknown
         self._known = {field.key for field in fields}
 
     def read(self, raw: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -82,6 +85,8 @@ class Arguments:
         return field.factory() if field.factory else field.default
 
     def _others(self, given: Mapping[str, Any], failures: list[str]) -> dict[str, Any]:
+        if self._rest is None and self._ignore_unknown:
+            return {}
         others = {key: value for key, value in given.items() if key not in self._known}
         if self._rest is None:
             failures.extend(map(self._unknown, others))

@@ -52,6 +52,8 @@ class Converted(metaclass=_Anything):
 
 def dec_hook(type_: Any, value: Any) -> Any:
     """Give it to every decoder of a type from `decodable`."""
+    if type_ is object:  # for msgspec a custom type, where it stands inside another: `list[object]`
+        return value
     try:
         return type_.convert(value)
     except msgspec.ValidationError as exc:

@@ -46,17 +46,27 @@ def make_tool(
     description: str | None = None,
     timeout: float | None = None,
     strict: bool = False,
+    ignore_unknown: bool = False,
     tags: Iterable[str] = (),
     scopes: Iterable[str] = (),
     version: str | None = None,
     middleware: Sequence[Middleware] = (),
     **about: Any,
 ) -> tuple[str, Offer]:
-    """A function as a tool, and its name; `about` are further fields of `Tool`. Raises `DeclarationError`."""
+    """A function as a tool, and its name; `about` are further fields of `Tool`. With `ignore_unknown`, arguments
+    without a parameter are dropped, as the official SDK does. Raises `DeclarationError`.
+    """
     function = plain(function)
     if not isinstance(about.get("annotations"), ToolAnnotations | None):
         raise DeclarationError("annotations of a tool are ToolAnnotations(read_only_hint=True, ...)")
-    read = signature(function, context=Context, injected=is_filled, unstructured=UNSTRUCTURED, strict=strict)
+    read = signature(
+        function,
+        context=Context,
+        injected=is_filled,
+        unstructured=UNSTRUCTURED,
+        strict=strict,
+        ignore_unknown=ignore_unknown,
+    )
     tool = Tool(
         name=name or read.name,
         description=description or read.description or None,

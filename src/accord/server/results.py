@@ -114,10 +114,14 @@ class Packer:
 
     def _structured(self, value: Any, returns: Returns, rules: Rules) -> Raw:
         """The value as structured content, and as text for those who read only that (server, Tools)."""
+        blocks = None
+        if isinstance(value, list | tuple) and not (returns.result_schema or {}).get("items") and _holds_blocks(value):
+            blocks = content_of(value)
+            value = [item.to_content() if isinstance(item, AsContent) else item for item in value]
         packed = returns.pack(value)
-        text = str(packed, "utf-8")
+        content = [TextContent(text=str(packed, "utf-8"))] if blocks is None else adapt_content(blocks, rules.revision)
         structured = returns.wrap(packed) if rules.structured_objects_only else packed
-        return self.raw(CallToolResult(content=[TextContent(text=text)], structured_content=structured), rules)
+        return self.raw(CallToolResult(content=content, structured_content=structured), rules)
 
     def resource(self, value: Any, uri: str, about: Resource | ResourceTemplate, cache: CacheHint, rules: Rules) -> Raw:
         """What a resource returned; what it says itself of how long that may be kept goes before `cache`."""
@@ -172,9 +176,13 @@ def content_of(value: Any) -> list[Any]:
         return [TextContent(text=value)]
     if isinstance(value, AsContent):
         return [value.to_content()]
-    if isinstance(value, list | tuple) and any(isinstance(item, _BLOCKS) for item in value):
+    if isinstance(value, list | tuple) and _holds_blocks(value):
         return [block for item in value for block in content_of(item)]
     return [TextContent(text=encode(value).decode())]
+
+
+def _holds_blocks(values: list[Any] | tuple[Any, ...]) -> bool:
+    return any(isinstance(item, _BLOCKS) for item in values)
 
 
 def contents_of(value: Any, uri: str, mime_type: str | None) -> list[ResourceContents]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import cached_property
 from types import FunctionType, MethodType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, Optional, get_args, get_origin
 
 import msgspec
 from msgspec.structs import astuple
@@ -50,16 +50,17 @@ def signature(
     unstructured: Collection[type] = (),
     strict: bool = False,
     texts: bool = False,
+    ignore_unknown: bool = False,
 ) -> Signature:
     """Reads a function. Raises DeclarationError that says how to write what cannot work.
 
     `context` is the type that marks the context parameter, `unstructured` are return types that are content
     already, `strict` refuses arguments that are right only after `3.0` is taken for `3` or JSON in a string
-    is decoded; `texts` says that all arguments come as texts.
+    is decoded; `texts` says that all arguments come as texts; `ignore_unknown` drops arguments without a parameter.
     """
     contexts = context if isinstance(context, tuple) else (context,)
     try:
-        return Signature(function, contexts, injected, frozenset(unstructured), strict, texts)
+        return Signature(function, contexts, injected, frozenset(unstructured), strict, texts, ignore_unknown)
     except DeclarationError as exc:
         raise DeclarationError(f"{getattr(function, '__qualname__', function)}: {exc}") from exc.__cause__
 
@@ -75,6 +76,7 @@ class Signature:
         unstructured: frozenset[type],
         strict: bool,
         texts: bool,
+        ignore_unknown: bool,
     ) -> None:
         self.function = function
         self.context: str | None = None
@@ -89,6 +91,7 @@ class Signature:
         self._unstructured = unstructured
         self._strict = strict
         self._texts = texts
+        self._ignore_unknown = ignore_unknown
         self._around: Mapping[str, Any] = {}
         self._hints: _Hints | None = None
         self._read_or_wait()
@@ -152,7 +155,8 @@ class Signature:
     @cached_property
     def input_schema(self) -> JSONObject:
         """JSON Schema of the arguments."""
-        written = emit.object_schema(self._all.fields, rest=self._all.rest)
+        rest = ANYTHING if self._ignore_unknown and self._all.rest is None else self._all.rest
+        written = emit.object_schema(self._all.fields, rest=rest)
         for name, text in self.docstring.parameters.items():
             if name in written["properties"]:
                 written["properties"][name].setdefault("description", text)
@@ -244,14 +248,23 @@ class Signature:
             return _undecodable
         fields = [_member(field, type_) for field, type_ in zip(self._all.fields, self._types, strict=True)]
         keys = {field.name: field.key for field in self._all.fields if field.key != field.name}
-        struct = msgspec.defstruct(self.name, fields, kw_only=True, forbid_unknown_fields=True, rename=keys or None)
+        closed = not self._ignore_unknown
+        struct = msgspec.defstruct(self.name, fields, kw_only=True, forbid_unknown_fields=closed, rename=keys or None)
         return msgspec.json.Decoder(struct, dec_hook=dec_hook).decode
 
     @cached_property
     def _arguments(self) -> Arguments:
         rest = self._all.rest
         open_ = None if rest is None else Rest(rest, Decodables().of(rest))
-        return Arguments(self.name, self._all.fields, self._types, rest=open_, strict=self._strict, texts=self._texts)
+        return Arguments(
+            self.name,
+            self._all.fields,
+            self._types,
+            rest=open_,
+            strict=self._strict,
+            texts=self._texts,
+            ignore_unknown=self._ignore_unknown,
+        )
 
     @cached_property
     def _result_type(self) -> Any:
@@ -364,13 +377,16 @@ def _field(parameter: Parameter, reader: Reader) -> Field:
         factory = _same(default)
     node = _named(name, hint, reader)
     if default is None and not accepts_null(node):
-        written = (
-            hint if isinstance(hint, str) else getattr(hint, "__name__", None) if isinstance(hint, type) else str(hint)
-        )
-        raise DeclarationError(
-            f"{name!r} may be None, but its type says otherwise: write {name}: {written} | None = None"
-        )
+        node = _named(name, _optional(hint, reader), reader)
     return Field(name, key, node, default, required, factory)
+
+
+def _optional(hint: Any, reader: Reader) -> Any:
+    """Return the hint with None among its values: `x: int = None` is read as `x: int | None = None`."""
+    hint = reader.resolve(hint) if isinstance(hint, str) else hint
+    if get_origin(hint) is Annotated:
+        return Annotated[(_optional(hint.__origin__, reader), *hint.__metadata__)]
+    return Optional[hint]  # noqa: UP045  a name in quotes has no `|`
 
 
 def _named(name: str, hint: Any, reader: Reader) -> Node:

@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextvars import copy_context
+from types import CoroutineType
 from typing import Any
 
 from accord.errors import InternalError
@@ -45,6 +46,8 @@ class Workers:
     async def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call `function` in a thread, in a copy of this context; what it returns or raises, whatever it is.
 
+        A coroutine that it returns, as a plain wrapper around an `async def` does, is awaited on the loop.
+
         Raises `InternalError` when all threads are busy and too many calls wait already.
         """
         if self._busy >= self._limits.workers + self._limits.worker_queue:
@@ -59,9 +62,9 @@ class Workers:
         self._arrived += 1
         self._start()
         returned, value = await future
-        if returned:
-            return value
-        raise value
+        if not returned:
+            raise value
+        return await value if type(value) is CoroutineType else value
 
     def close(self) -> None:
         """Let the threads go, each after the call it is at."""
