@@ -117,6 +117,7 @@ if TYPE_CHECKING:
     from accord.server.completable import Completable as Completable
     from accord.server.compose.change import ArgumentChange as ArgumentChange, ToolChange as ToolChange
     from accord.server.compose.provider import Provided as Provided, Provider as Provider
+    from accord.server.content import ToolOutput as ToolOutput
     from accord.server.context import Context as Context
     from accord.server.depends.mark import Depends as Depends
     from accord.server.files.directory import Directory as Directory
@@ -297,6 +298,7 @@ _HOMES = {
     "ToolAnnotations": "accord.messages.tools",
     "ToolChange": "accord.server.compose.change",
     "ToolError": "accord.errors",
+    "ToolOutput": "accord.server.content",
     "ToolResult": "accord.client.answers",
     "ToolResultContent": "accord.messages.content",
     "ToolUseContent": "accord.messages.content",
@@ -440,6 +442,7 @@ __all__ = [
     "ToolAnnotations",
     "ToolChange",
     "ToolError",
+    "ToolOutput",
     "ToolResult",
     "ToolResultContent",
     "ToolUseContent",

@@ -1,9 +1,12 @@
-"""What a value that is content has to say, so that whoever packs results need not know the kinds there are."""
+"""Values that a handler returns to be sent as content: media, and structured data with content beside them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from accord.errors import DeclarationError
 
 if TYPE_CHECKING:
     from accord.messages.content import AudioContent, EmbeddedResource, ImageContent, ResourceContents
@@ -19,3 +22,32 @@ class AsContent(ABC):
     @abstractmethod
     def to_contents(self, uri: str, mime_type: str | None = None) -> ResourceContents:
         """The same as what the resource at `uri` holds."""
+
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class ToolOutput(Generic[T_co]):
+    """Structured data and content in one result of a tool (server, Tools: Structured Content).
+
+        @server.tool
+        def chart(city: str) -> ToolOutput[Report]:
+            return ToolOutput(report, content=[Image(path="chart.png")])
+
+    The tool declares the schema of `Report` and checks `data` against it. `content` holds texts, media and blocks of
+    content. The JSON of the data stands before it as text, unless `content` has a text of its own: "a tool that returns
+    structured content SHOULD also return the serialized JSON in a TextContent block". `meta` is the `_meta` of the
+    result. Raises `DeclarationError` for content that is no list or tuple.
+    """
+
+    __slots__ = ("content", "data", "meta")
+
+    def __init__(self, data: T_co, content: Sequence[Any] = (), meta: Mapping[str, Any] | None = None) -> None:
+        if not isinstance(content, list | tuple):
+            raise DeclarationError(f"content={content!r:.100} is no list: write ToolOutput(data, content=[...])")
+        self.data = data
+        self.content = content
+        self.meta = None if meta is None else dict(meta)
+
+    def __repr__(self) -> str:
+        return f"ToolOutput({self.data!r}, content={self.content!r})"

@@ -24,7 +24,7 @@ from accord.messages.revision import Rules
 from accord.messages.tools import CallToolResult
 from accord.schema.values import to_json
 from accord.server.cache import CacheHint
-from accord.server.content import AsContent
+from accord.server.content import AsContent, ToolOutput
 from accord.server.offer import Offer, Returns
 
 if TYPE_CHECKING:
@@ -72,18 +72,13 @@ class Packer:
             return self.text(value, rules)
         if isinstance(value, CallToolResult):
             check_meta(value.meta or {})
-            return self.raw(self._adapted(value, rules), rules)
+            return self.raw(_adapted(value, returns if structured else None, rules), rules)
+        if isinstance(value, ToolOutput):
+            check_meta(value.meta or {})
+            return self.raw(_with_content(value, returns if structured else None, rules), rules)
         if returns is None or not structured:
             return self.raw(CallToolResult(content=adapt_content(content_of(value), rules.revision)), rules)
         return self._structured(value, returns, rules)
-
-    def _adapted(self, result: CallToolResult, rules: Rules) -> CallToolResult:
-        """A result that the tool made itself, in kinds of content that the revision has."""
-        content = adapt_content(result.content, rules.revision)
-        structured = result.structured_content
-        if structured is not UNSET:  # encoded before anything else looks at it: a view would read NaN as null
-            structured = Raw(encode(structured))
-        return msgspec.structs.replace(result, content=content, structured_content=structured)
 
     def extended(self, value: Any, rules: Rules) -> Raw:
         """What the method of an extension returned: a result, a record, or nothing."""
@@ -145,6 +140,49 @@ class Packer:
             for message in result.messages
         ]
         return self.raw(msgspec.structs.replace(result, messages=messages), rules)
+
+
+def _adapted(result: CallToolResult, returns: Returns | None, rules: Rules) -> CallToolResult:
+    """Return a result that the tool made itself in kinds of content that the revision has. `returns` is the type that
+    the tool declares for its structured content, if any. Raises `ToolError` where that is missing or does not fit.
+    """
+    blocks: list[Any] = [content_of(item)[0] if isinstance(item, (str, AsContent)) else item for item in result.content]
+    content = adapt_content(blocks, rules.revision)
+    structured = result.structured_content
+    if returns is not None and not result.is_error:
+        if structured is UNSET:
+            raise ToolError("the tool declares structured output and returned none: set structured_content=")
+        structured = _checked(structured, returns, rules)
+    elif structured is not UNSET:  # encoded before anything else looks at it: a view would read NaN as null
+        structured = _undeclared(encode(structured), rules)
+    return msgspec.structs.replace(result, content=content, structured_content=structured)
+
+
+def _with_content(output: ToolOutput[Any], returns: Returns | None, rules: Rules) -> CallToolResult:
+    """Return data and content in one result. Where the tool declares no type, only an object is structured."""
+    content = [block for item in output.content for block in content_of(item)]
+    structured: Any = UNSET
+    if returns is not None:
+        structured = _checked(output.data, returns, rules)
+    elif not isinstance(output.data, (str, *_BLOCKS)):
+        encoded = encode(output.data)
+        structured = Raw(encoded) if encoded.startswith(b"{") else UNSET
+    if not any(isinstance(block, TextContent) for block in content):
+        content = [*content_of(output.data), *content]
+    return CallToolResult(
+        content=adapt_content(content, rules.revision), structured_content=structured, meta=output.meta
+    )
+
+
+def _undeclared(encoded: bytes, rules: Rules) -> Any:
+    """Return structured content of no declared type: through 2025-11-25 it can only be an object."""
+    return UNSET if rules.structured_objects_only and not encoded.startswith(b"{") else Raw(encoded)
+
+
+def _checked(value: Any, returns: Returns, rules: Rules) -> Raw:
+    """Return structured content, checked, as it travels in the revision. Raises `ToolError`."""
+    packed = returns.pack(value)
+    return returns.wrap(packed) if rules.structured_objects_only else packed
 
 
 def encodable(text: str, is_error: bool) -> str:

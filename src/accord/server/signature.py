@@ -23,6 +23,7 @@ from msgspec.structs import astuple
 
 from accord.errors import DeclarationError, ToolError
 from accord.messages.adapt import wrapped
+from accord.messages.tools import CallToolResult
 from accord.schema import emit, explain
 from accord.schema.arguments import Arguments, Rest, narrowed
 from accord.schema.convert import Decodables, convert, dec_hook
@@ -30,6 +31,7 @@ from accord.schema.emit import JSONObject
 from accord.schema.hints import ANYTHING, MISSING, Field, Node, Reader, accepts_null, choices, plain
 from accord.schema.records import is_field
 from accord.schema.values import to_json
+from accord.server.content import ToolOutput
 from accord.server.depends.mark import Named, named_in
 from accord.server.docstring import Docstring, docstring
 from accord.server.parameters import Parameter, around, declared
@@ -353,6 +355,7 @@ class Signature:
         hint = self._declared.returns
         if isinstance(hint, str) and hint not in _UNDECLARED:
             hint = reader.resolve(hint)
+        hint = _structured(hint)
         if _in(hint, _UNDECLARED) or _mentions(hint, self._unstructured):
             return None
         node = _named("the result", hint, reader)
@@ -419,6 +422,19 @@ def _typed(value: Any) -> str:
 def _undecodable(arguments: Any) -> Any:
     """With `**kwargs` there is no struct of all arguments."""
     raise msgspec.ValidationError
+
+
+def _structured(hint: Any) -> Any:
+    """Return the type of the data where a hint says it beside the content: `ToolOutput[Report]`, and
+    `Annotated[CallToolResult, Report]` as the official SDK has it.
+    """
+    if hint is ToolOutput:
+        return Any
+    if get_origin(hint) is ToolOutput:
+        return get_args(hint)[0]
+    if get_origin(hint) is Annotated and get_args(hint)[0] is CallToolResult:
+        return next((each for each in get_args(hint)[1:] if isinstance(each, type) or get_origin(each)), hint)
+    return hint
 
 
 def _in(hint: Any, hints: tuple[Any, ...]) -> bool:
