@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from accord.errors import ConnectError, NotConnected, RemoteProtocolError
+from accord.errors import ConnectError, InvalidParams, InvalidRequest, NotConnected, RemoteProtocolError
 from accord.messages.revision import HANDSHAKE, REVISIONS
 from accord.session import negotiate
-from accord.session.events import Event, Ignored, Opened, OpeningFailed, Reply
-from accord.session.opening import ClientOpening
+from accord.session.events import Event, Ignored, Opened, OpeningFailed, Ready, Reply, RequestReceived
+from accord.session.opening import ClientOpening, ServerOpening
 from accord.session.session import Session
 from accord.session.states import Phase
 
@@ -126,20 +126,41 @@ def test_a_server_that_lacks_the_revision_asked_for_answers_with_its_own_newest(
     assert answer["result"]["protocolVersion"] == "2025-03-26"
 
 
-def test_a_second_initialize_is_refused_and_changes_nothing() -> None:
-    session = opened_server("2025-03-26")
-    (answer,) = replies(session, initialize("2024-11-05", 9))
-    assert error_of(answer) == (9, -32600)
+@pytest.mark.parametrize("confirmed", [True, False])
+def test_a_repeated_initialize_is_handed_up_and_its_answer_begins_the_handshake_again(confirmed: bool) -> None:
+    session = opened_server("2025-03-26") if confirmed else server()
+    if not confirmed:
+        replies(session, initialize("2025-03-26"))
+    (event,) = session.receive(initialize("2024-11-05", 9))
+    assert isinstance(event, RequestReceived)
     assert session.rules.revision == "2025-03-26"
-    assert replies(session, request(10, "ping")) == [{"jsonrpc": "2.0", "id": 10, "result": {}}]
+    assert isinstance(session.opening, ServerOpening)
+    result = session.opening.agree(event.exchange, session.opening.read(event.exchange))
+    answer = msgspec.json.decode(session.respond(event.exchange, result) or b"")
+    assert (answer["id"], answer["result"]["protocolVersion"]) == (9, "2024-11-05")
+    assert (session.phase, session.rules.revision) == (Phase.SHAKING, "2024-11-05")
+    assert isinstance(session.receive(notification("notifications/initialized"))[0], Ready)
+    assert session.phase is Phase.OPEN
 
 
-def test_a_second_initialize_before_initialized_is_refused_too() -> None:
-    session = server()
-    replies(session, initialize("2025-03-26"))
-    (answer,) = replies(session, initialize("2024-11-05", 9))
-    assert error_of(answer) == (9, -32600)
-    assert session.phase is Phase.SHAKING
+def test_a_repeated_initialize_that_cannot_be_read_changes_nothing() -> None:
+    session = opened_server("2025-03-26")
+    (event,) = session.receive(request(9, "initialize", {"protocolVersion": 5}))
+    assert isinstance(event, RequestReceived)
+    assert isinstance(session.opening, ServerOpening)
+    with pytest.raises(InvalidParams):
+        session.opening.read(event.exchange)
+    assert (session.phase, session.rules.revision) == (Phase.OPEN, "2025-03-26")
+
+
+def test_no_handshake_begins_on_a_connection_that_is_closed() -> None:
+    session = opened_server("2025-03-26")
+    session.lose()
+    (event,) = session.receive(initialize("2024-11-05", 9))
+    assert isinstance(event, RequestReceived)
+    assert isinstance(session.opening, ServerOpening)
+    with pytest.raises(InvalidRequest, match="closed"):
+        session.opening.read(event.exchange)
 
 
 def test_an_initialize_that_cannot_be_read_leaves_the_way_open_for_a_good_one() -> None:

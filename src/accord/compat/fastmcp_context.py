@@ -18,7 +18,7 @@ from accord.messages.tools import CallToolResult
 from accord.server.results import content_of
 
 _STATES: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
-"""What handlers keep for a session, by its client."""
+"""What handlers keep for a session, by what its client said of itself when it began."""
 
 _LACKS = {
     "session_id": "2026-07-28 knows no sessions; keep what belongs together in Handles",
@@ -143,7 +143,7 @@ class Context(Shared):
     def _kept(self) -> dict[str, Any]:
         if not self._call.exchange.rules.handshake:
             return self.state
-        return _STATES.setdefault(self._call.peer, {})
+        return _STATES.setdefault(self._call.peer.line.session.peer, {})
 
     async def enable_components(self, *, names: Collection[str] = (), tags: Collection[str] = (), **by: Any) -> None:
         """Show what is hidden from this session. Raises `Different` where the server hides something from all."""

@@ -113,6 +113,13 @@ class Audience:
         """Tell it no more; if it was told at all."""
         self._forget(self._clients[peer], uri)
 
+    def restart(self, peer: Peer) -> None:
+        """Forget what a client has subscribed to, and what it was promised: it begins anew."""
+        client = self._clients[peer]
+        for uri in list(client.uris):
+            self._forget(client, uri)
+        client.restart()
+
     def uris(self, peer: Peer) -> list[str]:
         """What a client has subscribed to, after a handshake."""
         return list(self._clients[peer].uris)

@@ -27,6 +27,7 @@ from accord.errors import (
 )
 from accord.limits import Limits
 from accord.messages import codec
+from accord.messages.lifecycle import InitializeResult
 from accord.messages.logging import SetLevelParams
 from accord.messages.meta import EmptyResult
 from accord.messages.prompts import GetPromptParams
@@ -44,6 +45,7 @@ from accord.server.results import Packer
 from accord.server.subscriptions import Subscriptions
 from accord.session.events import NotificationReceived
 from accord.session.exchange import Exchange
+from accord.session.opening import ServerOpening
 from accord.session.rate import Rate
 from accord.transport.patience import OutOfTime
 
@@ -88,7 +90,9 @@ class Dispatch:
         surround = self._calling.surround
         subscriptions = Subscriptions(self._finding, audience, surround)
         lists = Listing(self._registry, self._finding, self._calling)
+        self._audience = audience
         self._verbs: dict[str, Verb] = {
+            "initialize": self._initialize,
             "tools/call": self._call_tool,
             "resources/read": self._read_resource,
             "prompts/get": self._get_prompt,
@@ -117,6 +121,16 @@ class Dispatch:
             trace = None if isinstance(exc, FAILURES) else exc
             log.error("accord: %s failed: %s", exchange.method.name, describe(exc), exc_info=trace)
             raise InternalError(f"{exchange.method.name} failed: {describe(exc)}") from exc
+
+    async def _initialize(self, exchange: Exchange, peer: Peer) -> InitializeResult:
+        """A repeated `initialize` resets the session, once what ran in it has ended. Raises `ProtocolError`."""
+        opening = peer.line.session.opening
+        assert isinstance(opening, ServerOpening)
+        params = opening.read(exchange)
+        await peer.line.restart(exchange)
+        self._audience.restart(peer)
+        peer.restart()
+        return opening.agree(exchange, params)
 
     async def _set_level(self, exchange: Exchange, peer: Peer) -> EmptyResult:
         peer.log_level = codec.decode_params(SetLevelParams, exchange.params).level

@@ -162,6 +162,11 @@ class Client(Listener):
         for method in owed:
             self.tell(method, NOTHING)
 
+    def restart(self) -> None:
+        """The client begins anew: its next handshake says what it is promised."""
+        self._promised = None
+        self._owed.clear()
+
     def close(self) -> None:
         """The client is gone."""
         self.outlet.close()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -104,6 +104,7 @@ class ObservedLine:
         self.report: Callable[[Exchange, float, float | None, str | None], None] = conversation.report
         self.notify: Callable[..., None] = conversation.notify
         self.close_stream: Callable[[Exchange, int | None], None] = conversation.close_stream
+        self.restart: Callable[[Exchange], Coroutine[Any, Any, None]] = conversation.restart
 
     @property
     def ready(self) -> asyncio.Event:

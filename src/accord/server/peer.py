@@ -53,6 +53,9 @@ class Line(Protocol):
     def close_stream(self, of: Exchange, retry: int | None) -> None:
         """Let go of the stream of a request."""
 
+    async def restart(self, initialize: Exchange) -> None:
+        """End what belongs to the handshake before, when the client sends another `initialize`."""
+
     def ask(
         self,
         name: str,
@@ -117,6 +120,13 @@ class Peer:
         from accord.server.logs import Logs
 
         return Logs(self, self.line.session.limits.logs_per_second)
+
+    def restart(self) -> None:
+        """Forget what it has said of itself: it begins anew. How often it may do what goes on."""
+        self.roots = None
+        self.roots_changed += 1
+        self.log_level = "debug"
+        self.view = None
 
     def hear(self, event: NotificationReceived) -> None:
         """The client tells something that belongs to no request."""

@@ -2,7 +2,8 @@
 
 A client asks `server/discover` first, in a revision that has no handshake. An answer of such a revision opens; any
 other answer is that of an older server, which is opened with `initialize`. After silence `initialize` is sent as
-well, and whichever answer comes first opens. A server answers both, on one connection.
+well, and whichever answer comes first opens. A server answers both, on one connection; and it answers `initialize`
+again, since a client may begin anew on a process that it keeps, and a bridge has one process for all its clients.
 """
 
 from __future__ import annotations
@@ -60,41 +61,54 @@ class ServerOpening:
         )
         return Reply(session.respond(exchange, result) or b"")
 
-    def initialize(self, exchange: Exchange) -> Event:
-        """The answer to `initialize`."""
-        try:
-            return self._initialized(exchange)
-        except ProtocolError as error:
-            return Reply(self._session.fail(exchange, error) or b"", error.code)
+    def initialize(self, exchange: Exchange) -> Event | None:
+        """The answer to the first `initialize`.
 
-    def _initialized(self, exchange: Exchange) -> Event:
-        session, profile = self._session, self._session.profile
-        params = self._hello(exchange)
-        revision = answer_initialize(params.protocol_version, session.spoken)
-        if revision is None:
+        None for a repeated one, which is handed up as a request: what the handshake before has begun ends first, and
+        then `read` and `agree` make its answer.
+        """
+        session = self._session
+        if session.phase is not Phase.NEW:
+            return None
+        try:
+            result = self.agree(exchange, self.read(exchange))
+        except ProtocolError as error:
+            return Reply(session.fail(exchange, error) or b"", error.code)
+        return Opened(session.rules.revision, session.respond(exchange, result))
+
+    def read(self, exchange: Exchange) -> InitializeParams:
+        """Decode what the client says of itself; it is kept, and so it is bounded.
+
+        Raises `InvalidParams`, `UnsupportedVersion` for a server that speaks no revision with a handshake, and
+        `InvalidRequest` once the connection is closed.
+        """
+        session, most = self._session, self._session.limits.hello_bytes
+        if isinstance(exchange.params, Raw) and len(exchange.params) > most:
+            raise InvalidParams(f"the params of initialize have more than {most:,} bytes: declare less")
+        params = codec.decode_params(InitializeParams, exchange.params)
+        if answer_initialize(params.protocol_version, session.spoken) is None:
             raise UnsupportedVersion(
                 f"no initialize here: this server speaks {', '.join(session.spoken)}",
                 data={"supported": list(session.spoken), "requested": params.protocol_version},
             )
         if (session.phase, "initialize") not in SERVER:
-            raise InvalidRequest("initialize was answered before")
+            raise InvalidRequest(f"the connection is {session.phase.value}")
+        return params
+
+    def agree(self, exchange: Exchange, params: InitializeParams) -> InitializeResult:
+        """Begin the handshake, whatever was agreed on before, and return its result."""
+        session, profile = self._session, self._session.profile
+        revision = answer_initialize(params.protocol_version, session.spoken)
+        assert revision is not None, "read() has looked"
         session.phase = SERVER[session.phase, "initialize"]
         session.rules = exchange.rules = RULES[revision]
         session.peer = Profile(params.client_info, params.capabilities)
-        result = InitializeResult(
+        return InitializeResult(
             protocol_version=revision,
             capabilities=profile.capabilities,
             server_info=profile.info or UNNAMED,
             instructions=profile.instructions,
         )
-        return Opened(revision, session.respond(exchange, result))
-
-    def _hello(self, exchange: Exchange) -> InitializeParams:
-        """What the client says of itself; it is kept, and so it is bounded. Raises `InvalidParams`."""
-        most = self._session.limits.hello_bytes
-        if isinstance(exchange.params, Raw) and len(exchange.params) > most:
-            raise InvalidParams(f"the params of initialize have more than {most:,} bytes: declare less")
-        return codec.decode_params(InitializeParams, exchange.params)
 
     def confirmed(self, params: Raw | UnsetType) -> Event:
         """`notifications/initialized` came: our own requests may go out."""

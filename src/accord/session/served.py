@@ -49,11 +49,11 @@ class Served:
         self.staying: int = 0
         """How many of them are subscriptions."""
         self._per_request_spoken = [revision for revision in PER_REQUEST if revision in session.spoken]
-        self._own: Mapping[str, Callable[[Exchange], Event]] = self._own_answers()
+        self._own: Mapping[str, Callable[[Exchange], Event | None]] = self._own_answers()
 
-    def _own_answers(self) -> Mapping[str, Callable[[Exchange], Event]]:
-        """What the session answers itself."""
-        answers: dict[str, Callable[[Exchange], Event]] = {"ping": self._pong}
+    def _own_answers(self) -> Mapping[str, Callable[[Exchange], Event | None]]:
+        """What the session answers itself; None is an answer that it leaves to the handler."""
+        answers: dict[str, Callable[[Exchange], Event | None]] = {"ping": self._pong}
         opening = self._session.opening
         if isinstance(opening, ServerOpening):
             answers.update({"initialize": opening.initialize, "server/discover": opening.discover})
@@ -93,8 +93,8 @@ class Served:
     def _begin(self, exchange: Exchange, key: object, batch: Batch | None) -> Event:
         """Answer it here, or hand it up and keep it in flight."""
         answer = self._own.get(exchange.method.name)
-        if answer is not None:
-            return answer(exchange)
+        if answer is not None and (event := answer(exchange)) is not None:
+            return event
         exchange.batch = batch
         self.in_flight[key] = exchange
         self.staying += exchange.method.stays

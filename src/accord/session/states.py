@@ -2,9 +2,9 @@
 
 *Connection.* A client knocks with `server/discover` (PROBING) or with `initialize` (SHAKING), and may do the second
 while still waiting for the first; whichever answer comes opens it. A server is NEW until it has answered `initialize`
-(SHAKING: the client's requests are served, our own wait) and OPEN after `notifications/initialized`. Requests that
-carry their revision (2026-07-28) need no phase at all: they are served in each. CLOSED means that nothing more is
-asked; what was accepted is still answered.
+(SHAKING: the client's requests are served, our own wait) and OPEN after `notifications/initialized`; another
+`initialize` begins the handshake again. Requests that carry their revision (2026-07-28) need no phase at all: they are
+served in each. CLOSED means that nothing more is asked; what was accepted is still answered.
 
 *Exchange.* One request and its end. Whoever ends it first wins: an answer after a cancel is dropped, and a cancel
 after the answer changes nothing.
@@ -40,7 +40,9 @@ CLIENT: dict[tuple[Phase, str], Phase] = {
 
 SERVER: dict[tuple[Phase, str], Phase] = {
     (Phase.NEW, "initialize"): Phase.SHAKING,
+    (Phase.SHAKING, "initialize"): Phase.SHAKING,
     (Phase.SHAKING, "initialized"): Phase.OPEN,
+    (Phase.OPEN, "initialize"): Phase.SHAKING,
 }
 
 

@@ -180,6 +180,20 @@ class Asking:
         for exchange in self._session.lose():
             self._settle(exchange, again(error))
 
+    def restart(self, error: AccordError) -> None:
+        """The client begins anew: whatever waits for it fails now, and what is asked until it is ready again."""
+        self.lost = error
+        self.ready.clear()
+        for exchange in list(self._session.outgoing.values()):
+            self._session.calls.give_up(exchange.id)
+            if exchange.end("lose"):
+                self._settle(exchange, again(error))
+
+    def on_ready(self) -> None:
+        """The client may be asked."""
+        self.lost = None
+        self.ready.set()
+
     def _settle(self, exchange: Exchange, error: Exception) -> None:
         waiting = exchange.driver
         if isinstance(waiting, Waiting) and not waiting.future.done():

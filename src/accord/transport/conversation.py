@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
 from msgspec import Raw
 
-from accord.errors import AccordError, InternalError, ProtocolError
+from accord.errors import AccordError, InternalError, NotConnected, ProtocolError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages.revision import Rules
 from accord.session import events
@@ -81,6 +81,30 @@ class Conversation:
     def fail_all(self, error: AccordError) -> None:
         """It is over: whatever waits for the peer fails now."""
         self._asking.fail_all(error)
+
+    async def restart(self, initialize: Exchange) -> None:
+        """End what belongs to the handshake before, when the client sends another `initialize`.
+
+        What we have asked it fails at once. Its requests have `Limits.grace_seconds` to be answered; then they are
+        answered with an error, and cancelled. Requests that name their revision belong to no handshake, and go on.
+        """
+        why = "the client has sent initialize again, which begins a new session"
+        self._asking.restart(NotConnected(why))
+        own = initialize.method.name
+        before = [each for each in self.session.incoming.values() if each.rules.handshake and each.method.name != own]
+        if tasks := [each.driver for each in before if each.driver is not None]:
+            await asyncio.wait(tasks, timeout=self.limits.grace_seconds)
+        self.end_requests(before, why)
+
+    def end_requests(self, exchanges: Iterable[Exchange], why: str) -> None:
+        """Answer requests of the peer with an error, unless they are answered by now, and cancel their handlers."""
+        for exchange in exchanges:
+            way, task = exchange.way or self.way, exchange.driver
+            if (message := self.session.fail(exchange, InternalError(why))) is None:
+                continue
+            way.send(message)
+            if task is not None:
+                task.cancel()
 
     # --- serving -----------------------------------------------------------------------------------------------
 
@@ -212,7 +236,7 @@ class Conversation:
             task.cancel()
 
     def _on_ready(self, event: events.Ready) -> None:
-        self.ready.set()
+        self._asking.on_ready()
 
     def _on_told(self, event: events.NotificationReceived) -> None:
         if self._told is not None:

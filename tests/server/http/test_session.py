@@ -154,13 +154,6 @@ async def test_an_initialize_that_is_a_notification_leaves_no_session() -> None:
         assert len(here.endpoint.sessions) == 0
 
 
-async def test_initialize_twice_is_an_error_and_the_session_goes_on() -> None:
-    async with site(Desk()) as here:
-        client = await Stateful(here.raw).open()
-        await rejected(await client.post(client.hello(id=9)), 400)
-        assert text(await (await client.call("echo", {"text": "still"})).json()) == "still"
-
-
 @pytest.mark.parametrize("message", [request("tools/list"), request("ping"), notification("notifications/initialized")])
 async def test_without_a_session_nothing_but_initialize_is_served(message: JSON) -> None:
     async with site(Desk()) as here:

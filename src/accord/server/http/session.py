@@ -50,7 +50,7 @@ NO_SESSION = "there is no such session (any more): send initialize without Mcp-S
 GENERAL = "0"
 """The stream of what belongs to no request."""
 
-_CHANGES = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+_CHANGES = frozenset({"initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 """Requests that change what is kept of a session."""
 
 _LATER = ((b"retry-after", b"5"),)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from accord.errors import InternalError, NotConnected
+from accord.errors import NotConnected
 from accord.server.http.auth import id_of
 from accord.server.peer import Peer
 from accord.session.events import Event, NotificationReceived, RequestReceived
@@ -108,9 +108,4 @@ def end_all(conversation: Conversation, why: str) -> None:
     """What runs is answered with an error and cancelled, what waits for the client fails."""
     conversation.closing = True
     conversation.fail_all(NotConnected(why))
-    for exchange in list(conversation.session.incoming.values()):
-        way, task = exchange.way or conversation.way, exchange.driver
-        if (message := conversation.session.fail(exchange, InternalError(why))) is not None:
-            way.send(message)
-        if task is not None:
-            task.cancel()
+    conversation.end_requests(list(conversation.session.incoming.values()), why)
