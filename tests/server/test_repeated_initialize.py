@@ -1,4 +1,4 @@
-"""A client that sends `initialize` again: it gets a fresh handshake, and a session that knows nothing of the one before.
+"""A repeated `initialize` gets a fresh handshake, and a session that knows nothing of the one before.
 
 Clients do so that keep a process between two sessions; and so does a bridge that has one process for all its clients.
 """
@@ -232,7 +232,8 @@ def test_one_process_serves_one_client_after_another() -> None:
     add = {"name": "add", "arguments": {"a": 1, "b": 2}}
     asked = [hello(id=0), notification("notifications/initialized"), request("tools/call", add, 1)]
     with subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         for message in asked * 3:
             process.stdin.write(json.dumps(message).encode() + b"\n")
             process.stdin.flush()
