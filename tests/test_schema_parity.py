@@ -1,16 +1,13 @@
 """Every type, in every revision, against the official `schema.json` of that revision, in both directions.
 
 A definition without a type is a problem, a type without a definition is one, and so is each difference in
-field names, required fields, arms of unions, enumerated values, constants, bounds and openness. Schemas are
-read from `ACCORD_SPEC_SCHEMA`, else from `shared/spec/schema` beside the checkout.
+field names, required fields, arms of unions, enumerated values, constants, bounds and openness. What the official
+schemas define is kept in `tests/data/schemas/`.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
@@ -23,7 +20,7 @@ from accord.messages.methods import table
 from accord.messages.revision import REVISIONS
 from accord.messages.views import arm_view, living_arms, living_type, view
 
-SCHEMAS = Path(os.environ.get("ACCORD_SPEC_SCHEMA") or Path(__file__).parents[2] / "shared" / "spec" / "schema")
+from tests import data
 
 ENVELOPE = "the JSON-RPC envelope: messages/envelope.py, held by its own tests"
 ABSTRACT = "never sent by itself: its fields are compared in each type that extends it"
@@ -381,17 +378,9 @@ def bounds_in(hint: Any) -> tuple[Any, Any]:
     return next(((note.ge, note.le) for note in notes), (None, None))
 
 
-def load(revision: str) -> dict[str, Any]:
-    path = SCHEMAS / revision / "schema.json"
-    if not path.exists():
-        pytest.skip(f"no official schema at {path}; set ACCORD_SPEC_SCHEMA to the folder that holds {revision}/")
-    loaded: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return loaded
-
-
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_types_are_those_of_the_official_schema(revision: str) -> None:
-    problems = Parity(load(revision), revision).run()
+    problems = Parity(data.schema(revision), revision).run()
     assert not problems, "\n".join(problems)
 
 
@@ -500,13 +489,13 @@ def add_an_answer(definitions: dict[str, Any]) -> None:
     ],
 )
 def test_a_changed_schema_is_reported(change: Callable[[dict[str, Any]], None], report: str) -> None:
-    schema = load("2026-07-28")
+    schema = data.schema("2026-07-28")
     change(schema["$defs"])
     problems = Parity(schema, "2026-07-28").run()
     assert [problem for problem in problems if problem.startswith(report)], problems
 
 
 def test_no_exception_is_without_use() -> None:
-    names = {name for revision in REVISIONS for name in Parity(load(revision), revision).definitions}
+    names = {name for revision in REVISIONS for name in Parity(data.schema(revision), revision).definitions}
     assert not {*WITHOUT_TYPE, *RENAMED, *ERRORS, *MESSAGE_UNIONS} - names
     assert not UNREFERENCED.keys() - vars(messages).keys()

@@ -1,15 +1,10 @@
-"""The list of a schema's sentences is complete: held against the schemas themselves.
+"""The list of a schema's sentences, `sentences/schema.tsv`, and how sentences are found in the comments of a schema.
 
-They are read from `ACCORD_SPEC_SCHEMA`, else from `shared/spec/schema` beside the checkout. Each revision has a
-`schema.json` there; where a `schema.ts` stands beside it, as in the specification's own repository, the numbers are
-held against that, too.
+`tests/data/test_sources.py` compares the list with the schemas themselves, where they are.
 """
 
 from __future__ import annotations
 
-import json
-import os
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -18,8 +13,6 @@ from accord.messages.revision import REVISIONS
 
 from tests.check.schema_comments import fingerprint, levels, of_json, of_typescript
 from tests.check.sources import LISTS, rows
-
-SCHEMAS = Path(os.environ.get("ACCORD_SPEC_SCHEMA") or Path(__file__).parents[3] / "shared" / "spec" / "schema")
 
 ELSEWHERE = "schema.ts"
 """The mark of a comment that is not in `schema.json`: it belongs to no type."""
@@ -43,23 +36,10 @@ def listed(revision: str) -> list[Listed]:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_each_normative_comment_of_a_schema_is_listed_with_its_levels(revision: str) -> None:
-    schema = json.loads((SCHEMAS / revision / "schema.json").read_text(encoding="utf-8"))
-    found = {fingerprint(each): (levels(each), each) for each in of_json(schema)}
-    known = {each.fingerprint: tuple(each.levels.split(", ")) for each in listed(revision) if each.mark != ELSEWHERE}
-    assert [text for print_, (_, text) in found.items() if print_ not in known] == []
-    assert [each for each in known if each not in found] == []
-    assert {print_: wanted for print_, (wanted, _) in found.items()} == known
-
-
-@pytest.mark.parametrize("revision", REVISIONS)
 def test_comments_are_numbered_from_the_top(revision: str) -> None:
     assert [each.id for each in listed(revision)] == [
         f"{revision}/schema#{number:02}" for number in range(1, len(listed(revision)) + 1)
     ]
-    for source in (SCHEMAS / revision).glob("schema.ts"):
-        in_order = [fingerprint(each) for each in of_typescript(source.read_text(encoding="utf-8"))]
-        assert [each.fingerprint for each in listed(revision)] == in_order
 
 
 SAMPLE = """

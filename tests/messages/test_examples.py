@@ -1,14 +1,12 @@
 """The official examples of 2026-07-28: each decodes with its type and encodes to the same JSON value.
 
-The examples lie beside the schema: see `tests/test_schema_parity.py` for where. Each is read twice, with the
-one type and with the strict view, which takes nothing that the revision does not have.
+Their structure is kept in `tests/data/examples.json`. Each is read twice, with the one type and with the strict view,
+which takes nothing that the revision does not have.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,11 +18,9 @@ from accord.messages.methods import table
 from accord.messages.revision import LATEST
 from accord.messages.views import arm_view, view
 
-EXAMPLES = (
-    Path(os.environ.get("ACCORD_SPEC_SCHEMA") or Path(__file__).parents[3] / "shared" / "spec" / "schema")
-    / LATEST
-    / "examples"
-)
+from tests import data
+
+EXAMPLES = data.examples()
 
 ROWS = {**table(LATEST, "client"), **table(LATEST, "server")}
 MERGED = {arm.name: type_ for type_, arms in ARMS.items() for arm in arms}
@@ -42,14 +38,6 @@ ERROR_DATA: dict[str, Any] = {
 
 AT_FAULT = {"ReadResourceResultResponse/read-resource-result-response"}
 """Examples that their own schema refuses: this one lacks the required `ttlMs` and `cacheScope`."""
-
-ABSENT = f"no examples at {EXAMPLES}: set ACCORD_SPEC_SCHEMA to the folder of the revisions"
-
-
-def paths() -> list[Any]:
-    found = sorted(EXAMPLES.glob("*/*.json"))
-    examples = [pytest.param(path, id=f"{path.parent.name}/{path.stem}") for path in found]
-    return examples or [pytest.param(EXAMPLES, id="absent", marks=pytest.mark.skip(ABSENT))]
 
 
 def parts(name: str, value: Any) -> list[tuple[Any, Any]]:
@@ -70,33 +58,32 @@ def parts(name: str, value: Any) -> list[tuple[Any, Any]]:
     return [(NAMED.get(name) or MERGED.get(name) or getattr(messages, short), value)]
 
 
-@pytest.mark.parametrize("path", paths())
-def test_example_survives_the_round_trip(path: Path) -> None:
-    for type_, value in parts(path.parent.name, json.loads(path.read_text(encoding="utf-8"))):
-        decoded = msgspec.json.decode(json.dumps(value), type=type_)
-        assert json.loads(msgspec.json.encode(decoded)) == value
+def typed(example: str) -> list[tuple[Any, Any]]:
+    """Return the types and values of an example, which is named by its definition and a title."""
+    return parts(example.partition("/")[0], EXAMPLES[example])
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_example_survives_the_round_trip(example: str) -> None:
+    for type_, value in typed(example):
+        assert json.loads(msgspec.json.encode(msgspec.json.decode(json.dumps(value), type=type_))) == value
 
 
 def test_example_at_fault_is_refused() -> None:
-    if not EXAMPLES.exists():
-        pytest.skip(ABSENT)
-    for name in AT_FAULT:
-        path = EXAMPLES / f"{name}.json"
-        ((type_, value),) = parts(path.parent.name, json.loads(path.read_text(encoding="utf-8")))
+    for example in AT_FAULT:
+        ((type_, value),) = typed(example)
         with pytest.raises(msgspec.ValidationError, match="missing required field"):
             msgspec.json.decode(json.dumps(value), type=view(type_, LATEST, strict=True))
 
 
-@pytest.mark.parametrize("path", [path for path in paths() if path.id not in AT_FAULT])
-def test_example_fits_the_strict_view(path: Path) -> None:
-    name = path.parent.name
-    for type_, value in parts(name, json.loads(path.read_text(encoding="utf-8"))):
+@pytest.mark.parametrize("example", [each for each in EXAMPLES if each not in AT_FAULT])
+def test_example_fits_the_strict_view(example: str) -> None:
+    name = example.partition("/")[0]
+    for type_, value in typed(example):
         msgspec.json.decode(json.dumps(value), type=view(type_, LATEST, strict=True))
         if name in MERGED:
             msgspec.json.decode(json.dumps(value), type=arm_view(type_, name, LATEST))
 
 
 def test_all_examples_are_found() -> None:
-    if not EXAMPLES.exists():
-        pytest.skip(ABSENT)
-    assert len({path.parent for path in EXAMPLES.glob("*/*.json")}) == 88
+    assert len({example.partition("/")[0] for example in EXAMPLES}) == 88
