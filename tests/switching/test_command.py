@@ -37,6 +37,54 @@ def test_what_is_left_is_listed_by_line_and_the_exit_code_says_so(tmp_path: Path
     assert f"{file}:2: fastmcp.server.auth.JWTVerifier: " in done.stderr
 
 
+def test_a_file_is_as_it_was_where_it_cannot_be_written_whole(tmp_path: Path) -> None:
+    file = tmp_path / "server.py"
+    file.write_text(PROGRAM)
+    small = "import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)); "
+    command = [sys.executable, "-B", "-c", small + "runpy.run_module('accord', run_name='__main__')"]
+    arguments = ["migrate", "--write", "--no-start", str(file)]
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False, timeout=30)
+    assert (done.returncode, file.read_text()) == (2, PROGRAM)
+    assert f"{file} cannot be written" in done.stderr
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_file_keeps_its_mode_and_a_link_to_it_stays_one(tmp_path: Path) -> None:
+    file, link = tmp_path / "server.py", tmp_path / "link.py"
+    file.write_text(PROGRAM)
+    file.chmod(0o750)
+    link.symlink_to(file)
+    assert migrate("--write", link).returncode == 0
+    assert link.is_symlink()
+    assert "accord.compat" in file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o750
+
+
+def test_a_program_that_does_not_start_is_told_with_its_line_and_the_cure(tmp_path: Path) -> None:
+    file = tmp_path / "server.py"
+    file.write_text("from fastmcp import FastMCP\n\nmcp = FastMCP('x', auth=1)\n")
+    done = migrate("--write", file)
+    assert done.returncode == 1
+    assert (
+        f"{file}:3: it does not start: FastMCP() takes no auth= in accord: pass auth= of accord.Server" in done.stderr
+    )
+    assert migrate("--no-start", file).returncode == 0
+
+
+def test_a_program_that_starts_says_what_it_offers(tmp_path: Path) -> None:
+    file = tmp_path / "server.py"
+    file.write_text(PROGRAM + "@mcp.tool\ndef double(x: int) -> int: return 2 * x\n\nmcp.run()\n")
+    done = migrate(file)
+    assert (done.returncode, f"{file}: it starts, and offers 1 tool" in done.stderr) == (0, True)
+
+
+def test_what_was_listed_is_not_told_again_when_the_program_does_not_start(tmp_path: Path) -> None:
+    file = tmp_path / "server.py"
+    file.write_text("from fastmcp.server.auth import JWTVerifier\n")
+    done = migrate(file)
+    assert (done.returncode, done.stderr.count(f"{file}:1:")) == (1, 1)
+
+
 def test_what_cannot_be_read_is_told_with_its_place(tmp_path: Path) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text("def f(:\n")

@@ -280,6 +280,19 @@ async def test_a_question_that_is_declined_ends_the_call() -> None:
 # --- completion --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("make", SERVERS)
+async def test_completion_is_said_with_and_without_parentheses(make: Any) -> None:
+    mcp = make("x")
+    mcp.prompt("review")(lambda language: language)
+
+    @mcp.completion
+    def complete(ref: Any, argument: Any, context: Any) -> list[str]:
+        return ["python"]
+
+    async with Client(mcp) as client:
+        assert (await client.complete(prompt="review", argument="language")).values == ["python"]
+
+
 @pytest.mark.parametrize("first", ["the prompt", "the function"])
 async def test_one_function_completes_what_is_declared_before_and_after_it(first: str) -> None:
     mcp = MCPServer("x")

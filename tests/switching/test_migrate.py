@@ -189,6 +189,7 @@ def test_what_is_not_certain_stays_with_its_names_and_is_told(line: str) -> None
         ("async def f(ctx: Context): await ctx.set_state('a', 1)", 'ctx.state["a"] = 1'),
         ("from fastmcp.server.middleware import MiddlewareContext", "accord.Request"),
         ("from fastmcp.server.middleware.timing import TimingMiddleware", "accord.Timing()"),
+        ("@mcp.completion\ndef f(ref, argument, context): ...", '@prompt.complete("argument")'),
         ("mcp.custom_route('/x')", "one that has the route"),
         ("mcp.enable('a')", "accord's Server has that too"),
         ("mcp.dance()", "accord's Server has nothing of that name"),

@@ -77,8 +77,10 @@ class Adapted(Server):
         if self._completing is not None:
             complete_prompt(self, about.get("name") or function.__name__, self._completing)
 
-    def completion(self) -> Callable[[Handler], Handler]:
-        """Complete all arguments of all prompts and templates by one function."""
+    def completion(self, handler: Handler | None = None) -> Any:
+        """Complete all arguments of all prompts and templates by one function: `@mcp.completion`, with or without
+        parentheses.
+        """
 
         def declare(handler: Handler) -> Handler:
             self._completing = handler
@@ -88,7 +90,7 @@ class Adapted(Server):
                 complete_template(self, uri, handler)
             return handler
 
-        return declare
+        return declare if handler is None else declare(handler)
 
     def remove_prompt(self, name: str) -> None:
         """Offer a prompt no longer. Raises `ValueError` where there is none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from accord.migrate.edits import Edit, Left, Source
-from accord.migrate.imports import imported_names, rewritten_imports
+from accord.migrate.imports import foreign_imports, imported_names, rewritten_imports
 from accord.migrate.native import Native
 from accord.migrate.spellings import wire_spellings
 
@@ -15,6 +15,8 @@ class Rewritten(NamedTuple):
 
     text: str
     left: list[Left]
+    foreign: bool = False
+    """Whether the program imported another library, or what stands for one here."""
 
 
 def rewrite(text: str, *, native: bool = False) -> Rewritten:
@@ -29,4 +31,4 @@ def rewrite(text: str, *, native: bool = False) -> Rewritten:
     left = [one for one in found if isinstance(one, Left)] + (words.left if words else [])
     if edits:
         left += wire_spellings(source)
-    return Rewritten(source.with_edits(edits), sorted(left))
+    return Rewritten(source.with_edits(edits), sorted(left), any(foreign_imports(source)))

@@ -31,6 +31,7 @@ _OPTIONS = {
 }
 _USES = {
     "add_middleware": INSTEAD["Middleware"],
+    "completion": '@prompt.complete("argument") for each argument, in the place of one function for all',
     "add_transform": "server.change_tool(name, ToolChange(...)), or server.search_tools()",
     "http_app": "server.app",
     "streamable_http_app": "server.app",
