@@ -367,20 +367,55 @@ def test_a_refused_probe_changes_nothing_once_initialize_is_under_way(refusal: d
     assert isinstance(only(session.receive(answer_to(2, result=INITIALIZED))), Opened)
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        {"code": -32020, "message": "header"},
-        {"code": -32021, "message": "c", "data": {"requiredCapabilities": {"roots": {}}}},
-    ],
-    ids=str,
-)
+MISMATCH: dict[str, Any] = {"code": -32020, "message": "header"}
+LACKING: dict[str, Any] = {"code": -32021, "message": "c", "data": {"requiredCapabilities": {"roots": {}}}}
+
+
+def test_a_header_mismatch_in_answer_to_the_probe_leads_to_initialize_and_its_answer_opens() -> None:
+    session, opening = probing()
+    asked = sent(only(session.receive(answer_to(1, error=MISMATCH))))
+    assert asked["method"] == "initialize"
+    opened = only(session.receive(answer_to(asked["id"], result=INITIALIZED)))
+    assert isinstance(opened, Opened)
+    assert opened.revision == "2025-06-18"
+    assert opening.is_older
+
+
+REFUSALS: list[dict[str, Any]] = [
+    {"code": -32601, "message": "no initialize"},
+    {"code": -32022, "message": "no", "data": {"supported": [S26], "requested": "2025-11-25"}},
+    MISMATCH,
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=str)
 @pytest.mark.parametrize("silent", [True, False])
-def test_a_server_that_refuses_a_probe_in_the_new_way_is_a_new_one(error: dict[str, Any], silent: bool) -> None:
+def test_a_server_that_refuses_initialize_after_a_header_mismatch_is_a_new_one(
+    refusal: dict[str, Any], silent: bool
+) -> None:
     session, opening = probing()
     if silent:
         opening.silent()
-    opened = only(session.receive(answer_to(1, error=error)))
+    session.receive(answer_to(1, error=MISMATCH))
+    opened = only(session.receive(answer_to(2, error=refusal)))
+    assert opened == Opened(S26)
+    assert not opening.is_older
+    session.request("tools/list")
+
+
+def test_a_header_mismatch_opens_for_a_client_that_speaks_no_handshake() -> None:
+    session = client([S26])
+    assert isinstance(session.opening, ClientOpening)
+    session.opening.begin()
+    assert only(session.receive(answer_to(1, error=MISMATCH))) == Opened(S26)
+
+
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_server_that_refuses_a_probe_for_want_of_a_capability_is_a_new_one(silent: bool) -> None:
+    session, opening = probing()
+    if silent:
+        opening.silent()
+    opened = only(session.receive(answer_to(1, error=LACKING)))
     assert isinstance(opened, Opened)
     assert opened == Opened(S26)
     assert session.peer is None

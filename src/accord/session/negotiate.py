@@ -38,7 +38,7 @@ def offered_by(error: ProtocolError) -> list[str] | None:
     """What a server of 2026-07-28 says that it speaks, by an error to the probe; None when this is no such error.
 
     Only -32020, -32021 and -32022 with well-formed data tell such a server (stdio, Backward Compatibility); for the
-    first two the revision that was asked with is the one it speaks.
+    first two the revision that was asked with is the one it speaks. Who gets -32020 tries `initialize` all the same.
     """
     data = error.data
     if error.code == UNSUPPORTED_VERSION and isinstance(data, dict):

@@ -16,6 +16,7 @@ from accord.errors import (
     AccordError,
     ConnectError,
     ConnectionLost,
+    HeaderMismatch,
     HTTPError,
     InvalidParams,
     InvalidRequest,
@@ -177,6 +178,9 @@ class ClientOpening:
 
     def _shake(self) -> Event:
         """The server is an older one: `initialize`, unless that is on its way, or was refused before."""
+        shakes = newest_handshake(self._session.spoken) is not None and self._refusal is None
+        if not shakes and isinstance(self._probe_refusal, HeaderMismatch):
+            return self._open_unseen(choose(PER_REQUEST, self._session.spoken))
         if self._refusal is not None:
             before = f"; server/discover before: {self._probe_refusal}" if self._probe_refusal is not None else ""
             raise ConnectError(f"the server refused initialize: {self._refusal}{before}") from self._refusal
@@ -202,7 +206,9 @@ class ClientOpening:
     def _probe_answered(self, event: ResultReceived | ErrorReceived) -> Event:
         if isinstance(event, ErrorReceived):
             offered = offered_by(event.error) if isinstance(event.error, ProtocolError) else None
-            if offered is None:  # "any other error": an older server
+            # "any other error" is that of an older server. A header mismatch is that of a newer one, which cannot be
+            # spoken to in this way: a bridge in between sends no headers. It may have a handshake as well.
+            if offered is None or isinstance(event.error, HeaderMismatch):
                 if self._session.phase is Phase.PROBING and _is_final(event.error):
                     raise event.error
                 self._probe_refusal = event.error
@@ -228,6 +234,12 @@ class ClientOpening:
                 raise RemoteProtocolError(f"the server refuses {revision} and offers it at once") from error
             self._retried = True
             return Reply(self._probe(revision))
+        return self._open_unseen(revision)
+
+    def _open_unseen(self, revision: str | None) -> Event:
+        """Open without what `server/discover` would have said."""
+        assert revision is not None, "only who speaks such a revision sends a probe"
+        self.is_older = False
         return self._opened("discovered", revision, None)
 
     def _fall_back(self, offered: list[str]) -> Event:
@@ -258,7 +270,7 @@ class ClientOpening:
         self._refusal = error
         offered = offered_by(error) if isinstance(error, ProtocolError) else None
         revision = choose(offered or (), self._session.spoken)
-        if revision is not None:
+        if revision is not None and not isinstance(self._probe_refusal, HeaderMismatch):
             return Reply(self._probe(revision))
         if any(exchange.method.name == "server/discover" for exchange in self._session.outgoing.values()):
             return self._session.ignore("initialize refused", "", log=False)

@@ -239,3 +239,64 @@ async def test_a_message_whose_session_ends_while_it_is_read_is_404_and_runs_not
         await posting
         assert status[0] == 404
         assert not ran
+
+
+# --- 2026-07-28, from behind a bridge ----------------------------------------------------------------------------
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {"roots": {}},
+}
+
+
+def modern(method: str, params: Any = None, id: Any = 1) -> Any:
+    return request(method, {**(params or {}), "_meta": META}, id)
+
+
+async def test_a_request_that_names_2026_07_28_in_its_meta_is_served_without_a_header_or_a_handshake() -> None:
+    async with site(Desk()) as here:
+        client = await Legacy.connect(here.raw)
+        discovered = await client.ask("server/discover", {"_meta": META})
+        assert discovered["result"]["supportedVersions"] == ["2026-07-28"]
+        said = await client.ask("tools/call", {"name": "echo", "arguments": {"text": "hi"}, "_meta": META}, id=2)
+        assert (text(said), said["result"]["resultType"]) == ("hi", "complete")
+        asked = await client.ask("tools/call", {"name": "roots", "arguments": {}, "_meta": META}, id=3)
+        assert asked["result"]["resultType"] == "input_required"
+        await client.stream.leave()
+
+
+async def test_both_eras_are_served_on_one_stream() -> None:
+    async with site(Desk()) as here:
+        client = await (await Legacy.connect(here.raw)).open()
+        said = await client.ask("tools/list", {"_meta": META}, id=2)
+        assert said["result"]["resultType"] == "complete"
+        assert "resultType" not in (await client.ask("tools/list", id=3))["result"]
+        await client.stream.leave()
+
+
+async def test_a_subscription_of_2026_07_28_hears_of_changes_on_the_stream_until_the_client_cancels_it() -> None:
+    server = Desk()
+    async with site(server) as here:
+        client = await Legacy.connect(here.raw)
+        await client.post(modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, id=7))
+        acknowledged = await client.stream.message()
+        assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
+        server.tool(name="new")(lambda: "new")
+        changed = await client.stream.message()
+        assert changed["method"] == "notifications/tools/list_changed"
+        assert changed["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == 7
+        await client.post(notification("notifications/cancelled", {"requestId": 7}))
+        await until(lambda: not here.busy())
+        await client.stream.leave()
+
+
+async def test_when_the_server_ends_a_subscription_of_2026_07_28_ends_with_its_result_and_then_the_stream() -> None:
+    async with site(Desk()) as here:
+        client = await Legacy.connect(here.raw)
+        await client.post(modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, id=7))
+        await client.stream.message()
+        assert await here.app.drain(5)
+        assert (await client.stream.message())["method"] == "notifications/cancelled"
+        assert (await client.stream.message())["id"] == 7
+        with pytest.raises(Ended):
+            await client.stream.message()

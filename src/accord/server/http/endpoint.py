@@ -204,7 +204,7 @@ class Endpoint:
         for session in self.sessions:
             session.leave()
         for client in self.sse:
-            client.session.draining = True
+            client.leave()
 
     async def finish(self) -> None:
         """Wait until what runs is answered; then nothing keeps the streams of the oldest clients open."""

@@ -65,6 +65,7 @@ class HTTPSession(Visitor):
     def __init__(self, site: Site, who: Principal | None, id: str, *, known: bool = False) -> None:
         self.general: Channel = Channel(Kept(site.events, id, GENERAL, known=known), site.limits)
         super().__init__(site, who, self.general, id)
+        self.session.names_revisions = False  # a header does
         self.over: bool = False
         """Whether it has ended for good, rather than with the process."""
         self.headers: Headers = ((SESSION_ID, id.encode()),)

@@ -3,6 +3,9 @@
 "When a client connects, the server MUST send an `endpoint` event containing a URI for the client to use for sending
 messages. All subsequent client messages MUST be sent as HTTP POST requests to this endpoint." Deprecated since
 2025-03-26; the address is as secret as the id of a session.
+
+2026-07-28 knows no HTTP+SSE, and a client of it may stand behind a bridge from stdio that does: its requests name their
+revision in `_meta`, as over stdio, and no header is asked of them.
 """
 
 from __future__ import annotations
@@ -79,6 +82,15 @@ class SSESession(Visitor):
         message = await self.conversation.answer(exchange)
         if message is not None:
             self.conversation.way.send(message)
+
+    def leave(self) -> None:
+        """The process is about to end: take nothing new, and end subscriptions."""
+        session = self.session
+        session.draining = True
+        for exchange in [exchange for exchange in session.incoming.values() if exchange.method.stays]:
+            for message in session.end_listen(exchange, "the server is shutting down"):
+                self.conversation.way.send(message)
+            exchange.driver.cancel()
 
     async def finish(self) -> None:
         """Wait until its calls are answered, then end its stream."""

@@ -38,7 +38,6 @@ class Visitor:
         self._visits = 0
         self.site: Site = site
         self.session: Session = site.session()
-        self.session.names_revisions = False  # a header does
         self.conversation: Conversation = Conversation(
             self.session,
             way,
