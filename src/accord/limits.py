@@ -169,5 +169,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     stderr_lines: int = 20
     """Client: last lines of a server's stderr kept for errors."""
 
+    def __repr__(self) -> str:
+        changed = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in msgspec.structs.fields(self)
+            if getattr(self, field.name) != field.default
+        ]
+        return f"Limits({', '.join(changed)})"
+
 
 DEFAULT_LIMITS = Limits()

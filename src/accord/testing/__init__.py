@@ -6,6 +6,7 @@ Names are loaded when they are first asked for: the plugin is part of every run 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from accord.testing.http import served_over_http as served_over_http
     from accord.testing.recorded import RecordedServer as RecordedServer
     from accord.testing.recording import Recording as Recording
     from accord.testing.replaying import replay as replay
@@ -21,6 +22,7 @@ _HOMES = {
     "check_rules": "rules",
     "check_transport": "transports",
     "replay": "replaying",
+    "served_over_http": "http",
     "surface": "surfaces",
 }
 
@@ -32,6 +34,7 @@ __all__ = [
     "check_rules",
     "check_transport",
     "replay",
+    "served_over_http",
     "surface",
 ]
 

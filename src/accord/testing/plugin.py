@@ -19,6 +19,7 @@ import pytest
 if TYPE_CHECKING:
     from accord.client.client import Client as AsyncClient
     from accord.client.target import Target
+    from accord.server.http.options import HTTPOptions
     from accord.sync.client import Client
     from accord.testing.clients import Clients
 
@@ -114,6 +115,21 @@ def accord_client(
     client: AsyncClient | Client = accord_client_to(**accord_options)
     request.node.stash[_CLIENTS].open(client)
     return client
+
+
+@pytest.fixture
+def accord_http(accord_server: Target, accord_http_options: HTTPOptions | None) -> Iterator[str]:
+    """The URL of `accord_server` over HTTP, on a free port; see `accord.testing.served_over_http`."""
+    from accord.testing.http import served_over_http
+
+    with served_over_http(accord_server, accord_http_options) as url:
+        yield url
+
+
+@pytest.fixture
+def accord_http_options() -> HTTPOptions | None:
+    """The `HTTPOptions` of `accord_http`. Define it where you need other ones than the defaults."""
+    return None
 
 
 @pytest.fixture

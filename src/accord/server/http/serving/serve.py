@@ -7,8 +7,8 @@ A second one means now.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from socket import socket
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,6 +26,8 @@ from accord.server.http.serving.stopping import Stopping
 from accord.server.run import run_to_end
 
 if TYPE_CHECKING:
+    from uvicorn._types import ASGIApplication
+
     from accord.server.server import Server
 
 _MARGIN = 1.0
@@ -90,17 +92,26 @@ async def serve_app(
     """Serve an application on bound sockets, until it is asked to end; then end it, within the limits."""
     with ExitStack() as undo:
         stopping = undo.enter_context(Stopping(limits.grace_seconds + 2 * limits.close_seconds + _MARGIN))
-        listening = Listening(_logged(app, undo, limits) if access_log else app, limits)
-        try:
-            await listening.start(sockets)
+        async with serving(app, sockets, limits, _logged(app, undo, limits) if access_log else app):
             started()
             await stopping.asked.wait()
-            listening.refuse_new()
-            await app.drain(limits.grace_seconds)
-        finally:
-            listening.refuse_new()
-            await app.close()  # what has not ended is told so, and then written
-            await listening.finish(limits.close_seconds)
+
+
+@asynccontextmanager
+async def serving(
+    app: Served, sockets: Sequence[socket], limits: Limits, entrance: ASGIApplication | None = None
+) -> AsyncIterator[None]:
+    """Serve an application on bound sockets while this is entered; `entrance` stands in front of it, if given."""
+    listening = Listening(entrance or app, limits)
+    try:
+        await listening.start(sockets)
+        yield
+        listening.refuse_new()
+        await app.drain(limits.grace_seconds)
+    finally:
+        listening.refuse_new()
+        await app.close()  # what has not ended is told so, and then written
+        await listening.finish(limits.close_seconds)
 
 
 def _logged(app: Served, undo: ExitStack, limits: Limits) -> AccessLog:

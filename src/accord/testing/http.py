@@ -1,0 +1,109 @@
+"""A server over HTTP for the time of a test, on a free port of the loopback interface.
+
+    with served_over_http(server) as url:
+        httpx.get(url)
+
+A `Server` object is served from a thread of this process, so that a test may look at its state and change it; `FILE.py`
+by a process of its own.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from accord.client.target import Command, Remote, Target, parse
+from accord.errors import ConnectError, TargetError
+from accord.server.http.options import HTTPOptions
+from accord.server.http.serving.address import bind, bound_address, parse_address
+from accord.server.http.serving.serve import serving
+from accord.sync.background import Background
+
+if TYPE_CHECKING:
+    from accord.server.server import Server
+
+_ANYWHERE = "127.0.0.1:0"
+_STARTING = 30.0
+"""Seconds that a process has to say its address, and a server to end."""
+_URL = re.compile(r" at (http://\S+?)[;,]? ")
+
+
+@contextmanager
+def served_over_http(target: Target | Server, options: HTTPOptions | None = None) -> Iterator[str]:
+    """Serve a target while this is entered; the value is the URL of its MCP endpoint.
+
+    `target` is a `Server`, `FILE.py[:name]` or the URL of a server that runs already; `options` hold for a `Server`.
+    Raises `TargetError` for any other target, and `ConnectError` where the server does not start.
+    """
+    where = parse(target)
+    if isinstance(where, Remote):
+        yield where.url
+    elif isinstance(where, Command) and "accord" in where.argv:
+        with _process([*where.argv, "--http", _ANYWHERE], where.cwd) as url:
+            yield url
+    elif hasattr(where, "asgi"):
+        with _thread(where, options or HTTPOptions()) as url:
+            yield url
+    else:
+        raise TargetError(f"{where} cannot be served over HTTP by a test: give a Server, FILE.py or a URL")
+
+
+@contextmanager
+def _thread(server: Any, options: HTTPOptions) -> Iterator[str]:
+    address = parse_address(_ANYWHERE)
+    sockets = bind(address)
+    url = f"http://{bound_address(address, sockets)}{options.path}"
+    app = server.asgi(options)
+    stack = serving(app, sockets, server.limits)
+    background = Background(server.name)
+    background.start()
+    try:
+        background.run(app.start())
+        background.run(stack.__aenter__())
+        try:
+            yield url
+        finally:
+            background.run(stack.__aexit__(None, None, None), _STARTING)
+    finally:
+        background.discard()
+        for each in sockets:
+            each.close()
+
+
+@contextmanager
+def _process(argv: Sequence[str], cwd: str | None) -> Iterator[str]:
+    process = subprocess.Popen(argv, cwd=cwd, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    lines: list[str] = []
+    found = threading.Event()
+
+    def read(stream: Any) -> None:
+        for line in stream:  # to the end, so that the server can always write
+            lines[:] = [*lines[-20:], line]
+            if _URL.search(line):
+                address.append(line)
+                found.set()
+        found.set()
+
+    address: list[str] = []
+    reader = threading.Thread(target=read, args=(process.stderr,), daemon=True)
+    reader.start()
+    try:
+        found.wait(_STARTING)
+        match = _URL.search(address[0]) if address else None
+        if match is None:
+            raise ConnectError(f"{argv!r} does not serve over HTTP; it wrote: {''.join(lines).strip() or 'nothing'}")
+        yield match[1]
+    finally:
+        process.terminate()
+        try:
+            process.wait(_STARTING)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        reader.join()
+        process.stderr.close()
