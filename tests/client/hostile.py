@@ -35,13 +35,12 @@ GARBAGE = [
     b"5",
     b'"text"',
     b"{}",
-    b'{"jsonrpc":"2.0"}',
     b'{"jsonrpc":"2.0","method":5}',
     b'{"jsonrpc":"2.0","method":"notifications/unheard/of","params":{}}',
     b'{"jsonrpc":"2.0","method":"notifications/progress","params":5}',
     b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}',
-    b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}',
-    b'{"jsonrpc":"2.0","error":{"code":-32700,"message":"what?"}}',
+    b'{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"what?"}}',
+    b'{"jsonrpc":"2.0","error":{"code":-32601,"message":"what?"}}',
     b"[" * 5_000,
     b'{"a":' * 5_000,
     b"NaN",
@@ -331,6 +330,11 @@ def result(message: Message) -> None:
     write(envelope(message["id"], result=message["params"]["arguments"]["result"]))
 
 
+def instead(message: Message) -> None:
+    """Answers with the given text, in which ID stands for the id; in Latin-1, so that it may be any bytes."""
+    write(message["params"]["arguments"]["text"].replace("ID", str(message["id"])).encode("latin-1"))
+
+
 def raw(message: Message) -> None:
     """Answers with the given fields in the place of a result."""
     fields = message["params"]["arguments"]
@@ -343,7 +347,6 @@ CALLS: dict[str, Callable[[Message], Any]] = {
     "garbage before": lambda m: write(*GARBAGE, answer(m)),
     "garbage after": lambda m: write(answer(m), *GARBAGE),
     "invalid UTF-8": lambda m: write(*INVALID_UTF8, answer(m), *INVALID_UTF8),
-    "invalid UTF-8 inside": lambda m: write(answer(m, "?").replace(b"?", b"\xff"), answer(m)),
     "carriage returns": lambda m: write(answer(m) + b"\r"),
     "id as text": lambda m: wrong_first(m, str(m["id"])),
     "id as float": lambda m: wrong_first(m, float(m["id"])),
@@ -377,6 +380,7 @@ CALLS: dict[str, Callable[[Message], Any]] = {
     "structured": structured,
     "result": result,
     "raw": raw,
+    "instead": instead,
 }
 
 

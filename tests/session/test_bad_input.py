@@ -7,12 +7,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, strategies as st
 from msgspec import Raw
 
 from accord.errors import InternalError, ProtocolError, RemoteProtocolError
 from accord.limits import Limits
 from accord.messages.revision import HANDSHAKE, REVISIONS
-from accord.session.events import CancelReceived, ErrorReceived, Ignored, Reply, RequestReceived
+from accord.session.events import CancelReceived, ErrorReceived, Ignored, Reply, RequestReceived, ResultReceived
 from accord.session.session import Session
 
 from tests.session.pair import (
@@ -163,7 +164,7 @@ def test_a_bad_message_gets_exactly_one_error_and_the_next_good_one_is_answered(
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_line_that_could_not_be_read_at_all_gets_one_error(phase: str) -> None:
     session = in_phase(phase)
-    event = session.unreadable("a line of more than 10 bytes was skipped")
+    (event,) = session.unreadable("a line of more than 10 bytes was skipped")
     assert isinstance(event, Reply)
     assert error_of(msgspec.json.decode(event.message)) == (unread(phase), INVALID)
     assert still_alive(session, phase)
@@ -264,7 +265,11 @@ def test_what_is_dropped_is_logged_once_per_kind_and_counted_each_time(phase: st
     assert session.stats.ignored == ignored + 3
 
 
-@pytest.mark.parametrize("message", [bad for bad, id, _ in BAD if id is NOBODY], ids=short)
+ORPHANS = [b'{"jsonrpc":"2.0"}', b'[{"jsonrpc":"2.0"']
+"""Messages without a method and without an id that can be read: answers, to whatever request."""
+
+
+@pytest.mark.parametrize("message", [bad for bad, id, _ in BAD if id is NOBODY and bad not in ORPHANS], ids=short)
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_client_says_nothing_to_garbage(message: bytes, revision: str) -> None:
     session = opened_client(revision)
@@ -275,7 +280,7 @@ def test_a_client_says_nothing_to_garbage(message: bytes, revision: str) -> None
 
 
 def test_a_client_says_nothing_to_a_line_that_could_not_be_read() -> None:
-    assert isinstance(client().unreadable("too long"), Ignored)
+    assert isinstance(*client().unreadable("too long"), Ignored)
 
 
 def test_a_client_refuses_a_broken_request_of_the_server_by_its_id() -> None:
@@ -314,6 +319,134 @@ def test_an_answer_that_is_none_fails_its_request_instead_of_leaving_it_waiting(
     assert isinstance(event.error, RemoteProtocolError)
     assert exchange.stage == "answered"
     assert not session.outgoing
+
+
+UNREADABLE = [
+    rb'{"jsonrpc":"2.0","id":%d,"result":{"text":"cut: \ud83d"}}',
+    rb'{"jsonrpc":"2.0","id":%d,"result":{"text":"\uDE00 and on"}}',
+    rb'{"result":{"text":"\ud83d"},"jsonrpc":"2.0","id":%d}',
+    b'{"jsonrpc":"2.0","id":%d,"result":{"value":NaN}}',
+    b'{"jsonrpc":"2.0","id":%d,"result":{"value":-Infinity}}',
+    b'{"jsonrpc":"2.0","id":%d,"result":{"text":"\xff\xfe"}}',
+    b'{"result":{"text":"\xff"},"jsonrpc":"2.0","id":%d}',
+    b'{"jsonrpc":"2.0","id":%d,"error":{"code":1,"message":"\xff"}}',
+    b'{"jsonrpc":"2.0","id":%d,"result":' + b"[" * 50_000 + b"]" * 50_000 + b"}",
+    b'{"result":' + b"[" * 50_000 + b"]" * 50_000 + b',"id":%d,"jsonrpc":"2.0"}',
+    b'[{"jsonrpc":"2.0","id":%d,"result":{}}]',
+    b'[{"jsonrpc":"2.0","id":77,"result":{}},{"jsonrpc":"2.0","id":%d,"result":{}},',
+    b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"te',
+    b'{"jsonrpc":"2.0","id":%d,"result":{},}',
+    b'{"jsonrpc":"2.0","id":%d,"result":{}}{"jsonrpc":"2.0","method":"m"}',
+    b'loading... {"jsonrpc":"2.0","id":%d,"result":{}}',
+    b'{"jsonrpc":"2.0","id":%d,"result":{"a":1,"a":}}',
+    b'{"jsonrpc":"2.0","id":%d}',
+]
+
+
+@pytest.mark.parametrize("message", UNREADABLE, ids=short)
+@pytest.mark.parametrize("revision", [revision for revision in REVISIONS if revision != "2025-03-26"])
+def test_an_answer_that_cannot_be_read_ends_the_call_that_it_names_and_no_other(message: bytes, revision: str) -> None:
+    session = opened_client(revision)
+    exchange, _ = session.request("tools/list")
+    other, _ = session.request("prompts/list")
+    (event,) = session.receive(message.replace(b"%d", b"%d" % exchange.id))
+    assert isinstance(event, ErrorReceived)
+    assert event.exchange is exchange
+    assert isinstance(event.error, RemoteProtocolError)
+    assert "tools/list" in str(event.error)
+    assert "truncated" not in str(event.error) or b"\\u" not in message
+    assert (exchange.stage, other.stage) == ("answered", "active")
+    assert list(session.outgoing) == [other.id]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        *ORPHANS,
+        rb'{"jsonrpc":"2.0","result":{"text":"\ud83d"}}',
+        b'{"jsonrpc":"2.0","id":[1],"result":{}}',
+        b'{"jsonrpc":"2.0","id":1.5,"result":{}}',
+        b'{"jsonrpc":"2.0","id":null,"result":{}}',
+        b'{"jsonrpc":"2.0","result":{}}',
+        b'{"jsonrpc":"2.0","id":"\xff","result":{}}',
+        b'{"jsonrpc":"2.0","res',
+        b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}',
+        b'{"jsonrpc":"2.0","error":{"code":-32600,"message":"what?"}}',
+        b'{"jsonrpc":"2.0","error":5}',
+    ],
+    ids=short,
+)
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_an_answer_that_cannot_be_read_and_names_no_call_ends_all_calls(message: bytes, revision: str) -> None:
+    session = opened_client(revision)
+    first, _ = session.request("ping" if revision != S26 else "tools/list")
+    session.receive(answer_to(first.id, result={}))
+    calls = [session.request("tools/list")[0] for _ in range(3)]
+    events = session.receive(message)
+    assert [event.exchange for event in events if isinstance(event, ErrorReceived)] == calls
+    assert not session.outgoing
+    assert replies(session, message) == []
+
+
+@pytest.mark.parametrize("code", [-32700, -32600, -32601])
+def test_an_error_without_an_id_may_be_meant_for_a_notification_and_ends_no_call_then(code: int) -> None:
+    session = opened_client("2025-11-25")
+    exchange, _ = session.request("tools/list")
+    error = {"code": code, "message": "what?"}
+    assert isinstance(*session.receive(answer_to(None, error=error)), Ignored)  # notifications/initialized
+    assert exchange.stage == "active"
+
+
+def test_a_subscription_waits_for_no_answer_and_goes_on_when_one_cannot_be_read() -> None:
+    session = opened_client(S26)
+    listen, _ = session.request("subscriptions/listen", {"notifications": {}})
+    exchange, _ = session.request("tools/list")
+    (event,) = session.receive(b'{"jsonrpc":"2.0","result":{"a":NaN}}')
+    assert isinstance(event, ErrorReceived)
+    assert event.exchange is exchange
+    assert listen.stage == "active"
+
+
+@given(
+    cut=st.integers(0, 70),
+    junk=st.binary(max_size=8) | st.sampled_from([rb"\ud800", b"NaN", b'"', b"{", b"[" * 3000, b"\xff"]),
+    names=st.booleans(),
+)
+def test_any_bytes_in_the_place_of_an_answer_end_a_call_or_name_another(cut: int, junk: bytes, names: bool) -> None:
+    """What is left of a message decides; `named` is read with the regular expressions of this test alone."""
+    session = opened_client(S26)
+    calls = [session.request("tools/list")[0] for _ in range(3)]
+    id = b'"id":%d,' % calls[1].id if names else b""
+    whole = b'{"jsonrpc":"2.0",' + id + b'"result":{"resultType":"complete","text":"a text that is long enough"}}'
+    at = min(max(cut, 17 + len(id)), len(whole))
+    message = whole[:at] + junk + whole[at:]
+    events = session.receive(message)
+    ended = [event.exchange for event in events if isinstance(event, ErrorReceived | ResultReceived)]
+    assert ended == ([calls[1]] if names else calls) or b'"method"' in message or b'"id"' in junk
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        rb'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x","arguments":{"text":"\ud83d"}}}',
+        rb'{"method":"tools/call","params":{"name":"x","arguments":{"text":"\uDC00\ud83d\ude00"}},"id":5,"jsonrpc":"2.0"}',
+    ],
+)
+@pytest.mark.parametrize("phase", PHASES)
+def test_half_a_surrogate_pair_is_answered_under_the_id_of_its_request_and_named(message: bytes, phase: str) -> None:
+    session = in_phase(phase)
+    (answer,) = replies(session, message)
+    assert error_of(answer) == (5, INVALID)
+    assert "surrogate" in answer["error"]["message"]
+    assert rb"\ud83d" in message
+    assert still_alive(session, phase)
+
+
+def test_an_id_with_half_a_surrogate_pair_is_not_repeated() -> None:
+    (answer,) = replies(opened_server("2025-11-25"), rb'{"jsonrpc":"2.0","id":"\ud83d","method":"ping"}')
+    assert error_of(answer) == (unread("2025-11-25"), INVALID)
+    message = rb'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"reason":"\ud83d"}}'
+    assert replies(opened_server("2025-11-25"), message) == []
 
 
 @pytest.mark.parametrize(
@@ -595,7 +728,7 @@ def test_an_answer_that_was_too_long_to_read_fails_its_request(head: bytes, fail
     exchange, _ = session.request("tools/list")
     del session.outgoing[exchange.id]
     session.outgoing[1] = exchange
-    event = session.unreadable("too long", head)
+    (event,) = session.unreadable("too long", head)
     assert isinstance(event, ErrorReceived) is fails
     assert (1 in session.outgoing) is not fails
 
@@ -608,10 +741,10 @@ ANSWERS = b'{"jsonrpc":"2.0","result":{"content":['
     [
         (ANSWERS, b'"}]},"id":1}', True),
         (b'{"jsonrpc":"2.0","error":{"code":1,', b'..."}, "id" : 1 } \r', True),
-        (ANSWERS, b'"}]},"id":1,"x":2}', False),
+        (ANSWERS, b'"}]},"id":1,"x":2}', True),  # no id that can be read: any request, and there is one
         (ANSWERS, b'"}]},"id":12}', False),
         (ANSWERS, b'"}]},"id":"1"}', False),
-        (ANSWERS, b'"}]}}', False),
+        (ANSWERS, b'"}]}}', True),
         (b'{"jsonrpc":"2.0","method":"sampling/createMessage","params":{"result":', b'"}]},"id":1}', False),
         (b'{"jsonrpc":"2.0","params":{"result":', b'},"method":"sampling/createMessage","id":1}', False),
         (b"garbage", b'"id":1}', False),
@@ -624,8 +757,8 @@ def test_an_answer_that_was_too_long_to_read_fails_its_request_also_when_its_id_
     exchange, _ = session.request("tools/list")
     del session.outgoing[exchange.id]
     session.outgoing[1] = exchange
-    assert isinstance(session.unreadable("too long", head), Ignored)
-    event = session.unreadable("too long", head, tail)
+    assert isinstance(*session.unreadable("too long", head), Ignored)
+    (event,) = session.unreadable("too long", head, tail)
     assert isinstance(event, ErrorReceived) is fails
     assert isinstance(event, Ignored) is not fails
     assert (1 in session.outgoing) is not fails
@@ -634,7 +767,7 @@ def test_an_answer_that_was_too_long_to_read_fails_its_request_also_when_its_id_
 
 def test_a_server_says_nothing_more_when_a_line_that_it_could_not_read_ends() -> None:
     session = opened_server("2025-11-25")
-    (event,) = [session.unreadable("too long", ANSWERS, b'"id":1}')]
+    (event,) = session.unreadable("too long", ANSWERS, b'"id":1}')
     assert isinstance(event, Ignored)
     assert not event.first
 

@@ -332,7 +332,8 @@ class TwoSessions(RuleBasedStateMachine):
     def oversized(self, role: Role) -> None:
         session = self.pair.side(role)
         self.received[role] += 1
-        self.pair.react(session, session.unreadable("too long"))
+        for event in session.unreadable("too long"):
+            self.pair.react(session, event)
 
     @rule(role=st.sampled_from(ROLES))
     def lose(self, role: Role) -> None:

@@ -2,11 +2,15 @@
 
 `params`, `result` and `error` stay raw bytes until the method is known. An id keeps its JSON type: 7 is not "7".
 What cannot be read is raised as `Malformed`, which knows the error to answer with and whether there is one to answer
-to: an answer, or a notification, is never answered, however broken it is.
+to: an answer, or a notification, is never answered, however broken it is. `outlines` reads the id of a message whose
+JSON is invalid, so that the request it was meant for fails instead of waiting.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from itertools import islice
 from typing import Any, Literal
 
 import msgspec
@@ -57,20 +61,54 @@ class ErrorResponse(msgspec.Struct, tag_field="jsonrpc", tag="2.0", omit_default
     error: ErrorObject
 
 
+class Outline(msgspec.Struct):
+    """What can be read of an object that is no message: the names of its members, and its id."""
+
+    id: RequestId | None = None
+    keys: set[str] = msgspec.field(default_factory=set)
+
+    @property
+    def names_method(self) -> bool:
+        """Whether it was meant as a request or a notification."""
+        return "method" in self.keys
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it was meant as an answer: it has a result or an error, and no method."""
+        return not self.names_method and not self.keys.isdisjoint(("result", "error"))
+
+    @property
+    def is_orphan(self) -> bool:
+        """Whether it was meant as an answer, and to which request cannot be read."""
+        return self.id is None and "jsonrpc" in self.keys and not self.names_method
+
+
 class Malformed(Exception):
     """Bytes that are no message.
 
     `error` is what to tell the sender, `id` the id to tell it with, if any. `answerable` is False for what must not
-    be answered. `unnamed` is True where no method is named: it may be meant as an answer to `id`.
+    be answered. `outlines` are the objects in it, which may have been meant as answers.
     """
 
-    def __init__(self, error: ProtocolError, id: Any = None, *, answerable: bool = True, unnamed: bool = False) -> None:
+    def __init__(
+        self, error: ProtocolError, id: Any = None, *, answerable: bool = True, outlines: Sequence[Outline] = ()
+    ) -> None:
         super().__init__(error.message)
         self.error = error
         self.id: RequestId | None = id if type(id) in (int, str) else None
         self.answerable = answerable
-        self.unnamed = unnamed
+        self.outlines = outlines
 
+
+_TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*+)"(\s*+:\s*+)?|[{}\[\]]', re.DOTALL)
+_ID = re.compile(rb'(-?\d{1,18})(?![\w.])|"((?:[^"\\]|\\.)*+)"', re.DOTALL)
+_TAIL = re.compile(rb'"id"\s*:\s*(?:(-?\d{1,18})|"((?:[^"\\]|\\.)*+)")\s*(?:,\s*"jsonrpc"\s*:\s*"2.0"\s*)?}\s*\Z')
+"""How a message ends whose id stands at its end; the last brace is that of the message itself."""
+
+_CLOSES = {b"{": b"}", b"[": b"]"}
+_TOKENS = 20_000
+"""How many strings and brackets of an invalid message are looked at from its beginning."""
+_TAIL_BYTES = 2_048
 
 _decode = msgspec.json.Decoder(Incoming).decode
 _decode_items = msgspec.json.Decoder(list[Raw]).decode
@@ -87,12 +125,14 @@ def read(message: bytes | Raw) -> Incoming:
     except msgspec.ValidationError as exc:
         raise _diagnose(message, str(exc)) from exc
     except RecursionError:
-        raise Malformed(ParseError("not readable: nested too deep")) from None
+        raise _unreadable(message, "not readable: nested too deep") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        raise Malformed(ParseError(f"not JSON: {exc}")) from exc
+        raise _invalid(bytes(message), exc) from exc
     if incoming.method is UNSET:
         if incoming.result is UNSET and incoming.error is UNSET:
-            raise Malformed(InvalidRequest("neither method, nor result, nor error"), incoming.id, unnamed=True)
+            id = None if isinstance(incoming.id, UnsetType) else incoming.id
+            what = InvalidRequest("neither method, nor result, nor error")
+            raise Malformed(what, id, outlines=[Outline(id, {"jsonrpc"})])
     elif incoming.id is None:
         raise Malformed(InvalidRequest("the id of a request must not be null"))
     return incoming
@@ -114,18 +154,88 @@ def is_array(message: bytes) -> bool:
     return message.lstrip(b" \t\r\n")[:1] == b"["
 
 
+def outlines(message: bytes) -> list[Outline]:
+    """The objects at the top of a message whose JSON is invalid: one, or several where it is an array.
+
+    Looks at the beginning and at the end, in bounded time.
+    """
+    found: list[Outline] = []
+    nesting: list[bytes] = []
+    start = message.find(b"{")
+    for token in islice(_TOKEN.finditer(message, start), _TOKENS) if start >= 0 else ():
+        text = token[0]
+        if text in _CLOSES:
+            nesting.append(text)
+            if len(nesting) == 1 and text == b"{":
+                found.append(Outline())
+        elif len(text) == 1:
+            if nesting and _CLOSES[nesting[-1]] == text:
+                nesting.pop()
+        elif len(nesting) == 1 and token[2] is not None:
+            _note(found[-1], token[1], message, token.end())
+    if nesting and len(found) == 1 and found[0].id is None:
+        found[0].id = id_at_end(message)
+    return found
+
+
+def id_at_end(message: bytes) -> RequestId | None:
+    """The id of a message whose id stands at its end; None where it does not."""
+    found = _TAIL.search(message[-_TAIL_BYTES:])
+    return None if found is None else _id(found)
+
+
+def _note(outline: Outline, key: bytes, message: bytes, at: int) -> None:
+    outline.keys.add(key.decode(errors="replace"))
+    if key == b"id" and (value := _ID.match(message, at)):
+        outline.id = _id(value)
+
+
+def _id(value: re.Match[bytes]) -> RequestId | None:
+    if value[1] is not None:
+        return int(value[1])
+    try:
+        return str(msgspec.json.decode(b'"%b"' % value[2]))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _invalid(message: bytes, exc: Exception) -> Malformed:
+    """What is wrong with bytes that are no JSON, or JSON whose text is no Unicode."""
+    # The same with other escapes in the place of surrogates: valid now if these were all that was wrong.
+    mended = [message.replace(rb"\ud", other).replace(rb"\uD", other) for other in (rb"\u0", rb"\u1")]
+    try:
+        message.decode()
+        first, second = map(_decode, mended)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _unreadable(message, f"not JSON: {exc}")
+    error = InvalidRequest(r"a text has half of a surrogate pair (such as \ud83d alone), which is no character")
+    id = first.id if first.id is not UNSET and first.id == second.id else None
+    if first.method is UNSET:
+        return Malformed(error, answerable=False, outlines=[Outline(id, {"jsonrpc", "result"})])
+    notifies = first.id is UNSET and first.method.startswith("notifications/")
+    return Malformed(error, id, answerable=not notifies)
+
+
+def _unreadable(message: bytes | Raw, what: str) -> Malformed:
+    """A message that is no JSON. It is answered without an id, unless all that is in it are answers."""
+    found = outlines(bytes(message))
+    return Malformed(
+        ParseError(what), answerable=not found or not all(each.is_answer for each in found), outlines=found
+    )
+
+
 def _diagnose(message: bytes | Raw, reason: str) -> Malformed:
     """What is wrong with JSON that is no message; nothing here is on the way of a good one."""
     try:
         value = _decode_any(message)
     except RecursionError:
-        return Malformed(ParseError("not readable: nested too deep"))
+        return _unreadable(message, "not readable: nested too deep")
     except msgspec.ValidationError:
         return Malformed(InvalidRequest("not a JSON object"))
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        return Malformed(ParseError(f"not JSON: {exc}"))
-    method = value.get("method")
-    silent = method is None and ("result" in value or "error" in value)
-    silent = silent or ("id" not in value and isinstance(method, str) and method.startswith("notifications/"))
+        return _unreadable(message, f"not JSON: {exc}")
+    method, id = value.get("method"), value.get("id")
+    outline = Outline(id if type(id) in (int, str) else None, {key for key in value if value[key] is not None})
+    notifies = "id" not in value and isinstance(method, str) and method.startswith("notifications/")
     error = InvalidRequest(f"not a JSON-RPC 2.0 message: {reason}")
-    return Malformed(error, value.get("id"), answerable=not silent, unnamed=method is None)
+    return Malformed(error, id, answerable=not (outline.is_answer or notifies), outlines=[outline])

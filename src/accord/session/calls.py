@@ -6,18 +6,18 @@ request, if only with an error; an answer to nothing in flight is late, a duplic
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from collections.abc import Mapping
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
-from accord.errors import AccordError, RemoteProtocolError, from_wire
+from accord.errors import AccordError, InvalidRequest, ParseError, RemoteProtocolError, from_wire
 from accord.messages import codec
 from accord.messages.base import Meta
-from accord.messages.envelope import ErrorObject, Incoming, Notification, RequestId
+from accord.messages.envelope import ErrorObject, Incoming, Notification, RequestId, id_at_end, outlines
 from accord.messages.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROGRESS_TOKEN, PROTOCOL_VERSION, RequestMeta
 from accord.messages.methods import Method
 from accord.messages.progress import CancelledParams
@@ -33,15 +33,6 @@ if TYPE_CHECKING:
 REMEMBERED = 1_024
 """How many requests that we gave up are remembered, to tell a late answer from a duplicate one."""
 
-_HEAD = re.compile(rb'\s*{[^{]*"id"\s*:\s*([1-9]\d{0,17})\b(?!.*"method")', re.DOTALL)
-"""How an answer begins that was not read, and the id in it."""
-
-_ANSWER = re.compile(rb'\s*{[^{]*"(?:result|error)"\s*:')
-"""How an answer begins, wherever its id stands."""
-
-_TAIL = re.compile(rb'"id"\s*:\s*([1-9]\d{0,17})\s*}\s*\Z')
-"""How an answer ends whose id stands last; the last brace is that of the message itself."""
-
 
 class Calls:
     """The requests of one session, as long as they are in flight."""
@@ -51,12 +42,18 @@ class Calls:
         self.in_flight: dict[RequestId, Exchange] = {}
         self._given_up: OrderedDict[RequestId, None] = OrderedDict()
         self._last_id = 0
+        self._told_at: float = inf
+        """The last request before a notification of ours that the peer may not have read yet."""
 
     def begin_at(self, id: int) -> None:
         """Have the next request an id after this one: those up to it were used before."""
         self._last_id = id
 
     # --- out ---------------------------------------------------------------------------------------------------
+
+    def note_told(self) -> None:
+        """A notification goes out."""
+        self._told_at = self._last_id
 
     def send(
         self,
@@ -107,6 +104,7 @@ class Calls:
         if exchange.method.name in ClientOpening.methods:
             return None
         self._session.stats.cancels_sent += 1
+        self.note_told()
         return codec.encode(
             Notification("notifications/cancelled", CancelledParams(request_id=exchange.id, reason=reason))
         )
@@ -130,14 +128,16 @@ class Calls:
 
     # --- answers -----------------------------------------------------------------------------------------------
 
-    def take(self, incoming: Incoming) -> Event:
+    def take(self, incoming: Incoming) -> list[Event]:
         """An answer of the peer."""
         self._session.stats.answers_received += 1
         id: Any = incoming.id
         exchange = self.in_flight.pop(id, None) if id is not UNSET else None
         if exchange is None:
             return self._stray(id, incoming)
-        return self._answered(exchange, _outcome(exchange, incoming))
+        if id > self._told_at:
+            self._told_at = inf
+        return [self._answered(exchange, _outcome(exchange, incoming))]
 
     def broken(self, id: RequestId, why: str) -> Event | None:
         """Something that is no message was meant as the answer to `id`; None when `id` is not in flight."""
@@ -146,17 +146,37 @@ class Calls:
             return None
         return self.failed(id, RemoteProtocolError(f"the answer to {exchange.method.name} is {why}"))
 
+    def broken_all(self, why: str) -> list[Event]:
+        """An answer that names no request cannot be read: none of those in flight knows whether it was its own.
+
+        Subscriptions wait for no answer.
+        """
+        said = "an answer came, and to which request cannot be read, perhaps to"
+        reasons = {
+            id: RemoteProtocolError(f"{said} {each.method.name}: {why}")
+            for id, each in self.in_flight.items()
+            if not each.method.stays
+        }
+        ended = [self.failed(id, reason) for id, reason in reasons.items()]
+        return [event for event in ended if event is not None]
+
     def failed(self, id: RequestId, error: AccordError) -> Event | None:
         """No answer to `id` will come, for this reason; None when `id` is not in flight."""
         exchange = self.in_flight.pop(id, None)
         return None if exchange is None else self._answered(exchange, ErrorReceived(exchange, error))
 
-    def unread(self, head: bytes, tail: bytes, why: str) -> Event | None:
-        """A message that could not be read, by its beginning and its end: None when it was no answer to us."""
-        found = _HEAD.match(head)
-        if found is None and tail and _ANSWER.match(head):
-            found = _TAIL.search(tail)
-        return self.broken(int(found[1]), f"lost: {why}") if found else None
+    def unread(self, head: bytes, tail: bytes, why: str) -> list[Event]:
+        """The requests that a message ends which could not be read, by its beginning and, once it is over, its end."""
+        found = outlines(head)
+        if not found or not found[0].is_answer:
+            return []
+        id = found[0].id
+        if id is None and tail:
+            id = id_at_end(tail)
+            if id is None:
+                return self.broken_all(f"lost: {why}")
+        ended = None if id is None else self.broken(id, f"lost: {why}")
+        return [] if ended is None else [ended]
 
     def _answered(self, exchange: Exchange, event: ResultReceived | ErrorReceived) -> Event:
         exchange.end("answer")
@@ -165,20 +185,35 @@ class Calls:
             return event
         return opening.take(event) if exchange.method.name in opening.methods else event
 
-    def _stray(self, id: Any, incoming: Incoming) -> Event:
+    def _stray(self, id: Any, incoming: Incoming) -> list[Event]:
         """An answer to nothing in flight."""
         session = self._session
         if id is UNSET or id is None:
-            return session.drop("error without id", bytes(incoming.error or b"")[:500].decode(errors="replace"))
+            return self._unnamed(incoming)
         if id in self._given_up:
             del self._given_up[id]
             session.stats.late_answers += 1
-            return session.ignore("late answer", f"id {id!r}")
+            return [session.ignore("late answer", f"id {id!r:.100}")]
         if type(id) is int and 0 < id <= self._last_id:
             session.stats.duplicate_answers += 1
-            return session.ignore("duplicate answer", f"id {id!r}")
+            return [session.ignore("duplicate answer", f"id {id!r:.100}")]
         session.stats.unknown_answers += 1
-        return session.ignore("unknown answer", f"id {id!r}")
+        return [session.ignore("unknown answer", f"id {id!r:.100}")]
+
+    def _unnamed(self, incoming: Incoming) -> list[Event]:
+        """An answer without an id. Such an error means that a message of ours could not be read: "If there was an error
+        in detecting the id in the Request object (e.g. Parse error/Invalid Request), it MUST be Null" (JSON-RPC).
+
+        After a notification it may be meant for that, though none is to be answered.
+        """
+        excerpt = bytes(incoming.error or b"")[:500].decode(errors="replace")
+        if incoming.error is UNSET:
+            ended = self.broken_all("the answer has no id")
+        elif self._told_at == inf and _is_unread(incoming.error):
+            ended = self.broken_all(f"the server could not read a request: {excerpt}")
+        else:
+            ended, self._told_at = [], inf
+        return ended or [self._session.drop("error without id", excerpt)]
 
     def stays(self, id: RequestId) -> bool:
         """Whether this is a subscription of ours."""
@@ -206,6 +241,14 @@ def _outcome(exchange: Exchange, incoming: Incoming) -> ResultReceived | ErrorRe
         return ErrorReceived(exchange, RemoteProtocolError(f"the answer has an error that is none: {exc}"))
     data = None if error.data is UNSET else error.data
     return ErrorReceived(exchange, from_wire(error.code, error.message, data))
+
+
+def _is_unread(raw: Raw) -> bool:
+    """Whether an error says that a message could not be read."""
+    try:
+        return codec.decoder(ErrorObject).decode(raw).code in (ParseError.default_code, InvalidRequest.default_code)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return True
 
 
 def without_meta(params: Any) -> tuple[Any, Meta | None]:

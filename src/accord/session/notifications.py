@@ -55,6 +55,7 @@ class Notifications:
         if meta:
             encoded = b"{}" if body is None else codec.encode(body)
             body = Raw(codec.with_meta(encoded, codec.encode({**(carried or {}), **meta})))
+        session.calls.note_told()
         return codec.encode(Notification(name, body))
 
     def take(self, name: str, params: Raw | UnsetType) -> Event:

@@ -263,6 +263,7 @@ class ClientOpening:
             )
         peer = Profile(result.server_info, result.capabilities, result.instructions)
         confirm = codec.encode(Notification("notifications/initialized"))
+        self._session.calls.note_told()
         return self._opened("initialized", result.protocol_version, peer, confirm)
 
     def _initialize_refused(self, error: Exception) -> Event:

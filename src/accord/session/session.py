@@ -19,7 +19,7 @@ from msgspec import UNSET, Raw
 from accord.errors import AccordError, InvalidRequest, NotConnected, NotSupported, ParseError, ProtocolError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import envelope
-from accord.messages.envelope import Incoming, Malformed, RequestId
+from accord.messages.envelope import Incoming, Malformed, Outline, RequestId
 from accord.messages.meta import RequestMeta
 from accord.messages.methods import Method, extended
 from accord.messages.revision import BEFORE_OPENING, REVISIONS, Rules
@@ -102,8 +102,8 @@ class Session:
         try:
             incoming = envelope.read(message)
         except Malformed as bad:
-            return self._receive_batch(message) if envelope.is_array(message) else [self._malformed(bad)]
-        return [self._take(incoming, None)]
+            return self._receive_batch(message) if envelope.is_array(message) else self._malformed(bad)
+        return self._take(incoming, None)
 
     def receive_alone(self, incoming: Incoming, meta: RequestMeta | None) -> Event:
         """What a request means that has a way of its own to come and be answered on: a POST of 2026-07-28.
@@ -119,17 +119,17 @@ class Session:
         self.heard = rules
         return self.notifications.take(incoming.method, incoming.params)  # type: ignore[arg-type]  # it has a method
 
-    def unreadable(self, reason: str, head: bytes = b"", tail: bytes = b"") -> Event:
+    def unreadable(self, reason: str, head: bytes = b"", tail: bytes = b"") -> list[Event]:
         """What a message means that the transport could not even hand over (a line over the limit).
 
         It is told as soon as that is known, with how the message begins (`head`), and again when it has ended, with
         how it ends (`tail`): a client looks there for the request that it would have answered.
         """
-        lost = self.calls.unread(head, tail, reason) if self.role == "client" else None
+        lost = self.calls.unread(head, tail, reason) if self.role == "client" else []
         if tail:
-            return lost or self.ignore("end of an unreadable message", "", log=False)
+            return lost or [self.ignore("end of an unreadable message", "", log=False)]
         self.stats.received += 1
-        if lost is None:
+        if not lost:
             return self._malformed(Malformed(InvalidRequest(reason), answerable=self.role == "server"))
         self.stats.malformed += 1
         return lost
@@ -138,33 +138,40 @@ class Session:
         """One request of ours gets no answer: the transport says so, and why. The connection goes on."""
         return self.calls.failed(id, error) or self.ignore("no answer, to nothing in flight", f"id {id!r}", log=False)
 
-    def _take(self, incoming: Incoming, batch: Batch | None) -> Event:
+    def _take(self, incoming: Incoming, batch: Batch | None) -> list[Event]:
         if incoming.method is UNSET:
             return self.calls.take(incoming)
         if incoming.id is UNSET:
-            return self.notifications.take(incoming.method, incoming.params)
-        return self.served.take(incoming, batch)
+            return [self.notifications.take(incoming.method, incoming.params)]
+        return [self.served.take(incoming, batch)]
 
-    def _malformed(self, bad: Malformed) -> Event:
+    def _malformed(self, bad: Malformed) -> list[Event]:
         self.stats.malformed += 1
-        failed = self.calls.broken(bad.id, f"none: {bad}") if bad.unnamed and bad.id is not None else None
-        if failed is not None:
-            return failed
+        if ended := self._end_answered(bad.outlines, str(bad)):
+            return ended
         if not bad.answerable or (self.role == "client" and bad.id is None):
-            return self.ignore("malformed message", str(bad))
+            return [self.ignore("malformed message", str(bad))]
         in_flight = bad.id is not None and bad.id in self.incoming
-        return self.served.refuse(None if in_flight else bad.id, bad.error)
+        return [self.served.refuse(None if in_flight else bad.id, bad.error)]
+
+    def _end_answered(self, found: Sequence[Outline], why: str) -> list[Event]:
+        """The requests of ours that end because their answers cannot be read."""
+        named = [each.id for each in found if each.id is not None and not each.names_method]
+        ended = [event for id in named if (event := self.calls.broken(id, f"none: {why}")) is not None]
+        # a server takes what may be a request for one
+        orphans = [each for each in found if each.is_orphan and (each.is_answer or self.role == "client")]
+        return ended or (self.calls.broken_all(why) if orphans else [])
 
     def _receive_batch(self, message: bytes) -> list[Event]:
         """A message that is an array: 2025-03-26 MUST take it, no other revision does."""
         found = envelope.items(message)
         if found is None:
-            return [self._malformed(Malformed(ParseError("not JSON")))]
+            return self._malformed(Malformed(ParseError("not JSON"), outlines=envelope.outlines(message)))
         if (why := self._no_batch(found)) is not None:
-            return [self._malformed(Malformed(InvalidRequest(why)))]
+            return self._malformed(Malformed(InvalidRequest(why), outlines=envelope.outlines(message)))
         batch = Batch()
         batch.waiting = 1  # held open until every item is read
-        events = [event for item in found if (event := self._take_item(item, batch)) is not None]
+        events = [event for item in found for event in self._take_item(item, batch)]
         whole = batch.take(None)
         return events if whole is None else [*events, Reply(whole)]
 
@@ -176,8 +183,8 @@ class Session:
             return f"a batch of {len(found):,} messages; the limit is {self.limits.batch_items:,}"
         return None if found else "an empty batch"
 
-    def _take_item(self, item: Raw, batch: Batch) -> Event | None:
-        """One message of a batch; None when all it leads to is an answer, which waits for the others."""
+    def _take_item(self, item: Raw, batch: Batch) -> list[Event]:
+        """One message of a batch; nothing when all it leads to is an answer, which waits for the others."""
         batch.waiting += 1
         id: RequestId | None = None
         try:
@@ -185,17 +192,18 @@ class Session:
             id = None if incoming.id is UNSET else incoming.id
             if incoming.method == "initialize" and id is not None:
                 raise Malformed(InvalidRequest("initialize must not be part of a batch"), id)
-            event = self._take(incoming, batch)
+            events = self._take(incoming, batch)
         except Malformed as bad:
             id = bad.id
-            event = self._malformed(bad)
+            events = self._malformed(bad)
+        event = events[0]
         if isinstance(event, RequestReceived):
-            return event
+            return events
         if isinstance(event, Reply):
             self.served.into_batch(batch, id, event.message)
-            return None
+            return []
         batch.take(None)
-        return event
+        return events
 
     # --- requests of the peer ----------------------------------------------------------------------------------
 

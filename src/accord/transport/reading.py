@@ -108,7 +108,7 @@ class Reading:
             if isinstance(message, bytes):
                 happened.extend(self._session.receive(message))
             elif isinstance(message, Unreadable):
-                happened.append(self._session.unreadable(message.reason, message.head, message.tail))
+                happened.extend(self._session.unreadable(message.reason, message.head, message.tail))
             else:
                 happened.append(self._session.unanswered(message.id, message.error))
         return happened.popleft() if happened else None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from accord import Client, Limits
-from accord.errors import ConnectionLost, NotConnected, NotExecuted, RemoteProtocolError
+from accord.errors import ConnectionLost, HTTPError, NotConnected, NotExecuted, RemoteProtocolError
 
 from .site import Visit, modern, older, quiet, site
 
@@ -70,6 +70,50 @@ async def test_a_stream_that_comes_byte_by_byte_is_the_same() -> None:
 
     async with site(modern(play)) as server, Client(server.url) as client:
         assert (await client.call_tool("slow")).text == "ü"
+
+
+UNREADABLE = [
+    r'{"jsonrpc":"2.0","id":ID,"result":{"text":"cut: \ud83d"}}',
+    '{"jsonrpc":"2.0","id":ID,"result":{"value":NaN}}',
+    '{"jsonrpc":"2.0","id":ID,"result":{"text":"\udcff"}}',
+    '[{"jsonrpc":"2.0","id":ID,"result":{}}]',
+    '{"jsonrpc":"2.0","id":ID,"result":' + "[" * 5000 + "]" * 5000 + "}",
+    '{"jsonrpc":"2.0","id":ID,"result":{"con',
+    '{"jsonrpc":"2.0"}',
+    '{"jsonrpc":"2.0","id":null,"result":{}}',
+    '{"result":{}}',
+]
+
+
+@pytest.mark.parametrize("answer", UNREADABLE, ids=lambda answer: repr(answer[:60]))
+@pytest.mark.parametrize("as_stream", [True, False])
+async def test_an_answer_that_cannot_be_read_ends_its_call_alone_though_the_stream_stays_open(
+    answer: str, as_stream: bool
+) -> None:
+    others = asyncio.Event()
+
+    async def play(visit: Visit) -> None:
+        if visit.verb != "tools/call":
+            await visit.respond(500)
+            return
+        if visit.message["params"]["name"] == "fine":
+            await asyncio.wait_for(others.wait(), 20)
+            await visit.json(visit.done_message())
+            return
+        data = answer.replace("ID", str(visit.message["id"])).encode(errors="surrogateescape")
+        if not as_stream:
+            await visit.respond(200, data, "application/json")
+            return
+        await visit.stream()
+        await visit.chunk(b"data: " + data + b"\n\n")
+        await visit.gone.wait()
+
+    async with site(modern(play)) as server, Client(server.url) as client, asyncio.timeout(60):
+        fine = asyncio.create_task(client.call_tool("fine"))
+        with pytest.raises(RemoteProtocolError if as_stream else (RemoteProtocolError, HTTPError), match="tools/call"):
+            await client.call_tool("slow")
+        others.set()
+        assert (await fine).text == "done"
 
 
 async def test_an_event_over_the_limit_fails_its_request() -> None:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType, field
 
 from accord.errors import AccordError, RemoteProtocolError, from_wire
-from accord.messages.envelope import ErrorObject, RequestId
+from accord.messages.envelope import ErrorObject, RequestId, outlines
 from accord.messages.meta import PROTOCOL_VERSION
 from accord.messages.methods import METHODS
 
@@ -72,7 +72,7 @@ def look(message: bytes) -> Outgoing:
 
 
 class Incoming(msgspec.Struct):
-    """One message that came; without any field, what is none."""
+    """One message that came, as far as it could be read."""
 
     id: Any = UNSET
     method: Any = UNSET
@@ -87,6 +87,11 @@ class Incoming(msgspec.Struct):
     def names_none(self) -> bool:
         """Whether it has no id."""
         return self.id is UNSET or self.id is None
+
+    @property
+    def is_orphan(self) -> bool:
+        """Whether it can only be an answer, and to which request cannot be read."""
+        return self.method is UNSET and type(self.id) is not int and type(self.id) is not str
 
     @property
     def is_request(self) -> bool:
@@ -119,7 +124,11 @@ def incoming(data: bytes) -> Incoming:
     try:
         return _incoming(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return Incoming()
+        found = outlines(data)
+    answer = next((each for each in found if not each.names_method), None)
+    if answer is None:
+        return Incoming(method="")
+    return Incoming() if answer.id is None else Incoming(answer.id)
 
 
 def agreed(data: bytes) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import TypeAlias
 
-from accord.errors import AccordError, ConnectionLost, SessionEnded
+from accord.errors import AccordError, ConnectionLost, RemoteProtocolError, SessionEnded
 from accord.limits import Limits
 from accord.messages.envelope import RequestId
 from accord.transport.base import Unanswered
@@ -116,6 +116,11 @@ class Posts:
         if error is not None and self._is_meant(found, streamed):
             self.fail(post, error)
             return True
+        if error is None and found.is_orphan:
+            if streamed:
+                excerpt = data[:100].decode(errors="replace")
+                self.fail(post, RemoteProtocolError(f"{post.what}: the answer cannot be read; it begins {excerpt!r}"))
+            return streamed
         if found.is_request and not self._may_ask(post, found):
             return False
         self._pass_on(found, data)
@@ -138,8 +143,16 @@ class Posts:
         return True
 
     def take_unasked(self, data: bytes) -> None:
-        """Hand on a message that came in a stream of no request."""
-        self._pass_on(incoming(data), data)
+        """Hand on a message that came in a stream of no request.
+
+        "The server MUST NOT send a JSON-RPC response on the stream": what can only be one and names no request is
+        dropped.
+        """
+        found = incoming(data)
+        if found.is_orphan and found.error is None:
+            log.warning("accord: dropped a message of the server's stream that is none: %.200r", data)
+        else:
+            self._pass_on(found, data)
 
     def _pass_on(self, found: Incoming, data: bytes) -> None:
         """A message that is not for the request it came with; it may be the answer to another."""
