@@ -320,12 +320,12 @@ def quiet() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("COV")}
 
 
-def test_importing_accord_takes_less_than_a_tenth_of_a_second() -> None:
-    assert fastest("import accord") - fastest("pass") < 0.1
+def test_importing_accord_takes_less_than_importing_asyncio() -> None:
+    assert fastest("import accord") < fastest("import asyncio")
 
 
 def test_importing_something_heavy_would_be_noticed() -> None:
-    assert fastest("import time\nwhile time.process_time() < 0.15: pass", runs=2) - fastest("pass", runs=2) > 0.1
+    assert fastest("import accord, asyncio, unittest.mock", runs=3) > fastest("import asyncio", runs=3)
     assert "asyncio" in loaded("import asyncio")
 
 

@@ -21,6 +21,7 @@ from accord.limits import Limits
 from accord.messages.content import TextContent
 
 from tests.client import hostile
+from tests.measure import costs_at_most
 
 SHORT = 0.1
 """Seconds for a call that gets no answer."""
@@ -87,10 +88,9 @@ async def test_a_long_line_takes_linear_time() -> None:
         assert len((await client.call_tool("large", {"bytes": size})).text) == size
         return time.process_time() - began
 
-    async with connected(seconds=100) as client:
-        times = [min([await cpu(size) for _ in range(3)]) for size in (12_500_000, 25_000_000, 50_000_000)]
-    assert times[2] < 10 * times[0], times  # 4 is linear, 16 is quadratic
-    assert times[2] < 5
+    async with connected(seconds=150) as client:
+        small, large = [min([await cpu(size) for _ in range(3)]) for size in (5_000_000, 50_000_000)]
+    assert large < 10**1.5 * small, (small, large)  # 10 is linear, 100 is quadratic
 
 
 @pytest.mark.parametrize("endless", ["endless line", "endless garbage"])
@@ -319,9 +319,8 @@ async def test_an_empty_cursor_is_followed() -> None:
 
 async def test_a_hundred_thousand_tools_are_taken() -> None:
     async with connected(listing="many") as client:
-        began = time.process_time()
-        assert len(await client.list_tools()) == 100_000
-        assert time.process_time() - began < 5
+        with costs_at_most(500):
+            assert len(await client.list_tools()) == 100_000
 
 
 @pytest.mark.parametrize("listing", ["no list", "cursor is no text"])
@@ -362,9 +361,8 @@ async def test_a_hostile_output_schema_costs_a_warning_and_never_the_result(
     schema = {**UNUSABLE, **BROKEN}[name]
     async with connected(listing=json.dumps(schema)) as client:
         for _ in range(2):
-            began = time.process_time()
-            result = await client.call_tool("structured", {"value": VALUE})
-            assert time.process_time() - began < 3
+            with costs_at_most(300):
+                result = await client.call_tool("structured", {"value": VALUE})
             assert result.structured_content == result.data == VALUE
     assert "hostile.py" in caplog.records[0].getMessage()
     assert "tool 'structured'" in caplog.records[0].getMessage()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from enum import StrEnum
 from typing import Any
 
@@ -12,6 +11,8 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from accord.server.redact import REDACTED, redact
+
+from tests.measure import assert_linear
 
 SECRET_NAMES = [
     "password",
@@ -391,18 +392,4 @@ HARD += ["-----BEGIN PRIVATE KEY-----a-", "bearer aaaaaaaa ", "basic a", "passwo
 )
 @pytest.mark.parametrize("unit", HARD)
 def test_the_time_grows_with_the_length_and_no_faster(start: str, unit: str) -> None:
-    text = start + unit * (SIZE // len(unit) + 1)
-    small, large = text[: SIZE // 10], text[:SIZE]
-    # ten times the text takes ten times as long; what grows with the square would take a hundred times
-    assert any(seconds(large) < 30 * seconds(small) for _ in range(5))
-
-
-def seconds(text: str) -> float:
-    """Of this process, the least of two: the machine may be busy."""
-    return min(_once(text), _once(text))
-
-
-def _once(text: str) -> float:
-    begun = time.process_time()
-    redact(text)
-    return time.process_time() - begun
+    assert_linear(lambda characters: redact((start + unit * (characters // len(unit) + 1))[:characters]), SIZE // 10)

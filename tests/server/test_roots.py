@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import chdir
 from pathlib import Path
@@ -15,6 +14,8 @@ from hypothesis import example, given, settings, strategies as st
 
 from accord.messages.roots import Root
 from accord.server.roots import RootList, local_path
+
+from tests.measure import costs_at_most
 
 posix = pytest.mark.skipif(os.name == "nt", reason="links and paths of POSIX")
 
@@ -346,7 +347,6 @@ def test_no_text_raises_whether_path_or_root(within: Path, text: str) -> None:
 @pytest.mark.parametrize("size", [4_000, 10_000_000])
 def test_long_paths_take_bounded_time(within: Path, step: str, size: int) -> None:
     path = step * (size // len(step))
-    begun = time.process_time()
-    for start in ("", f"{within}/in/", f"file://{within}/in/"):
-        roots(within / "in").contains(start + path)
-    assert time.process_time() - begun < 4
+    with costs_at_most(400):
+        for start in ("", f"{within}/in/", f"file://{within}/in/"):
+            roots(within / "in").contains(start + path)

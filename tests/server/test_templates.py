@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import time
 from typing import Any
 
 import pytest
@@ -10,6 +9,8 @@ from hypothesis import given, strategies as st
 
 from accord.errors import DeclarationError
 from accord.server.templates import Template
+
+from tests.measure import assert_linear
 
 # RFC 6570, section 3.2: the variables and expansions of its examples.
 VALUES: dict[str, Any] = {
@@ -311,15 +312,6 @@ def test_any_text_is_a_template_or_a_declaration_error(text: str) -> None:
         assert Template(text).text == text
 
 
-def _seconds(template: Template, uri: str) -> float:
-    best = 60.0
-    for _ in range(5):
-        start = time.perf_counter()
-        template.match(uri)
-        best = min(best, time.perf_counter() - start)
-    return best
-
-
 @pytest.mark.parametrize(
     ("text", "filler"),
     [
@@ -336,9 +328,5 @@ def _seconds(template: Template, uri: str) -> float:
     ],
 )
 def test_time_is_linear_in_the_uri(text: str, filler: str) -> None:
-    template, count = Template(text), 100_000 // len(filler)
-    for _ in range(3):
-        single, double = (_seconds(template, filler * times) for times in (count, 2 * count))
-        if double < 2.5 * single + 0.002:
-            return
-    pytest.fail(f"{single:.4f} s, and {double:.4f} s for double the length")
+    template = Template(text)
+    assert_linear(lambda characters: template.match(filler * (characters // len(filler))), 20_000)

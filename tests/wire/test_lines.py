@@ -1,12 +1,13 @@
 from __future__ import annotations
 
-import time
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, strategies as st
 
 from accord.wire.lines import LineReader, Unreadable
+
+from tests.measure import assert_linear
 
 LIMIT = 12
 
@@ -105,14 +106,10 @@ def test_a_line_of_exactly_the_limit_is_a_message() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 64 << 10])
 def test_time_is_linear_in_the_length_of_a_line(size: int) -> None:
-    def seconds(total: int) -> float:
+    def feed(total: int) -> None:
         reader, piece = LineReader(1 << 30), b"x" * size
-        begun = time.process_time()
         for _ in range(total // size):
             reader.feed(piece)
         assert [len(message) for message in reader.feed(b"\n") if isinstance(message, bytes)] == [total]
-        return time.process_time() - begun
 
-    small = (64 << 10) if size < 100 else (8 << 20)
-    short = min(seconds(small) for _ in range(3))
-    assert min(seconds(small * 8) for _ in range(2)) < 40 * max(short, 0.001)
+    assert_linear(feed, (64 << 10) if size < 100 else (8 << 20), 8)

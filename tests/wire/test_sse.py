@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
 
 import pytest
@@ -10,6 +9,8 @@ from hypothesis import example, given, strategies as st
 
 from accord.wire.lines import Unreadable
 from accord.wire.sse import KEEP_ALIVE, Event, Parser, encode
+
+from tests.measure import assert_linear
 
 LIMIT = 12
 
@@ -192,17 +193,13 @@ def test_data_of_exactly_the_limit_is_an_event() -> None:
 @pytest.mark.parametrize("size", [1, 2, 64 << 10])
 @pytest.mark.parametrize("line", [b"", b"\ndata:"], ids=["one line", "many lines"])
 def test_time_is_linear_in_the_length_of_an_event(size: int, line: bytes) -> None:
-    def seconds(total: int) -> float:
+    def feed(total: int) -> None:
         parser, piece = Parser(1 << 30), b"x" * size + line
-        begun = time.process_time()
         parser.feed(b"data:")
         for _ in range(total // size):
             parser.feed(piece)
         (event,) = parser.feed(b"\n\n")
         assert isinstance(event, Event)
         assert event.data.count(b"x") == total // size * size
-        return time.process_time() - begun
 
-    small = (64 << 10) if size < 100 else (8 << 20)
-    short = min(seconds(small) for _ in range(3))
-    assert min(seconds(small * 8) for _ in range(2)) < 40 * max(short, 0.001)
+    assert_linear(feed, (64 << 10) if size < 100 else (8 << 20), 8)
