@@ -332,3 +332,11 @@ def test_a_block_that_never_ends_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(sys.modules[__name__], "SECONDS", 1)
     (wrong,) = run_page(python("while True: pass"), "page.md", tmp_path)
     assert "did not end" in wrong
+
+
+def test_the_index_has_every_page() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    linked = set(re.findall(r"\]\(([\w/-]+\.md)\)", index))
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"index.md"}
+    assert pages <= linked
+    assert all((ROOT / "docs" / link).exists() for link in linked)

@@ -30,12 +30,15 @@ class PromptOptions(TypedDict, total=False):
     """What may be said of a prompt; see `Server.prompt`."""
 
     name: str | None
-    """That of the function, by default."""
+    """The name, by default that of the function."""
     title: str | None
+    """The name that people see."""
     description: str | None
-    """What the docstring says, by default."""
+    """The description for a model, by default the docstring without its section on arguments."""
     icons: Sequence[Icon] | None
+    """Icons for user interfaces."""
     meta: Meta | None
+    """The `_meta` of the definition: any JSON values, under names of your own."""
     tags: Iterable[str]
     """Words to show and hide it by."""
     scopes: Iterable[str]
@@ -50,8 +53,9 @@ class ToolOptions(PromptOptions, total=False):
     """What may be said of a tool; see `Server.tool`."""
 
     annotations: ToolAnnotations | None
+    """Hints about its behavior: `ToolAnnotations(read_only_hint=True)`."""
     timeout: float | None
-    """In seconds."""
+    """Seconds that a call may take, without the time in which the client is asked; None: the limit of the server."""
     strict: bool
     """Whether JSON in a string is refused where something else is asked for."""
 
@@ -71,7 +75,7 @@ class Offering:
     @overload
     def tool(self, name: str | None = None, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
 
-    def tool(self, function: Any = None, /, **options: Any) -> Any:
+    def tool(self, function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
         """Offer a function as a tool; the function stays what it was. `@server.tool`, `@server.tool("name", ...)`, and
         `server.tool(function, name="name", ...)` say the same; for what else may be said, see `ToolOptions`.
 
@@ -83,7 +87,7 @@ class Offering:
             declare_tool(self.registry, function, **options)
             return function
 
-        return _now_or_later(declare, function, options)
+        return _now_or_later(declare, function, {**options})
 
     def add_tool(self, tool: Tool, handler: Callable[..., Any] | None = None, *, timeout: float | None = None) -> None:
         """Offer a tool with a schema by hand. `handler(arguments)` gets a dict, checked against `input_schema`; a
@@ -156,11 +160,11 @@ class Offering:
         self, name: str | None = None, /, **options: Unpack[PromptOptions]
     ) -> Callable[[Callable[P, R]], Completable[P, R]]: ...
 
-    def prompt(self, function: Any = None, /, **options: Any) -> Any:
+    def prompt(self, function: Any = None, /, **options: Unpack[PromptOptions]) -> Any:
         """Offer a function as a prompt; its parameters are the arguments, each of which may be completed (see
         `Completable`). As `tool`; see `PromptOptions`. Raises `DeclarationError`.
         """
-        return _now_or_later(partial(declare_prompt, self.registry), function, options)
+        return _now_or_later(partial(declare_prompt, self.registry), function, {**options})
 
     def remove_prompt(self, name: str) -> None:
         """Offer a prompt no longer. As `remove_tool`."""
