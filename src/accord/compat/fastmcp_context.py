@@ -141,7 +141,7 @@ class Context(Shared):
 
     @property
     def _kept(self) -> dict[str, Any]:
-        if not self._call.exchange.rules.handshake:
+        if not self._call.exchange.rules.sessions:
             return self.state
         return _STATES.setdefault(self._call.peer.line.session.peer, {})
 

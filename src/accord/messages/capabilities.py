@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
+
 from .base import JSONObject, Model, lives, open_ended, since
 
 
@@ -137,6 +139,22 @@ def declares(capabilities: ClientCapabilities | ServerCapabilities, path: str) -
             return True
         value = getattr(value, name, None)
     return value is not None and value is not False
+
+
+SESSION_CAPABILITIES = frozenset(("logging", "resources.subscribe"))
+"""Capabilities of a server whose requests change what it remembers of a client."""
+
+
+def without_sessions(capabilities: ServerCapabilities) -> ServerCapabilities:
+    """What is left of the capabilities of a server that remembers nothing between two requests."""
+    return msgspec.structs.replace(
+        capabilities,
+        logging=None,
+        tasks=None,
+        tools=None if capabilities.tools is None else ListCapability(),
+        prompts=None if capabilities.prompts is None else ListCapability(),
+        resources=None if capabilities.resources is None else ResourcesCapability(),
+    )
 
 
 def lacking(path: str) -> JSONObject:

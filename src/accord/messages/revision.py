@@ -26,6 +26,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """A server may send requests; otherwise it asks by answering `input_required`."""
     client_progress: bool = True
     """A client may send progress (for a server's request)."""
+    sessions: bool = True
+    """Requests belong to a session: the client may be asked, told of changes, and remembered between two of them."""
     streamable: bool = True
     """Over HTTP it is Streamable HTTP; otherwise HTTP+SSE."""
     batches: bool = False
@@ -75,6 +77,7 @@ _ROWS = (
         revision="2026-07-28",
         handshake=False,
         server_requests=False,
+        sessions=False,
         client_progress=False,
         result_type=True,
         cache_hints=True,
@@ -92,6 +95,16 @@ _ROWS = (
 )
 
 RULES = {rules.revision: rules for rules in _ROWS}
+
+NO_SESSIONS = "this server keeps no sessions before 2026-07-28: HTTPOptions(stateless=True)"
+"""Why something that needs a session is refused in a revision that has them."""
+
+SESSIONLESS = {
+    rules.revision: msgspec.structs.replace(rules, sessions=False, server_requests=False, primes_streams=False)
+    for rules in _ROWS
+    if rules.handshake
+}
+"""Revisions with a handshake as they are served without sessions (`HTTPOptions(stateless=True)`)."""
 
 BEFORE_OPENING = Rules(revision="", server_requests=False)
 """What holds before anything is agreed: an unreadable id is `null`, nothing is batched."""

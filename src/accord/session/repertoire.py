@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from accord.errors import InvalidParams, MethodNotFound, NotSupported, ProtocolError
+from accord.messages.capabilities import SESSION_CAPABILITIES
 from accord.messages.methods import Method, Sender, Table
-from accord.messages.revision import BEFORE_OPENING, HANDSHAKE, Rules
+from accord.messages.revision import BEFORE_OPENING, HANDSHAKE, NO_SESSIONS, Rules
 from accord.session.profile import Profile
 
 _SHOWN = 100
@@ -85,6 +86,9 @@ class Repertoire:
                 "io.modelcontextprotocol/protocolVersion and /clientCapabilities in _meta"
             )
         row = self._table(rules.revision, self._peer_role).get(name) if rules.revision else None
-        why = f" (capability {row.needs!r} is not offered)" if row is not None and not row.notification else ""
+        why = ""
+        if row is not None and not row.notification:
+            kept = rules.handshake and not rules.sessions and row.needs in SESSION_CAPABILITIES
+            why = f": {NO_SESSIONS}" if kept else f" (capability {row.needs!r} is not offered)"
         where = rules.revision or "a connection that is not open"
         return MethodNotFound(f"no method {name[:_SHOWN]!r} in {where}{why}")

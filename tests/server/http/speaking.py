@@ -212,7 +212,7 @@ class Here(NamedTuple):
         """What is in flight, and who listens."""
         found: list[Any] = []
         for each in self.app._endpoints.values():
-            lines = [*each._stateless._callers.values(), *each.sessions, *each.sse]
+            lines = [*each._callers.values(), *each.sessions, *each.sse]
             found += [*(line.session.incoming for line in lines), each._stateless._listening]
         return [each for each in found if each]
 

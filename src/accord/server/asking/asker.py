@@ -16,6 +16,7 @@ from msgspec import Raw
 
 from accord.errors import InvalidParams, Mismatch, NotSupported
 from accord.messages import codec
+from accord.messages.revision import NO_SESSIONS
 from accord.schema.values import to_json
 from accord.server.asking.question import Question
 from accord.server.asking.state import digest
@@ -78,7 +79,10 @@ class Refusing:
 
     def __init__(self, exchange: Exchange) -> None:
         self.kept: Kept = Kept()
-        self._why = f"{exchange.method.name} may not ask for input in {exchange.rules.revision}"
+        rules = exchange.rules
+        self._why = f"{exchange.method.name} may not ask for input in {rules.revision}"
+        if rules.handshake:
+            self._why = f"the client cannot be asked for input: {NO_SESSIONS}"
 
     def check(self, question: Question[Any]) -> None:
         """Nothing may be asked. Raises `NotSupported`."""

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from accord.errors import NotSupported
+from accord.messages.revision import NO_SESSIONS
 from accord.server.asking.asker import Asker
 from accord.server.asking.declared import Declared
 from accord.server.asking.question import Question
@@ -56,11 +57,10 @@ class Call:
 
     def show(self, shown: bool, names: Sequence[str], tags: Iterable[str], only: bool) -> None:
         """Show things to the client's session, or hide them. Raises `NotSupported`, `DeclarationError`."""
-        if not self.exchange.rules.server_requests:
-            raise NotSupported(
-                f"{self.exchange.rules.revision} knows no sessions, so nothing is hidden from one: "
-                "hide it by authorization, scopes={...}"
-            )
+        rules = self.exchange.rules
+        if not rules.sessions:
+            why = NO_SESSIONS if rules.handshake else f"{rules.revision} knows no sessions"
+            raise NotSupported(f"nothing can be hidden from a session: {why}; hide it by authorization, scopes={{...}}")
         self.peer.show(shown, names, tags, only)
 
     @property

@@ -3,6 +3,7 @@
 handler may send requests (through 2025-11-25)     direct     a request and its answer
 handler may run again                              journal    run to the question; run again with the answer
 anything else                                      parked     declared questions first; then it runs, once
+a revision with a handshake, without sessions      refusing   nothing may be asked
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Rounds:
         if exchange.rules.server_requests:
             call.asker = Direct(exchange, peer, self._seconds, self.visits)
             return await work(call)
-        if not exchange.method.may_ask:
+        if not exchange.method.may_ask or exchange.rules.handshake:
             call.asker = Refusing(exchange)
             return await work(call)
         state = None if turn.state is None else self._states.open(turn.state, self._binding(turn, call))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from accord.errors import InvalidRequest, LifespanError, StoreError
-from accord.messages.revision import HANDSHAKE, LATEST, RULES
+from accord.messages.revision import HANDSHAKE, LATEST, NO_SESSIONS, RULES
 from accord.server.http.auth import Refused, identify
 from accord.server.http.endpoint import ENDING, LATER, Endpoint
 from accord.server.http.site import Site
@@ -151,6 +151,8 @@ class HTTPApp:
             raise Rejected(405, "the stream is opened with GET", ((b"allow", b"GET"),))
         if self.draining:
             raise Rejected(503, *ENDING)
+        if self.options.stateless:
+            raise Rejected(404, f"HTTP+SSE needs sessions: {NO_SESSIONS}")
         if not any(revision in HANDSHAKE for revision in self._server.revisions):
             raise Rejected(404, "this server speaks revisions without sessions only")
         who = await self._who(request)
@@ -159,6 +161,8 @@ class HTTPApp:
     async def _messages(self, request: Request, receive: Receive, send: Send) -> None:
         if request.method != "POST":
             raise Rejected(405, "messages are posted", ((b"allow", b"POST"),))
+        if self.options.stateless:
+            raise Rejected(404, f"HTTP+SSE needs sessions: {NO_SESSIONS}")
         who = await self._who(request)
         await (await self.start()).message(_session_id(request), request, receive, send, who)
 

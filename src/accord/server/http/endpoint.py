@@ -15,9 +15,11 @@ from msgspec import UNSET
 from accord.errors import InvalidRequest, ProtocolError
 from accord.messages import envelope
 from accord.messages.envelope import Incoming, Malformed
-from accord.messages.revision import BEFORE_OPENING, HANDSHAKE, LATEST, RULES, Rules
+from accord.messages.revision import BEFORE_OPENING, HANDSHAKE, LATEST, NO_SESSIONS, RULES, Rules
 from accord.server.http.access import noted
+from accord.server.http.callers import Callers
 from accord.server.http.session import HTTPSession
+from accord.server.http.sessionless import Sessionless
 from accord.server.http.sessions import LastingSessions, Sessions
 from accord.server.http.sse import SSESession
 from accord.server.http.stateless import Stateless
@@ -54,7 +56,9 @@ class Endpoint:
         """Whether nothing new is taken."""
         self.rest: asyncio.Event | None = None
         """Set when there is none any more."""
-        self._stateless = Stateless(site)
+        self._callers = Callers(site)
+        self._stateless = Stateless(site, self._callers)
+        self._sessionless = Sessionless(site, self._callers) if site.options.stateless else None
         self._older = frozenset(revision.encode() for revision in site.server.revisions if revision in HANDSHAKE)
         self._sweeping = site.loop.create_task(self._sweep())
 
@@ -79,6 +83,9 @@ class Endpoint:
             except (Malformed, ProtocolError) as bad:
                 return await self._refuse(bad, RULES[LATEST], send)
         try:
+            if self._sessionless is not None:
+                self._check_header(body, headers)
+                return await self._sessionless.post(body, request, receive, send, who)
             session = await self._session_for(body, request, who)
         except (Malformed, ProtocolError) as bad:
             return await self._refuse(bad, BEFORE_OPENING, send)
@@ -93,9 +100,8 @@ class Endpoint:
     async def _session_for(self, body: bytes, request: Request, who: Principal | None) -> HTTPSession:
         """The session that a POST belongs to; a new one for `initialize`."""
         headers = request.headers
-        version, id = headers.get(PROTOCOL_VERSION), headers.get(SESSION_ID)
-        if version is not None and version not in self._older:
-            self._check_version(envelope.read(body), headers)
+        self._check_header(body, headers)
+        id = headers.get(SESSION_ID)
         if id is not None:
             return await self.sessions.reach(id.decode("latin-1"), who)
         incoming = envelope.read(body)
@@ -109,6 +115,12 @@ class Endpoint:
         session = HTTPSession(self.site, who, new_id())
         self.sessions.add(session)
         return session
+
+    def _check_header(self, body: bytes, headers: Mapping[bytes, bytes]) -> None:
+        """Raises `Malformed` where the header names a revision that is not served in this way."""
+        version = headers.get(PROTOCOL_VERSION)
+        if version is not None and version not in self._older:
+            self._check_version(envelope.read(body), headers)
 
     def _check_version(self, incoming: Incoming, headers: Mapping[bytes, bytes]) -> None:
         """Raises `Malformed` where header and message name different revisions, or one that is not spoken here."""
@@ -145,6 +157,8 @@ class Endpoint:
         version = headers.get(PROTOCOL_VERSION)
         if version in ALONE or not self._older:
             raise Rejected(405, why_not, _ALLOW_POST)
+        if self._sessionless is not None:
+            raise Rejected(405, f"there is no session to listen to or to end: {NO_SESSIONS}", _ALLOW_POST)
         if version is not None and version not in self._older:
             raise Rejected(400, f"revision {version.decode('latin-1')!r:.100} is not supported here")
 
@@ -200,6 +214,7 @@ class Endpoint:
     def drain(self) -> None:
         """Take nothing new, and end the streams that nothing else ends, so that what runs can finish."""
         self.draining = True
+        self._callers.drain()
         self._stateless.drain()
         for session in self.sessions:
             session.leave()
@@ -218,7 +233,7 @@ class Endpoint:
     async def close(self) -> None:
         """End everything."""
         self._sweeping.cancel()
-        await self._stateless.close()
+        await self._callers.close()
         await self.sessions.close("the server was closed")
         await self.sse.close("the server was closed")
         self.site.close()

@@ -41,6 +41,11 @@ class HTTPOptions(msgspec.Struct, frozen=True, kw_only=True):
     events: Events | None = None
     """Where sessions and streams are kept, so that a client that lost its connection can take up a stream again; in
     memory by default."""
+    stateless: bool = False
+    """Whether revisions before 2026-07-28 are served without sessions too, so that any process may answer any request:
+    several workers or machines behind a plain load balancer. What needs a session is refused: questions to the client
+    (elicitation, sampling, roots), subscriptions, log levels, changes of lists, HTTP+SSE, and resuming streams.
+    2026-07-28 has no sessions, and is served as ever."""
     access_log: bool = False
     """Whether each request is logged, a line of JSON each."""
     retry_seconds: float | None = None
@@ -53,6 +58,8 @@ class HTTPOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise DeclarationError(f"{self.path!r} is no path for a server: write it as /mcp; {others} are taken")
         if self.retry_seconds is not None and not self.retry_seconds > 0:
             raise DeclarationError(f"retry_seconds is more than 0, not {self.retry_seconds!r}")
+        if self.stateless and self.events is not None:
+            raise DeclarationError("events= keeps sessions, and stateless=True has none: give one of them")
         self.gate()
 
     def gate(self) -> Gate:

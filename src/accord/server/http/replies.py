@@ -15,6 +15,7 @@ from accord.session.exchange import Exchange
 from accord.transport.asgi.answer import Headers
 from accord.transport.asgi.request import Receive, Send
 from accord.transport.asgi.stream import Stream, watched
+from accord.transport.conversation import Conversation
 
 if TYPE_CHECKING:
     from accord.server.http.session import HTTPSession
@@ -60,13 +61,11 @@ class SessionPost(Post):
 class BatchPost(Response):
     """The response to a POST that brought several: "Receivers MUST support receiving JSON-RPC batches" (2025-03-26)."""
 
-    __slots__ = ("requests", "session")
+    __slots__ = ("requests",)
 
-    def __init__(self, requests: list[Exchange], session: HTTPSession, receive: Receive, response: Send) -> None:
-        super().__init__(session.conversation, receive, response)
+    def __init__(self, requests: list[Exchange], conversation: Conversation, receive: Receive, response: Send) -> None:
+        super().__init__(conversation, receive, response)
         self.requests: list[Exchange] = requests
-        self.session: HTTPSession = session
-        self.headers: Headers = session.headers
 
     async def serve(self) -> bytes | None:
         """Have the requests handled side by side; their answers, which the last one to end brings.
@@ -80,6 +79,17 @@ class BatchPost(Response):
         exchange.way = self
         exchange.driver = asyncio.current_task()
         return await unless_cancelled(exchange, self.conversation.answer(exchange))
+
+
+class SessionBatch(BatchPost):
+    """The same, in a session."""
+
+    __slots__ = ("session",)
+
+    def __init__(self, requests: list[Exchange], session: HTTPSession, receive: Receive, response: Send) -> None:
+        super().__init__(requests, session.conversation, receive, response)
+        self.session: HTTPSession = session
+        self.headers: Headers = session.headers
 
     def begin(self) -> tuple[Outgoing, Coroutine[Any, Any, None]]:
         return _begun(self, self.requests, self.session)

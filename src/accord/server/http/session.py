@@ -25,7 +25,7 @@ from accord.server.compose.visibility import Said, Visibility
 from accord.server.http.channel import Channel
 from accord.server.http.kept import Kept, place_of
 from accord.server.http.record import Record
-from accord.server.http.replies import BatchPost, SessionPost, carried
+from accord.server.http.replies import SessionBatch, SessionPost, carried
 from accord.server.http.visitor import Visitor
 from accord.session.events import Event, Ignored, Opened, Ready, Reply, RequestReceived
 from accord.session.exchange import Exchange
@@ -105,7 +105,7 @@ class HTTPSession(Visitor):
             else:
                 self.conversation.reactions[type(event)](event)
         if wanted := [exchange for exchange in requests if exchange.stage == "active"]:
-            batch = BatchPost(wanted, self, receive, send)
+            batch = SessionBatch(wanted, self, receive, send)
             message = await batch.serve()
             await self._remember(wanted)
             return await batch.finish(message)

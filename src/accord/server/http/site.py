@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from accord.limits import Limits
+from accord.messages.capabilities import without_sessions
 from accord.server.audience import Audience, audience_of
 from accord.server.dispatch import Dispatch
 from accord.server.hearing import Hearing
 from accord.server.peer import Line, Peer
 from accord.server.results import Packer
+from accord.session.profile import Profile
 from accord.session.rate import Rate
 from accord.session.session import Session
 from accord.store.base import Events
@@ -48,15 +50,17 @@ class Site:
         begin = Dispatch if watched is None else watched.dispatch
         self.dispatch: Dispatch = begin(server, Packer(profile.raw_info), self.limits, self.audience)
 
-    def session(self, *, anonymous: bool = False) -> Session:
-        """A session of its own. `anonymous` is one for all those whom nobody vouches for."""
+    def session(self, *, anonymous: bool = False, lasts: bool = True) -> Session:
+        """A session of its own. `anonymous` is one for all those whom nobody vouches for; one that does not last says
+        nothing of what would have to be remembered.
+        """
         limits = self.limits
         if anonymous:
             limits = for_all(limits)
-        server = self.server
-        return Session(
-            "server", server.profile(), revisions=server.revisions, limits=limits, methods=server.extended.rows
-        )
+        server, profile = self.server, self.server.profile()
+        if not lasts:
+            profile = Profile(profile.info, without_sessions(profile.capabilities), profile.instructions)
+        return Session("server", profile, revisions=server.revisions, limits=limits, methods=server.extended.rows)
 
     def peer(self, line: Conversation, who: Principal | None) -> Peer:
         """A client at the end of a line. What it may do how often is bounded for its principal, not for each line."""

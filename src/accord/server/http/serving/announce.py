@@ -13,9 +13,10 @@ def start_line(name: str, revisions: Sequence[str], where: Address, options: HTT
     """Where it is, what it speaks, and who is let in."""
     gate = options.gate()
     public = f", public {options.public_url}" if options.public_url else ""
+    forms = "Streamable HTTP without sessions" if options.stateless else "Streamable HTTP, and HTTP+SSE at /sse"
     return (
         f"accord: {name} at http://{where}{options.path}{public}; revisions {', '.join(revisions)}; "
-        f"Streamable HTTP, and HTTP+SSE at /sse; hosts {', '.join(gate.hosts.patterns)}; "
+        f"{forms}; hosts {', '.join(gate.hosts.patterns)}; "
         f"origins {', '.join(gate.origins.patterns)}"
     )
 

@@ -1,0 +1,126 @@
+"""Who sends requests that belong to no session, and what is remembered of each of them: nothing but for bounds."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from accord.messages.revision import Rules
+from accord.server.http.auth import Principal, id_of
+from accord.server.http.visitor import end_all
+from accord.server.peer import Peer
+from accord.session.events import NotificationReceived
+from accord.session.session import Session
+from accord.session.states import Phase
+from accord.transport.conversation import Conversation
+
+if TYPE_CHECKING:
+    from accord.server.http.site import Site
+
+_LOOKS = 2
+"""How many principals are looked at to make room for one: so there is room again after a while, at little cost."""
+
+
+class Nowhere:
+    """The way of what belongs to no request: there is none."""
+
+    name = "HTTP"
+
+    def send(self, message: bytes) -> None:
+        """Nobody listens."""
+
+    def flush(self) -> None:
+        """Nothing is held."""
+
+    async def drain(self) -> None:
+        """Nothing waits."""
+
+
+class Caller:
+    """One principal, or all whom nobody vouches for: what is in flight for it, and how often it may do what.
+
+    `rules` are those of an older revision, which is served without sessions.
+    """
+
+    def __init__(self, site: Site, who: Principal | None, rules: Rules | None = None) -> None:
+        self.session: Session = site.session(anonymous=who is None, lasts=rules is None)
+        if rules is not None:
+            self.session.rules, self.session.phase = rules, Phase.OPEN
+            self.session.names_revisions = False  # a header does
+        self.conversation: Conversation = Conversation(
+            self.session,
+            Nowhere(),
+            lambda exchange, _: site.dispatch.handle(exchange, self.peer),
+            on_notification=self._hear,
+            limits=site.limits,
+        )
+        self.peer: Peer = site.peer(self.conversation, who)
+        self._hearing = site.hearing(self.peer)
+        self.peer.shared = who is None
+
+    def _hear(self, event: NotificationReceived) -> None:
+        self._hearing.hear(event)
+
+
+class Callers:
+    """Those of one site, as many as are remembered."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._found: OrderedDict[tuple[str, str], Caller] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def values(self) -> Iterable[Caller]:
+        """All of them."""
+        return self._found.values()
+
+    def get(self, who: Principal | None, rules: Rules | None = None) -> Caller:
+        """Find who asks, by the rules of 2026-07-28 or of an older revision without sessions."""
+        key = id_of(who), "" if rules is None else rules.revision
+        caller = self._found.get(key)
+        if caller is None:
+            self._forget()
+            caller = self._found[key] = Caller(self._site, who, rules)
+        elif who is not None:
+            self._found.move_to_end(key)
+        return caller
+
+    @contextmanager
+    def once(self, who: Principal | None, rules: Rules) -> Iterator[Caller]:
+        """One whose requests have ids of their own: those of a batch."""
+        caller = Caller(self._site, who, rules)
+        key = id_of(who), f"{rules.revision} {id(caller)}"
+        self._found[key] = caller
+        try:
+            yield caller
+        finally:
+            self._found.pop(key, None)
+
+    def _forget(self) -> None:
+        """Make room: forget who was not heard of for the longest time. Who has something in flight, or a handler that
+        waits for answers, has another turn.
+        """
+        for _ in range(_LOOKS):
+            if len(self._found) < self._site.limits.principals:
+                return
+            key, caller = next(iter(self._found.items()))
+            if caller.session.incoming or self._site.waiting(key[0]):
+                self._found.move_to_end(key)
+            else:
+                del self._found[key]
+
+    def drain(self) -> None:
+        """Take nothing new."""
+        for caller in self._found.values():
+            caller.session.draining = True
+
+    async def close(self) -> None:
+        """End what is left, and what waits for answers with nothing in flight."""
+        for caller in self._found.values():
+            end_all(caller.conversation, "the server was closed")
+            if self._site.server.asked is not None:
+                await self._site.server.asked.close(caller.peer, self._site.limits.close_seconds)
