@@ -28,6 +28,7 @@ def test_each_revision_is_opened_in_one_way() -> None:
     [
         ("handshake", [True, True, True, True, False]),
         ("server_requests", [True, True, True, True, False]),
+        ("sessions", [True, True, True, True, False]),
         ("client_progress", [True, True, True, True, False]),
         ("streamable", [False, True, True, True, True]),
         ("batches", [False, True, False, False, False]),
@@ -53,7 +54,7 @@ def test_every_fact_is_told_here() -> None:
     told = {"revision", "handshake", "server_requests", "client_progress", "batches", "result_type", "null_id"}
     told |= {"structured_objects_only", "resource_not_found", "sampling_tools", "elicitation_urls"}
     told |= {"form_defaults", "form_titled_choices", "form_multi_select", "missing_capability", "cache_hints"}
-    told |= {"mirrors_arguments", "primes_streams", "streamable"}
+    told |= {"mirrors_arguments", "primes_streams", "streamable", "sessions"}
     assert set(revision.Rules.__struct_fields__) == told
 
 
