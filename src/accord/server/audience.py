@@ -14,14 +14,13 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
 from accord.errors import InternalError, InvalidParams
 from accord.limits import Limits
 from accord.messages import codec
 from accord.messages.resources import ResourceUpdatedParams
-from accord.server.compose.access import may_hear_of
+from accord.server.compose.access import viewer
 from accord.server.listener import NOTHING, Client, Listen, Listener, Outlet
 
 if TYPE_CHECKING:
@@ -38,8 +37,8 @@ _KEPT = 512
 """Bytes for one who is told of one resource, beside the URI."""
 
 
-MayHear = Callable[[str], Callable[["Peer"], bool]]
-"""Which clients may be told that a resource has changed."""
+MayHear = Callable[["Peer", str], bool]
+"""Whether a client may be told that a resource has changed: who subscribed above it need not know that it is there."""
 
 
 class Audience:
@@ -188,15 +187,13 @@ class Audience:
         found: dict[Listener, None] = {}
         for subscribed in and_above(uri, self._limits.uri_bytes):
             found.update(self._by_uri.get(subscribed, {}))
-        if not found:
-            return ()
-        may_hear = self._may_hear(uri)
-        return [listener for listener in found if may_hear(listener.outlet.peer)]
+        return [listener for listener in found if self._may_hear(listener.outlet.peer, uri)]
 
 
 def audience_of(server: Server) -> Audience:
     """The clients of a server on this loop."""
-    return Audience(server.profile, server.limits, partial(may_hear_of, server.registry))
+    registry = server.registry
+    return Audience(server.profile, server.limits, lambda peer, uri: viewer(peer).knows(registry, "resource", uri))
 
 
 def _cost(uri: str) -> int:

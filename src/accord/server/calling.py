@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from accord.limits import Limits
 from accord.messages.content import ResourceContents
+from accord.server.compose.access import check_readable
 from accord.server.context import Context
 from accord.server.finding import Finding
 from accord.server.middleware.chain import chained
@@ -79,6 +80,8 @@ class Calling:
         """Read a resource inside another call. Raises `ResourceNotFound`, also for what the client of that call may
         not see, and what its function raises.
         """
+        if server is not self.server:
+            check_readable(self.server.registry, server.registry, uri, call.exchange, call.peer)
         offer, variables = await Finding(server.registry, self._limits).resource(uri, call.exchange, call.peer)
         home = offer.home or server
         if home is not self.server:  # which is mounted: it has to run, and its functions know it

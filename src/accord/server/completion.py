@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from accord.errors import InternalError, InvalidParams, ProtocolError, describe
+from accord.errors import DeclarationError, InternalError, InvalidParams, ProtocolError, describe
 from accord.limits import Limits
 from accord.messages import codec
 from accord.messages.completion import (
@@ -22,13 +22,13 @@ from accord.messages.completion import (
     PromptReference,
     Reference,
 )
-from accord.server.compose.access import may_see
 from accord.server.finding import Finding
 from accord.server.middleware.request import Request, Surround
 from accord.server.offer import Offer
 from accord.server.peer import Peer
 from accord.server.proposals import Completer
 from accord.server.registry import Registry
+from accord.server.templates import Template
 from accord.session.exchange import Exchange
 
 log: logging.Logger = logging.getLogger("accord.server")
@@ -62,28 +62,36 @@ class Completions:
             return provided if offer is None else await self._proposed(offer, given, exchange, peer)
 
         found = await self._surround(end, _subject(params.ref), offer, _arguments(params), exchange, peer)
-        return CompleteResult(completion=bounded(found, self._limits.completions))
+        made = bounded(found, self._limits.completions)
+        return CompleteResult(completion=self._seen(made, params, offer, exchange, peer))
 
     async def _found(self, params: CompleteParams, exchange: Exchange, peer: Peer) -> tuple[Offer | None, Any]:
         """What is completed; or, where it was not declared, what a provider proposes.
 
         Raises `InvalidParams`, also for what this client may not see.
         """
-        try:
-            offer = self._registry.completed(params.ref)
-        except InvalidParams:
-            provided = await self._provided(params) if self._registry.shown.provided else None
-            if provided is None:
-                raise
-            return None, provided
-        self._check_seen(offer, params, exchange, peer)
-        return offer, None
+        offer = await self._finding.completed(params.ref, exchange, peer)
+        if offer is not None:
+            return offer, None
+        provided = await self._provided(params)
+        if provided is None:
+            raise _unknown(params.ref)
+        return None, provided
 
-    def _check_seen(self, offer: Offer, params: CompleteParams, exchange: Exchange, peer: Peer) -> None:
-        name = _subject(params.ref)
-        if not may_see(offer, name, exchange, peer):
-            kind = "prompt" if isinstance(params.ref, PromptReference) else "resource template"
-            raise InvalidParams(f"no {kind} {name!r}")
+    def _seen(
+        self, found: Completion, params: CompleteParams, offer: Offer | None, exchange: Exchange, peer: Peer
+    ) -> Completion:
+        """Of the values for a template, those that lead to no URI that this client may not see."""
+        shown = self._registry.shown
+        if isinstance(params.ref, PromptReference) or not (shown.guarded or shown.ruled or peer.view is not None):
+            return found
+        text = params.ref.uri if offer is None else getattr(offer.define(exchange.rules), "uri_template", None)
+        uri_of = _expanding(text, params)
+        uris = [(value, uri_of(value)) for value in found.values]
+        values = [value for value, uri in uris if uri is not None and self._finding.may_hear_of(uri, exchange, peer)]
+        if len(values) == len(found.values):
+            return found
+        return Completion(values=values, total=None, has_more=found.has_more)
 
     async def _proposed(self, offer: Offer, params: CompleteParams, exchange: Exchange, peer: Peer) -> Any:
         proposals, name = offer.proposals, params.argument.name
@@ -122,6 +130,29 @@ class Completions:
             raise InternalError(
                 f"{completer.name}() failed to complete {params.argument.name!r}: {describe(exc)}"
             ) from exc
+
+
+def _unknown(ref: Reference) -> InvalidParams:
+    if isinstance(ref, PromptReference):
+        return InvalidParams(f"no prompt {ref.name!r:.200}")
+    return InvalidParams(f"no resource template {ref.uri!r:.200}")
+
+
+def _expanding(text: str | None, params: CompleteParams) -> Callable[[str], str | None]:
+    """What makes the URI of a value, with the other arguments as far as they are known; None where it makes none."""
+    arguments = _arguments(params)
+    try:
+        template = Template(text or "")
+    except DeclarationError:  # what a client took for a template
+        return lambda value: None
+
+    def expand(value: str) -> str | None:
+        try:
+            return template.expand({**arguments, params.argument.name: value})
+        except UnicodeError:
+            return None
+
+    return expand
 
 
 def _subject(ref: Reference) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from accord.messages import codec
 from accord.messages.meta import TRACE, Params
-from accord.server.compose.access import may_see
+from accord.server.compose.access import Viewer, names_outside, viewer
 
 if TYPE_CHECKING:
     import os
@@ -123,12 +123,28 @@ class Context:
         """Whatever middleware, dependencies and handler of this one call have to tell each other."""
         return self._call.state
 
+    @property
+    def viewer(self) -> Viewer:
+        """Who looks at what the server has: the scopes of the principal, and what the session hides."""
+        return viewer(self._call.peer, self._call.exchange)
+
     def sees(self, tool: str) -> bool:
         """Whether a tool of this server is there for the client: nothing hides it, and `principal` has its scopes."""
-        call, offer = self._call, self.server.registry.tools.get(tool)
-        if offer is None:
-            return call.peer.view is None or call.peer.view.shows(tool, ())
-        return may_see(offer, tool, call.exchange, call.peer)
+        return self._sees("tool", tool)
+
+    def sees_resource(self, uri: str) -> bool:
+        """Return whether a URI of this server is there for the client, as `sees` does; there need be nothing at it."""
+        return self._sees("resource", uri)
+
+    def _sees(self, kind: str, name: str) -> bool:
+        outer, inner, who = self._calling.server.registry, self.server.registry, self.viewer
+        if who.view is None and not outer.shown.guarded and not outer.shown.ruled:
+            return True
+        if outer is not inner:
+            names = list(names_outside(outer, inner, kind, name))
+            if names and not any(who.knows(outer, kind, each) for each in names):
+                return False
+        return who.knows(inner, kind, name)
 
     def enable(self, *names: str, tags: Iterable[str] = (), only: bool = False) -> None:
         """Show tools, prompts, resources (by URI) and templates (by text) to this session again; see `disable`."""

@@ -1,14 +1,17 @@
-"""From the name that a client gives to what is offered under it, as far as this client may see it."""
+"""From the name that a client gives to what is offered under it, and to what is listed, as far as it may see that.
+
+Whatever answers a client gets its registrations here, so nothing that it may not see leaves this module.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from accord.errors import InvalidParams, ResourceNotFound
 from accord.messages import codec
+from accord.messages.completion import PromptReference, Reference
 from accord.messages.meta import Params
-from accord.server.compose.access import may_see, seen
+from accord.server.compose.access import Viewer, scopes_by_name, viewer
 from accord.server.compose.versions import VERSION
 from accord.server.offer import Offer
 
@@ -32,14 +35,14 @@ class Finding:
         offer = self._registry.tools.get(name)
         if offer is None and self._registry.shown.provided:
             offer = await self.provisions.tool(name)
-        return _seen(offer, "tool", name, exchange, peer)
+        return _version(offer, "tool", name, exchange, peer)
 
     async def prompt(self, name: str, exchange: Exchange, peer: Peer) -> Offer:
         """A prompt. Raises `InvalidParams`, also for one that this client may not see."""
         offer = self._registry.prompts.get(name)
         if offer is None and self._registry.shown.provided:
             offer = await self.provisions.prompt(name)
-        return _seen(offer, "prompt", name, exchange, peer)
+        return _version(offer, "prompt", name, exchange, peer)
 
     async def resource(self, uri: str, exchange: Exchange, peer: Peer) -> tuple[Offer, dict[str, Any]]:
         """What answers for a URI, and what its template read out of it.
@@ -53,9 +56,61 @@ class Finding:
             if found is None:
                 raise
             offer, variables = found, {}
-        if not may_see(offer, _named(offer, uri, exchange), exchange, peer):
-            raise ResourceNotFound(uri=uri)
-        return offer, variables
+        if (offer.open and peer.view is None) or viewer(peer, exchange).sees(offer, uri):
+            return offer, variables
+        raise ResourceNotFound(uri=uri)
+
+    async def completed(self, ref: Reference, exchange: Exchange, peer: Peer) -> Offer | None:
+        """The prompt, resource or template that someone types arguments for; None for what a provider may have.
+
+        Raises `InvalidParams`, also for what this client may not see.
+        """
+        registry, who = self._registry, viewer(peer, exchange)
+        kind, name = ("prompt", ref.name) if isinstance(ref, PromptReference) else ("resource", ref.uri)
+        try:
+            offer = registry.completed(ref)
+        except InvalidParams:
+            if registry.shown.provided and await self._may_be_provided(ref, kind, name, who):
+                return None
+            raise
+        if who.sees(offer, None if kind == "prompt" or name in offer.names else name):
+            return offer
+        raise InvalidParams(f"no {'prompt' if kind == 'prompt' else 'resource template'} {name!r:.200}")
+
+    async def _may_be_provided(self, ref: Reference, kind: str, name: str, who: Viewer) -> bool:
+        """Whether a provider may be asked. Where there are rules, only about what it has: they may be on its names."""
+        if not self._registry.shown.ruled and who.view is None:
+            return True
+        if not who.may_have(scopes_by_name(self._registry, kind, name)):
+            return False
+        if kind == "prompt":
+            offer = await self.provisions.prompt(name)
+        else:
+            offer = (await self.provisions.listed("resources/templates/list")).get(name)
+            offer = offer or await self.provisions.resource(name)
+        return offer is not None and who.sees(offer)
+
+    def may_hear_of(self, uri: str, exchange: Exchange, peer: Peer) -> bool:
+        """Whether this client may be told of a URI, as one that a template could have."""
+        return viewer(peer, exchange).knows(self._registry, "resource", uri)
+
+    async def listed(self, method: str, who: Viewer) -> dict[str, dict[str | None, Offer]]:
+        """What a list has for somebody, by name, each in the versions that exist for them, the newest last."""
+        found = {name: who.versions(offer) for name, offer in (await self._listed(method)).items()}
+        return {name: versions for name, versions in found.items() if versions}
+
+    async def _listed(self, method: str) -> dict[str, Offer]:
+        shown = self._registry.shown
+        provided = await self.provisions.listed(method) if shown.provided else {}
+        found = dict(shown.listed(method))
+        for name, offer in provided.items():
+            found.setdefault(name, offer)
+        return self._registry.searched(method, found, provided)
+
+    def is_seen(self, name: str, definition: Any, who: Viewer) -> bool:
+        """Whether somebody may see a definition that a middleware has put into a list."""
+        offer = self.provisions.registered(name, definition)
+        return offer is not None and who.sees(offer)
 
     @property
     def provisions(self) -> Provisions:
@@ -65,26 +120,19 @@ class Finding:
         return Provisions(self._registry, self._limits)
 
 
-def _seen(offer: Offer | None, kind: str, name: str, exchange: Exchange, peer: Peer) -> Offer:
-    """The version that is meant of those that this client may see. Raises `InvalidParams`, also where there is none."""
-    found = {} if offer is None else seen(offer, name, exchange, peer)
+def _version(offer: Offer | None, kind: str, name: str, exchange: Exchange, peer: Peer) -> Offer:
+    """The version that a request names, of those that this client may see; the newest if it names none. Raises
+    `InvalidParams`, also where there is none.
+    """
+    found = {} if offer is None else viewer(peer, exchange).versions(offer)
     if not found:
         raise InvalidParams(f"no {kind} {name!r:.200}")
-    return _version(found, f"{kind} {name!r}", exchange)
-
-
-def _named(offer: Offer, uri: str, exchange: Exchange) -> str:
-    """What rules call it: the text of a template, or its URI."""
-    return getattr(offer.define(exchange.rules), "uri_template", uri)
-
-
-def _version(found: Mapping[str | None, Offer], what: str, exchange: Exchange) -> Offer:
-    """The version that a request names; the newest if it names none. Raises `InvalidParams`."""
     *_, newest = found.values()
     wanted = None if None in found else (codec.decode_params(Params, exchange.params).meta or {}).get(VERSION)
     if wanted is None:
         return newest
     version = found.get(wanted) if isinstance(wanted, str) else None
     if version is None:
-        raise InvalidParams(f"{what} has no version {wanted!r}; it has {', '.join(filter(None, found))}")
+        known = ", ".join(filter(None, found))
+        raise InvalidParams(f"{kind} {name!r:.200} has no version {wanted!r:.200}; it has {known}")
     return version

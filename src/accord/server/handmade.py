@@ -119,7 +119,7 @@ def context_of(handler: Callable[..., Any]) -> Parameter | None:
         raise DeclarationError("a handler takes the arguments, as a dict, and a Context if it wants one")
     further = parameters[1:]
     for parameter in further:
-        if _is_context(parameter.annotation):
+        if is_context(parameter.annotation):
             return parameter
     wanted = [
         one for one in further if one.default is one.empty and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
@@ -131,7 +131,7 @@ def context_of(handler: Callable[..., Any]) -> Parameter | None:
     return wanted[0] if wanted else None
 
 
-def _is_context(hint: Any) -> bool:
+def is_context(hint: Any) -> bool:
     if isinstance(hint, str):  # of a module with `from __future__ import annotations`
         return hint.partition("|")[0].strip().rpartition(".")[2] == Context.__name__
     return hint is Context or Context in get_args(hint)

@@ -13,8 +13,9 @@ from msgspec import Raw
 
 from accord.messages import codec
 from accord.messages.meta import PaginatedParams
-from accord.server.compose.access import seen
+from accord.server.compose.access import Viewer, viewer
 from accord.server.compose.versions import told
+from accord.server.offer import name_of
 from accord.server.pages import cut, defined
 from accord.server.registry import RESULTS
 
@@ -42,33 +43,34 @@ class Listing:
         shown = registry.shown
         if not (shown.guarded or shown.provided or registry.around or peer.view is not None):
             return registry.lists[method].page(params.cursor, exchange.rules)
-        items = await self._seen(exchange, peer)
+        who = viewer(peer, exchange)
+        items = await self._seen(exchange, who)
         if registry.around:
-            items = await self._through_middleware(items, exchange, peer)
+            items = await self._through_middleware(items, exchange, peer, who)
         return self._page(items, params.cursor, exchange)
 
-    async def _seen(self, exchange: Exchange, peer: Peer) -> dict[str, Any]:
+    async def _seen(self, exchange: Exchange, who: Viewer) -> dict[str, Any]:
         """The definitions by name."""
-        shown, method = self._registry.shown, exchange.method.name
         items: dict[str, Any] = {}
-        for name, offer in shown.listed(method).items():
-            if versions := seen(offer, name, exchange, peer):
-                *_, newest = versions.values()
-                define = partial(told, newest, versions=[*filter(None, versions)])
-                items[name] = defined(name, define, exchange.rules)
-        provided = await self._finding.provisions.listed(method) if shown.provided else {}
-        for name, definition in provided.items():
-            if peer.view is None or peer.view.shows(name, ()):
-                items.setdefault(name, definition)
-        can_be_listed = {name: definition for name, definition in items.items() if definition is not None}
-        return self._registry.searched(method, can_be_listed, provided)
+        for name, versions in (await self._finding.listed(exchange.method.name, who)).items():
+            *_, newest = versions.values()
+            define = partial(told, newest, versions=[*filter(None, versions)])
+            definition = defined(name, define, exchange.rules)
+            if definition is not None:
+                items[name] = definition
+        return items
 
-    async def _through_middleware(self, items: dict[str, Any], exchange: Exchange, peer: Peer) -> dict[str, Any]:
+    async def _through_middleware(
+        self, items: dict[str, Any], exchange: Exchange, peer: Peer, who: Viewer
+    ) -> dict[str, Any]:
+        """What the middleware makes of a list; what it adds is judged like what the server has itself."""
+
         async def end(request: Request) -> list[Any]:
             return [*items.values()]
 
         found = await self._calling.surround(end, "", None, None, exchange, peer)
-        return {listed_as(each): each for each in found}
+        named = {name_of(each): each for each in found}
+        return {name: each for name, each in named.items() if name in items or self._finding.is_seen(name, each, who)}
 
     def _page(self, items: dict[str, Any], cursor: str | None, exchange: Exchange) -> Raw:
         page, following = cut(list(items), cursor, self._registry.page_size)
@@ -76,11 +78,3 @@ class Listing:
         # "MUST NOT be served to a different authorization context" (Caching): what depends on who asks is theirs alone
         found = result(**{field: [items[name] for name in page]}, next_cursor=following, cache_scope="private")
         return self._registry.pack(found, exchange.rules)
-
-
-def listed_as(definition: Any) -> str:
-    """What a definition is listed under: its name, its URI, or the text of a template."""
-    for field in ("uri", "uri_template"):
-        if hasattr(definition, field):
-            return getattr(definition, field)  # type: ignore[no-any-return]
-    return definition.name  # type: ignore[no-any-return]

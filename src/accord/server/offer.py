@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Raw
@@ -25,9 +25,10 @@ from accord.wire.headers import ANNOTATION, Mirrored, mirrored
 if TYPE_CHECKING:
     from accord.server.asking.declared import Declared
     from accord.server.depends.dependencies import Dependencies
-    from accord.server.middleware.chain import Around
+    from accord.server.middleware.chain import Around, Guard
     from accord.server.middleware.request import CallNext
     from accord.server.proposals import Proposals
+    from accord.server.registry import Registry
     from accord.server.server import Server
 
 
@@ -62,6 +63,18 @@ class Returns(Protocol):
         """A packed value as it travels through 2025-11-25, where only objects may: `{"result": ...}` if it is none."""
 
 
+class Passed(NamedTuple):
+    """A registry whose rules judge each URI of a template; see `compose.access`."""
+
+    registry: Registry
+    depth: int
+    """How many mounts the template has passed before."""
+    text: str
+    """The template as it is there."""
+    own: tuple[Guard, ...]
+    """The rules that stand around the template alone."""
+
+
 class Offer:
     """A function of the program, as the server calls it."""
 
@@ -77,12 +90,17 @@ class Offer:
         "define",
         "depends",
         "digests",
+        "former_names",
+        "former_tags",
         "function",
         "home",
+        "inward",
         "is_async",
         "marks",
         "may_run_again",
+        "names",
         "open",
+        "passed",
         "proposals",
         "returns",
         "stands_for",
@@ -116,13 +134,23 @@ class Offer:
         self.depends: Dependencies | None = depends
         """Parameters that are filled by functions of the program."""
         self.marks: Marks = NO_MARKS
-        """What decides who sees it."""
+        """What decides who sees it: `scopes` grow by what the rules of each server ask for that it passes."""
         self.around: tuple[Around, ...] = ()
         """The middleware that stands around this function alone, the outermost first."""
         self.chain: CallNext | None = None
         """The function inside all of its middleware; None where there is none. Set by the registry that shows it."""
         self.open: bool = True
         """Whether everybody may call it, and there is one of it only. Set by the registry that shows it."""
+        self.names: tuple[str, ...] = ()
+        """The names or URIs under which the registry has it; most have one."""
+        self.former_names: tuple[str, ...] = ()
+        """The names that it had inside of mounted servers, and before it was changed."""
+        self.former_tags: frozenset[str] = frozenset()
+        """The tags that it had before it was changed."""
+        self.inward: tuple[Callable[[str], str | None], ...] = ()
+        """What turns a URI into the one inside, for each mount that it has passed, the outermost first."""
+        self.passed: tuple[Passed, ...] = ()
+        """For a template: the registries with rules that it has passed."""
         self.home: Server | None = None
         """The server that it was declared on, where that is mounted in another."""
         self.stands_for: StandsFor | None = None
@@ -165,6 +193,14 @@ class Offer:
     def check_mirrored(self) -> None:
         """Find out now what `mirrored` raises."""
         _ = self.mirrored
+
+
+def name_of(definition: Any) -> str:
+    """Return what a definition is known by: its name, its URI, or the text of a template."""
+    for field in ("uri", "uri_template"):
+        if hasattr(definition, field):
+            return getattr(definition, field)  # type: ignore[no-any-return]
+    return definition.name  # type: ignore[no-any-return]
 
 
 def tool_offer(function: Callable[..., Any], signature: Signature, tool: Tool, timeout: float | None) -> Offer:

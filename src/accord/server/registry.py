@@ -18,7 +18,9 @@ from accord.messages.prompts import ListPromptsResult
 from accord.messages.resources import ListResourcesResult, ListResourceTemplatesResult
 from accord.messages.revision import Rules
 from accord.messages.tools import ListToolsResult
+from accord.server.compose.spelling import canonical
 from accord.server.compose.versions import with_version
+from accord.server.middleware.chain import guards_in
 from accord.server.offer import Offer
 from accord.server.pages import Pages
 from accord.server.shown import Declared, Shown
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from accord.server.compose.provider import Provider
     from accord.server.compose.search import Search
     from accord.server.compose.visibility import Visibility
-    from accord.server.middleware.chain import Around
+    from accord.server.middleware.chain import Around, Guard
     from accord.server.templates import Template
 
 Pack = Callable[[Any, Rules], Raw]
@@ -90,6 +92,11 @@ class Registry:
             if edition != self._edition:  # something has come meanwhile, from another thread; looked at last
                 self._shown = None
         return shown
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        """What the middleware of the server asks of who sees its things."""
+        return guards_in(self.around) if self.around else ()
 
     @property
     def tools(self) -> dict[str, Offer]:
@@ -191,7 +198,7 @@ class Registry:
 
     def resource(self, uri: str) -> tuple[Offer, dict[str, Any]]:
         """The resource that answers for a URI, and what its template read out of it. Raises `ResourceNotFound`."""
-        offer = self.resources.get(uri)
+        offer = self.resources.get(uri) or self.shown.by_canonical_uri.get(canonical(uri))
         if offer is not None:
             return offer, {}
         for template, offer in list(self.templates.values()):
@@ -199,6 +206,29 @@ class Registry:
             if found is not None:
                 return offer, found
         raise ResourceNotFound(uri=uri)
+
+    def find(self, kind: str, name: str) -> Offer | None:
+        """The tool, prompt or resource of that name or URI, declared or mounted, that is shown; None where none is."""
+        if kind != "resource":
+            return self.tools.get(name) if kind == "tool" else self.prompts.get(name)
+        try:
+            return self.resource(name)[0]
+        except ResourceNotFound:
+            return None
+
+    def conceals(self, kind: str, name: str) -> bool:
+        """Whether something of that name is declared here, or shown by a mounted server, and not shown."""
+        if self.find(kind, name) is not None:
+            return False
+        declared = self._declared
+        if name in declared.of(kind):
+            return True
+        if kind == "resource":
+            if canonical(name) in map(canonical, declared.resources):
+                return True
+            if any(template.match(name) is not None for template, _ in list(declared.templates.values())):
+                return True
+        return any(mount.has(kind, name) for mount in self.mounts)
 
     def completed(self, ref: Reference) -> Offer:
         """The prompt, template or resource that someone types arguments for. Raises `InvalidParams`."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from accord.errors import DeclarationError
+from accord.server.compose.access import scopes_asked
+from accord.server.compose.spelling import canonical_index
 from accord.server.compose.versions import told
-from accord.server.middleware.chain import chained
-from accord.server.offer import Offer
+from accord.server.middleware.chain import chained, guards_in
+from accord.server.offer import Offer, Passed
 
 if TYPE_CHECKING:
     from accord.messages.revision import Rules
@@ -48,9 +50,15 @@ class Shown:
         self.resources: dict[str, Offer] = self._seen("resource", declared)
         self.templates: dict[str, tuple[Template, Offer]] = self._seen("resource template", declared)
         self.guarded: bool = any(
-            each.marks.scopes for offer in self.offers() for each in offer.versions.values() or (offer,)
+            each.marks.scopes or each.passed for offer in self.offers() for each in offer.versions.values() or (offer,)
         )
         """Whether there is something that not everybody may see."""
+        self.ruled: bool = (
+            bool(registry.guards)
+            or registry.visibility is not None
+            or any(mount.server.registry.shown.ruled for mount in registry.mounts)
+        )
+        """Whether there are rules by name or tag, which hold for what providers have as well."""
         self.provided: bool = bool(registry.providers) or any(mount.provided for mount in registry.mounts)
         """Whether there are more things than these, which somebody has to be asked for."""
 
@@ -60,6 +68,11 @@ class Shown:
         yield from self.prompts.values()
         yield from self.resources.values()
         yield from (offer for _, offer in self.templates.values())
+
+    @cached_property
+    def by_canonical_uri(self) -> dict[str, Offer]:
+        """The resources, by canonical URI."""
+        return canonical_index(self.resources)
 
     def listed(self, method: str) -> dict[str, Offer]:
         """What a list is made of."""
@@ -104,9 +117,15 @@ class Shown:
         if kind == "tool" and registry.search is not None:
             found = {**registry.search.offers, **found}
         if registry.visibility:
-            found = {name: held for name, held in found.items() if registry.visibility.shows(name, _marks(held).tags)}
+            found = {
+                name: held for name, held in found.items() if registry.visibility.shows((name,), _marks(held).tags)
+            }
         for name, held in found.items():
-            dress(name, held[1] if isinstance(held, tuple) else held, registry)
+            if isinstance(held, tuple):
+                dress(name, held[1], registry)
+                pass_template(name, held[1], registry)
+            else:
+                dress(name, held, registry)
         return found
 
 
@@ -116,12 +135,9 @@ def _told(offer: Offer, rules: Rules) -> Any:
 
 def dress(name: str, offer: Offer, registry: Registry) -> None:
     """Put the middleware of its server, and its own, around it; around all of its versions. And have it ask for what
-    the middleware of the server wants of who sees it.
+    the middleware wants of who sees it.
     """
-    for guard in [step.guard for step in registry.around if step.guard is not None]:
-        scopes = offer.marks.scopes | guard(name, offer.marks.tags)
-        offer.marks = msgspec.structs.replace(offer.marks, scopes=scopes)
-    offer.open = not offer.marks.scopes and offer.marks.version is None and offer.stands_for is None
+    mark(name, offer, registry)
     around = (*registry.around, *offer.around)
     if around or offer.chain is not None:
         offer.chain = chained(around)
@@ -129,6 +145,31 @@ def dress(name: str, offer: Offer, registry: Registry) -> None:
     for version in offer.versions.values():
         if version is not offer:
             dress(name, version, registry)
+
+
+def mark(name: str, offer: Offer, registry: Registry) -> None:
+    """Have a registration ask for the scopes that the rules of a server want, by every name and tag that it has had.
+    Rules that stand around it alone are asked where it was declared.
+    """
+    if name not in offer.names:
+        offer.names = (*offer.names, name)
+    guards = registry.guards
+    if offer.around and offer.home is None:
+        guards = (*guards, *guards_in(offer.around))
+    if guards:
+        marks, names = offer.marks, (*offer.names, *offer.former_names)
+        scopes = marks.scopes | scopes_asked(guards, names, marks.tags | offer.former_tags)
+        offer.marks = msgspec.structs.replace(marks, scopes=scopes)
+    offer.open = not offer.marks.scopes and offer.marks.version is None and offer.stands_for is None
+
+
+def pass_template(text: str, offer: Offer, registry: Registry) -> None:
+    """Have the URIs of a template be judged by the rules of a server too, each when it is asked for."""
+    depth, own = len(offer.inward), () if offer.home is not None else guards_in(offer.around)
+    ruled = bool(own or registry.guards or registry.visibility)
+    if ruled and all(each.registry is not registry or each.depth != depth for each in offer.passed):
+        offer.passed = (*offer.passed, Passed(registry, depth, text, own))
+    offer.open = offer.open and not offer.passed
 
 
 def _changed(registry: Registry, found: dict[str, Offer]) -> dict[str, Offer]:

@@ -97,15 +97,13 @@ class ToolChange(msgspec.Struct, frozen=True, kw_only=True):
         made.versions = {version: self._one(each) for version, each in offer.versions.items()}
         return made
 
-    def define(self, tool: Tool) -> Tool:
-        """The definition of the changed tool. Raises `DeclarationError` where there can be none."""
-        return Changed(self, tool).define(tool)
-
     def _one(self, offer: Offer) -> Offer:
         changed = Changed(self, offer.define(RULES[LATEST]))
         for name in changed.unknown:
             log.warning("accord: the tool %r has no argument %r to change", changed.name, name)
         made = offer.derived(define=lambda rules: changed.define(offer.define(rules)))
+        made.former_names, made.names = (*offer.former_names, *offer.names, changed.name), ()
+        made.former_tags = offer.former_tags | offer.marks.tags
         if self.tags is not None:
             made.marks = msgspec.structs.replace(offer.marks, tags=words("tags", self.tags))
         if self.arguments:

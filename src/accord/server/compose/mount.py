@@ -61,6 +61,15 @@ class Mount:
         start = self.prefix + "/"
         return found[1] + found[2][len(start) :] if found[2].startswith(start) else None
 
+    def inner(self, kind: str, name: str) -> str | None:
+        """The name inside of a "tool" or "prompt", or the URI of a "resource"; None for what is not from here."""
+        return self.inner_uri(name) if kind == "resource" else self.inner_name(name)
+
+    def has(self, kind: str, name: str) -> bool:
+        """Whether the mounted server shows something that has this name outside."""
+        inside = self.inner(kind, name)
+        return inside is not None and self.server.registry.find(kind, inside) is not None
+
     @property
     def provided(self) -> bool:
         """Whether somebody has to be asked for what else there is."""
@@ -80,11 +89,6 @@ class Mount:
             return None if name is None else PromptReference(name=name)
         uri = self.inner_uri(ref.uri)
         return None if uri is None else ResourceTemplateReference(uri=uri)
-
-    @staticmethod
-    def renamed(definition: Any, key: str, name: str | None) -> Any:
-        """A definition under another name."""
-        return msgspec.structs.replace(definition, **{key: name})
 
     # --- what is offered ---------------------------------------------------------------------------------------
 
@@ -115,6 +119,12 @@ class Mount:
         held = self.server.registry.templates
         return {self.uri(text): (Template(self.uri(text)), self.template(offer)) for text, (_, offer) in held.items()}
 
+    def outside(self, key: str, name: str, offer: Offer) -> tuple[str, Offer]:
+        """A registration by its name and as it is outside; `key` is the field that names it."""
+        if key == "name":
+            return self.name(name), self.tool(offer)
+        return self.uri(name), self.resource(offer) if key == "uri" else self.template(offer)
+
     def tool(self, offer: Offer) -> Offer:
         """A tool or a prompt, renamed, in all its versions."""
         derived = self._named(offer)
@@ -132,12 +142,12 @@ class Mount:
     def _named(self, offer: Offer) -> Offer:
         return self._derived(offer, "name", self.name, self.inner_name)
 
-    def _derived(self, offer: Offer, field: str, rename: Renames, inner_name: Renames) -> Offer:
+    def _derived(self, offer: Offer, field: str, rename: Callable[[str], str], inner_name: Renames) -> Offer:
         inner = offer.define
 
         def define(rules: Rules) -> Any:
             definition = inner(rules)
-            return self.renamed(definition, field, rename(getattr(definition, field)))
+            return msgspec.structs.replace(definition, **{field: rename(getattr(definition, field))})
 
         home = offer.home or self.server
         around = (*self.server.registry.around, *offer.around)
@@ -145,7 +155,11 @@ class Mount:
             around = (Around(_inward(offer.derived(home=home), inner_name)), *around)
         if self.server.lives or offer.depends is not None:
             around = (self._alive, *around)
-        return offer.derived(define=define, around=around, home=home)
+        made = offer.derived(define=define, around=around, home=home)
+        made.former_names = (*offer.former_names, *offer.names)
+        made.names = tuple(map(rename, offer.names))
+        made.inward = (inner_name, *offer.inward)
+        return made
 
 
 def _inward(offer: Offer, inner_name: Renames) -> Any:

@@ -32,7 +32,7 @@ class Provided(msgspec.Struct, frozen=True, eq=False):
     """One thing, and the function that serves it, `async` or plain.
 
     The handler of a tool takes its arguments as a dict, and a prompt's as well; a further parameter annotated `Context`
-    gets the context. That of a resource takes nothing.
+    gets the context. That of a resource takes a `Context` if it wants one, and nothing else.
     """
 
     definition: Definition

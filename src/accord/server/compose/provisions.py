@@ -18,10 +18,10 @@ from accord.messages.content import Resource
 from accord.messages.prompts import Prompt
 from accord.messages.resources import ResourceTemplate
 from accord.messages.tools import Tool
-from accord.server.handmade import context_of, handmade_offer
-from accord.server.offer import Offer
+from accord.server.handmade import context_of, handmade_offer, is_context
+from accord.server.offer import Offer, name_of
 from accord.server.parameters import called
-from accord.server.shown import dress
+from accord.server.shown import dress, mark
 
 if TYPE_CHECKING:
     from accord.limits import Limits
@@ -67,10 +67,10 @@ class Provisions:
         """A resource. As `tool`."""
         return self._dressed(uri, await self._one("resource", uri, _resource))
 
-    async def listed(self, method: str) -> dict[str, Any]:
-        """The definitions of a list, by name or URI."""
+    async def listed(self, method: str) -> dict[str, Offer]:
+        """What is listed, by name or URI, with what the rules of this server and of those inside ask for."""
         what, key, kind = _LISTED[method]
-        found: dict[str, Any] = {}
+        found: dict[str, Offer] = {}
         for provider in self._registry.providers:
             try:
                 definitions = await self._asked(_definitions(provider, what, kind))
@@ -78,12 +78,17 @@ class Provisions:
                 _warn(provider, f"say what {what} it has", exc)
                 continue
             for definition in definitions:
-                found.setdefault(getattr(definition, key), definition)
+                found.setdefault(getattr(definition, key), _listed_offer(definition))
         for mount, inner in self._mounted():
-            for name, definition in (await inner.listed(method)).items():
-                outside = mount.name(name) if key == "name" else mount.uri(name)
-                found.setdefault(outside, mount.renamed(definition, key, outside))
-        return self._shown(self._changed(found) if what == "tools" else found)
+            for name, offer in (await inner.listed(method)).items():
+                outside, made = mount.outside(key, name, offer)
+                found.setdefault(outside, made)
+        changed = self._changed(found) if what == "tools" else found
+        return {name: offer for name, offer in changed.items() if self._marked(name, offer)}
+
+    def registered(self, name: str, definition: Any) -> Offer | None:
+        """What a middleware has put into a list, as a registration of this server; None where that is hidden."""
+        return self._marked(name, _listed_offer(definition))
 
     async def complete(self, ref: Reference, argument: str, typed: str) -> Completion | Iterable[str] | None:
         """Values for an argument; None where it is nobody's."""
@@ -128,21 +133,17 @@ class Provisions:
         async with asyncio.timeout(self._limits.provider_seconds):
             return await answer
 
-    def _changed(self, found: dict[str, Tool]) -> dict[str, Tool]:
-        changed: dict[str, Tool] = {}
-        for name, tool in found.items():
+    def _changed(self, found: dict[str, Offer]) -> dict[str, Offer]:
+        changed: dict[str, Offer] = {}
+        for name, offer in found.items():
             change = self._registry.changes.get(name)
             try:
-                made = tool if change is None else change.define(tool)
+                made = offer if change is None else change.apply(offer)
             except DeclarationError as exc:
                 log.error("accord: the tool %r is not shown: %s", name, exc)
                 continue
-            changed.setdefault(made.name, made)
+            changed.setdefault(name if change is None else change.name or name, made)
         return changed
-
-    def _shown(self, found: dict[str, Any]) -> dict[str, Any]:
-        visibility = self._registry.visibility
-        return {name: each for name, each in found.items() if visibility is None or visibility.shows(name, ())}
 
     def _mounted(self) -> Iterator[tuple[Mount, Provisions]]:
         for mount in self._registry.mounts:
@@ -150,11 +151,16 @@ class Provisions:
                 yield mount, Provisions(mount.server.registry, self._limits)
 
     def _dressed(self, name: str, offer: Offer | None) -> Offer | None:
-        visibility = self._registry.visibility
-        if offer is None or (visibility is not None and not visibility.shows(name, offer.marks.tags)):
+        if offer is None or self._marked(name, offer) is None:
             return None
         dress(name, offer, self._registry)
         return offer
+
+    def _marked(self, name: str, offer: Offer) -> Offer | None:
+        """A registration with what the rules of this server ask for; None where it is hidden from everybody."""
+        mark(name, offer, self._registry)
+        visibility = self._registry.visibility
+        return offer if visibility is None or visibility.shows(offer.names, offer.marks.tags) else None
 
 
 def _warn(provider: Provider, what: str, exc: Exception) -> None:
@@ -173,7 +179,9 @@ async def _definitions(provider: Provider, what: str, kind: type) -> list[Any]:
 def _tool(provided: Provided, limits: Limits) -> Offer:
     if not isinstance(provided.definition, Tool):
         raise DeclarationError(f"a tool was asked for, and {provided.definition!r} was provided")
-    return handmade_offer(provided.definition, provided.handler, None, limits)
+    offer = handmade_offer(provided.definition, provided.handler, None, limits)
+    offer.names = (provided.definition.name,)
+    return offer
 
 
 def _prompt(provided: Provided) -> Offer:
@@ -190,10 +198,24 @@ def _prompt(provided: Provided) -> Offer:
 def _resource(provided: Provided) -> Offer:
     if not isinstance(provided.definition, Resource):
         raise DeclarationError(f"a resource was asked for, and {provided.definition!r} was provided")
-    return _offer(provided, lambda values, ctx: ((), {}), False)
+    names = [one.name for one in inspect.signature(provided.handler).parameters.values() if is_context(one.annotation)]
+    return _offer(provided, lambda values, ctx: ((), dict.fromkeys(names, ctx)), bool(names))
 
 
 def _offer(provided: Provided, bind: Any, context: bool) -> Offer:
     definition, handler = provided.definition, provided.handler
     is_async = inspect.iscoroutinefunction(called(handler))
-    return Offer(handler, lambda _: definition, bind=bind, context=context, is_async=is_async)
+    offer = Offer(handler, lambda _: definition, bind=bind, context=context, is_async=is_async)
+    offer.names = (name_of(definition),)
+    return offer
+
+
+def _listed_offer(definition: Any) -> Offer:
+    """A registration of what is only listed: to call it, its provider is asked for it by name."""
+    offer = Offer(_not_called, lambda _: definition, bind=_not_called, context=False, is_async=False)
+    offer.names = (name_of(definition),)
+    return offer
+
+
+def _not_called(*_: Any) -> Any:
+    raise NotImplementedError

@@ -8,7 +8,7 @@ vary per-connection". The others can be called by their names as ever.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from accord.server.offer import Offer
 
 if TYPE_CHECKING:
     from accord.limits import Limits
+    from accord.server.compose.access import Viewer
     from accord.server.registry import Registry
 
 log: logging.Logger = logging.getLogger("accord.server")
@@ -78,14 +79,14 @@ class Search:
 
     # --- the list ----------------------------------------------------------------------------------------------
 
-    def listed(self, items: dict[str, Any], provided: Mapping[str, Tool]) -> dict[str, Any]:
+    def listed(self, items: dict[str, Any], provided: Mapping[str, Offer]) -> dict[str, Any]:
         """Of the items of a list, by name, those that are to be in it; `provided` are tools of providers among them."""
         self._tell_missing(provided)
         if self._is_large(provided):
             return {name: item for name, item in items.items() if name in self._always or name in self.offers}
         return {name: item for name, item in items.items() if not self._is_mine(name)}
 
-    def _tell_missing(self, provided: Mapping[str, Tool]) -> None:
+    def _tell_missing(self, provided: Mapping[str, Offer]) -> None:
         """Say once which tools that are always to be there are not; they may come later."""
         missing = sorted(self._missed - self._registry.tools.keys() - provided.keys())
         self._missed = frozenset()
@@ -95,10 +96,10 @@ class Search:
     def _is_mine(self, name: str) -> bool:
         return self._registry.tools.get(name) is self.offers.get(name, self)
 
-    def _is_large(self, provided: Mapping[str, Tool]) -> bool:
+    def _is_large(self, provided: Mapping[str, Offer]) -> bool:
         """Whether the definitions of all tools are more than the budget; no more are made than it takes to say."""
         left = self._budget
-        for tool in chain(provided.values(), _definitions(self._own())):
+        for tool in chain(_definitions(provided), _definitions(self._own())):
             left -= tokens(tool)
             if left < 0:
                 return True
@@ -117,8 +118,8 @@ class Search:
             limit: How many tools to give at most.
         """
         catalogue = await self._all()
-        best = [*islice(filter(ctx.sees, catalogue.best(query)), _MOST)]
-        tools = list(self._fitting([catalogue.tools[name] for name in best], max(1, min(limit, self._most))))
+        best = [*islice(filter(catalogue.seen_by(ctx.viewer), catalogue.best(query)), _MOST)]
+        tools = list(self._fitting([catalogue.tools[key] for key in best], max(1, min(limit, self._most))))
         return Found(tools, len(best) - len(tools))
 
     def _fitting(self, tools: Sequence[Tool], most: int) -> Iterator[JSONObject]:
@@ -131,14 +132,15 @@ class Search:
             yield _shown(tool)
 
     async def _all(self) -> Catalogue:
-        """All tools, made again only where they are no longer what they were."""
-        own, provided = self._registry.tools, {}
-        if self._registry.shown.provided:
-            provided = await self._provisions.listed("tools/list")
+        """All tools, indexed again only where they are no longer what they were."""
+        own = self._registry.tools
+        provided = await self._provisions.listed("tools/list") if self._registry.shown.provided else {}
+        definitions = {name: offer.define(RULES[LATEST]) for name, offer in provided.items()}
         kept = self._catalogue
-        if kept is None or kept[0] is not own or kept[1] != provided:
-            mine = {name: offer.define(RULES[LATEST]) for name, offer in self._own().items()}
-            kept = self._catalogue = own, provided, Catalogue({**provided, **mine})
+        if kept is None or kept[0] is not own or kept[1] != definitions:
+            kept = self._catalogue = own, definitions, Catalogue({**provided, **self._own()})
+        elif provided:
+            kept[2].offers |= provided  # what rules ask for may be new
         return kept[2]
 
 
@@ -150,15 +152,35 @@ def check_free(registry: Registry) -> None:
 
 
 class Catalogue:
-    """Definitions that can be searched."""
+    """Tools that can be searched, each in all of its versions, as nobody may see them without `seen_by`."""
 
-    def __init__(self, tools: Mapping[str, Tool]) -> None:
-        self.tools: Mapping[str, Tool] = tools
-        self._ranking = Ranking({name: list(_words(name, tool)) for name, tool in tools.items()})
+    def __init__(self, offers: Mapping[str, Offer]) -> None:
+        self.offers: dict[str, Offer] = dict(offers)
+        self._keys: dict[str, tuple[str, str | None]] = {}
+        self.tools: dict[str, Tool] = {}
+        for name, offer in offers.items():
+            versions: Mapping[Any, Offer] = offer.versions or {None: offer}
+            for version, each in versions.items():
+                key = f"{name} {version or ''}"
+                self._keys[key], self.tools[key] = (name, version), each.define(RULES[LATEST])
+        self._ranking = Ranking({key: list(_words(self._keys[key][0], tool)) for key, tool in self.tools.items()})
 
     def best(self, query: str) -> list[str]:
-        """The names of the tools that have a word of the query, the best first; all of them for no word at all."""
+        """The keys of the tools that have a word of the query, the best first; all of them for no word at all."""
         return self._ranking.best(query) if query.strip() else list(self.tools)
+
+    def seen_by(self, viewer: Viewer) -> Callable[[str], bool]:
+        """Whether a tool is listed for somebody: the newest version that exists for them."""
+
+        def is_seen(key: str) -> bool:
+            name, version = self._keys[key]
+            offer = self.offers[name]
+            if not offer.versions:
+                return viewer.sees(offer)
+            *_, newest = (None, *viewer.versions(offer))
+            return newest == version
+
+        return is_seen
 
 
 def tokens(tool: Tool) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from accord.errors import DeclarationError
+from accord.server.compose.spelling import all_canonical, all_spellings, canonical, spellings
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -16,9 +17,17 @@ class Rule(msgspec.Struct, frozen=True):
     names: frozenset[str]
     tags: frozenset[str]
 
-    def speaks_of(self, name: str, tags: Collection[str]) -> bool:
-        """Whether it says anything about a thing."""
-        return name in self.names or not self.tags.isdisjoint(tags)
+    def speaks_of(self, names: Collection[str], tags: Collection[str]) -> bool:
+        """Whether it says anything about a thing that has these names: URIs in any spelling where it hides, only in
+        equal ones where it shows.
+        """
+        if not self.names.isdisjoint(names) or not self.tags.isdisjoint(tags):
+            return True
+        if not any(":" in name for name in names):
+            return False
+        if self.shown:
+            return not all_canonical(self.names).isdisjoint(map(canonical, names))
+        return any(not all_spellings(self.names).isdisjoint(spellings(name)) for name in names)
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -47,10 +56,10 @@ class Visibility:
         before = Said(otherwise=False) if only else self.said
         self.said = Said((*(each for each in before.rules if each != rule), rule), before.otherwise)
 
-    def shows(self, name: str, tags: Collection[str]) -> bool:
-        """Whether it is seen."""
+    def shows(self, names: Collection[str], tags: Collection[str]) -> bool:
+        """Whether a thing with these names is seen: most have one, a URI of a template has the text of that as well."""
         for rule in reversed(self.said.rules):
-            if rule.speaks_of(name, tags):
+            if rule.speaks_of(names, tags):
                 return rule.shown
         return self.said.otherwise
 

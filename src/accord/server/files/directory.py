@@ -19,6 +19,7 @@ from accord.messages.completion import Reference, ResourceTemplateReference
 from accord.messages.content import Annotations, Resource
 from accord.messages.resources import ResourceTemplate
 from accord.server.compose.provider import Provided, Provider
+from accord.server.context import Context
 from accord.server.files.listing import Listing, difference
 from accord.server.files.names import Choice
 from accord.server.files.root import Entry
@@ -120,9 +121,12 @@ class Directory(Provider):
             annotations=changed_at(entry.changed),
         )
 
-    def _read(self, uri: str, path: str) -> File:
+    def _read(self, uri: str, path: str, ctx: Context | None = None) -> File:
+        def is_seen(inside: str) -> bool:
+            return ctx is None or ctx.sees_resource(self.uri(inside))
+
         try:
-            return self._tree.read(path)
+            return self._tree.read(path, is_seen)
         except ResourceNotFound as error:
             raise ResourceNotFound(uri=uri) from error
 

@@ -9,7 +9,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -113,8 +113,8 @@ class Tree:
                 found[path] = os.lstat(path).st_ino
         return found
 
-    def read(self, path: str) -> File:
-        """A file; of a folder the names in it, one a line, those of folders with a `/`.
+    def read(self, path: str, is_seen: Callable[[str], bool] = lambda path: True) -> File:
+        """A file; of a folder the names in it, one a line, those of folders with a `/`; only those that are seen.
 
         Raises `ResourceNotFound`, and `InternalError` for a file that is too large or cannot be read.
         """
@@ -122,7 +122,7 @@ class Tree:
         if parts is None:
             raise ResourceNotFound(uri=path)
         try:
-            return self._folder(parts) if path.endswith("/") or not parts else self._file(parts)
+            return self._folder(parts, is_seen) if path.endswith("/") or not parts else self._file(parts, is_seen)
         except TooLarge:
             raise InternalError(f"{path!r} has more than the {self._max_bytes:,} bytes that are read") from None
         except OSError as exc:
@@ -130,19 +130,19 @@ class Tree:
                 raise ResourceNotFound(uri=path) from exc
             raise InternalError(f"{path!r} cannot be read: {exc.strerror}") from exc
 
-    def _file(self, parts: Parts) -> File:
+    def _file(self, parts: Parts, is_seen: Callable[[str], bool]) -> File:
         if not self._choice.allows(parts):
-            return self._folder(parts)
+            return self._folder(parts, is_seen)
         try:
             data = self.root.read(parts, self._max_bytes)
         except IsADirectoryError:
-            return self._folder(parts)
+            return self._folder(parts, is_seen)
         return File(data=data, format=self.kind(parts[-1]))
 
-    def _folder(self, parts: Parts) -> File:
+    def _folder(self, parts: Parts, is_seen: Callable[[str], bool]) -> File:
         if not self._choice.allows(parts, folder=True):
             raise ResourceNotFound(uri="/".join(parts))
-        names = [_shown(entry) for entry in self._served(parts)]
+        names = [_shown(entry) for entry in self._served(parts) if is_seen("/".join((*parts, _shown(entry))))]
         return File(data="\n".join(names[: self._most]).encode(), format=FOLDER)
 
     def _served(self, parts: Parts) -> list[Entry]:

@@ -87,7 +87,7 @@ class Stateless:
         """
         offer = self._site.server.registry.tools.get(name or "")
         try:
-            if offer is not None and has_scopes(offer, who) and offer.mirrored:
+            if offer is not None and (offer.open or has_scopes(offer, who)) and offer.mirrored:
                 check_parameters(offer.mirrored, request.headers, read_call(incoming.params).arguments)
         except DeclarationError as exc:  # of a schema that could not be made before
             raise InternalError(str(exc)) from exc

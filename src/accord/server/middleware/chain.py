@@ -15,6 +15,9 @@ from accord.server.parameters import called
 if TYPE_CHECKING:
     from accord.server.middleware.request import CallNext, Middleware
 
+Guard = Callable[[str, Collection[str]], frozenset[str]]
+"""Says which scopes a principal must have to see something of that name and with these tags."""
+
 _HOW = "write it as `async def middleware(request, call_next)`, with a third parameter `ctx: Context` if it wants one"
 
 
@@ -24,9 +27,9 @@ class Around(msgspec.Struct, frozen=True, eq=False):
     function: Callable[..., Awaitable[Any]]
     context: bool = False
     """Whether it takes the context: then the call may ask the client."""
-    guard: Callable[[str, Collection[str]], frozenset[str]] | None = None
-    """Says which scopes a principal must have to see something of that name and with these tags: what the middleware
-    has as `scopes_of`. It is asked before anything of that name is listed, found or called.
+    guard: Guard | None = None
+    """What the middleware has as `scopes_of`: it is asked before anything is listed, found or called, about every name
+    that it has had, and every spelling of a URI.
     """
 
 
@@ -60,6 +63,11 @@ def _wanted(middleware: Middleware) -> int:
     if any(one.kind is one.KEYWORD_ONLY for one in needed) or (parameters[:1] and parameters[0].name == "self"):
         return 0
     return len(needed)
+
+
+def guards_in(steps: Iterable[Around]) -> tuple[Guard, ...]:
+    """Return what those of them ask that ask for scopes."""
+    return tuple(step.guard for step in steps if step.guard is not None)
 
 
 def chained(steps: Sequence[Around]) -> CallNext | None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from typing import Any
 
-from accord.errors import DeclarationError, InvalidParams, ProtocolError, ResourceNotFound
-from accord.messages.prompts import Prompt
-from accord.messages.tools import Tool
+from accord.errors import DeclarationError
+from accord.server.compose.spelling import decoded, resolved
 from accord.server.compose.visibility import words
-from accord.server.listing import listed_as
 from accord.server.middleware.request import CallNext, Request
+from accord.server.templates import Template
 
 _HOW = 'say what asks for which scopes: RequireScopes({"delete_*": {"admin"}}, tags={"billing": {"finance"}})'
 
@@ -24,8 +24,9 @@ class RequireScopes:
     call is answered like that of an unknown name, since "forbidden" would say that it is there. A client that started
     this server is asked for no scopes. Raises `DeclarationError` for scopes that are a single text.
 
-    On a server it is the same as `scopes=` of each thing, so its place among the middleware does not matter. A URI may
-    be written in several ways, and a template may answer to all: name the whole template, not a URI in it.
+    It is the same as `scopes=` of each thing, so its place among the middleware does not matter. A pattern covers a
+    thing by every name that it has had (in a mounted server, before a `ToolChange`) and a URI in every spelling;
+    `docs://private/*` also covers `docs://private`, and the text of a template every URI that it matches.
     """
 
     def __init__(
@@ -36,39 +37,56 @@ class RequireScopes:
     ) -> None:
         if not isinstance(names or {}, Mapping) or not isinstance(tags or {}, Mapping):
             raise DeclarationError(_HOW)
-        self._names = {pattern: words("scopes", scopes) for pattern, scopes in (names or {}).items()}
+        self._names = [(Pattern(pattern), words("scopes", scopes)) for pattern, scopes in (names or {}).items()]
         self._tags = {tag: words("scopes", scopes) for tag, scopes in (tags or {}).items()}
         if not self._names and not self._tags:
             raise DeclarationError(_HOW)
 
     def scopes_of(self, name: str, tags: Collection[str]) -> frozenset[str]:
-        """The scopes that something asks for: see `Around.guard`."""
-        found = [scopes for pattern, scopes in self._names.items() if fnmatchcase(name, pattern)]
+        """Return the scopes that something asks for: see `Around.guard`."""
+        found = [scopes for pattern, scopes in self._names if pattern.covers(name)]
         found += [scopes for tag, scopes in self._tags.items() if tag in tags]
         return frozenset().union(*found)
 
     async def __call__(self, request: Request, call_next: CallNext) -> Any:
-        """See `Server.add_middleware`. For what a provider lists, what a rule says of one URI of a template, and where
-        this stands around one function. Raises the error of an unknown name.
-        """
-        if request.local:
-            return await call_next(request)
-        granted = frozenset() if request.principal is None else request.principal.scopes
-        if request.lists:
-            items = [(listed_as(each), each) for each in await call_next(request)]
-            return [each for name, each in items if self.scopes_of(name, request.tags_of(name)) <= granted]
-        wanted = [self.scopes_of(name, request.tags) for name in (request.name, request.declared_as)]
-        if not frozenset().union(*wanted) <= granted:
-            raise _unknown(request)
+        """See `Server.add_middleware`. Nothing is left to check: whoever may not see it does not get here."""
         return await call_next(request)
 
 
-def _unknown(request: Request) -> ProtocolError:
-    """As for a name that was never there, see `server.finding`."""
-    if isinstance(request.definition, Tool):
-        return InvalidParams(f"no tool {request.asked_for!r:.200}")
-    if isinstance(request.definition, Prompt):
-        return InvalidParams(f"no prompt {request.asked_for!r:.200}")
-    if request.method == "completion/complete":
-        return InvalidParams(f"no resource template {request.asked_for!r:.200}")
-    return ResourceNotFound(uri=request.asked_for)
+class Pattern:
+    """A pattern of a rule: `delete_*`, `docs://private/*`, or the text of a template (`rows://{+table}`).
+
+    `docs://private/*` also covers `docs://private`, which lists what is in it; the text of a template covers every URI
+    that the template matches, whoever serves it.
+    """
+
+    def __init__(self, text: str) -> None:
+        forms = {text: None}
+        if ":" in text:
+            for form in (text, *decoded(text)):
+                forms |= dict.fromkeys((form, *resolved(form)))
+            forms |= {form[:-2]: None for form in list(forms) if form.endswith("/*")}
+        self._matches = re.compile("|".join(map(translate, forms))).match
+        self._template = _template(text)
+
+    def covers(self, name: str) -> bool:
+        """Return whether it speaks of a name, or of a URI in the spelling that is given; see `spellings`."""
+        if self._matches(name):
+            return True
+        return self._template is not None and _is_matched(self._template, name)
+
+
+def _template(text: str) -> Template | None:
+    if ":" not in text or "{" not in text:
+        return None
+    try:
+        return Template(text)
+    except DeclarationError:  # a pattern that happens to have a brace
+        return None
+
+
+def _is_matched(template: Template, uri: str) -> bool:
+    literal = template.text.partition("{")[0]
+    if template.text == f"{literal}{{+{template.variables[0]}}}" and "%" not in literal:
+        return uri.startswith(literal)  # as that of a directory, which has thousands of URIs
+    return template.match(uri) is not None

@@ -1,0 +1,317 @@
+"""Rules hold wherever something can be learned of a thing: by any spelling, any former name, through any mount."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accord import (
+    APIKeys,
+    Client,
+    Context,
+    InvalidParams,
+    Principal,
+    PromptReference,
+    Provided,
+    Provider,
+    RequireScopes,
+    ResourceNotFound,
+    ResourceTemplateReference,
+    ResourceUpdated,
+    Server,
+    Tool,
+    ToolChange,
+)
+from accord.messages.completion import Reference
+from accord.messages.content import Resource
+from accord.messages.prompts import Prompt, PromptArgument
+from accord.messages.resources import ResourceTemplate
+
+from tests.server.compose.reaching import client_of, over_http, tools_of
+
+WHO = APIKeys({"ann": Principal("ann", frozenset({"admin"})), "eve": Principal("eve")})
+BOTH = pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+RULES = RequireScopes(
+    {"delete_*": {"admin"}, "docs://private/*": {"admin"}, "plan": {"admin"}, "vault://{+id}": {"admin"}}
+)
+
+
+class Shelf(Provider):
+    """Tools, prompts and resources of each kind, some of them for administrators."""
+
+    NAMES = ("read_all", "delete_all")
+    URIS = ("docs://open/a", "docs://private/plan", "vault://1")
+
+    async def tools(self) -> list[Provided]:
+        return [Provided(Tool(name=name, input_schema={"type": "object"}), lambda _: "done") for name in self.NAMES]
+
+    async def prompts(self) -> list[Provided]:
+        argument = [PromptArgument(name="city")]
+        return [Provided(Prompt(name=name, arguments=argument), lambda _: "text") for name in ("tell", "plan")]
+
+    async def resources(self) -> list[Resource]:
+        return [Resource(uri=uri, name=uri) for uri in self.URIS]
+
+    async def templates(self) -> list[ResourceTemplate]:
+        return [ResourceTemplate(uri_template=text, name=text) for text in ("docs://{+path}", "vault://{+id}")]
+
+    async def resource(self, uri: str) -> Provided | None:
+        return Provided(Resource(uri=uri, name=uri), lambda: f"the text of {uri}")
+
+    async def complete(self, ref: Reference, argument: str, typed: str) -> Sequence[str] | None:
+        if isinstance(ref, PromptReference):
+            return ["Oslo"]
+        return ["open/a", "private/plan"] if ref.uri.startswith("docs://") else ["1"]
+
+
+def provided(where: str) -> tuple[Server, Shelf, str, str]:
+    """A server of a provider with rules here, on the mounted server, or on the one outside; and the prefixes."""
+    shelf = Shelf()
+    inner = Server("inner", auth=WHO, middleware=[RULES] if where in ("alone", "inner") else [])
+    inner.add_provider(shelf)
+    if where == "alone":
+        return inner, shelf, "", ""
+    outer = Server("outer", auth=WHO, middleware=[RULES] if where == "outer" else [])
+    outer.mount(inner, "in")
+    return outer, shelf, "in_", "in/"
+
+
+def at(uri: str, prefix: str) -> str:
+    return uri.replace("://", f"://{prefix}")
+
+
+PLACES = pytest.mark.parametrize("where", ["alone", "inner", "outer"])
+
+
+@PLACES
+@BOTH
+async def test_what_a_provider_has_is_listed_read_called_and_found_by_those_who_may(where: str, revision: str) -> None:
+    made, _, name, prefix = provided(where)
+    made.search_tools(budget=1)
+    async with over_http(made) as url:
+        for key, seen in (("ann", True), ("eve", False)):
+            async with client_of(url, key, revision) as client:
+                uris = [item.uri for item in await client.list_resources()]
+                assert [at(uri, prefix) in uris for uri in Shelf.URIS] == [True, seen, seen]
+                texts = [item.uri_template for item in await client.list_resource_templates()]
+                assert texts == [at("docs://{+path}", prefix)] + [at("vault://{+id}", prefix)] * seen
+                assert [item.name for item in await client.list_prompts()] == [f"{name}tell"] + [f"{name}plan"] * seen
+                found = (await client.call_tool("search_tools", {"query": "all", "limit": 9})).structured_content
+                assert found["tools"][0]["name"] == f"{name}read_all"
+                assert len(found["tools"]) + found["left_out"] == 1 + seen
+                if not seen:
+                    with pytest.raises(InvalidParams, match="no tool"):
+                        await client.call_tool(f"{name}delete_all")
+                    for uri in Shelf.URIS[1:]:
+                        with pytest.raises(ResourceNotFound):
+                            await client.read_resource(at(uri, prefix))
+                    with pytest.raises(InvalidParams, match="no prompt"):
+                        await client.get_prompt(f"{name}plan")
+
+
+@PLACES
+@BOTH
+async def test_completion_of_what_a_provider_has_goes_by_the_same_rules(where: str, revision: str) -> None:
+    made, _, name, prefix = provided(where)
+
+    async def values(client: Client, ref: Any, argument: str) -> list[str]:
+        return (await client.complete(ref, argument=argument)).values
+
+    docs, vault = (ResourceTemplateReference(uri=at(uri, prefix)) for uri in ("docs://{+path}", "vault://{+id}"))
+    async with over_http(made) as url, client_of(url, "ann", revision) as ann, client_of(url, "eve", revision) as eve:
+        assert await values(ann, docs, "path") == ["open/a", "private/plan"]
+        assert await values(eve, docs, "path") == ["open/a"]
+        assert await values(ann, vault, "id") == ["1"]
+        assert await values(ann, PromptReference(name=f"{name}plan"), "city") == ["Oslo"]
+        assert await values(eve, PromptReference(name=f"{name}tell"), "city") == ["Oslo"]
+        with pytest.raises(InvalidParams, match="no resource template"):
+            await values(eve, vault, "id")
+        with pytest.raises(InvalidParams, match="no prompt"):
+            await values(eve, PromptReference(name=f"{name}plan"), "city")
+
+
+@PLACES
+@BOTH
+async def test_updates_of_what_a_provider_has_are_told_to_those_who_may_see_it(where: str, revision: str) -> None:
+    made, shelf, _, prefix = provided(where)
+
+    @made.tool
+    def change() -> str:
+        for uri in ("docs://private/plan", "docs://private", "vault://1", "docs://open/a"):
+            shelf.updated(uri)
+        return "changed"
+
+    above = [at("docs://open/a", prefix), at("docs://", prefix)]
+    async with over_http(made) as url, client_of(url, "eve", revision) as eve, eve.subscribe(*above) as changes:
+        await eve.call_tool("change")
+        async with asyncio.timeout(10):
+            assert await anext(changes) == ResourceUpdated(at("docs://open/a", prefix))
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "uri", ["docs://%70rivate/plan", "DOCS://private/plan", "docs://private%2Fplan", "docs://private"]
+)
+@pytest.mark.parametrize("declared", [False, True])
+async def test_another_spelling_of_a_uri_is_not_another_resource(declared: bool, uri: str, revision: str) -> None:
+    made = Server("docs", auth=WHO, middleware=[RULES])
+    if declared:
+        made.resource("docs://{+path}")(lambda path: path)
+    else:
+        made.add_provider(Shelf())
+    async with over_http(made) as url, client_of(url, "eve", revision) as eve, client_of(url, "ann", revision) as ann:
+        with pytest.raises(ResourceNotFound):
+            await eve.read_resource(uri)
+        if uri.startswith("docs:"):
+            assert (await ann.read_resource(uri)).contents
+
+
+async def test_the_scopes_of_a_resource_hold_in_another_spelling_beside_an_open_template() -> None:
+    made = Server("docs", auth=WHO)
+    made.resource("docs://secret", scopes={"admin"})(lambda: "secret")
+    made.resource("docs://{name}")(lambda name: f"template: {name}")
+    async with over_http(made) as url, client_of(url, "eve") as eve, client_of(url, "ann") as ann:
+        for uri in ("docs://secret", "docs://%73ecret", "docs://SECRET"):
+            assert (await ann.read_resource(uri)).contents[0].text == "secret"  # type: ignore[union-attr]
+            with pytest.raises(ResourceNotFound):
+                await eve.read_resource(uri)
+        assert (await eve.read_resource("docs://open")).contents
+
+
+@pytest.mark.parametrize("listed_before", [False, True])
+@pytest.mark.parametrize("by", ["name", "tag"])
+async def test_a_rule_holds_by_the_name_and_the_tags_before_a_change(listed_before: bool, by: str) -> None:
+    rules = RequireScopes({"delete_*": {"admin"}}) if by == "name" else RequireScopes(tags={"unsafe": {"admin"}})
+    made = Server("changed", auth=WHO, middleware=[rules])
+    made.tool("delete_row", tags={"unsafe"})(lambda: "deleted")
+    if listed_before:
+        assert made.registry.tools
+    made.change_tool("delete_row", ToolChange(name="clean_up", tags=()))
+    async with over_http(made) as url, client_of(url, "eve") as eve, client_of(url, "ann") as ann:
+        assert await tools_of(eve) == []
+        with pytest.raises(InvalidParams):
+            await eve.call_tool("clean_up")
+        assert (await ann.call_tool("clean_up")).text == "deleted"
+
+
+async def test_a_rule_of_the_outer_server_holds_by_the_names_inside() -> None:
+    inner, outer = Server("inner"), Server("outer", auth=WHO, middleware=[RULES])
+    inner.tool("delete_row")(lambda: "deleted")
+    inner.resource("docs://{+path}")(lambda path: path)
+    outer.mount(inner, "in")
+    async with over_http(outer) as url, client_of(url, "eve") as eve:
+        assert await tools_of(eve) == []
+        with pytest.raises(ResourceNotFound):
+            await eve.read_resource("docs://in/private/plan")
+        assert (await eve.read_resource("docs://in/open")).contents
+
+
+async def test_a_rule_around_one_function_hides_it_as_scopes_do() -> None:
+    made = Server("one", auth=WHO)
+    made.tool("wipe", middleware=[RequireScopes({"*": {"admin"}})])(lambda: "wiped")
+    made.resource("docs://{+path}", middleware=[RULES])(lambda path: path)
+    async with over_http(made) as url, client_of(url, "eve") as eve:
+        assert await tools_of(eve) == []
+        with pytest.raises(ResourceNotFound):
+            await eve.read_resource("docs://private/plan")
+        assert (await eve.read_resource("docs://open")).contents
+
+
+async def test_what_a_middleware_adds_to_a_list_is_judged_too() -> None:
+    made = Server("adds", auth=WHO, middleware=[RULES])
+    made.tool("own")(lambda: "")
+
+    @made.middleware
+    async def more(request: Any, call_next: Any) -> Any:
+        value = await call_next(request)
+        extra = [Tool(name=name, input_schema={"type": "object"}) for name in ("delete_it", "look")]
+        return [*value, *extra] if request.lists else value
+
+    async with over_http(made) as url, client_of(url, "eve") as eve:
+        assert await tools_of(eve) == ["own", "look"]
+
+
+def hidden() -> Server:
+    made = Server("hidden")
+    made.resource("docs://{name}")(lambda name: name)
+    made.resource("docs://rare", tags={"rare"})(lambda: "rare")
+    return made
+
+
+@pytest.mark.parametrize("mounted", [False, True])
+async def test_what_a_server_hides_is_hidden_in_every_spelling_and_from_those_who_subscribed_above(
+    mounted: bool,
+) -> None:
+    made, prefix = hidden(), ""
+    made.disable("docs://plan", tags={"rare"})
+    if mounted:
+        outer = Server("outer")
+        outer.mount(made, "in")
+        made, prefix = outer, "in/"
+    async with Client(made) as client, client.subscribe(at("docs://open", prefix), at("docs://", prefix)) as changes:
+        for spelled in ("plan", "%70lan", "PLAN"):
+            with pytest.raises(ResourceNotFound):
+                await client.read_resource(f"docs://{prefix}{spelled}")
+        for name in ("plan", "open"):
+            made.resource_updated(f"docs://{prefix}{name}")
+        async with asyncio.timeout(10):
+            assert await anext(changes) == ResourceUpdated(f"docs://{prefix}open")
+
+
+async def test_a_handler_of_a_mounted_server_reads_and_sees_for_a_client_what_that_may() -> None:
+    inner, outer = (
+        Server("inner"),
+        Server("outer", auth=WHO, middleware=[RequireScopes({"docs://in/plan": {"admin"}, "in_wipe": {"admin"}})]),
+    )
+    inner.resource("docs://plan")(lambda: "a plan")
+    inner.tool("wipe")(lambda: "wiped")
+
+    @inner.tool
+    async def read(ctx: Context) -> str:
+        return str((await ctx.read_resource("docs://plan"))[0].text)
+
+    @inner.tool
+    async def sees(ctx: Context) -> bool:
+        return ctx.sees("wipe")
+
+    outer.mount(inner, "in")
+    async with over_http(outer) as url, client_of(url, "eve") as eve, client_of(url, "ann") as ann:
+        assert (await ann.call_tool("in_read")).text == "a plan"
+        assert (await ann.call_tool("in_sees")).text == "true"
+        assert (await eve.call_tool("in_sees")).text == "false"
+        with pytest.raises((ResourceNotFound, InvalidParams)):
+            await eve.call_tool("in_read")
+
+
+async def test_a_search_finds_the_version_that_is_listed() -> None:
+    made = Server("versions", auth=WHO)
+    for version, scopes in (("1", ()), ("2", {"admin"})):
+        made.tool(name="order", version=version, scopes=scopes, description=f"version {version}")(lambda: "")
+    made.search_tools(budget=1)
+    async with over_http(made) as url:
+        for key, text in (("ann", "version 2"), ("eve", "version 1")):
+            async with client_of(url, key) as client:
+                found = (await client.call_tool("search_tools", {"query": "order"})).structured_content
+                assert [tool["description"] for tool in found["tools"]] == [text]
+
+
+async def test_the_files_of_a_directory_go_by_rules_on_their_uris(tmp_path: Path) -> None:
+    for name in ("open", "private"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "plan.md").write_text(name)
+    made = Server("files", auth=WHO, middleware=[RULES])
+    made.add_directory(tmp_path, uri="docs://", watch=False)
+    async with over_http(made) as url, client_of(url, "eve") as eve:
+        assert [item.uri for item in await eve.list_resources()] == ["docs://open/plan.md"]
+        for uri in ("docs://private/plan.md", "docs://%70rivate/plan.md", "docs://private", "docs://private/"):
+            with pytest.raises(ResourceNotFound):
+                await eve.read_resource(uri)
+        ref = ResourceTemplateReference(uri="docs://{+path}")
+        assert (await eve.complete(ref, argument="path")).values
+        assert "private" not in str((await eve.complete(ref, argument="path")).values)
+        listing = str((await eve.read_resource("docs://")).contents)
+        assert "private" not in listing

@@ -1,0 +1,84 @@
+"""One URI in many spellings: canonical forms, and what a pattern of a rule covers."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, strategies as st
+
+from accord.server.compose.spelling import canonical, spellings
+from accord.server.middleware.scopes import Pattern
+
+SECRET = "docs://private/plan"
+
+
+def covers(pattern: str, uri: str) -> bool:
+    return any(map(Pattern(pattern).covers, spellings(uri)))
+
+
+@pytest.mark.parametrize(
+    ("uri", "form"),
+    [
+        ("docs://a/b", "docs://a/b"),
+        ("DOCS://Host/Path", "docs://host/Path"),
+        ("docs://%70rivate/%7e", "docs://private/~"),
+        ("docs://a%2fb", "docs://a%2Fb"),
+        ("mailto:Ann", "mailto:Ann"),
+        ("plain", "plain"),
+    ],
+)
+def test_a_canonical_uri_has_a_lower_host_and_no_needless_escapes(uri: str, form: str) -> None:
+    assert canonical(uri) == form
+    assert canonical(form) == form
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        SECRET,
+        "docs://%70rivate/plan",
+        "docs://private%2Fplan",
+        "docs://%2570rivate/plan",
+        "DOCS://PRIVATE/plan",
+        "docs://open/../private/plan",
+        "docs://./private//plan",
+        "docs://open\\..\\private\\plan",
+        "docs://private/plan?x=1",
+        "docs://private/plan#x",
+        "docs://private/plan/",
+        "docs:///private/plan",
+        "docs://private",
+        "docs://private/",
+        "docs://%70rivate",
+        "docs://private?page=2",
+    ],
+)
+def test_a_rule_on_what_is_below_covers_every_spelling_and_what_lists_it(uri: str) -> None:
+    assert covers("docs://private/*", uri)
+    assert covers("docs://%70rivate/*", uri)
+
+
+@pytest.mark.parametrize("uri", ["docs://privates", "docs://open/private2", "docs://a/plan", "note://private/plan"])
+def test_a_rule_covers_nothing_beside_it(uri: str) -> None:
+    assert not covers("docs://private/*", uri)
+
+
+def test_names_of_tools_are_compared_as_they_are() -> None:
+    assert spellings("delete_%61ll") == ("delete_%61ll",)
+    assert covers("delete_*", "delete_all")
+    assert not covers("delete_*", "Delete_all")
+    assert not covers("delete/*", "delete")
+
+
+@pytest.mark.parametrize("text", ["docs://{+path}", "docs://{a}/{b}", "docs://{name}{?page}"])
+def test_the_text_of_a_template_covers_the_uris_that_it_matches(text: str) -> None:
+    uri = {"docs://{+path}": "docs://a/b/c", "docs://{a}/{b}": "docs://a/b"}.get(text, "docs://a?page=1")
+    assert covers(text, uri)
+    assert covers(text, text)
+    assert not covers(text, "note://a/b")
+
+
+@given(st.text("private/%2e.\\A", min_size=1, max_size=12))
+def test_spellings_hold_those_of_the_canonical_form(text: str) -> None:
+    uri = f"docs://{text}"
+    assert canonical(uri) in spellings(uri)
+    assert spellings(uri)[0] == uri
