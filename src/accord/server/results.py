@@ -45,6 +45,12 @@ class Text(msgspec.Struct, omit_defaults=True):
     meta: dict[str, Any] | None = msgspec.field(default=None, name="_meta")
 
 
+class PackedToolResult(CallToolResult):
+    """A result that was packed for a middleware: checked, and in the form of the revision of its request. Where the
+    middleware returns it, it is not checked again.
+    """
+
+
 class Packer:
     """Packs results for one server: knows who signs them."""
 
@@ -72,6 +78,8 @@ class Packer:
             return self.text(value, rules)
         if isinstance(value, CallToolResult):
             check_meta(value.meta or {})
+            if isinstance(value, PackedToolResult):
+                value, structured = CallToolResult(**msgspec.structs.asdict(value)), False
             return self.raw(_adapted(value, returns if structured else None, rules), rules)
         if isinstance(value, ToolOutput):
             check_meta(value.meta or {})
@@ -94,7 +102,8 @@ class Packer:
             return value
         if method.name == "tools/call":
             packed = self.tool(value, offer.returns, rules)
-        elif method.name == "resources/read":
+            return codec.decoder(PackedToolResult).decode(codec.encode(packed))
+        if method.name == "resources/read":
             packed = self.resource(value, name, offer.define(rules), offer.cache, rules)
         elif method.name == "prompts/get":
             packed = self.prompt(value, offer.define(rules).description, rules)

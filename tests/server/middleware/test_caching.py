@@ -72,6 +72,23 @@ async def test_what_only_reads_runs_once_and_is_answered_alike(way: str) -> None
     assert server.ran == 3
 
 
+@pytest.mark.parametrize("way", WAYS)
+async def test_structured_output_is_answered_alike(way: str) -> None:
+    server = Server("test", middleware=[Caching()])
+    ran: list[int] = []
+
+    @server.tool(annotations=READ_ONLY)
+    def numbers() -> list[int]:
+        ran.append(1)
+        return ran
+
+    async with reached(server, way) as ask:
+        first, again = [(await ask(*called("numbers")))["result"] for _ in range(2)]
+    assert first == again
+    assert not first.get("isError")
+    assert ran == [1]
+
+
 @pytest.mark.parametrize("way", SOME)
 async def test_what_may_do_something_runs_each_time_unless_it_is_named(way: str) -> None:
     for caching, ran in ((Caching(), 2), (Caching(tools={"write"}), 1)):

@@ -23,6 +23,8 @@ from accord import (
     Tool,
     ToolAnnotations,
 )
+from accord.messages.prompts import GetPromptResult
+from accord.messages.resources import ReadResourceResult
 
 from tests.server.asking.caller import caller
 from tests.server.middleware.ways import SOME, WAYS, called, names, reached, text
@@ -213,7 +215,8 @@ async def test_a_packed_result_can_be_looked_at_and_given_on(way: str) -> None:
         async with reached(server, way) as ask:
             said.append([(await ask(method, params))["result"] for method, params in asked])
     assert said[0] == said[1]
-    assert [type(each).__name__ for each in seen] == ["CallToolResult", "GetPromptResult", "ReadResourceResult"]
+    kinds = (CallToolResult, GetPromptResult, ReadResourceResult)
+    assert all(isinstance(each, kind) for each, kind in zip(seen, kinds, strict=True))
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -16,17 +16,17 @@ from accord.errors import DeclarationError
 from accord.messages import codec
 from accord.messages.prompts import GetPromptResult
 from accord.messages.resources import ReadResourceResult
-from accord.messages.tools import CallToolResult
 from accord.server.asking.state import canonical
 from accord.server.http.auth import id_of
 from accord.server.middleware.kept import MemoryResults, ResultStore
 from accord.server.middleware.request import CallNext, Request
+from accord.server.results import PackedToolResult
 from accord.server.server import Server
 
 log: logging.Logger = logging.getLogger("accord.server")
 
 READ = "resources/read"
-_RESULTS: dict[str, type] = {"tools/call": CallToolResult, "prompts/get": GetPromptResult, READ: ReadResourceResult}
+_RESULTS: dict[str, type] = {"tools/call": PackedToolResult, "prompts/get": GetPromptResult, READ: ReadResourceResult}
 
 
 class Caching:
