@@ -9,6 +9,7 @@
 - A ```diff block below `<!-- edit: weather.py -->` changes that file, for the console blocks that follow.
 - `<!-- serve: weather.py at 127.0.0.1:8000 -->` has `accord run weather.py` serve over HTTP while the page is run. It
   listens at a free port: the page is run with that in the place of the address. Options of the command come first.
+- On a page with `<!-- snippets: alone -->` each ```python block runs in a process of its own, as a reader pastes it.
 - Only `<!-- no-run: reason -->` above a block opts out.
 """
 
@@ -46,6 +47,7 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL | re.VERBOSE,
 )
 COMMENT = re.compile(r"<!-- *(?P<key>file|edit|no-run) *: *(?P<value>.*?) *-->")
+ALONE = "<!-- snippets: alone -->"
 SERVE = re.compile(r"^<!-- *serve: *(?P<arguments>[^\n]+?) +at +(?P<address>\S+) *-->", re.MULTILINE)
 ADDRESS = re.compile(r" at http://([^/]+)/")
 COMMANDS = ("accord", "python", *(["curl"] if shutil.which("curl") else []))
@@ -124,7 +126,7 @@ def run_page(page: str, name: str, folder: Path) -> list[str]:
             address = servers.enter_context(serving(note["arguments"], folder))
             page = page.replace(note["address"], address)
         write_files(page, folder)  # with the addresses that are known now
-        return run_blocks(list(blocks(page)), name, folder)
+        return run_blocks(list(blocks(page)), name, folder, alone=ALONE in page)
 
 
 def write_files(page: str, folder: Path) -> None:
@@ -150,9 +152,11 @@ def serving(arguments: str, folder: Path) -> Iterator[str]:
     assert server.returncode == 0, f"$ {shlex.join(command)} ended with exit code {server.returncode}"
 
 
-def run_blocks(every: list[Block], name: str, folder: Path) -> list[str]:
-    """Run the blocks of a page, its Python first."""
-    wrong = run_python([block for block in every if block.language == "python"], name, folder)
+def run_blocks(every: list[Block], name: str, folder: Path, *, alone: bool) -> list[str]:
+    """Run the blocks of a page, its Python first: in one process, or each `alone`."""
+    python = [block for block in every if block.language == "python"]
+    together = [[block] for block in python] if alone else [python]
+    wrong = [each for some in together for each in run_python(some, name, folder)]
     for block in every:
         if block.language == "console":
             wrong += run_console(block, name, folder)
@@ -231,6 +235,16 @@ def test_a_page_runs_as_shown(path: Path, tmp_path: Path) -> None:
     assert not wrong, "\n\n" + "\n\n".join(wrong)
 
 
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_file_is_named_where_a_reader_sees_it(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for match in FENCE.finditer(text):
+        notes = {note["key"]: note["value"] for note in COMMENT.finditer(match["comments"])}
+        if "file" in notes:
+            above = re.sub(r"(?s)<!--.*?-->", "", text[: match.start()])[-500:]
+            assert notes["file"] in above + match["text"].partition("\n")[0], f"{path.name} never names {notes['file']}"
+
+
 LIMIT = re.compile(r"^\| (?P<fields>`\w+`(?:, `\w+`)*) \| (?P<defaults>[^|]+) \|", re.MULTILINE)
 UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "s": 1, "min": 60, "day": 86_400}
 
@@ -286,9 +300,11 @@ FINE = [
         console("$ python kept.py\n1\n3"),
     ),
     "```text\n1 / 0\n```",
+    page(ALONE, python("x = 1"), python("assert 'x' not in globals()")),
 ]
 
 BROKEN = [
+    page(ALONE, python("x = 1"), python("assert x == 1")),
     python("1 / 0"),
     page(python("x = 1"), python("assert x == 2")),
     python("import kept"),
