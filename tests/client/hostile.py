@@ -97,7 +97,7 @@ def notification(method: str, **params: Any) -> bytes:
 
 def sleep_for_ever() -> None:
     while True:
-        time.sleep(60)
+        time.sleep(1000)
 
 
 # --- how it begins ---------------------------------------------------------------------------------------------------
@@ -341,7 +341,7 @@ def raw(message: Message) -> None:
     write(json.dumps({"id": message["id"], **fields}).encode())
 
 
-TALK = "[(os.write(1, b'still here\\n'), time.sleep(0.05)) for _ in range(1200)]"
+TALK = "[(os.write(1, b'still here\\n'), time.sleep(0.05)) for _ in range(20_000)]"
 CALLS: dict[str, Callable[[Message], Any]] = {
     "fine": lambda m: write(answer(m)),
     "garbage before": lambda m: write(*GARBAGE, answer(m)),
@@ -374,8 +374,8 @@ CALLS: dict[str, Callable[[Message], Any]] = {
     "closes stdout": lambda m: closes(1),
     "closes stdin": lambda m: closes(0),
     "says nothing": lambda m: None,
-    "leaves a grandchild": lambda m: leaves_a_grandchild("SIG_DFL", "time.sleep(60)"),
-    "leaves a stubborn grandchild": lambda m: leaves_a_grandchild("SIG_IGN", "time.sleep(60)"),
+    "leaves a grandchild": lambda m: leaves_a_grandchild("SIG_DFL", "time.sleep(1000)"),
+    "leaves a stubborn grandchild": lambda m: leaves_a_grandchild("SIG_IGN", "time.sleep(1000)"),
     "leaves a talking grandchild": lambda m: leaves_a_grandchild("SIG_IGN", TALK),
     "structured": structured,
     "result": result,

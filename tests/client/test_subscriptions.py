@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -190,13 +189,12 @@ async def test_leaving_unsubscribes_from_all_resources_side_by_side() -> None:
 
 
 async def test_a_server_that_does_not_answer_holds_up_who_leaves_once_for_all_resources() -> None:
-    uris = [f"res://{number}" for number in range(20)]
-    async with served("2025-11-25", limits=Limits(close_seconds=0.5)) as (server, client):
+    uris = [f"res://{number}" for number in range(60)]
+    async with served("2025-11-25", limits=Limits(close_seconds=2)) as (server, client):
         subscription = client.subscribe(*uris)
         await entered(server, subscription, uris)
-        began = time.monotonic()
-        await subscription.__aexit__(None, None, None)
-        assert time.monotonic() - began < 8, "it waits for each of the 20"
+        async with asyncio.timeout(100):  # to wait for each of them takes longer
+            await subscription.__aexit__(None, None, None)
 
 
 async def test_an_update_of_something_unheard_of_is_told_to_all_who_want_updates() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -86,7 +87,7 @@ async def test_at_sigterm_calls_finish_and_streams_are_cut_after_a_while(host: H
         assert await call == "last"
         await stream.end()
         code = await asyncio.to_thread(serving.process.wait, SECONDS)
-        assert 1 < time.monotonic() - began < 20
+        assert time.monotonic() - began > 1
         assert code == EXIT[host]
 
 
@@ -125,7 +126,7 @@ async def test_who_closes_a_connection_that_is_waited_for(host: Host, folder: Pa
     options, half, silent = WAITING[host]
     with hosted(host, Place(options=options), folder) as serving:
         begun = [b"POST /mcp HTTP/1.1\r\nhost: localh", b"", b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"]
-        assert await asyncio.gather(*(closed(serving, each) for each in begun)) == [half, silent, True]
+        await asyncio.gather(*map(partial(waits_for_the_rest, serving), begun, [half, silent, True]))
 
 
 async def test_granian_lets_requests_beyond_its_limit_wait(folder: Path) -> None:
@@ -162,14 +163,15 @@ async def status(answer: Answer) -> int:
         return 0
 
 
-async def closed(serving: Hosted, begun: bytes) -> bool:
-    """Whether a connection on which no more than this was sent is closed within a few times the deadline."""
+async def waits_for_the_rest(serving: Hosted, begun: bytes, closes: bool) -> None:
+    """Send only this on a connection: the server closes it, or has not done so after a few times the deadline."""
     reader, writer = await serving.raw.connect()
     writer.write(begun)
     try:
-        await asyncio.wait_for(reader.read(), 3)
+        await asyncio.wait_for(reader.read(), SECONDS if closes else 3)
     except TimeoutError:
-        return False
+        assert not closes, begun
+    else:
+        assert closes, begun
     finally:
         writer.transport.abort()
-    return True

@@ -258,7 +258,7 @@ async def test_a_thousand_calls_cancelled_at_once_are_not_answered(
     tool: str, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, release = server(workers=4, worker_queue=2_000), threading.Event()
-    made.tool(name="holds a thread")(lambda: release.wait(10))
+    made.tool(name="holds a thread")(lambda: release.wait(AT_ONCE))
     threads = threading.active_count()
     async with watched(made, "2025-11-25", monkeypatch) as peer:
         for n in range(4):
@@ -378,7 +378,7 @@ def test_a_line_over_the_limit_gets_one_error_at_once_and_the_next_is_answered()
 )
 def test_half_a_line_and_the_end_of_the_input_is_one_message(half: bytes) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], input=lines(INIT) + half, capture_output=True, timeout=10, check=False
+        [sys.executable, "-c", PROGRAM], input=lines(INIT) + half, capture_output=True, timeout=AT_ONCE, check=False
     )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, done.stderr

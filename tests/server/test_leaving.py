@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -33,35 +32,34 @@ server.run()
 """
 
 
-def ended(end: str, how: str = "", seconds: float = 0) -> tuple[int, str, float]:
-    """Exit code, stderr, and the seconds that the whole took."""
+def ended(end: str, how: str = "", seconds: float = 0) -> tuple[int, str]:
+    """Return the exit code and stderr."""
     init = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     call = {"name": "leave", "arguments": {"seconds": seconds, "how": how}}
     asked = [("initialize", init), ("tools/call", call)]
     messages = [
         {"jsonrpc": "2.0", "id": id, "method": name, "params": params} for id, (name, params) in enumerate(asked)
     ]
-    began = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM.replace("{end}", end)],
         input="".join(json.dumps(message) + "\n" for message in messages),
         capture_output=True,
         text=True,
-        timeout=55,
+        timeout=100,
         check=False,
     )
-    return done.returncode, done.stderr, time.monotonic() - began
+    return done.returncode, done.stderr
 
 
 @pytest.mark.parametrize(("end", "code"), [("", 0), ("sys.exit(3)", 3), ("1 / 0", 1)])
 def test_where_nothing_holds_it_up_hooks_take_their_time_and_the_code_is_kept(end: str, code: int) -> None:
-    got, stderr, _ = ended(end)
+    got, stderr = ended(end)
     assert got == code
     assert "the hook has ended" in stderr
 
 
 def test_a_thread_that_ends_in_time_changes_nothing() -> None:
-    got, stderr, _ = ended("sys.exit(3)", "thread", 0.3)
+    got, stderr = ended("sys.exit(3)", "thread", 0.3)
     assert got == 3
     assert "the hook has ended" in stderr
 
@@ -69,6 +67,5 @@ def test_a_thread_that_ends_in_time_changes_nothing() -> None:
 @pytest.mark.parametrize("how", ["thread", "pool"])
 @pytest.mark.parametrize(("end", "code"), [("", 0), ("print('said last', flush=False)", 0), ("1 / 0", 1)])
 def test_a_thread_that_is_stuck_is_left_behind(how: str, end: str, code: int) -> None:
-    got, _, seconds = ended(end, how, 60)
+    got, _ = ended(end, how, 1000)
     assert got == code
-    assert seconds < 40

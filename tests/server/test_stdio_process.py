@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-AT_ONCE = 15.0
-"""Seconds in which a process ends that waits for nothing, however busy the machine is."""
+AT_ONCE = 100.0
+"""Seconds in which happens what waits for nothing, however busy the machine is."""
 
-PATIENCE = "40"
-"""Seconds of grace for who is to be told from one that waits for it."""
+PATIENCE = 1000
+"""Seconds for which waits what must not: longer than a test may take."""
 
 PROGRAM = [sys.executable, str(Path(__file__).parent / "program.py")]
 INIT = {
@@ -84,10 +84,7 @@ def until_refused(process: subprocess.Popen[bytes], id: int) -> None:
 
 def end_of(process: subprocess.Popen[bytes]) -> tuple[int, list[Any], str]:
     """Exit code, the messages still to come, and stderr; the process must end at once."""
-    began = time.monotonic()
-    out, err = process.communicate(timeout=2 * AT_ONCE)
-    took = time.monotonic() - began
-    assert took < AT_ONCE, f"took {took:.1f} s; {err.decode()}"
+    out, err = process.communicate(timeout=AT_ONCE)
     return process.returncode, [json.loads(line) for line in out.splitlines()], err.decode()
 
 
@@ -101,7 +98,7 @@ TEXTS = {
 
 
 def test_the_wire_stays_intact_whatever_tools_do_with_stdin_and_stdout() -> None:
-    with running(GRACE=PATIENCE) as process:
+    with running(GRACE=str(PATIENCE)) as process:
         opened(process)
         for id, (tool, text) in enumerate(TEXTS.items(), 1):
             say(process, call(id, tool))
@@ -181,7 +178,7 @@ def test_an_idle_server_ends_with_its_input() -> None:
 def test_a_stuck_tool_does_not_keep_the_server(tool: str) -> None:
     with running(GRACE="0.5") as process:
         opened(process)
-        say(process, call(1, tool, seconds=60))
+        say(process, call(1, tool, seconds=PATIENCE))
         assert process.stderr is not None
         assert process.stderr.readline() == b"begun\n"
         assert process.stdin is not None
@@ -195,7 +192,7 @@ def test_a_stuck_tool_does_not_keep_the_server(tool: str) -> None:
 def test_a_thread_of_somebody_else_does_not_keep_the_process() -> None:
     with running() as process:
         opened(process)
-        say(process, call(1, "leaves_a_thread", seconds=60))
+        say(process, call(1, "leaves_a_thread", seconds=PATIENCE))
         hear(process)
         assert process.stdin is not None
         process.stdin.close()
@@ -218,9 +215,9 @@ def test_a_signal_lets_calls_in_flight_finish(number: signal.Signals) -> None:
 
 
 def test_a_second_signal_ends_at_once() -> None:
-    with running(GRACE=PATIENCE) as process:
+    with running(GRACE=str(PATIENCE)) as process:
         opened(process)
-        say(process, call(1, "waits", seconds=60), call(2, "echo", text="x"))
+        say(process, call(1, "waits", seconds=PATIENCE), call(2, "echo", text="x"))
         assert hear(process)["id"] == 2
         process.send_signal(signal.SIGTERM)
         until_refused(process, 3)
@@ -233,16 +230,15 @@ def test_a_peer_that_never_reads_stops_the_reading_but_not_the_end() -> None:
         opened(process)
         assert process.stdin is not None
         os.set_blocking(process.stdin.fileno(), False)
-        message, sent = lines(call(1, "echo", text="x" * 60_000)), 0
+        calls, sent = lines(*(call(id, "echo", text="x" * 60_000) for id in range(500))), 0
         until = time.monotonic() + 1
-        while time.monotonic() < until and sent < 500:
+        while time.monotonic() < until and sent < len(calls):
             try:
-                sent += process.stdin.write(message) == len(message)
-                process.stdin.flush()
+                sent += os.write(process.stdin.fileno(), calls[sent : sent + 60_000])
                 until = time.monotonic() + 1
             except BlockingIOError:
                 time.sleep(0.01)
-        assert sent < 500, "the server read on although nobody took its answers"
+        assert sent < len(calls), "the server read on although nobody took its answers"
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=AT_ONCE) == 0
 

@@ -8,8 +8,8 @@ import subprocess
 import sys
 import time
 
-SLEEPER = [sys.executable, "-c", "import time; time.sleep(60)"]
-DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)"
+SLEEPER = [sys.executable, "-c", "import time; time.sleep(1000)"]
+DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(1000)"
 
 
 def say(text: object) -> None:
@@ -35,7 +35,7 @@ def deaf() -> None:
     """Ignore the end of the input and SIGTERM."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     say(os.getpid())
-    time.sleep(60)
+    time.sleep(1000)
 
 
 def wrapper() -> None:
@@ -54,7 +54,7 @@ def deaf_family() -> None:
 
 def daemon() -> None:
     """Exit, while a process in a session of its own holds stdout."""
-    say(subprocess.Popen([*SLEEPER[:2], "import time; time.sleep(60)"], start_new_session=True).pid)
+    say(subprocess.Popen([*SLEEPER[:2], "import time; time.sleep(1000)"], start_new_session=True).pid)
     sys.exit(4)
 
 
@@ -67,7 +67,7 @@ def chatter() -> None:
 
 def closes_stdout() -> None:
     os.close(1)
-    time.sleep(60)
+    time.sleep(1000)
 
 
 def environment() -> None:

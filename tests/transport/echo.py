@@ -32,7 +32,7 @@ def stuck() -> None:
     """Block the event loop once the client is gone."""
     sys.stderr.write("stuck\n")
     sys.stderr.flush()
-    time.sleep(60)
+    time.sleep(1000)
 
 
 async def main(what: str) -> None:

@@ -74,24 +74,21 @@ async def test_a_child_that_closes_its_output_and_runs_on_is_told_as_that() -> N
 async def test_a_child_that_ignores_everything_is_gone_after_the_ladder() -> None:
     transport = await started("deaf")
     pid = int(await line(transport))
-    loop = asyncio.get_running_loop()
-    begun = loop.time()
-    await transport.close()
+    async with asyncio.timeout(100):
+        await transport.close()
     assert not is_running(pid)
-    assert loop.time() - begun < 20
     assert transport.lost().exit_code == -9
 
 
 @pytest.mark.parametrize("what", ["wrapper", "deaf_family"])
 async def test_what_a_wrapper_leaves_behind_is_ended_too(what: str) -> None:
-    patience = Limits(close_seconds=0.3 if what == "deaf_family" else 30)
+    patience = Limits(close_seconds=0.3 if what == "deaf_family" else 1000)
     transport = await started(what, limits=patience)
     pid = int(await line(transport))
     assert is_running(pid)
-    begun = asyncio.get_running_loop().time()
-    await transport.close()
+    async with asyncio.timeout(100):
+        await transport.close()
     assert not is_running(pid)
-    assert asyncio.get_running_loop().time() - begun < 20
 
 
 async def test_the_exit_is_seen_though_a_daemon_holds_its_output() -> None:

@@ -17,7 +17,7 @@ from accord.server.http.serving.address import bind, parse_address
 from accord.server.http.serving.listening import Listening
 
 JSON = dict[str, Any]
-SECONDS = 30.0
+SECONDS = 100.0
 """How long anything may take here."""
 
 BASIC = {

@@ -51,9 +51,9 @@ class App:
             await asyncio.sleep(0.2)
         elif path == "/block":
             print("blocked", flush=True)
-            time.sleep(60)
+            time.sleep(1000)
         elif path == "/leave-a-thread":
-            asyncio.get_running_loop().run_in_executor(None, time.sleep, 60)
+            asyncio.get_running_loop().run_in_executor(None, time.sleep, 1000)
         elif path == "/raise":
             raise ValueError("of the application")
         elif path == "/large":

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,11 +17,11 @@ import pytest
 
 from tests.server.http.test_serve import body, rest, until
 
-AT_ONCE = 15.0
-"""Seconds in which a process ends that waits for nothing, however busy the machine is."""
+AT_ONCE = 100.0
+"""Seconds in which happens what waits for nothing, however busy the machine is."""
 
-PATIENCE = 40.0
-"""Seconds of grace, where a test does not set them: who waits for the grace is told from who ends at once."""
+PATIENCE = 1000.0
+"""Seconds for which waits what must not: longer than a test may take."""
 
 PROGRAM = """
 import asyncio, sys, time
@@ -89,10 +88,8 @@ class Ending:
             assert self.process.stdout.readline() == "running\n"
 
     def end(self) -> None:
-        began = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
-        out, _ = self.process.communicate(timeout=2 * AT_ONCE)
-        assert time.monotonic() - began < AT_ONCE
+        out, _ = self.process.communicate(timeout=AT_ONCE)
         assert (self.process.returncode, out) == (0, "after the server\n")
 
 
@@ -139,6 +136,6 @@ def test_calls_are_answered_and_streams_of_both_forms_end_properly(tmp_path: Pat
 
 @pytest.mark.parametrize("tool", ["wait", "wait_in_a_thread"])
 def test_a_call_that_takes_too_long_does_not_keep_the_process(tmp_path: Path, tool: str) -> None:
-    with ending(tmp_path, grace=0.5) as it, it.new(1, "tools/call", name=tool, arguments={"seconds": 60}):
+    with ending(tmp_path, grace=0.5) as it, it.new(1, "tools/call", name=tool, arguments={"seconds": PATIENCE}):
         it.runs(1)
         it.end()

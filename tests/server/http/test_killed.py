@@ -68,7 +68,7 @@ async def servers() -> AsyncIterator[Servers]:
     finally:
         assert forker.stdin is not None
         forker.stdin.close()
-        code = await asyncio.wait_for(forker.wait(), 10)
+        code = await asyncio.wait_for(forker.wait(), 100)
     assert code == 0
 
 
