@@ -2,8 +2,7 @@
 
     python http_floor.py PORT
 
-It runs on uvicorn with httptools and uvloop, as accord does. It checks nothing and keeps nothing; a stream is one event
-in one piece.
+It runs on uvicorn with httptools and uvloop. It checks nothing and keeps nothing; a stream is one event in one piece.
 """
 
 from __future__ import annotations

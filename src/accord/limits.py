@@ -117,7 +117,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Server over HTTP: connections at once, or what leaves 256 file descriptors if that is less; one more is answered
     503."""
     http_head_bytes: int = 32 << 10
-    """Server over HTTP: the line and the headers of a request; more is answered 431."""
+    """Server over HTTP: the line and the headers of a request, with the extensions of its chunks and its trailers; more
+    is answered 431."""
+    http_head_fields: int = 200
+    """Server over HTTP: header and trailer fields of a request; more is answered 431."""
     http_head_seconds: float = 30
     """Server over HTTP: time for the line and the headers of a request; then the connection is closed."""
     http_idle_seconds: float = 75

@@ -1,7 +1,7 @@
 """An application of a few paths, served on sockets as a server's own is: `serving.py ADDRESS [LIMIT=VALUE]...`.
 
-It says its address on stdout. ASYNCIO in the environment is the loop without uvloop, H11 the parser without httptools,
-LOG an access log, FILES the file descriptors it may have.
+It says its address on stdout. ASYNCIO in the environment is the loop without uvloop, LOG an access log, FILES the file
+descriptors it may have.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import sys
 import time
 from typing import Any
 
-if "H11" in os.environ:
-    sys.modules["httptools"] = None  # type: ignore[assignment]
 if "FILES" in os.environ:
     resource.setrlimit(resource.RLIMIT_NOFILE, (int(os.environ["FILES"]),) * 2)
 

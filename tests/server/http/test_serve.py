@@ -18,8 +18,8 @@ import pytest
 
 PROGRAM = [sys.executable, str(Path(__file__).parent / "serving.py")]
 
-KINDS = [{}, {"ASYNCIO": "1"}, {"H11": "1", "ASYNCIO": "1"}]
-kinds = pytest.mark.parametrize("kind", KINDS, ids=["uvloop", "asyncio", "h11"])
+KINDS = [{}, {"ASYNCIO": "1"}]
+kinds = pytest.mark.parametrize("kind", KINDS, ids=["uvloop", "asyncio"])
 
 AT_ONCE = 100.0
 """Seconds in which happens what waits for nothing, however busy the machine is."""
@@ -365,7 +365,7 @@ def test_running_out_of_file_descriptors_is_survived(kind: dict[str, str]) -> No
 @pytest.mark.parametrize(
     "garbage", [b"\x16\x03\x01\x02\x00\x01\x00", b"GET / HTTP/9.9\r\n\r\n", b"\r\n" * 10 + b"\0", b"{}\n"], ids=repr
 )
-@pytest.mark.parametrize("kind", KINDS[:2], ids=["uvloop", "asyncio"])
+@kinds
 def test_what_is_not_http_is_told(kind: dict[str, str], garbage: bytes) -> None:
     with serving(**kind) as it:
         with it.connect() as sock:

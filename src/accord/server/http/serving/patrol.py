@@ -1,8 +1,8 @@
 """The deadlines of connections: one look at all of them now and then, so that a request costs nothing.
 
 A client that does not finish the head of its request holds a connection for ever, and so does one that does not take
-its answer. A look remembers what each connection waits for; one found waiting for the same in look after look is cut.
-The deadline of a body is the application's, and that of an idle connection uvicorn's.
+its answer, and one that says nothing more. A look remembers what each connection waits for; one found waiting for the
+same in look after look is closed. The deadline of a body is the application's.
 """
 
 from __future__ import annotations
@@ -10,30 +10,32 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from accord.limits import Limits
 from accord.server.http.serving.refusals import refusal
+from accord.wire.http1.connection import DRAINING, HEAD, HTTPConnection
 
 _LONGEST = 2.0
 """Seconds between two looks, at most."""
 
+_UNSENT, _IDLE, _HEAD = "unsent", "idle", "head"
+
 
 class Watched(Protocol):
-    """What uvicorn's two protocols, on httptools and on h11, have in common."""
+    """What is looked at of a connection."""
 
-    cycle: Any
-    scope: Any
+    http: HTTPConnection
     transport: asyncio.Transport
-    timeout_keep_alive_task: asyncio.TimerHandle | None
 
 
 class _Wait(NamedTuple):
     since: float
+    kind: str
     unsent: int
-    """Bytes of an answer that the client has not taken; 0 where the head of a request is waited for."""
-    cycle: object
-    """The request before, which tells one wait for a head from the next."""
+    """Bytes of an answer that the client has not taken."""
+    requests: int
+    """Those before, which tell one wait for a head from the next."""
 
 
 class Patrol:
@@ -41,9 +43,12 @@ class Patrol:
 
     def __init__(self, connections: Iterable[Watched], limits: Limits) -> None:
         self._connections = connections
-        self._head = limits.http_head_seconds
-        self._unread = limits.http_unread_seconds
-        self._every = min(_LONGEST, self._head / 8, self._unread / 8)
+        self._seconds = {
+            _UNSENT: limits.http_unread_seconds,
+            _IDLE: limits.http_idle_seconds,
+            _HEAD: limits.http_head_seconds,
+        }
+        self._every = min(_LONGEST, *(seconds / 8 for seconds in self._seconds.values()))
         self._waits: dict[Watched, _Wait] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -68,7 +73,7 @@ class Patrol:
             wait = self._wait(connection, now)
             if wait is None:
                 continue
-            if now - wait.since < (self._unread if wait.unsent else self._head):
+            if now - wait.since < self._seconds[wait.kind]:
                 waits[connection] = wait
             else:
                 _cut(connection, wait)
@@ -77,23 +82,20 @@ class Patrol:
     def _wait(self, connection: Watched, now: float) -> _Wait | None:
         """What it waits for, and since when; None if that is nothing with a deadline here."""
         unsent = unsent_bytes(connection.transport)
-        if not unsent and not _awaits_head(connection):
+        kind = _UNSENT if unsent else _kind(connection.http)
+        if kind is None:
             return None
+        requests = connection.http.requests
         before = self._waits.get(connection)
-        if before is None or before.cycle is not connection.cycle or not _no_progress(before.unsent, unsent):
-            return _Wait(now, unsent, connection.cycle)
+        if before is None or (before.kind, before.requests) != (kind, requests) or unsent < before.unsent:
+            return _Wait(now, kind, unsent, requests)
         return before if unsent == before.unsent else before._replace(unsent=unsent)
 
 
-def _no_progress(before: int, unsent: int) -> bool:
-    """Nothing was taken since the look before; or no answer waits, now as then."""
-    return 0 < before <= unsent or before == unsent == 0
-
-
-def _awaits_head(connection: Watched) -> bool:
-    """Between two requests, or before the first, and not idle: the idle have uvicorn's own timer."""
-    cycle = connection.cycle
-    return (cycle is None or cycle.response_complete) and connection.timeout_keep_alive_task is None
+def _kind(http: HTTPConnection) -> str | None:
+    if http.idle:
+        return _IDLE
+    return _HEAD if http.state in (HEAD, DRAINING) else None
 
 
 def _cut(connection: Watched, wait: _Wait) -> None:
@@ -101,7 +103,7 @@ def _cut(connection: Watched, wait: _Wait) -> None:
     if wait.unsent or transport.is_closing():
         transport.abort()
         return
-    if connection.scope is not None:  # one that never said a word is not told either: it may be kept for later
+    if connection.http.state == HEAD and connection.http.unparsed:  # others were told nothing, and expect nothing
         transport.write(refusal(408, "the head of the request did not come in time"))
     transport.close()
 

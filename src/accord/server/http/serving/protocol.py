@@ -1,140 +1,348 @@
-"""uvicorn's HTTP/1.1 protocol with a bound on the head of a request, and told of every disconnect.
+"""HTTP/1.1 on a socket: feeds an `HTTPConnection`, runs the ASGI application for one request after the other, and
+writes its responses.
 
-The bound costs a request nothing but two comparisons: bytes are counted only while a head is unfinished.
+Whatever is a rule of HTTP, or a bound, is in `wire/http1`; here is only what waits and what writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import unquote
 
 from accord.server.http.serving.refusals import refusal
+from accord.wire.http1.connection import (
+    CLOSED,
+    BodyReceived,
+    Budget,
+    Event,
+    HTTPConnection,
+    RequestComplete,
+    RequestRefused,
+)
+from accord.wire.http1.head import HeadReceived
 
-if TYPE_CHECKING:
-    import asyncio
+LOGGER: logging.Logger = logging.getLogger("accord.http")
+"""Where what an application raises is told."""
 
-    from uvicorn._types import ASGI3Application
+Application = Callable[[Any, Any, Any], Awaitable[None]]
 
-
-_STATUS, _CONTINUE = b"HTTP/1.1 ", b"HTTP/1.1 100 "
-_FRAMING = (b"content-length", b"transfer-encoding")
-
-
-class _Body:
-    """Hears of a body only."""
-
-    def __init__(self, connection: HttpToolsProtocol) -> None:
-        self.on_body: Callable[[bytes], None] = connection.on_body
-        self.on_message_complete: Callable[[], None] = connection.on_message_complete
-
-
-class Whole:
-    """Where the responses of a connection are written, the head of each with what follows it, in one system call.
-
-    Only for a POST, whose head is always followed: by its answer, or by the first event of a stream.
-    """
-
-    __slots__ = ("_head", "_transport")
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._head: bytes | None = None
-
-    def write(self, data: bytes) -> None:
-        if self._head is not None:
-            head, self._head = self._head, None
-            self._transport.writelines((head, data))
-        elif data.startswith(_STATUS) and not data.startswith(_CONTINUE):
-            self._head = data
-        else:
-            self._transport.write(data)
-
-    def close(self) -> None:
-        if self._head is not None:
-            self._transport.write(self._head)
-        self._transport.close()
-
-    def is_closing(self) -> bool:
-        return self._transport.is_closing()
+_ASGI = {"version": "3.0", "spec_version": "2.3"}
+_DISCONNECT = {"type": "http.disconnect"}
+_ONE_WRITE = 1 << 16
+"""Bytes of a body up to which it is copied behind its head, for one system call."""
 
 
-class BoundedProtocol(HttpToolsProtocol):
-    """One connection. `head_bytes` bounds the line and the headers of a request; one more is answered 431."""
+class HTTPProtocol(asyncio.Protocol):
+    """One connection. It is in `connections` as long as it is open, and what runs for it is in `tasks`."""
 
-    # Slots: uvicorn's own attributes nearly fill what CPython keeps inline.
-    __slots__ = ("_head", "_head_bytes", "_running", "_whole")
+    __slots__ = (
+        "_app",
+        "_loop",
+        "_reading",
+        "_room",
+        "connections",
+        "exchange",
+        "http",
+        "peer",
+        "scheme",
+        "server",
+        "tasks",
+        "transport",
+    )
 
-    def __init__(self, *, head_bytes: int, **options: Any) -> None:
-        super().__init__(**options)
-        self._head_bytes = head_bytes
-        self._head = 0
-        self._running: RequestResponseCycle | None = None
-        self._whole: Whole | None = None
+    def __init__(
+        self,
+        app: Application,
+        budget: Budget,
+        connections: set[HTTPProtocol],
+        tasks: set[asyncio.Task[None]],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._app = app
+        self._loop = loop
+        self._reading = True
+        self._room: asyncio.Event | None = None
+        self.connections = connections
+        self.tasks = tasks
+        self.http: HTTPConnection = HTTPConnection(budget)
+        self.exchange: HTTPExchange | None = None
+        """The request that is being served."""
+
+    # --- what asyncio calls ---------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport: asyncio.Transport = transport  # type: ignore[assignment]  # uvloop's is not declared as one
+        self.server = _address(transport.get_extra_info("sockname"))
+        self.peer = _address(transport.get_extra_info("peername"))
+        self.scheme = "http" if transport.get_extra_info("sslcontext") is None else "https"
+        self.connections.add(self)
 
     def data_received(self, data: bytes) -> None:
-        if self.timeout_keep_alive_task is not None:
-            self._unset_keepalive_if_required()
-        if len(data) > self._head_bytes:
-            self._feed_pieces(data)
-            return
-        before = self.cycle
-        try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade as offer:
-            self._decline(data[offer.args[0] :])
-        except httptools.HttpParserError:
-            self._refuse(400, "this is not HTTP/1.1")
-            return
-        if self.cycle is not before:
-            self._head = 0
-        elif before is None or before.response_complete or not before.more_body:
-            self._count(len(data))
+        events = self.http.receive(data)
+        if events:
+            self._handle(events)
+        self.pace()
 
-    def _feed_pieces(self, data: bytes) -> None:
-        for start in range(0, len(data), self._head_bytes):
-            if not self.transport.is_closing():
-                self.data_received(data[start : start + self._head_bytes])
+    def pause_writing(self) -> None:
+        self.http.writable = False
+        self.pace()
 
-    def _count(self, size: int) -> None:
-        """Bytes of a head that is not finished."""
-        self._head += size
-        if self._head > self._head_bytes:
-            self._refuse(431, f"the head of a request is at most {self._head_bytes} bytes here")
-
-    def _decline(self, rest: bytes) -> None:
-        """An offer of another protocol is not taken: what follows the head, which llhttp leaves to it, is the body.
-
-        Java's client makes one with each first request, and uvicorn loses the body of that.
-        """
-        self.cycle.keep_alive = False
-        framing = [b"%s: %s\r\n" % header for header in self.headers if header[0] in _FRAMING]
-        if framing:
-            self.cycle.more_body = True
-            self.cycle.message_event.clear()
-            self.parser: httptools.HttpRequestParser = httptools.HttpRequestParser(_Body(self))
-            self.parser.feed_data(b"POST / HTTP/1.1\r\n" + b"".join(framing) + b"\r\n" + rest)
-
-    def _refuse(self, status: int, sentence: str) -> None:
-        self.transport.write(refusal(status, sentence))
-        self.transport.close()
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        self._running = cycle
-        if cycle.scope["method"] == "POST":
-            if self._whole is None:
-                self._whole = Whole(self.transport)
-            cycle.transport = self._whole  # type: ignore[assignment]  # it has what uvicorn uses
-        task = self.loop.create_task(cycle.run_asgi(app))
-        task.add_done_callback(self.tasks.discard)
-        self.tasks.add(task)
+    def resume_writing(self) -> None:
+        self.http.writable = True
+        if self._room is not None:
+            self._room.set()
+        self._handle(self.http.resume())
+        self.pace()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        running = self._running
-        # uvicorn tells the last request that came; with pipelining, another one may be running.
-        if running is not None and running is not self.cycle and not running.response_complete:
-            running.disconnected = True
-            running.message_event.set()
+        self.connections.discard(self)
+        self.http.close()
+        if self.exchange is not None:
+            self.exchange.disconnect()
+        if self._room is not None:
+            self._room.set()
+
+    # --- requests -------------------------------------------------------------------------------------------------
+
+    def _handle(self, events: list[Event]) -> None:
+        for event in events:
+            if type(event) is HeadReceived:
+                self.exchange = HTTPExchange(self, event)
+                self.exchange.task = task = self._loop.create_task(self.exchange.run(self._app))
+                self.tasks.add(task)
+            elif type(event) is RequestRefused:
+                self._refuse(event)
+            elif self.exchange is not None:
+                if type(event) is BodyReceived:
+                    self.exchange.feed(event.data)
+                elif type(event) is RequestComplete:
+                    self.exchange.complete()
+
+    def _refuse(self, refused: RequestRefused) -> None:
+        if self.exchange is not None:
+            self.exchange.refuse(refused)
+            return
+        if self.http.response is None:
+            self.transport.write(refusal(refused.status, refused.text))
+        self.transport.close()
+
+    def finished(self) -> None:
+        """The response to a request is over: the next one, if it is there, or the end."""
+        self.exchange = None
+        if self.http.state == CLOSED:
+            self.transport.close()
+            return
+        self._handle(self.http.resume())
+        self.pace()
+
+    def pace(self) -> None:
+        """Read, or do not, as the state of the connection says."""
+        if self._reading is not self.http.reading and not self.transport.is_closing():
+            self._reading = not self._reading
+            if self._reading:
+                self.transport.resume_reading()
+            else:
+                self.transport.pause_reading()
+
+    async def room(self) -> None:
+        """Return when the client has taken enough of what was written, or is gone."""
+        if self._room is None:
+            self._room = asyncio.Event()
+        self._room.clear()
+        await self._room.wait()
+
+    def shutdown(self) -> None:
+        """Serve no request behind the one that is being served; without one, close."""
+        self.http.finish()
+        if self.exchange is None:
+            self.transport.close()
+
+
+class HTTPExchange:
+    """One request and its response, as an ASGI application sees them."""
+
+    __slots__ = (
+        "_body",
+        "_connection",
+        "_disconnected",
+        "_ended",
+        "_head",
+        "_more",
+        "_news",
+        "_over",
+        "_refused",
+        "_scope",
+        "_started",
+        "task",
+    )
+
+    def __init__(self, connection: HTTPProtocol, received: HeadReceived) -> None:
+        self._connection = connection
+        self._scope = _scope(connection, received)
+        self._body: bytes | bytearray = b""  # what the application has not taken
+        self._more = True  # whether more of it will come
+        self._ended = False  # whether the application has its end
+        self._disconnected = False
+        self._refused: RequestRefused | None = None
+        self._started = False  # whether some of the response was written
+        self._head: bytes | None = None  # of the response, until it is written with what follows
+        self._over = False
+        self._news: asyncio.Event | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    # --- what the connection tells ----------------------------------------------------------------------------------
+
+    def feed(self, data: bytes) -> None:
+        """A part of the body has come."""
+        if not self._body:
+            self._body = data
+        else:
+            self._body = self._body if isinstance(self._body, bytearray) else bytearray(self._body)
+            self._body += data
+        self._wake()
+
+    def complete(self) -> None:
+        """The body has ended."""
+        self._more = False
+        self._wake()
+
+    def refuse(self, refused: RequestRefused) -> None:
+        """The rest of the request is not acceptable: an application that asks for it has lost its client."""
+        self._refused = refused
+        if self._started:
+            self._give_up()
+        self._wake()
+
+    def disconnect(self) -> None:
+        """The client is gone."""
+        self._disconnected = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._news is not None:
+            self._news.set()
+
+    def _give_up(self) -> None:
+        """Say why, if nothing was said before, and close."""
+        if not self._started and self._refused is not None:
+            self._connection.transport.write(refusal(self._refused.status, self._refused.text))
+        self._connection.transport.close()
+        self.disconnect()
+
+    # --- what the application does ----------------------------------------------------------------------------------
+
+    async def run(self, app: Application) -> None:
+        """Run the application. What it raises is logged, and the client is told if nothing was sent."""
+        try:
+            await app(self._scope, self.receive, self.send)
+        except asyncio.CancelledError:
+            self._fail("the server ends")
+            raise
+        except BaseException as exc:
+            LOGGER.error("accord: the application failed", exc_info=exc)
+            self._fail("the server failed")
+        else:
+            if not self._over and not self._disconnected:
+                LOGGER.error("accord: the application returned before its response was complete")
+                self._fail("the server has no response")
+        finally:
+            self._connection.tasks.discard(self.task)
+
+    def _fail(self, text: str) -> None:
+        if not self._over and not self._disconnected:
+            self._refused = RequestRefused(500, text)
+            self._connection.http.close()
+            self._give_up()
+
+    async def receive(self) -> dict[str, Any]:
+        """The next part of the body; then, and when the client is gone, `http.disconnect`."""
+        connection = self._connection
+        while not (self._disconnected or self._over):
+            if self._body or not (self._more or self._ended):
+                return self._next_part()
+            if self._refused is not None:
+                self._give_up()
+                break
+            if interim := connection.http.send_continue():
+                connection.transport.write(interim)
+            if self._news is None:
+                self._news = asyncio.Event()
+            self._news.clear()
+            await self._news.wait()
+        return _DISCONNECT.copy()
+
+    def _next_part(self) -> dict[str, Any]:
+        body, self._body = self._body, b""
+        self._ended = not self._more
+        if body:
+            self._connection.http.release(len(body))
+            self._connection.pace()
+        return {"type": "http.request", "body": bytes(body), "more_body": self._more}
+
+    async def send(self, message: Any) -> None:
+        """Write a part of the response, once the client has taken what was written before. Raises
+        `LocalProtocolError`.
+        """
+        connection = self._connection
+        while not connection.http.writable and not self._disconnected:
+            await connection.room()
+        if self._disconnected:
+            return
+        kind = message["type"]
+        if self._over or kind not in ("http.response.start", "http.response.body"):
+            raise RuntimeError(f"{kind!r} is not sent {'behind the end of' if self._over else 'in'} a response")
+        if kind == "http.response.start":
+            head = connection.http.send_head(message["status"], message.get("headers", ()))
+            # A head of its own is sent at once, unless the body is as good as there: after a POST it always is.
+            if self._scope["method"] == "POST":
+                self._head = head
+            else:
+                self._write(head)
+            return
+        more = message.get("more_body", False)
+        data = connection.http.send_body(message.get("body", b""), more=more)
+        self._write(data)
+        if not more:
+            self._over = True
+            self._wake()
+            connection.finished()
+
+    def _write(self, data: bytes) -> None:
+        """Write it, behind the head if that waits."""
+        self._started = True
+        head, self._head = self._head, None
+        if head is None:
+            if data:
+                self._connection.transport.write(data)
+        elif len(data) <= _ONE_WRITE:
+            self._connection.transport.write(head + data)
+        else:
+            self._connection.transport.writelines((head, data))
+
+
+def _scope(connection: HTTPProtocol, received: HeadReceived) -> dict[str, Any]:
+    raw, _, query = received.target.partition(b"?")
+    path = raw.decode()
+    return {
+        "type": "http",
+        "asgi": _ASGI,
+        "http_version": received.version,
+        "server": connection.server,
+        "client": connection.peer,
+        "scheme": connection.scheme,
+        "method": received.method,
+        "root_path": "",
+        "path": unquote(path) if "%" in path else path,
+        "raw_path": raw,
+        "query_string": query,
+        "headers": received.headers,
+        "state": {},
+    }
+
+
+def _address(name: object) -> tuple[str, int] | None:
+    """Host and port; None for a socket that has none."""
+    return (str(name[0]), int(name[1])) if isinstance(name, tuple) else None

@@ -22,12 +22,11 @@ from accord.server.http.serving import announce
 from accord.server.http.serving.address import Address, bind, bound_address, is_loopback, is_unspecified, parse_address
 from accord.server.http.serving.descriptors import raise_descriptor_limit
 from accord.server.http.serving.listening import Listening
+from accord.server.http.serving.protocol import Application
 from accord.server.http.serving.stopping import Stopping
 from accord.server.run import run_to_end
 
 if TYPE_CHECKING:
-    from uvicorn._types import ASGIApplication
-
     from accord.server.server import Server
 
 _MARGIN = 1.0
@@ -99,7 +98,7 @@ async def serve_app(
 
 @asynccontextmanager
 async def serving(
-    app: Served, sockets: Sequence[socket], limits: Limits, entrance: ASGIApplication | None = None
+    app: Served, sockets: Sequence[socket], limits: Limits, entrance: Application | None = None
 ) -> AsyncIterator[None]:
     """Serve an application on bound sockets while this is entered; `entrance` stands in front of it, if given."""
     listening = Listening(entrance or app, limits)

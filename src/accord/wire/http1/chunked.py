@@ -1,0 +1,122 @@
+"""A chunked body (RFC 9112, 7.1): its chunks come out; extensions and trailers are counted and dropped.
+
+A trailer field must not become a header field: whoever forwarded the request, and whoever checked its head, has not
+seen it. "A recipient that removes the chunked coding from a message MAY selectively retain or discard the received
+trailer fields" (7.1.2): all are discarded.
+"""
+
+from __future__ import annotations
+
+import re
+
+from accord.wire.http1.head import check_field
+from accord.wire.http1.lines import CRLF, Unacceptable, end_of_line
+
+_SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})([ \t]*;.*)?", re.DOTALL)
+_LONGEST = 16 + len(CRLF)
+"""Bytes of the line of a chunk without its extensions."""
+
+SMALL_CHUNKS, LEAST_BYTES = 1 << 12, 64
+"""A body may have so many chunks of any size; with more, they have so many bytes on average: each costs work."""
+
+_AT_SIZE, _AT_DATA, _AT_END, _AT_TRAILER = range(4)
+
+
+class ChunkedReader:
+    """Reads one chunked body. Head, chunk extensions and trailers have at most `most_bytes` bytes together, and header
+    and trailer fields are at most `most_fields`; the head has used `used_bytes` and `used_fields` of them.
+    """
+
+    __slots__ = (
+        "_at",
+        "_bytes",
+        "_chunks",
+        "_content",
+        "_fields",
+        "_left",
+        "_most_bytes",
+        "_most_fields",
+        "_seen",
+        "over",
+    )
+
+    def __init__(self, most_bytes: int, most_fields: int, used_bytes: int, used_fields: int) -> None:
+        self._most_bytes = most_bytes
+        self._most_fields = most_fields
+        self._bytes = used_bytes
+        self._fields = used_fields
+        self._chunks = 0
+        self._content = 0  # bytes of all chunks so far
+        self._left = 0  # bytes of the chunk that are not there yet
+        self._at = _AT_SIZE
+        self._seen = 0  # bytes of an unfinished line that were checked
+        self.over: bool = False
+        """Whether the body has ended."""
+
+    def read(self, data: bytes, at: int, chunks: list[bytes]) -> int:
+        """Read on at `at`, append what there is of chunks, and return up to where. Raises `Unacceptable`.
+
+        What is left is an unfinished line, which is to be read again with more behind it; or it follows the body.
+        """
+        while at < len(data) and not self.over:
+            if self._at == _AT_DATA:
+                piece = data[at : at + self._left]
+                chunks.append(piece)
+                at += len(piece)
+                self._left -= len(piece)
+                self._content += len(piece)
+                if not self._left:
+                    self._at = _AT_END
+            elif self._at == _AT_END:
+                if not CRLF.startswith(data[at : at + 2]):
+                    raise Unacceptable(400, "a chunk does not end where its size says")
+                if at + 2 > len(data):
+                    break
+                at += 2
+                self._at = _AT_SIZE
+            else:
+                end = self._line(data, at)
+                if end < 0:
+                    break
+                self._finish(data[at:end])
+                at = end + 2
+        return at
+
+    def _line(self, data: bytes, at: int) -> int:
+        """Where the line at `at` ends; -1 if it is not complete."""
+        stop = at + self._most_bytes - self._bytes + _LONGEST
+        end = end_of_line(data, at, at + self._seen, stop)
+        if end < 0 and len(data) >= stop:
+            raise self._too_much()
+        self._seen = 0 if end >= 0 else len(data) - at - 1
+        return end
+
+    def _finish(self, line: bytes) -> None:
+        if self._at == _AT_SIZE:
+            self._begin(line)
+        elif line:
+            self._charge(len(line) + len(CRLF))
+            self._fields += 1
+            check_field(line, self._fields, self._most_fields)
+        else:
+            self.over = True
+
+    def _begin(self, line: bytes) -> None:
+        size = _SIZE.fullmatch(line)
+        if size is None:
+            raise Unacceptable(400, "a chunk begins with its size in hexadecimal")
+        if size[2] is not None:
+            self._charge(len(size[2]))
+        self._chunks += 1
+        if self._chunks > SMALL_CHUNKS + self._content // LEAST_BYTES:
+            raise Unacceptable(413, "the body has too many small chunks; send fewer, larger ones")
+        self._left = int(size[1], 16)
+        self._at = _AT_DATA if self._left else _AT_TRAILER
+
+    def _charge(self, size: int) -> None:
+        self._bytes += size
+        if self._bytes > self._most_bytes:
+            raise self._too_much()
+
+    def _too_much(self) -> Unacceptable:
+        return Unacceptable(431, f"head, chunk extensions and trailers have at most {self._most_bytes} bytes here")

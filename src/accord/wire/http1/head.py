@@ -1,0 +1,198 @@
+"""The head of a request: its request line and header fields (RFC 9112, 3 and 5), and what they say of its body (6).
+
+Whatever two readers could understand in different ways is refused: another version, a repeated Content-Length, a
+Transfer-Encoding beside a Content-Length or other than `chunked`, a space before a colon, a folded line, two hosts.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import cast
+
+import msgspec
+
+from accord.wire.http1.lines import CRLF, Unacceptable, end_of_line
+
+Header = tuple[bytes, bytes]
+
+TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_FIELD = re.compile(b"(" + TOKEN + rb"):([^\x00-\x08\x0a-\x1f\x7f]*)")
+"""A header field: "No whitespace is allowed between the field name and colon" (RFC 9112, 5.1)."""
+_REQUEST_LINE = re.compile(b"(" + TOKEN + rb") ([\x21\x22\x24-\x7e]+) HTTP/1\.([01])")
+"""The method, the target (a fragment is not sent) and the version."""
+_ABSOLUTE = re.compile(rb"https?://([^/?]*)(.*)", re.IGNORECASE)
+_SINGLE = (b"host", b"content-length", b"transfer-encoding")
+_DIGITS = 18
+"""Digits of a Content-Length."""
+
+
+class HeadReceived(msgspec.Struct, frozen=True):
+    """A request has begun: its head is complete, and does not change any more."""
+
+    method: str
+    target: bytes
+    """The path and the query, as they were sent."""
+    version: str
+    """`1.1` or `1.0`."""
+    headers: list[Header]
+    """In the order in which they came; names are in lower case."""
+    length: int | None
+    """Bytes of the body; None where it is chunked."""
+    keep_alive: bool
+    """Whether the connection may serve another request."""
+    expects_continue: bool
+
+
+class HeadReader:
+    """Reads one head after the other. A head has at most `most_bytes` bytes, line ends included, and `most_fields`
+    fields.
+    """
+
+    __slots__ = ("_empty", "_known", "_line", "_lines", "_most_bytes", "_most_fields", "_seen", "fields", "size")
+
+    def __init__(self, most_bytes: int, most_fields: int) -> None:
+        self._most_bytes = most_bytes
+        self._most_fields = most_fields
+        self._known: dict[bytes, Header | None] = {}  # lines of the last head: most are the same in the next
+        self._empty = 0  # bytes of empty lines before the head
+        self._line = 0  # where the first unfinished line begins, counted from the first byte of the head
+        self._lines = 0  # those that are finished
+        self._seen = 0  # up to where the bytes were checked
+        self.fields: int = 0
+        """Fields of the last head."""
+        self.size: int = 0
+        """Bytes of the last head."""
+
+    def read(self, data: bytes, at: int) -> HeadReceived | None:
+        """Return the head that begins at `at`, or None if it is not complete. Raises `Unacceptable`.
+
+        What is refused, and why, does not depend on the pieces in which it came.
+        """
+        stop = at + self._most_bytes
+        start = at + self._empty
+        while data.startswith(CRLF, start) and start < stop:
+            start += 2  # "SHOULD ignore at least one empty line (CRLF) received prior to the request-line"
+        end = data.find(b"\r\n\r\n", start, stop)
+        head = self._parse(data[start:end]) if end >= 0 else None
+        if head is None:
+            self._empty = start - at
+            self._check(data, at, start)
+            return None
+        self.size = end + 4 - at
+        self.fields = len(head.headers)
+        self._empty = self._line = self._lines = self._seen = 0
+        return head
+
+    def _parse(self, block: bytes) -> HeadReceived | None:
+        """Return None if one of the lines is not acceptable: `_check` says which, and why."""
+        first, *lines = block.split(CRLF)
+        if len(lines) > self._most_fields:
+            return None
+        found = list(map(self._known.get, lines))
+        if None in found:
+            self._known = {line: known or _field(line) for line, known in zip(lines, found, strict=True)}
+            found = list(self._known.values()) if len(self._known) == len(lines) else [*map(_field, lines)]
+            if None in found:
+                return None
+        line = _REQUEST_LINE.fullmatch(first)
+        return None if line is None else _understand(line, cast(list[Header], found))
+
+    def _check(self, data: bytes, at: int, start: int) -> None:
+        """Check the lines that are new, in their order."""
+        stop = at + self._most_bytes
+        line, seen = max(start, at + self._line), at + self._seen
+        while (end := end_of_line(data, line, seen, stop)) > line:
+            self._check_line(data[line:end])
+            line = seen = end + 2
+        if len(data) >= stop:
+            raise Unacceptable(431, f"the head of a request is at most {self._most_bytes} bytes here")
+        self._line, self._seen = line - at, max(line, len(data) - 1) - at
+
+    def _check_line(self, line: bytes) -> None:
+        self._lines += 1
+        if self._lines == 1:
+            if _REQUEST_LINE.fullmatch(line) is None:
+                raise Unacceptable(400, "this is not HTTP/1.1: a request begins with METHOD /PATH HTTP/1.1")
+        else:
+            check_field(line, self._lines - 1, self._most_fields)
+
+
+def check_field(line: bytes, number: int, most: int) -> None:
+    """Check the line of a header or trailer field, the one with this number. Raises `Unacceptable`."""
+    if number > most:
+        raise Unacceptable(431, f"a request has at most {most} header and trailer fields here")
+    if _FIELD.fullmatch(line) is None:
+        raise Unacceptable(400, "a header field is written `name: value`, on one line")
+
+
+def _field(line: bytes) -> Header | None:
+    """The name, in lower case, and the value of a field; None for a line that is not one."""
+    found = _FIELD.fullmatch(line)
+    return None if found is None else (found[1].lower(), found[2].strip(b" \t"))
+
+
+def _understand(line: re.Match[bytes], headers: list[Header]) -> HeadReceived:
+    """The head of this request line and these fields. Raises `Unacceptable`."""
+    method, target, minor = line.groups()
+    fields = dict(headers)
+    if len(fields) != len(headers):
+        fields = _joined(headers)
+    recent = minor == b"1"
+    if recent and b"host" not in fields:
+        raise Unacceptable(400, "a request has a Host header")  # RFC 9112, 3.2
+    if target[0] != 0x2F:
+        target = _path(method, target, fields.get(b"host"))
+    connection = fields.get(b"connection")
+    keep_alive = recent
+    if connection is not None:
+        tokens = [token.strip() for token in connection.lower().split(b",")]
+        keep_alive = recent and b"close" not in tokens and not (b"upgrade" in tokens and b"upgrade" in fields)
+    return HeadReceived(
+        method.decode(),
+        target,
+        "1.1" if recent else "1.0",
+        headers,
+        _length(fields.get(b"content-length"), fields.get(b"transfer-encoding"), recent),
+        keep_alive,
+        recent and fields.get(b"expect", b"").lower() == b"100-continue",
+    )
+
+
+def _joined(headers: list[Header]) -> dict[bytes, bytes]:
+    fields: dict[bytes, bytes] = {}
+    for name, value in headers:
+        if name in fields:
+            if name in _SINGLE:
+                raise Unacceptable(400, f"a request has one {name.decode()} header")
+            value = fields[name] + b", " + value  # noqa: PLW2901
+        fields[name] = value
+    return fields
+
+
+def _path(method: bytes, target: bytes, host: bytes | None) -> bytes:
+    """The path of a target that does not begin with one (RFC 9112, 3.2.2 and 3.2.4)."""
+    if target == b"*" and method == b"OPTIONS":
+        return target
+    absolute = _ABSOLUTE.fullmatch(target)
+    if absolute is None:
+        raise Unacceptable(400, "the target of a request is a path that begins with /")
+    if host is not None and absolute[1].lower() != host.lower():
+        raise Unacceptable(400, "the target of the request names another host than its Host header")
+    return absolute[2] if absolute[2].startswith(b"/") else b"/" + absolute[2]
+
+
+def _length(length: bytes | None, encoding: bytes | None, recent: bool) -> int | None:
+    """Bytes of the body, None for chunks (RFC 9112, 6.3)."""
+    if encoding is not None:
+        if length is not None or not recent:
+            raise Unacceptable(
+                400, "a request has a Content-Length or a Transfer-Encoding, and in HTTP/1.0 no encoding"
+            )
+        if encoding.lower() != b"chunked":
+            raise Unacceptable(400, "the only Transfer-Encoding here is chunked")
+        return None
+    if length is None:
+        return 0
+    if not length.isdigit() or len(length) > _DIGITS:
+        raise Unacceptable(400, "a Content-Length is a number of bytes")
+    return int(length)

@@ -1,0 +1,43 @@
+"""Lines that end with CRLF, in a head, between chunks and in trailers.
+
+A line holds no control characters, and so no lone CR or LF: "A recipient that receives [...] a bare CR [...] MUST
+consider that element to be invalid" (RFC 9112, 2.2). A line is checked as it arrives, and each byte once.
+"""
+
+from __future__ import annotations
+
+import re
+
+CRLF = b"\r\n"
+
+CONTROLS = bytes([*range(9), *range(10, 32), 127])
+"""What no line holds: control characters, except for the horizontal tab."""
+
+_CONTROL = re.compile(b"[" + re.escape(CONTROLS) + b"]")
+
+
+class Unacceptable(Exception):
+    """A request that the connection itself refuses: `status`, and a sentence. The connection ends after it."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status: int = status
+        self.text: str = text
+
+
+def end_of_line(data: bytes, start: int, seen: int, stop: int) -> int:
+    """Return where the line at `start` ends, or -1 if its CRLF is not before `stop`.
+
+    Everything before `seen` was checked already; a CR there is not the last byte. Raises `Unacceptable` for a control
+    character.
+    """
+    begin = max(start, seen)
+    end = data.find(CRLF, begin, stop)
+    if end < 0:
+        checked = min(len(data), stop)
+        checked -= data[checked - 1 : checked] == b"\r"  # its LF may be on the way
+    else:
+        checked = end
+    if _CONTROL.search(data, begin, checked) is not None:
+        raise Unacceptable(400, "a line of a request ends with CR LF, and holds no control characters")
+    return end
