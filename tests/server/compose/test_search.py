@@ -199,6 +199,55 @@ async def test_a_search_keeps_to_the_budget_and_to_the_limit_and_says_what_it_le
         assert len(await find(client, "filler")) == 1
 
 
+def tracker() -> Server:
+    """A catalogue as that of a large HTTP API: many tools share their words, and schemas are larger than a budget."""
+    made = Server("tracker")
+    things = ["issue", "comment", "milestone", "label", "release", "branch", "webhook", "secret", "user", "team"]
+    about = {"type": "string", "description": "A long explanation of what may stand here. " * 20}
+    large = {"type": "object", "properties": {f"field_{number}": about for number in range(60)}}
+    for area in ["issues", "orgs", "repos", "reactions"]:
+        for verb in ["create", "delete", "list", "update"]:
+            for thing in things:
+                name = (
+                    f"{area}_{verb}" if thing == "issue" and area == "issues" else f"{area}_{verb}-{thing}-for-{area}"
+                )
+                tool = Tool(
+                    name=name,
+                    description=f"{verb.title()} one {thing}. Anyone with access to a repository can do so.",
+                    input_schema={"type": "object", "properties": {"repository": about, "title": about}},
+                    output_schema=large,
+                )
+                made.add_tool(tool, lambda arguments: {})
+    return made
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("create an issue in a repository", "issues_create"),
+        ("delete an issue", "issues_delete"),
+        ("update the release for repos", "repos_update-release-for-repos"),
+    ],
+)
+async def test_the_tool_whose_name_is_asked_for_is_found_whatever_its_schemas_take(query: str, name: str) -> None:
+    made = tracker()
+    made.search_tools(4000)
+    async with Client(made) as client:
+        result = await client.call_tool("search_tools", {"query": query, "limit": 5})
+    found = result.data["tools"]
+    assert found[0]["name"] == name
+    assert len(found) == 5
+
+
+async def test_a_definition_without_room_is_shortened_instead_of_left_out() -> None:
+    made = tracker()
+    made.search_tools(900)
+    async with Client(made) as client:
+        found = (await client.call_tool("search_tools", {"query": "create an issue", "limit": 3})).data["tools"]
+    assert [each["inputSchema"]["properties"]["title"] for each in found[1:]] == [{"type": "string"}] * 2
+    assert len(found) == 3
+
+
 @pytest.mark.parametrize("query", ["", "   ", "zzz", "?!", "\0", "日本", "é" * 5000, "a b c " * 5000])
 async def test_any_query_is_answered(query: str) -> None:
     made = catalogue()
@@ -223,7 +272,8 @@ def test_words_are_split_where_names_are() -> None:
 
 @given(st.dictionaries(st.text(min_size=1), st.lists(st.sampled_from("abcdefgh")), max_size=20), st.text("abcdefgh "))
 def test_a_ranking_gives_each_name_that_has_a_word_and_no_other(texts: dict[str, list[str]], query: str) -> None:
-    wanted = set(words(" ".join(query)))
+    asked = set(words(" ".join(query)))
+    wanted = asked - {"a"} or asked  # the one letter of these that is an article
     best = Ranking(texts).best(" ".join(query))
     assert len(best) == len(set(best))
     assert set(best) == {name for name, text in texts.items() if wanted & set(text)}

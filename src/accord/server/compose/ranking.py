@@ -2,7 +2,9 @@
 
     Ranking({"get_weather": ["get", "weather", ...], ...}).best("weatherForecast")     "get_weather", ...
 
-(Robertson and Zaragoza, 2009: The Probabilistic Relevance Framework.) All that depends on the tools alone is worked out
+(Robertson and Zaragoza, 2009: The Probabilistic Relevance Framework.) A name of which the query has every word counts
+twice, one of which it has half of the words one and a half times: `issues_create` goes before
+`issues_create_type_for_organization` for "create an issue". All that depends on the tools alone is worked out
 beforehand, so that a search adds up a few numbers for each tool that has one of the words.
 """
 
@@ -26,6 +28,11 @@ _STEM = 4
 _QUERY = 1_000
 """Characters of a query that are looked at."""
 
+_STOP_WORDS = frozenset(
+    ("a", "an", "and", "at", "by", "for", "from", "in", "my", "of", "on", "or", "the", "to", "with")
+)
+"""Words of a query that say nothing of a tool."""
+
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 
 
@@ -37,23 +44,31 @@ def words(text: str) -> Iterator[str]:
 
 
 class Ranking:
-    """An index of names, each with its words; a word that is there more often counts more."""
+    """An index of names, each with its words; a word that is there more often counts more. `names` has the words of the
+    names alone, where these are to count as said above.
+    """
 
-    def __init__(self, texts: Mapping[str, Iterable[str]]) -> None:
+    def __init__(self, texts: Mapping[str, Iterable[str]], names: Mapping[str, Iterable[str]] | None = None) -> None:
         counts = {name: Counter(text) for name, text in texts.items()}
         self._names = list(counts)
+        self._said = [frozenset((names or {}).get(name, ())) for name in self._names]
         self._weights = _weights([*counts.values()])
         self._vocabulary = sorted(self._weights)
 
     def best(self, query: str) -> list[str]:
         """The names that have a word of the query, the best first; as they stand where they are alike."""
         scores: defaultdict[int, float] = defaultdict(float)
-        found = {word: self._known(word) for word in dict.fromkeys(words(query[:_QUERY]))}
+        asked = dict.fromkeys(words(query[:_QUERY]))
+        found = {word: self._known(word) for word in [each for each in asked if each not in _STOP_WORDS] or asked}
         rarest = sorted(found.values(), key=lambda known: sum(len(self._weights[each]) for each in known))
         for known in [each for each in rarest if each][:_MOST_WORDS]:
             for word in known:
                 for place, weight in self._weights[word]:
                     scores[place] += weight
+        meant = frozenset(word for known in found.values() for word in known)
+        for place in scores:
+            said = self._said[place]
+            scores[place] *= 1 + len(said & meant) / (len(said) or 1)
         places = sorted(scores)
         places.sort(key=scores.__getitem__, reverse=True)  # which leaves in order what is alike
         return [self._names[place] for place in places]

@@ -39,6 +39,10 @@ _BYTES = 4
 """Bytes of JSON that are taken for one token: what English in JSON comes to with most models, about."""
 _MOST = 1_000
 """Tools that are looked at after the ranking."""
+_KEPT = ("type", "enum", "const")
+"""What a shortened definition says of an argument."""
+_SENTENCE = 200
+"""Characters of the description in a shortened definition."""
 _NAME, _ARGUMENT = 3, 2
 """How often the words of a name and of an argument count."""
 
@@ -123,13 +127,18 @@ class Search:
         return Found(tools, len(best) - len(tools))
 
     def _fitting(self, tools: Sequence[Tool], most: int) -> Iterator[JSONObject]:
-        """The first, and as many of the following as there is room for."""
+        """Yield the first, and as many of the following as there is room for. A definition for which there is no room
+        is shortened, so that a good match with a large schema does not give way to a worse one.
+        """
         left = self._budget
         for number, tool in enumerate(tools[:most]):
-            left -= tokens(tool)
+            shown = _shown(tool)
+            if tokens(shown) > left:
+                shown = _shortened(shown)
+            left -= tokens(shown)
             if number and left < 0:
                 return
-            yield _shown(tool)
+            yield shown
 
     async def _all(self) -> Catalogue:
         """All tools, indexed again only where they are no longer what they were."""
@@ -163,7 +172,10 @@ class Catalogue:
             for version, each in versions.items():
                 key = f"{name} {version or ''}"
                 self._keys[key], self.tools[key] = (name, version), each.define(RULES[LATEST])
-        self._ranking = Ranking({key: list(_words(self._keys[key][0], tool)) for key, tool in self.tools.items()})
+        self._ranking = Ranking(
+            {key: list(_words(self._keys[key][0], tool)) for key, tool in self.tools.items()},
+            {key: words(name) for key, (name, _) in self._keys.items()},
+        )
 
     def best(self, query: str) -> list[str]:
         """The keys of the tools that have a word of the query, the best first; all of them for no word at all."""
@@ -183,8 +195,8 @@ class Catalogue:
         return is_seen
 
 
-def tokens(tool: Tool) -> int:
-    """What a definition takes of the context of a model, about."""
+def tokens(tool: Tool | JSONObject) -> int:
+    """Return about how many tokens a definition takes of the context of a model."""
     return len(codec.encode(tool)) // _BYTES + 1
 
 
@@ -221,6 +233,18 @@ def _shown(tool: Tool) -> JSONObject:
     """What a model has to know of a tool; what all revisions have a name for."""
     about = {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
     return {key: value for key, value in about.items() if value is not None}
+
+
+def _shortened(shown: JSONObject) -> JSONObject:
+    """Return a definition whose arguments have their types and no more: a call still checks the whole schema."""
+    schema = shown["inputSchema"]
+    properties = {
+        name: {key: about[key] for key in _KEPT if key in about} if isinstance(about, dict) else about
+        for name, about in schema.get("properties", {}).items()
+    }
+    required = {"required": schema["required"]} if "required" in schema else {}
+    description = {"description": shown["description"][:_SENTENCE]} if "description" in shown else {}
+    return {**shown, **description, "inputSchema": {"type": "object", "properties": properties, **required}}
 
 
 _ABOUT_SEARCH = (
