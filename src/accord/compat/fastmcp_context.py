@@ -159,6 +159,7 @@ class Context(Shared):
 
     async def reset_visibility(self) -> None:
         """Show this session what everybody sees."""
+        self._call.record("session")
         self._call.peer.view = None
         await self.notify_tools_changed()
         await self.notify_prompts_changed()

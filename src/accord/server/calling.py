@@ -80,6 +80,8 @@ class Calling:
         """Read a resource inside another call. Raises `ResourceNotFound`, also for what the client of that call may
         not see, and what its function raises.
         """
+        if call.peer.view is not None:
+            call.record("session")
         if server is not self.server:
             check_readable(self.server.registry, server.registry, uri, call.exchange, call.peer)
         offer, variables = await Finding(server.registry, self._limits).resource(uri, call.exchange, call.peer)

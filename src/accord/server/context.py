@@ -10,6 +10,7 @@ import msgspec
 from accord.messages import codec
 from accord.messages.meta import TRACE, Params
 from accord.server.compose.access import Viewer, names_outside, viewer
+from accord.session.exchange import headers_of
 
 if TYPE_CHECKING:
     import os
@@ -78,11 +79,13 @@ class Context:
     @property
     def meta(self) -> dict[str, Any]:
         """The `_meta` of the request, as it came."""
+        self._call.record("meta")
         return codec.decode_params(Params, self._call.exchange.params).meta or {}
 
     @property
     def principal(self) -> Principal | None:
         """Who asks, as `Server(auth=...)` found out. None where nobody was asked: over stdio, and without `auth`."""
+        self._call.record("principal")
         return self._call.exchange.who  # type: ignore[no-any-return]
 
     @property
@@ -91,17 +94,19 @@ class Context:
 
         They are what the client says: who asks is found out by `Server(auth=...)`, and stands in `principal`.
         """
-        brought = self._call.exchange.headers or {}
-        return {name.decode("latin-1"): value.decode("latin-1") for name, value in brought.items()}
+        self._call.record("headers")
+        return headers_of(self._call.exchange)
 
     @property
     def client(self) -> Implementation | None:
         """What the client says it is. For display and logs, never for decisions."""
+        self._call.record("client")
         return self._call.peer.info(self._call.exchange)
 
     @property
     def client_capabilities(self) -> ClientCapabilities:
         """What the client says it can do."""
+        self._call.record("client")
         return self._call.peer.capabilities(self._call.exchange)
 
     @property
@@ -126,6 +131,9 @@ class Context:
     @property
     def viewer(self) -> Viewer:
         """Who looks at what the server has: the scopes of the principal, and what the session hides."""
+        self._call.record("principal")
+        if self._call.peer.view is not None:
+            self._call.record("session")
         return viewer(self._call.peer, self._call.exchange)
 
     def sees(self, tool: str) -> bool:

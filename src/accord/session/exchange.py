@@ -86,3 +86,9 @@ class Exchange(msgspec.Struct, eq=False):
 
     def __repr__(self) -> str:
         return f"<Exchange {self.method.name} id={self.id!r} {self.stage}>"
+
+
+def headers_of(exchange: Exchange) -> dict[str, str]:
+    """Return the headers of the HTTP request that brought a request, by their names in lower case; none over stdio."""
+    brought: dict[bytes, bytes] = exchange.headers or {}
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in brought.items()}

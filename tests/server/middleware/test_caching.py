@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -12,8 +12,10 @@ from accord import (
     APIKeys,
     Caching,
     CallToolResult,
+    Client,
     Context,
     DeclarationError,
+    Elicit,
     MemoryResults,
     Principal,
     Request,
@@ -346,3 +348,168 @@ async def test_memory_is_bounded_by_number_and_bytes_and_what_is_used_stays() ->
 def test_bounds_that_are_none_are_refused(wrong: Any) -> None:
     with pytest.raises(DeclarationError):
         Caching(**wrong)
+
+
+# --- what belongs to one client ------------------------------------------------------------------------------------
+
+
+READS: dict[str, Any] = {
+    "headers": lambda ctx: ctx.headers.get("x-tenant"),
+    "client": lambda ctx: ctx.client and ctx.client.name,
+    "capabilities": lambda ctx: ctx.client_capabilities.roots is not None,
+    "meta": lambda ctx: ctx.meta.get("tenant"),
+    "trace": lambda ctx: ctx.trace.get("baggage"),
+}
+
+
+def reading(what: str, caching: Caching) -> tuple[Server, list[int]]:
+    server, ran = Server("test", middleware=[caching]), list[int]()
+
+    @server.tool(annotations=READ_ONLY)
+    def look(ctx: Context) -> str:
+        ran.append(1)
+        return str(READS[what](ctx))
+
+    return server, ran
+
+
+@pytest.mark.parametrize("what", READS)
+async def test_what_has_read_something_of_its_client_is_not_kept(what: str) -> None:
+    server, ran = reading(what, Caching())
+    async with site(server) as here:
+        for tenant in ("a", "b"):
+            client = Modern(here.raw, **{"x-tenant": tenant})
+            said = text(await (await client.call("look")).result())
+            if what == "headers":
+                assert said == tenant
+    assert len(ran) == 2
+
+
+async def test_what_the_key_has_read_is_a_part_of_it() -> None:
+    server, ran = reading("headers", Caching(key=lambda request: request.headers.get("x-tenant", "")))
+    async with site(server) as here:
+        for tenant in ("a", "b", "a"):
+            assert text(await (await Modern(here.raw, **{"x-tenant": tenant}).call("look")).result()) == tenant
+    assert len(ran) == 2
+
+
+async def test_what_a_middleware_outside_has_put_into_the_state_is_not_kept_for_others() -> None:
+    async def tenant(request: Request, call_next: Any) -> Any:
+        request.state["tenant"] = request.headers.get("x-tenant")
+        return await call_next(request)
+
+    server = Server("test", middleware=[tenant, Caching()])
+
+    @server.tool(annotations=READ_ONLY)
+    def look(ctx: Context) -> str:
+        return str(ctx.state["tenant"])
+
+    async with site(server) as here:
+        for name in ("a", "b"):
+            assert text(await (await Modern(here.raw, **{"x-tenant": name}).call("look")).result()) == name
+
+
+async def test_a_call_with_something_in_its_state_is_not_answered_from_one_without() -> None:
+    async def tenant(request: Request, call_next: Any) -> Any:
+        if name := request.headers.get("x-tenant"):
+            request.state["tenant"] = name
+        return await call_next(request)
+
+    server = Server("test", middleware=[tenant, Caching()])
+
+    @server.tool(annotations=READ_ONLY)
+    def look(ctx: Context) -> str:
+        return str(ctx.state.get("tenant"))
+
+    async with site(server) as here:
+        assert text(await (await Modern(here.raw).call("look")).result()) == "None"
+        assert text(await (await Modern(here.raw, **{"x-tenant": "a"}).call("look")).result()) == "a"
+
+
+async def test_the_roots_of_one_session_are_not_answered_to_another() -> None:
+    server = Server("test", middleware=[Caching()])
+
+    @server.tool(annotations=READ_ONLY)
+    async def look(ctx: Context) -> str:
+        return ", ".join(root.uri for root in await ctx.list_roots())
+
+    for uri in ("file:///a", "file:///b"):
+        async with Client(server, revisions=["2025-11-25"], roots=[uri]) as client:
+            for _ in range(2):  # the second time the session knows them, and nothing is asked
+                assert (await client.call_tool("look")).text == uri
+
+
+async def test_what_depends_on_what_a_client_can_be_asked_is_not_kept() -> None:
+    server, said = Server("test", middleware=[Caching()]), []
+
+    @server.tool(annotations=READ_ONLY)
+    def look(name: Annotated[str, Elicit("Name?")] = "nobody") -> str:
+        return name
+
+    for options in ({}, {"elicitation": lambda params: {"value": "Ann"}}):
+        async with Client(server, revisions=["2025-11-25"], **options) as client:
+            said.append((await client.call_tool("look")).text)
+    assert said == ["nobody", "Ann"]
+
+
+async def test_what_a_session_hides_is_not_answered_from_another() -> None:
+    server = Server("test", middleware=[Caching()])
+    server.search_tools(budget=1)
+    server.tool("delete")(lambda: "")
+
+    @server.tool
+    def hide(ctx: Context) -> str:
+        ctx.disable("delete")
+        return ""
+
+    found = []
+    for hides in (False, True, False):
+        async with Client(server, revisions=["2025-11-25"]) as client:
+            if hides:
+                await client.call_tool("hide")
+            result = await client.call_tool("search_tools", {"query": "delete"})
+            found.append([tool["name"] for tool in result.structured_content["tools"]])
+    assert found == [["delete"], [], ["delete"]]
+
+
+@pytest.mark.parametrize("names", [("one", "two"), ("same", "same")])
+async def test_one_cache_on_two_servers_keeps_them_apart(names: tuple[str, str]) -> None:
+    caching = Caching()
+    servers = [Server(name, middleware=[caching]) for name in names]
+    for number, server in enumerate(servers):
+        server.tool("look", annotations=READ_ONLY)(lambda number=number: str(number))
+    for _ in range(2):
+        for number, server in enumerate(servers):
+            async with reached(server, "memory 2026-07-28") as ask:
+                assert text(await ask(*called("look"))) == str(number)
+
+
+async def test_all_that_is_known_of_a_principal_is_a_part_of_the_key() -> None:
+    class Known(Principal, frozen=True):
+        tenant: str = ""
+
+    server = Counting(Caching(), auth=APIKeys({name: Known("ann", tenant=name) for name in ("a", "b")}))
+    async with site(server) as here:
+        for key in ("a", "b", "a"):
+            await (await Modern(here.raw, authorization=f"Bearer {key}").call("look")).result()
+    assert server.ran == 2
+
+
+async def test_equal_requests_at_once_share_nothing_that_a_middleware_has_read_of_a_client() -> None:
+    go = asyncio.Event()
+
+    async def tenant(request: Request, call_next: Any) -> Any:
+        await go.wait()
+        return f"{await call_next(request)} {request.headers.get('x-tenant')}"
+
+    server = Server("test", middleware=[Caching(), tenant])
+    server.tool("look", annotations=READ_ONLY)(lambda: "for")
+    async with site(server) as here:
+
+        async def look(name: str) -> str:
+            return text(await (await Modern(here.raw, **{"x-tenant": name}).call("look")).result())
+
+        asked = [asyncio.create_task(look(name)) for name in "abc"]
+        await turns(100)
+        go.set()
+        assert await asyncio.gather(*asked) == ["for a", "for b", "for c"]

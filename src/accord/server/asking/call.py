@@ -31,7 +31,19 @@ T = TypeVar("T")
 class Call:
     """A call at work. "A resumed run belongs to the retry": then `exchange` and `peer` are those of the retry."""
 
-    __slots__ = ("_asking", "_limits", "_logs", "_roots", "_state", "asked", "asker", "exchange", "filled", "peer")
+    __slots__ = (
+        "_asking",
+        "_limits",
+        "_logs",
+        "_roots",
+        "_state",
+        "asked",
+        "asker",
+        "exchange",
+        "filled",
+        "peer",
+        "reads",
+    )
 
     def __init__(self, exchange: Exchange, peer: Peer) -> None:
         self.exchange: Exchange = exchange
@@ -41,6 +53,9 @@ class Call:
         """What was asked for the handler before it began."""
         self.asked: bool = False
         """Whether anything was asked; what comes of the call then depends on the answers."""
+        self.reads: dict[str, int] = {}
+        """What the call has read of its client, and how often: "principal", "headers", "client", "meta", "roots",
+        "session", "state". What comes of it may depend on that; see `Caching`."""
         self._limits: dict[asyncio.Timeout, float] = {}
         """The time of its handlers (a tool, the resources that it reads); what is left of it while it stands still."""
         self._roots: RootList | None = None
@@ -53,10 +68,22 @@ class Call:
         """What belongs to the call alone."""
         if self._state is None:
             self._state = {}
+        elif self._state:  # something was put into it, perhaps by who knows more of the client
+            self.record("state")
         return self._state
+
+    @property
+    def held_state(self) -> dict[str, Any] | None:
+        """The same, looked at and not read; None where there is none yet."""
+        return self._state
+
+    def record(self, what: str) -> None:
+        """Record that the call has read something of its client: see `reads`."""
+        self.reads[what] = self.reads.get(what, 0) + 1
 
     def show(self, shown: bool, names: Sequence[str], tags: Iterable[str], only: bool) -> None:
         """Show things to the client's session, or hide them. Raises `NotSupported`, `DeclarationError`."""
+        self.record("session")
         rules = self.exchange.rules
         if not rules.sessions:
             why = NO_SESSIONS if rules.handshake else f"{rules.revision} knows no sessions"
@@ -96,6 +123,7 @@ class Call:
         filled, self.filled = self.filled, None
         if filled is not None:
             return filled
+        self.record("client")  # what it can be asked
         values = arguments or {}
         if isinstance(arguments, Raw):
             values = msgspec.json.decode(arguments) if any(one.shows for one in declared) else {}
@@ -126,6 +154,7 @@ class Call:
 
     async def roots(self) -> RootList:
         """The client's roots: asked for once in a call, and once in a connection that tells when they change."""
+        self.record("roots")
         if self._roots is None:
             self._roots = self.peer.roots
         if self._roots is None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Mapping, Set
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from msgspec import Raw
 
@@ -16,8 +17,9 @@ from accord.errors import DeclarationError
 from accord.messages import codec
 from accord.messages.prompts import GetPromptResult
 from accord.messages.resources import ReadResourceResult
+from accord.schema.values import to_json
 from accord.server.asking.state import canonical
-from accord.server.http.auth import id_of
+from accord.server.http.auth import Principal
 from accord.server.middleware.kept import MemoryResults, ResultStore
 from accord.server.middleware.request import CallNext, Request
 from accord.server.results import PackedToolResult
@@ -33,8 +35,10 @@ class Caching:
     """Keep results for `seconds`, and give them to whoever asks for the same: `Caching(seconds=60)`.
 
     Resources, prompts, and tools marked `readOnlyHint`; or the `tools` that are named, whatever their marks. The same
-    is: principal with its scopes, method, name, version, arguments, revision, and what `key(request)` says, where a
-    result depends on more (None: it is not kept). Never kept: errors, and what has asked the client something.
+    is: server, principal with its scopes, method, name, version, arguments, revision, and what `key(request)` says,
+    where a result depends on more (None: it is not kept). Never kept: errors, what has asked the client something, and
+    what has read something else of the client (`Request.reads`: headers, roots, client, `_meta`, session, state),
+    unless `key` has read that too.
 
     Equal requests at once are one, unless the function takes a context: then it may wait for a person. All is
     forgotten when what the server offers changes, the resources when `resource_updated` says that one has, and with
@@ -59,7 +63,8 @@ class Caching:
         self._extra = key
         self._store: ResultStore = MemoryResults(most, bytes) if store is None else store
         self._flights: dict[tuple[asyncio.AbstractEventLoop, str], asyncio.Future[bool]] = {}
-        self._followed: WeakSet[Server] = WeakSet()
+        self._servers: WeakKeyDictionary[Server, str] = WeakKeyDictionary()
+        self._named: Counter[str] = Counter()
         self._edition = 0
         self._stale: set[str] = set()
 
@@ -70,30 +75,35 @@ class Caching:
 
     async def __call__(self, request: Request, call_next: CallNext) -> Any:
         """See `Server.add_middleware`."""
-        key = self._key(request)
+        before = dict(request.reads)
+        extra = self._extra(request) if self._extra is not None else ""
+        covered = {*_read_since(before, request), "principal"}
+        if not request.apart[1]:
+            covered.add("state")  # then it is the same for all: what comes into it comes from inside
+        key = None if extra is None or not self._may_keep(request) else self._key(request, extra)
         if key is None:
             return await call_next(request)
-        self._follow(request.server)
         await self._refresh()
         kept = await self._kept(request, key)
         if kept is not None:
             return kept
         if request.may_ask:
-            return await self._fresh(request, call_next, key)
-        return await self._once(request, call_next, key)
+            return await self._fresh(request, call_next, key, covered)
+        return await self._once(request, call_next, key, covered)
 
     # --- what is the same --------------------------------------------------------------------------------------
 
-    def _key(self, request: Request) -> str | None:
-        extra = self._extra(request) if self._extra is not None else ""
-        if extra is None or not self._may_keep(request):
-            return None
-        who = request.principal
-        of_whom = [request.local, id_of(who), sorted(who.scopes) if who is not None else []]
-        what = [request.asked_for, request.version, request.revision, extra]
+    def _key(self, request: Request, extra: str) -> str | None:
+        """What is the same for equal requests; None where the principal has something that is no JSON."""
+        of_whom = [self._identity(request.server), request.local, _of(request.principal)]
+        what = [request.asked_for, request.version, request.revision, request.apart, extra]
         _, arguments, _, _ = request.inside
         given = canonical(bytes(arguments) if isinstance(arguments, Raw) else codec.encode(arguments or {}))
-        return f"{request.method} {blake2b(codec.encode([of_whom, what]) + given, digest_size=24).hexdigest()}"
+        try:
+            said = to_json([of_whom, what])
+        except ValueError:
+            return None
+        return f"{request.method} {blake2b(said + given, digest_size=24).hexdigest()}"
 
     def _may_keep(self, request: Request) -> bool:
         tool = request.tool
@@ -105,7 +115,7 @@ class Caching:
 
     # --- working it out ----------------------------------------------------------------------------------------
 
-    async def _once(self, request: Request, call_next: CallNext, key: str) -> Any:
+    async def _once(self, request: Request, call_next: CallNext, key: str, covered: Collection[str]) -> Any:
         """The first works it out; the others wait for that, and for nothing if it fails."""
         place = asyncio.get_running_loop(), key
         while (flight := self._flights.get(place)) is not None:
@@ -118,7 +128,7 @@ class Caching:
         flight = self._flights[place] = place[0].create_future()
         ended = False
         try:
-            value = await self._fresh(request, call_next, key)
+            value = await self._fresh(request, call_next, key, covered)
             ended = True
             return value
         except Exception:
@@ -128,10 +138,11 @@ class Caching:
             del self._flights[place]
             flight.set_result(ended)  # else it was cancelled: the next one takes its place
 
-    async def _fresh(self, request: Request, call_next: CallNext, key: str) -> Any:
-        edition = self._edition
+    async def _fresh(self, request: Request, call_next: CallNext, key: str, covered: Collection[str]) -> Any:
+        """Work it out, and keep it if it is as good for whoever asks for the same. `covered`: what the key holds."""
+        edition, before = self._edition, dict(request.reads)
         value = await call_next(request)
-        if request.asked:
+        if request.asked or not _read_since(before, request).issubset(covered):
             return value
         result = request.pack(value)
         good = type(result) is _RESULTS[request.method] and not getattr(result, "is_error", None)
@@ -153,11 +164,17 @@ class Caching:
 
     # --- what is out of date -----------------------------------------------------------------------------------
 
-    def _follow(self, server: Server) -> None:
-        """Hear of its changes, from before anything of it is kept."""
-        if server not in self._followed:
-            self._followed.add(server)
+    def _identity(self, server: Server) -> str:
+        """What tells a server from others: its name and version, and its number among those with the same. And hear of
+        its changes, from before anything of it is kept.
+        """
+        known = self._servers.get(server)
+        if known is None:
+            named = f"{server.name} {server.info.version}"
+            self._named[named] += 1
+            known = self._servers[server] = f"{self._named[named]} {named}"
             server.hub.follow(lambda what, uri: self._outdated("" if what else READ))
+        return known
 
     def _outdated(self, prefix: str) -> None:
         """Whatever begins like this is out of date. From any thread."""
@@ -168,3 +185,15 @@ class Caching:
         with suppress(KeyError):  # there is nothing, or nothing any more
             while True:
                 await self._safely(self._store.clear(self._stale.pop()))
+
+
+def _read_since(before: Mapping[str, int], request: Request) -> set[str]:
+    return {what for what, count in request.reads.items() if count != before.get(what)}
+
+
+def _of(who: Principal | None) -> Any:
+    """All that is known of a principal, always in one order."""
+    if who is None:
+        return None
+    fields = {name: getattr(who, name) for name in who.__struct_fields__}
+    return {name: sorted(value) if isinstance(value, Set) else value for name, value in sorted(fields.items())}

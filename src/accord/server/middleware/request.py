@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
@@ -10,6 +10,7 @@ from msgspec import Raw
 
 from accord.messages import codec
 from accord.messages.meta import Params
+from accord.session.exchange import headers_of
 
 if TYPE_CHECKING:
     from accord.messages.identity import Implementation
@@ -44,6 +45,7 @@ class Request:
         "_offer",
         "_peer",
         "_raw",
+        "_reads",
         "_state",
         "asked_for",
         "name",
@@ -74,6 +76,7 @@ class Request:
         self._raw = arguments
         self._arguments: dict[str, Any] | None = None
         self._call = call
+        self._reads: dict[str, int] = {} if call is None else call.reads
         self._state: dict[str, Any] | None = None
 
     def __repr__(self) -> str:
@@ -114,7 +117,11 @@ class Request:
         made = Request(
             self._end, self._calling, self._exchange, self._peer, self.name, self._offer, self._raw, self._call
         )
-        made.asked_for, made._state, made._inner = self.asked_for, self.state, self._inner
+        made.asked_for, made._inner, made._reads = self.asked_for, self._inner, self._reads
+        if self._call is None:
+            if self._state is None:
+                self._state = {}
+            made._state = self._state
         return made
 
     @property
@@ -178,7 +185,14 @@ class Request:
     def principal(self) -> Principal | None:
         """Who asks; None where nobody was asked."""
         who: Principal | None = self._exchange.who
+        self._record("principal")
         return who
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of the HTTP request that brought it, as `ctx.headers` has them."""
+        self._record("headers")
+        return headers_of(self._exchange)
 
     @property
     def revision(self) -> str:
@@ -188,11 +202,13 @@ class Request:
     @property
     def client(self) -> Implementation | None:
         """What the client says it is. For display and logs, never for decisions."""
+        self._record("client")
         return self._peer.info(self._exchange)
 
     @property
     def meta(self) -> dict[str, Any]:
         """The `_meta` of the request, as it came."""
+        self._record("meta")
         return codec.decode_params(Params, self._exchange.params).meta or {}
 
     @property
@@ -202,7 +218,27 @@ class Request:
             return self._call.state
         if self._state is None:
             self._state = {}
+        elif self._state:
+            self._record("state")
         return self._state
+
+    @property
+    def reads(self) -> Mapping[str, int]:
+        """What the call has read of its client by now, and how often: "principal", "headers", "client", "meta",
+        "roots", "session", "state" (what others had put into it). What comes of it may depend on that.
+        """
+        return self._reads
+
+    @property
+    def apart(self) -> tuple[bool, bool]:
+        """Whether its session hides things, and whether something is in its state already: then the call is not equal
+        to one of which that is not so, whatever it reads.
+        """
+        state = self._state if self._call is None else self._call.held_state
+        return self._peer.view is not None, bool(state)
+
+    def _record(self, what: str) -> None:
+        self._reads[what] = self._reads.get(what, 0) + 1
 
     @property
     def context(self) -> Context:
