@@ -45,7 +45,7 @@ OPTIONAL = (
     "pydantic",
     "redis",
 )
-OPTIONAL += ("rich", "textual", "uvicorn", "uvloop", "watchfiles", "yaml", "yarl")
+OPTIONAL += ("rich", "starlette", "textual", "uvicorn", "uvloop", "watchfiles", "yaml", "yarl")
 HEAVY = ("asyncio", "inspect", "jsonschema_rs")
 """Imported when first needed: a program with one tool starts in 60 ms over a bare interpreter."""
 

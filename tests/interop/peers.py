@@ -44,7 +44,11 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "fastmcp": ("fastmcp==4.1.2",),
     "mcp2": ("mcp==2.3.0",),
     "mcp1": ("mcp==1.30.0",),
-    "servers": ("mcp-server-time==2026.10.19", "mcp-server-git==2026.10.19"),
+    "servers": (
+        "mcp-server-time==2026.10.19",
+        "mcp-server-git==2026.10.19",
+        "mcp-server-fetch==2026.10.24",
+    ),
     "asgi": (
         "starlette==1.10.0",
         "fastapi==0.165.0",
@@ -56,7 +60,7 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
 }
 """Virtual environments and what is pinned in them, the slowest first."""
 
-HOSTS = ("asgi",)
+HOSTS = ("asgi", "servers")
 """Those in which accord is installed as well, since they run it."""
 
 OLD = ("mcp==1.9.3", "mcp==1.9.4", "mcp==1.22.0")

@@ -388,6 +388,18 @@ def test_pydantic_field_as_a_default() -> None:
     ]
 
 
+def test_a_strict_field_takes_nothing_that_is_only_read_as_its_type() -> None:
+    def tool(
+        days: Annotated[int, pydantic.Field(strict=True, ge=1)],
+        hot: Annotated[bool, pydantic.Field(strict=True)] = False,
+    ) -> Any:
+        return days, hot
+
+    assert signature(tool).input_schema["properties"]["days"] == {"type": "integer", "minimum": 1}
+    assert bind(tool, {"days": 3, "hot": True}) == (3, True)
+    assert [len(refused(tool, {"days": "3"})), len(refused(tool, {"days": 3, "hot": "true"}))] == [1, 1]
+
+
 def test_mutable_defaults_are_what_python_has() -> None:
     default = [1]
 

@@ -16,6 +16,11 @@ _WRITTEN_WITH: dict[Origin, str] = {
     "fastmcp": "`FastMCP`",
     "mcp2": "`MCPServer`",
     "mcp1": "`FastMCP` of the official SDK",
+    "servers": "`MCPServer`",
+}
+
+_NAMES: dict[Origin, str] = {origin: f"{source.project} {source.version}" for origin, source in SOURCES.items()} | {
+    "servers": "reference servers"
 }
 
 
@@ -27,9 +32,9 @@ def section(programs: list[Program]) -> str:
 def _table(programs: list[Program]) -> Iterator[str]:
     yield "| source distribution | written with | programs | answer as they did |"
     yield "| --- | --- | ---: | ---: |"
-    for origin, source in SOURCES.items():
+    for origin, name in _NAMES.items():
         own = [one for one in programs if one.of == origin]
-        yield f"| {source.project} {source.version} | {_WRITTEN_WITH[origin]} | {len(own)} | {_working(own)} |"
+        yield f"| {name} | {_WRITTEN_WITH[origin]} | {len(own)} | {_working(own)} |"
     yield f"| **all** | | **{len(programs)}** | **{_working(programs)}** |"
 
 
@@ -42,17 +47,17 @@ def _failures(programs: list[Program]) -> Iterator[str]:
     yield ""
     for one in programs:
         if one.fails:
-            yield f"- {SOURCES[one.of].stem} `{one.path}`: {one.fails}."
+            yield f"- {_NAMES[one.of].replace(' ', '-')} `{one.path}`: {one.fails}."
 
 
 def _list(programs: list[Program]) -> Iterator[str]:
     yield "The list:"
     yield ""
-    for origin, source in SOURCES.items():
+    for origin, name in _NAMES.items():
         own = [Path(one.path) for one in programs if one.of == origin]
         for folder, files in groupby(own, key=lambda path: path.parent):
             names = ", ".join(f"`{file.name}`" for file in files)
-            yield f"- {source.stem} `{folder}`: {names}"
+            yield f"- {name.replace(' ', '-')} `{folder}`: {names}"
 
 
 def written() -> str:

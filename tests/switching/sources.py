@@ -18,9 +18,10 @@ from typing import Literal, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAMS = ROOT / ".cache" / "programs"
+PEERS = ROOT / ".cache" / "peers"
 
-Origin = Literal["fastmcp", "mcp2", "mcp1"]
-"""A library; its environment among the peers has the same name (tests/interop/peers.py)."""
+Origin = Literal["fastmcp", "mcp2", "mcp1", "servers"]
+"""A library, or the reference servers; its environment among the peers has the same name (tests/interop/peers.py)."""
 
 
 class Source(NamedTuple):
@@ -47,7 +48,14 @@ FOLDERS = ("examples", "docs_src")
 
 
 def folder(origin: Origin) -> Path:
-    """Where the programs of a library are. Raises `FileNotFoundError` where they were not fetched."""
+    """Where the programs of a library are. Raises `FileNotFoundError` where they were not fetched; the reference
+    servers are where they are installed, among the peers.
+    """
+    if origin == "servers":
+        place = next(PEERS.glob("servers/lib/python*/site-packages"), None)
+        if place is None:
+            raise FileNotFoundError(f"the reference servers are not there ({PEERS / 'servers'}): run scripts/peers")
+        return place
     found = PROGRAMS / SOURCES[origin].stem
     if not found.exists():
         raise FileNotFoundError(f"the example programs of {origin} are not there ({found}): run scripts/peers")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import subprocess
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
+from unittest.mock import ANY
 
 import pytest
 from hypothesis import given, strategies as st
@@ -18,6 +20,7 @@ from accord.compat.differ import Different
 from accord.compat.fastmcp import FastMCP
 from accord.compat.mcpserver import Elicit, FastMCP as FastMCP1, MCPServer, Resolve
 from accord.compat.security import ResourceSecurity, leads_out
+from accord.messages.tools import ListToolsResult
 
 from tests.switching.sources import ROOT
 
@@ -80,6 +83,198 @@ async def test_a_server_of_theirs_takes_our_middleware() -> None:
         assert "an internal error" in (await client.call_tool("fails")).text
 
 
+# --- middleware of mcp 2 -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_middleware_of_mcp_sees_requests_as_json_and_results_as_types(revision: str) -> None:
+    seen: list[Any] = []
+    kinds = (accord.CallToolResult, accord.GetPromptResult, ListToolsResult)
+
+    async def watch(ctx: mcpserver.ServerRequestContext, call_next: mcpserver.CallNext) -> mcpserver.HandlerResult:
+        result = await call_next(ctx)
+        (kind,) = [one for one in kinds if isinstance(result, one)]
+        seen.append((ctx.method, (ctx.params or {}).get("name"), kind))
+        return result
+
+    mcp = MCPServer("x", middleware=[watch])
+    mcp.tool("double")(lambda number: 2 * number)
+    mcp.prompt("ask")(lambda: "hello")
+    async with Client(mcp, revisions=[revision]) as client:
+        assert (await client.call_tool("double", {"number": 2})).text == "4"
+        assert (await client.get_prompt("ask")).messages[0].content.text == "hello"  # type: ignore[union-attr]
+        assert [tool.name for tool in await client.list_tools()] == ["double"]
+    assert seen == [
+        ("tools/call", "double", accord.CallToolResult),
+        ("prompts/get", "ask", accord.GetPromptResult),
+        ("tools/list", None, ListToolsResult),
+    ]
+
+
+async def test_middleware_of_mcp_changes_arguments_and_results_and_refuses() -> None:
+    mcp = MCPServer("x")
+
+    @mcp.tool()
+    def double(number: int) -> int:
+        return 2 * number
+
+    async def change(ctx: mcpserver.ServerRequestContext, call_next: mcpserver.CallNext) -> mcpserver.HandlerResult:
+        if ctx.method != "tools/call" or ctx.params is None:
+            return await call_next(ctx)
+        number = ctx.params["arguments"]["number"]
+        if number == 0:
+            raise mcpserver.MCPError(-32602, "not nothing")
+        if number == 1:
+            return {"content": [{"type": "text", "text": "one"}], "structuredContent": {"result": 0}}
+        if number == 2:
+            return types.CallToolResult(content=[types.TextContent(type="text", text="two")], is_error=True)
+        return await call_next(dataclasses.replace(ctx, params={**ctx.params, "arguments": {"number": 100}}))
+
+    mcp.middleware.append(change)
+    assert mcp.middleware == [change]
+    async with Client(mcp, revisions=["2025-11-25"]) as client:
+        with pytest.raises(ProtocolError, match="not nothing"):
+            await client.call_tool("double", {"number": 0})
+        results = [await client.call_tool("double", {"number": number}) for number in (1, 2, 3)]
+    assert [(one.is_error or False, one.text) for one in results] == [(False, "one"), (True, "two"), (False, "200")]
+
+
+async def test_a_tool_that_fails_is_a_result_for_middleware_of_mcp() -> None:
+    mcp, seen = MCPServer("x"), []
+
+    @mcp.tool()
+    def fail() -> str:
+        raise ToolError("not today")
+
+    async def watch(ctx: mcpserver.ServerRequestContext, call_next: mcpserver.CallNext) -> mcpserver.HandlerResult:
+        result = await call_next(ctx)
+        seen.append(getattr(result, "is_error", None))
+        return result
+
+    mcp.middleware.append(watch)
+    async with Client(mcp) as client:
+        result = await client.call_tool("fail")
+    assert (result.is_error, result.text, seen) == (True, "not today", [True])
+
+
+async def test_middleware_of_mcp_may_list_the_tools_and_is_told_what_it_has_not() -> None:
+    mcp = MCPServer("x")
+    mcp.tool("double")(lambda number: 2 * number)
+    names: list[str] = []
+
+    async def look(ctx: mcpserver.ServerRequestContext, call_next: mcpserver.CallNext) -> mcpserver.HandlerResult:
+        names.extend(tool.name for tool in await mcp.list_tools())
+        if ctx.method == "tools/call":
+            await ctx.session.send_ping()
+        return await call_next(ctx)
+
+    mcp.middleware.append(look)
+    async with Client(mcp) as client:
+        await client.list_tools()
+        result = await client.call_tool("double", {"number": 1})
+    assert (names, result.is_error) == (["double", "double"], True)
+    assert "middleware has no ctx.session in accord" in result.text
+
+
+async def test_the_list_of_middleware_is_accords_own_decorator_as_well() -> None:
+    mcp, seen = MCPServer("x"), []
+    mcp.tool("double")(lambda number: 2 * number)
+
+    @mcp.middleware
+    async def watch(request: accord.Request, call_next: accord.CallNext) -> Any:
+        seen.append(request.name)
+        return await call_next(request)
+
+    async with Client(mcp) as client:
+        await client.call_tool("double", {"number": 1})
+    assert seen == ["double"]
+
+
+# --- what else programs use --------------------------------------------------------------------------------------
+
+
+async def test_an_output_schema_by_hand_is_listed_and_checked() -> None:
+    mcp = FastMCP("x")
+    schema = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
+    mcp.tool(name="good", output_schema=schema)(lambda: {"number": 1})
+    mcp.tool(name="bad", output_schema=schema)(lambda: {"number": "many"})
+    async with Client(mcp) as client:
+        assert [tool.output_schema for tool in await client.list_tools()] == [schema, schema]
+        assert (await client.call_tool("good")).structured_content == {"number": 1}
+        bad = await client.call_tool("bad")
+    assert (bad.is_error, "output schema does not allow" in bad.text) == (True, True)
+
+
+async def test_the_tool_manager_knows_the_tools() -> None:
+    mcp = FastMCP1("x")
+
+    @mcp.tool()
+    def double(number: int) -> int:
+        """Twice."""
+        return 2 * number
+
+    (tool,) = mcp._tool_manager.list_tools()
+    assert (tool.name, tool.description, tool.fn(2), list(tool.parameters["properties"])) == (
+        "double",
+        "Twice.",
+        4,
+        ["number"],
+    )
+    assert list(mcp._tool_manager._tools) == ["double"]
+    assert (await mcp._tool_manager.call_tool("double", {"number": 3})).data == 6
+    assert mcp._tool_manager.add_tool(lambda: "", name="other").name == "other"
+    mcp._tool_manager.remove_tool("double")
+    assert mcp._tool_manager.get_tool("double") is None
+
+
+@pytest.mark.parametrize("make", SERVERS)
+async def test_a_custom_route_is_beside_the_server(make: Any) -> None:
+    mcp = make("x")
+
+    @mcp.custom_route("/things/{name}", methods=["GET"])
+    async def thing(request: Any) -> Any:
+        from starlette.responses import PlainTextResponse
+
+        return PlainTextResponse(request.path_params["name"])
+
+    app = mcp.http_app() if make is FastMCP else mcp.streamable_http_app()
+    statuses = [await _status(app, *what) for what in ROUTED]
+    assert statuses == [(200, b"a"), (405, b"Method Not Allowed"), (403, ANY), (404, ANY), (200, b"ok\n")]
+
+
+ROUTED = [
+    ("GET", "/things/a", "localhost"),
+    ("POST", "/things/a", "localhost"),
+    ("GET", "/things/a", "evil.example"),
+    ("GET", "/nothing", "localhost"),
+    ("GET", "/health", "localhost"),
+]
+
+
+async def _status(app: Any, method: str, path: str, host: str) -> tuple[int, bytes]:
+    """What an application of ASGI answers."""
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b""}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    about = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "scheme": "http", "root_path": ""}
+    scope = {**about, "method": method, "path": path, "query_string": b"", "headers": [(b"host", host.encode())]}
+    await app(scope, receive, send)
+    return sent[0]["status"], b"".join(one.get("body", b"") for one in sent[1:])
+
+
+def test_settings_say_where_a_server_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fastmcp.settings, "port", 9000)
+    fastmcp.settings.log_level = "DEBUG"
+    assert fastmcp.reached({})["port"] == 9000
+    assert fastmcp.create_streamable_http_app(FastMCP("x"), "/tools").options.path == "/tools"
+    assert fastmcp.create_sse_app(FastMCP("x"), "/messages/", "/sse").options.path == "/mcp"
+
+
 # --- what is refused ---------------------------------------------------------------------------------------------
 
 
@@ -92,9 +287,10 @@ async def test_a_server_of_theirs_takes_our_middleware() -> None:
         (lambda: FastMCP("x", mask_error_details=True), r"accord\.MaskErrors\(\)"),
         (lambda: FastMCP("x", on_duplicate="replace"), "declared twice"),
         (lambda: FastMCP("x").tool(task=True), "no tasks"),
-        (lambda: FastMCP("x").tool(output_schema={"type": "object"})(print), "return annotation"),
         (lambda: FastMCP("x").resource("a:b", version="1"), "URI of its own"),
-        (lambda: FastMCP("x").custom_route("/x"), "in one that has the route"),
+        (lambda: MCPServer("x").middleware.insert(0, print) or MCPServer("x").middleware.insert(1, print), "appended"),
+        (lambda: fastmcp.create_sse_app(FastMCP("x"), "/messages/", "/events"), "HTTP\\+SSE is at /sse"),
+        (lambda: setattr(fastmcp.settings, "mask_error_details", True), "fastmcp.settings.mask_error_details"),
         (lambda: FastMCP("x").add_transform(object()), "ToolChange"),
         (lambda: FastMCP("x").run(transport="websocket"), "no transport 'websocket'"),
         (lambda: FastMCP("x").run(transport="http", middleware=[1]), "around mcp.app"),

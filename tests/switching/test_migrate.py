@@ -84,8 +84,8 @@ def test_what_has_no_name_here_is_told_with_its_line_and_what_to_write() -> None
 
 
 def test_an_attribute_that_is_not_there_is_told() -> None:
-    ((line, why),) = left("import fastmcp\n\nprint(fastmcp.settings.home)\n", native=False)
-    assert (line, why.startswith("fastmcp.settings:")) == (3, True)
+    ((line, why),) = left("import fastmcp\n\nprint(fastmcp.nothing.home)\n", native=False)
+    assert (line, why.startswith("fastmcp.nothing:")) == (3, True)
 
 
 def test_what_is_no_program_is_refused() -> None:
@@ -190,7 +190,7 @@ def test_what_is_not_certain_stays_with_its_names_and_is_told(line: str) -> None
         ("from fastmcp.server.middleware import MiddlewareContext", "accord.Request"),
         ("from fastmcp.server.middleware.timing import TimingMiddleware", "accord.Timing()"),
         ("@mcp.completion\ndef f(ref, argument, context): ...", '@prompt.complete("argument")'),
-        ("mcp.custom_route('/x')", "one that has the route"),
+        ("mcp.get_context()", "give the function a parameter"),
         ("mcp.enable('a')", "accord's Server has that too"),
         ("mcp.dance()", "accord's Server has nothing of that name"),
     ],

@@ -76,7 +76,8 @@ async def test_a_program_answers_as_it_did_on_its_own_library(program: Program, 
 
 
 async def answers_the_same(file: Path, program: Program) -> None:
-    seen = await visited(sys.executable, file, program)
+    python = peer_python("servers") if program.of == "servers" else sys.executable  # which need libraries of their own
+    seen = await visited(python, file, program)
     assert kept(seen) == SEEN[program.id], f"seen: {json.dumps(seen, indent=1)}"
 
 

@@ -17,6 +17,7 @@ from accord.compat.as_tools import PromptsAsTools as PromptsAsTools, ResourcesAs
 from accord.compat.differ import Different, meant, refuse
 from accord.compat.fastmcp_client import Client as Client
 from accord.compat.fastmcp_context import Context as Context, ToolResult as ToolResult
+from accord.compat.fastmcp_settings import settings as settings
 from accord.compat.made import (
     FunctionResource as FunctionResource,
     Prompt as Prompt,
@@ -72,10 +73,13 @@ __all__ = [
     "ToolError",
     "ToolResult",
     "ValidationError",
+    "create_sse_app",
+    "create_streamable_http_app",
     "get_logger",
     "lifespan",
     "prompt",
     "resource",
+    "settings",
     "tool",
 ]
 
@@ -96,7 +100,6 @@ _ADVICE = {
     "auth": "pass auth= of accord.Server, and scopes= to @server.tool",
     "mask_error_details": "write mcp.add_middleware(accord.MaskErrors())",
     "middleware": f"write mcp.add_middleware(it), and it as {INSTEAD['Middleware']}",
-    "output_schema": "say it with the return annotation, or with Server.add_tool(Tool(...), handler)",
     "transforms": "use server.change_tool(name, ToolChange(...))",
     "task": "accord has no tasks: leave it out, the call then lasts as long as the work",
     "tasks": "accord has no tasks",
@@ -177,12 +180,11 @@ class FastMCP(Adapted):
         about = self._about("tool()", about)
         annotations = about["annotations"] = typed(ToolAnnotations, about.get("annotations"))
         about["title"] = about.get("title") or (annotations and annotations.title)
-        if output_schema not in (..., None):
-            refuse("tool()", {"output_schema": output_schema}, _ADVICE)
 
         def declare(function: F) -> F:
             named = name if callable(name_or_fn) else name or name_or_fn
-            self._offer_tool(function, name=named, structured=output_schema is ..., **about)
+            schema = output_schema if isinstance(output_schema, dict) else None
+            self._offer_tool(function, name=named, structured=output_schema is ..., output_schema=schema, **about)
             return function
 
         return declare(name_or_fn) if callable(name_or_fn) else declare
@@ -299,12 +301,25 @@ class LocalProvider(FastMCP):
 def reached(options: Mapping[str, Any]) -> dict[str, Any]:
     """Where to serve, and how. Raises `Different` for what accord says in another way."""
     left = {key: value for key, value in meant(options, _MEANS_NOTHING).items() if value is not None}
-    host, port = left.pop("host", "127.0.0.1"), left.pop("port", 8000)
-    path, sse = left.pop("path", "/mcp"), left.pop("transport", None) == "sse"
-    hosts, origins = left.pop("allowed_hosts", ()), left.pop("allowed_origins", ())
+    host, port = left.pop("host", settings.host), left.pop("port", settings.port)
+    path, sse = left.pop("path", settings.streamable_http_path), left.pop("transport", None) == "sse"
+    hosts = left.pop("allowed_hosts", settings.http_allowed_hosts)
+    origins = left.pop("allowed_origins", settings.http_allowed_origins)
     refuse("run()", left, {**_ADVICE, "middleware": "put middleware of ASGI around mcp.app"})
     at = "/mcp" if sse or path == "/sse" else path  # HTTP+SSE is at /sse beside it
     return {"host": host, "port": port, "options": HTTPOptions(path=at, hosts=hosts, origins=origins)}
+
+
+def create_streamable_http_app(server: FastMCP, streamable_http_path: str = "/mcp", **options: Any) -> HTTPApp:
+    """The ASGI application of a server, with Streamable HTTP at a path."""
+    return server.http_app(streamable_http_path, **options)
+
+
+def create_sse_app(server: FastMCP, message_path: str, sse_path: str = "/sse", **options: Any) -> HTTPApp:
+    """The ASGI application of a server, which serves HTTP+SSE at /sse; the stream tells clients where they post to."""
+    if sse_path.rstrip("/") != "/sse":
+        raise Different("HTTP+SSE is at /sse in accord: mount the application where it should be, as at /tools")
+    return server.http_app(transport="sse", **options)
 
 
 def lifespan(function: F) -> F:

@@ -10,6 +10,7 @@ from accord.compat.mcpserver import Context, FastMCP         # was: from mcp.ser
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from logging import getLogger
 from types import SimpleNamespace
 from typing import Any, ClassVar, TypeAlias, TypeVar
@@ -34,12 +35,18 @@ from accord.compat.mcp_context import (
     ResourceNotFoundError as ResourceNotFoundError,
     UrlElicitationRequiredError as UrlElicitationRequiredError,
 )
+from accord.compat.mcp_middleware import (
+    CallNext as CallNext,
+    HandlerResult as HandlerResult,
+    MiddlewareList,
+    ServerMiddleware as ServerMiddleware,
+    ServerRequestContext as ServerRequestContext,
+)
 from accord.compat.messages import (
     AssistantMessage as AssistantMessage,
     Message as Message,
     UserMessage as UserMessage,
 )
-from accord.compat.names import INSTEAD
 from accord.compat.resolve import Resolve as Resolve
 from accord.compat.security import (
     DEFAULT_RESOURCE_SECURITY,
@@ -49,8 +56,10 @@ from accord.compat.security import (
     safe_join as safe_join,
 )
 from accord.compat.server import Adapted
+from accord.compat.tool_manager import ToolManager
 from accord.compat.types import Icon as Icon
 from accord.errors import ToolError as ToolError
+from accord.messages.revision import LATEST, RULES
 from accord.server.asking.questions import (
     Accepted as AcceptedElicitation,
     Cancelled as CancelledElicitation,
@@ -71,6 +80,7 @@ __all__ = [
     "AssistantMessage",
     "Audio",
     "CacheHint",
+    "CallNext",
     "CancelledElicitation",
     "Client",
     "Context",
@@ -79,6 +89,7 @@ __all__ = [
     "ElicitationResult",
     "FastMCP",
     "FunctionResource",
+    "HandlerResult",
     "Icon",
     "Image",
     "ListRoots",
@@ -94,6 +105,8 @@ __all__ = [
     "ResourceNotFoundError",
     "ResourceSecurity",
     "Sample",
+    "ServerMiddleware",
+    "ServerRequestContext",
     "ServerSession",
     "TextResource",
     "Tool",
@@ -120,11 +133,8 @@ _ADVICE = {
     "auth_server_provider": "accord asks an authorization server, and is none",
     "token_verifier": "pass auth=: a function of the token, see docs/http.md",
     "event_store": "pass HTTPOptions(events=...) to asgi() or run()",
-    "middleware": f"write mcp.add_middleware(it), and it as {INSTEAD['Middleware']}",
     "request_state_security": "pass state_keys= of accord.Server",
     "subscriptions": "leave it out: clients are always told of changes",
-    "tools": "declare each with @mcp.tool()",
-    "resources": "declare each with @mcp.resource(uri)",
 }
 _MEANS_NOTHING = (
     "debug",
@@ -169,6 +179,9 @@ class MCPServer(Adapted):
         lifespan: Any = None,
         cache_hints: Mapping[str, Any] | None = None,
         resource_security: ResourceSecurity | None = DEFAULT_RESOURCE_SECURITY,
+        middleware: Sequence[Any] = (),
+        tools: Sequence[Tool] = (),
+        resources: Sequence[FunctionResource] = (),
         **others: Any,
     ) -> None:
         refuse(type(self).__name__, meant(others, _MEANS_NOTHING), _ADVICE)
@@ -182,6 +195,20 @@ class MCPServer(Adapted):
         super().__init__(
             name or "mcp-server", version or "0.0.0", instructions=instructions, lifespan=lifespan, **about
         )
+        self.middleware.extend(middleware or ())
+        for tool in tools or ():
+            self.add_tool(tool)
+        for resource in resources or ():
+            self.add_resource(resource)
+
+    @cached_property
+    def middleware(self) -> MiddlewareList:
+        """The middleware of mcp 2, to which more is appended; accord's own decorator as well."""
+        return MiddlewareList(self.add_middleware)
+
+    @property
+    def _tool_manager(self) -> ToolManager:
+        return ToolManager(self)
 
     def tool(
         self,
@@ -232,6 +259,13 @@ class MCPServer(Adapted):
     def add_prompt(self, prompt: Prompt) -> None:
         """Offer a `Prompt` made of a function."""
         self.prompt(**prompt.about)(prompt.function)
+
+    async def list_tools(self) -> list[Any]:
+        """The tools, without asking middleware: which may ask for them itself."""
+        shown = self.registry.shown
+        if shown.guarded or shown.provided or self.registry.search is not None:
+            return await super().list_tools()
+        return [define(RULES[LATEST]) for define in shown.defines("tools/list").values()]
 
     def run(self, transport: str = "stdio", **options: Any) -> None:
         """Serve; "streamable-http" and "sse" are one here."""

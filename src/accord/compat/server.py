@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 from accord.client.client import Client
 from accord.compat.completing import Handler, complete_prompt, complete_template
@@ -15,15 +16,21 @@ from accord.compat.differ import Different
 from accord.compat.made import FunctionResource
 from accord.compat.plain_classes import as_record, unstructured
 from accord.compat.resolve import resolving
+from accord.compat.routes import CustomRoutes, RoutedApp
 from accord.compat.security import ResourceSecurity, guarded
 from accord.compat.types import respelled
 from accord.errors import DeclarationError
+from accord.messages.base import JSONObject
 from accord.messages.content import Annotations
 from accord.messages.tools import ToolAnnotations
 from accord.server.context import Context as Plain
-from accord.server.declaring import declare_tool
+from accord.server.declaring import make_tool
+from accord.server.handmade import with_output
+from accord.server.http.app import HTTPApp
 from accord.server.http.options import HTTPOptions
 from accord.server.server import Server
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 HTTP = ("http", "streamable-http", "sse")
 """Names of transports that are one here: HTTP, where a client of any revision finds its own."""
@@ -32,7 +39,6 @@ HTTP = ("http", "streamable-http", "sse")
 LACKS = {
     "add_extension": "see docs/extensions.md",
     "as_proxy": "mcp.mount(other) for a server of the same process",
-    "custom_route": "mount the application of this server in one that has the route",
     "from_fastapi": "server.add_fastapi(app), see docs/openapi.md",
     "from_openapi": "Server.from_openapi(...), see docs/openapi.md",
     "get_context": "give the function a parameter: ctx: Context",
@@ -57,12 +63,26 @@ class Adapted(Server):
     def __class_getitem__(cls, types: Any) -> Any:
         return cls
 
+    @cached_property
+    def _custom_routes(self) -> CustomRoutes:
+        return CustomRoutes()
+
     # --- declaring ---------------------------------------------------------------------------------------------
 
-    def _offer_tool(self, function: Callable[..., Any], *, structured: bool = True, **about: Any) -> None:
+    def _offer_tool(
+        self,
+        function: Callable[..., Any],
+        *,
+        structured: bool = True,
+        output_schema: JSONObject | None = None,
+        **about: Any,
+    ) -> None:
         about["annotations"] = typed(ToolAnnotations, about.get("annotations"))
         function = as_record(resolving(function)) if structured else unstructured(resolving(function))
-        declare_tool(self.registry, function, ignore_unknown=self._ignores_unknown, **given(about))
+        name, offer = make_tool(function, ignore_unknown=self._ignores_unknown, **given(about))
+        if output_schema is not None:
+            with_output(name, offer, output_schema, self.limits)
+        self.registry.add("tool", name, offer)
 
     def _offer_resource(self, function: Callable[..., Any], uri: str, **about: Any) -> None:
         about["annotations"] = typed(Annotations, about.get("annotations"))
@@ -130,6 +150,18 @@ class Adapted(Server):
             return await client.call_tool(name, arguments)
 
     # --- serving -----------------------------------------------------------------------------------------------
+
+    def custom_route(
+        self, path: str, methods: Sequence[str], name: str | None = None, include_in_schema: bool = True
+    ) -> Callable[[F], F]:
+        """Answer requests at a path beside the server's own, by a function of a request of Starlette."""
+        return self._custom_routes.declare(path, methods, name, include_in_schema)
+
+    def asgi(self, options: HTTPOptions | None = None) -> HTTPApp:
+        """An ASGI application that serves all revisions, and the routes of `custom_route`."""
+        if not self._custom_routes:
+            return super().asgi(options)
+        return RoutedApp(self, options or HTTPOptions(), self._custom_routes)
 
     def _serve(self, transport: str, host: str, port: int, options: HTTPOptions) -> None:
         if transport == "stdio":

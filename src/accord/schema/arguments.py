@@ -21,7 +21,7 @@ import msgspec
 from accord.errors import InvalidArguments
 from accord.schema import explain
 from accord.schema.convert import convert
-from accord.schema.hints import Field, Node
+from accord.schema.hints import Field, Narrowed, Node
 
 log: logging.Logger = logging.getLogger("accord.server")
 
@@ -100,7 +100,8 @@ class Arguments:
             return convert(value, type_)
         except msgspec.ValidationError as exc:
             failure = exc
-        for other in () if self._strict else _readings(value):
+        strict = self._strict or (isinstance(node, Narrowed) and node.strict)
+        for other in () if strict else _readings(value):
             try:
                 fitted = convert(other, type_)
             except msgspec.ValidationError:

@@ -107,6 +107,8 @@ class Narrowed(Node):
     node: Node
     bounds: dict[str, Any]
     notes: dict[str, Any]
+    strict: bool = False
+    """Whether only the type itself is accepted, by pydantic's `Field(strict=True)`: no number in a string."""
 
 
 BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern")
@@ -259,7 +261,8 @@ class Reader:
         match node:
             case Narrowed(node=inner, bounds=inner_bounds, notes=inner_notes):
                 node, bounds, notes = inner, inner_bounds | bounds, inner_notes | notes
-        return Narrowed(hint, node, bounds, notes) if bounds or notes else node
+        strict = any(_is_strict(piece) for piece in metadata)
+        return Narrowed(hint, node, bounds, notes, strict) if bounds or notes or strict else node
 
     def _class(self, hint: Any, cls: Any, args: tuple[Any, ...]) -> Node:
         if not isinstance(cls, type):
@@ -326,6 +329,10 @@ def _notes(piece: Any) -> dict[str, Any]:
     if isinstance(examples, list):
         notes["examples"] = examples
     return notes | extra if isinstance(extra, dict) else notes
+
+
+def _is_strict(piece: Any) -> bool:
+    return getattr(piece, "strict", None) is True or any(map(_is_strict, getattr(piece, "metadata", None) or ()))
 
 
 def _literal(value: Any) -> Any:

@@ -112,6 +112,18 @@ def handmade_offer(tool: Tool, handler: Callable[..., Any] | None, timeout: floa
     return offer
 
 
+def with_output(name: str, offer: Offer, schema: JSONObject, limits: Limits) -> None:
+    """Give the tool of a function an output schema by hand: what it returns is structured, and checked against that."""
+    define = offer.define
+    made = Handmade(Tool(name=name, input_schema={}, output_schema=schema), None, limits)
+
+    def with_schema(rules: Rules) -> Tool:
+        tool: Tool = define(rules)
+        return msgspec.structs.replace(tool, output_schema=made.define(rules).output_schema)
+
+    offer.define, offer.returns = with_schema, made
+
+
 def context_of(handler: Callable[..., Any]) -> Parameter | None:
     """The parameter that takes the context: a further one that is annotated so, or that must be given."""
     parameters = list(inspect.signature(handler).parameters.values())
