@@ -4,6 +4,8 @@
     /sse, /messages     2024-11-05
     /health, /ready     for whoever watches the process
 
+Each with or without a slash at its end.
+
 It needs nobody to run its lifespan: it starts with the first request, and ends with its event loop.
 """
 
@@ -51,14 +53,17 @@ class HTTPApp:
         self._ending: set[asyncio.AbstractEventLoop] = set()
         self._public_root = options.public_root()
         self._routes: dict[str, Route] = {}
+        routes: dict[str, Route] = {
+            options.path.rstrip("/"): self._mcp,
+            "": self._mcp,
+            "/sse": self._sse,
+            "/messages": self._messages,
+            "/health": self._health,
+            "/ready": self._ready,
+        }
         for root in {"", self._public_root}:  # a proxy may take off its part of the path, or not
-            self._routes |= {
-                **dict.fromkeys((root + options.path, root, root + "/"), self._mcp),
-                root + "/sse": self._sse,
-                root + "/messages": self._messages,
-                root + "/health": self._health,
-                root + "/ready": self._ready,
-            }
+            for path, route in routes.items():  # and some frameworks end every path with a slash
+                self._routes |= {root + path: route, f"{root}{path}/": route}
 
     @property
     def draining(self) -> bool:
