@@ -30,6 +30,9 @@ from accord.session.states import Phase
 if TYPE_CHECKING:
     from accord.session.session import Session
 
+UNKNOWN_ANSWER = "unknown answer"
+"""The kind of event that an answer to a question is which this side never asked."""
+
 REMEMBERED = 1_024
 """How many requests that we gave up are remembered, to tell a late answer from a duplicate one."""
 
@@ -41,13 +44,13 @@ class Calls:
         self._session = session
         self.in_flight: dict[RequestId, Exchange] = {}
         self._given_up: OrderedDict[RequestId, None] = OrderedDict()
-        self._last_id = 0
+        self._first_id = self._last_id = 0
         self._told_at: float = inf
         """The last request before a notification of ours that the peer may not have read yet."""
 
     def begin_at(self, id: int) -> None:
-        """Have the next request an id after this one: those up to it were used before."""
-        self._last_id = id
+        """Have the next request an id after this one: those up to it belong to whoever had the session before."""
+        self._first_id = self._last_id = id
 
     # --- out ---------------------------------------------------------------------------------------------------
 
@@ -194,11 +197,11 @@ class Calls:
             del self._given_up[id]
             session.stats.late_answers += 1
             return [session.ignore("late answer", f"id {id!r:.100}")]
-        if type(id) is int and 0 < id <= self._last_id:
+        if type(id) is int and self._first_id < id <= self._last_id:
             session.stats.duplicate_answers += 1
             return [session.ignore("duplicate answer", f"id {id!r:.100}")]
         session.stats.unknown_answers += 1
-        return [session.ignore("unknown answer", f"id {id!r:.100}")]
+        return [session.ignore(UNKNOWN_ANSWER, f"id {id!r:.100}")]
 
     def _unnamed(self, incoming: Incoming) -> list[Event]:
         """An answer without an id. Such an error means that a message of ours could not be read: "If there was an error

@@ -99,10 +99,11 @@ class Conversation:
     def end_requests(self, exchanges: Iterable[Exchange], why: str) -> None:
         """Answer requests of the peer with an error, unless they are answered by now, and cancel their handlers."""
         for exchange in exchanges:
-            way, task = exchange.way or self.way, exchange.driver
-            if (message := self.session.fail(exchange, InternalError(why))) is None:
+            if exchange.stage != "active":
                 continue
-            way.send(message)
+            way, task = exchange.way or self.way, exchange.driver
+            if (message := self.session.fail(exchange, InternalError(why))) is not None:  # else its batch waits
+                way.send(message)
             if task is not None:
                 task.cancel()
 

@@ -18,7 +18,7 @@ from accord.messages.tools import ToolAnnotations
 from accord.server import run
 from accord.server.asking.questions import Elicit
 from accord.server.asking.seal import Keyring
-from accord.server.asking.state import State, States
+from accord.server.asking.state import NOT_OURS, State, States
 from accord.server.peer import Peer
 
 from tests.server.asking.caller import JSON, Caller, asks, caller, questions, retry, texts
@@ -98,7 +98,7 @@ def opens(kept: States, text: str, binding: bytes) -> bool:
     try:
         kept.open(text, binding)
     except InvalidParams as no:
-        return no.message != "requestState was not made by this server, or was changed"
+        return no.message != NOT_OURS
     return True
 
 

@@ -503,6 +503,6 @@ async def test_a_late_answer_to_the_server_before_does_not_answer_the_next_one(t
         call = await client.call("ask")
         await call.event()
         new = (await call.message())["id"]
-        assert await client.answer(old, {"action": "accept", "content": {"value": True}}) == 202
+        assert await client.answer(old, {"action": "accept", "content": {"value": True}}) == 400
         assert await client.answer(new, {"action": "decline"}) == 202
         assert text(await call.message()) == "decline"

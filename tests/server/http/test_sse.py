@@ -59,7 +59,7 @@ async def test_the_stream_begins_with_the_address_and_carries_every_answer(way: 
     async with site(Desk(), way) as here:
         client = await Legacy.connect(here.raw)
         assert client.stream.headers["content-type"] == "text/event-stream"
-        assert re.fullmatch(r"/messages\?session_id=[\w-]{43}", client.address)
+        assert re.fullmatch(r"/messages\?session_id=[\w-]{55}", client.address)
         said = await client.ask(
             "initialize",
             {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}},

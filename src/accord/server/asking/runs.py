@@ -51,8 +51,11 @@ class Runs:
     def find(self, state: State) -> Run | None:
         """The run that this state belongs to; None when none was begun. Raises `Expired` when it is gone."""
         if state.home != self.home:
-            where = "is gone, or does so in another process or on another event loop"
-            raise Expired(f"the server that was running this call {where}; whether it took effect is not known")
+            raise Expired(
+                "the server that was running this call is gone, or does so in another process or on another event "
+                "loop: send answers to the worker that asked, or mark the tool as read-only or idempotent and give all "
+                "workers the same state_keys; whether it took effect is not known"
+            )
         if time.monotonic() >= state.deadline:
             raise Expired("the answer came too late; whether the call took effect is not known")
         run = self._runs.get(state.nonce)

@@ -56,6 +56,9 @@ _encode: Callable[[State], bytes] = msgspec.msgpack.Encoder().encode
 _decode: Callable[[bytes], State] = msgspec.msgpack.Decoder(State).decode
 
 
+NOT_OURS = "requestState was not made by this server, or was changed; several workers need the same state_keys"
+
+
 class Expired(ToolError):
     """An answer came too late, or to what is gone."""
 
@@ -138,7 +141,7 @@ class States:
             sealed = self._keyring.open(text, max_bytes=self._limits.state_bytes + 1)
             return _decode(sealed[1:] if sealed[:1] == _INLINE else self._shelf.get(sealed[1:]))
         except (SealBroken, msgspec.DecodeError) as exc:  # the latter: sealed by another version of ours
-            raise InvalidParams("requestState was not made by this server, or was changed") from exc
+            raise InvalidParams(NOT_OURS) from exc
 
 
 def digest(*parts: bytes) -> bytes:

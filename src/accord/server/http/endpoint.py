@@ -21,9 +21,10 @@ from accord.server.http.callers import Callers
 from accord.server.http.session import HTTPSession
 from accord.server.http.sessionless import Sessionless
 from accord.server.http.sessions import LastingSessions, Sessions
+from accord.server.http.site import SEVERAL_WORKERS, Site
 from accord.server.http.sse import SSESession
 from accord.server.http.stateless import Stateless
-from accord.server.http.visitor import new_id
+from accord.server.http.visitor import is_own_id, new_id
 from accord.session import peek
 from accord.session.served import error_bytes
 from accord.transport.asgi.answer import Headers, respond, say
@@ -33,7 +34,6 @@ from accord.wire.streamable import ALONE, accepts, check_version, is_json, statu
 
 if TYPE_CHECKING:
     from accord.server.http.auth import Principal
-    from accord.server.http.site import Site
 
 _SWEEP_SECONDS = 5.0
 LATER: Headers = ((b"retry-after", b"5"), (b"connection", b"close"))
@@ -191,7 +191,9 @@ class Endpoint:
     def _legacy(self, id: str, who: Principal | None) -> SSESession:
         session = self.sse.find(id, who)
         if session is None:
-            raise Rejected(404, "there is no such session (any more): open the stream again")
+            if not is_own_id(id):
+                self.site.tell_of_workers("a message was posted for a session that this process has not begun")
+            raise Rejected(404, f"there is no such session (any more): open the stream again; {SEVERAL_WORKERS}")
         return session
 
     # --- the end -----------------------------------------------------------------------------------------------

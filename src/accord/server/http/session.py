@@ -26,6 +26,7 @@ from accord.server.http.channel import Channel
 from accord.server.http.kept import Kept, place_of
 from accord.server.http.record import Record
 from accord.server.http.replies import SessionBatch, SessionPost, carried
+from accord.server.http.site import SEVERAL_WORKERS
 from accord.server.http.visitor import Visitor
 from accord.session.events import Event, Ignored, Opened, Ready, Reply, RequestReceived
 from accord.session.exchange import Exchange
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 log: logging.Logger = logging.getLogger("accord")
 
-NO_SESSION = "there is no such session (any more): send initialize without Mcp-Session-Id"
+NO_SESSION = f"there is no such session (any more): send initialize without Mcp-Session-Id; {SEVERAL_WORKERS}"
 
 GENERAL = "0"
 """The stream of what belongs to no request."""
@@ -109,6 +110,7 @@ class HTTPSession(Visitor):
             message = await batch.serve()
             await self._remember(wanted)
             return await batch.finish(message)
+        self.check_answer(events)
         if len(events) == 1 and type(events[0]) is Ignored and events[0].kind == "malformed message":
             raise Rejected(400, f"not a JSON-RPC message: {events[0].detail}")
         if any(type(event) is Ready for event in events):

@@ -12,7 +12,7 @@ from accord.errors import StoreError
 from accord.server.http.auth import id_of
 from accord.server.http.record import Record, read_record
 from accord.server.http.session import NO_SESSION, HTTPSession
-from accord.server.http.visitor import Visitor
+from accord.server.http.visitor import Visitor, is_own_id
 from accord.transport.asgi.request import Rejected
 
 if TYPE_CHECKING:
@@ -138,6 +138,8 @@ class LastingSessions(Sessions[HTTPSession]):
         if session is None and self._site.lasting:
             session = await self._revive(id, who)
         if session is None:
+            if not is_own_id(id):
+                self._site.tell_of_workers("a session was asked for that this process has not begun")
             raise Rejected(404, NO_SESSION)
         return session
 

@@ -30,6 +30,13 @@ if TYPE_CHECKING:
 log: logging.Logger = logging.getLogger("accord")
 
 
+SEVERAL_WORKERS = (
+    "where several workers serve one address, send each session to the worker that began it, "
+    "or serve without sessions: HTTPOptions(stateless=True)"
+)
+"""What to do about a session, or a question, that another process has."""
+
+
 class Site:
     """Everything that belongs to a server and a loop, and to no client."""
 
@@ -41,6 +48,7 @@ class Site:
         """Whether sessions are kept for the next process."""
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self.limits: Limits = over_http(server.limits)
+        self._told_of_workers = False
         self._rates: dict[str, tuple[Rate, Rate]] = {}
         if server.auth is None and server.registry.shown.guarded:
             log.warning("accord: %r has things for certain scopes, and no auth= to grant any: nobody sees them", server)
@@ -91,6 +99,12 @@ class Site:
     def hearing(self, peer: Peer) -> Hearing:
         """What a client tells."""
         return Hearing(lambda event: self.dispatch.hear(event, peer), self.server.extended.offers, self.limits)
+
+    def tell_of_workers(self, what: str) -> None:
+        """Log once that something came which another process may have begun."""
+        if not self._told_of_workers:
+            self._told_of_workers = True
+            log.warning("accord: %s; %s (this is logged once)", what, SEVERAL_WORKERS)
 
     def close(self) -> None:
         """Let the worker threads go."""

@@ -63,7 +63,9 @@ class SSESession(Visitor):
 
     async def post(self, body: bytes, send: Send, who: Principal | None, headers: Mapping[bytes, bytes]) -> None:
         """Take what one POST of `who` brought; what it is answered goes out on the stream."""
-        for event in self.receive(body, who, headers):
+        events = self.receive(body, who, headers)
+        self.check_answer(events)
+        for event in events:
             if type(event) is RequestReceived:
                 task = asyncio.get_running_loop().create_task(self._serve(event.exchange))
                 event.exchange.driver = task

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from contextlib import ExitStack
+from hashlib import blake2b
+from hmac import compare_digest
 from typing import TYPE_CHECKING
 
 from accord.errors import NotConnected
 from accord.server.http.auth import id_of
+from accord.server.http.site import SEVERAL_WORKERS, Site
 from accord.server.peer import Peer
-from accord.session.events import Event, NotificationReceived, RequestReceived
+from accord.session.calls import UNKNOWN_ANSWER
+from accord.session.events import Event, Ignored, NotificationReceived, RequestReceived
 from accord.session.session import Session
 from accord.session.states import Phase
+from accord.transport.asgi.request import Rejected
 from accord.transport.base import Way
 from accord.transport.conversation import Conversation
 
 if TYPE_CHECKING:
     from accord.server.http.auth import Principal
-    from accord.server.http.site import Site
 
 
 class Visitor:
@@ -62,6 +68,16 @@ class Visitor:
                 event.exchange.who, event.exchange.headers = who, headers
         return events
 
+    def check_answer(self, events: list[Event]) -> None:
+        """Raise `Rejected` for an answer to a question that was not asked here: nobody waits for it, and whoever asked
+        in another process would wait for ever. "If the server cannot accept the input, it MUST return an HTTP error
+        status code" (Streamable HTTP, Sending Messages).
+        """
+        if len(events) == 1 and type(event := events[0]) is Ignored and event.kind == UNKNOWN_ANSWER:
+            what = f"an answer came to a question that this process has not asked in this session ({event.detail})"
+            self.site.tell_of_workers(what)
+            raise Rejected(400, f"{what}; {SEVERAL_WORKERS}")
+
     @property
     def busy(self) -> bool:
         """Whether it has something to do, or somebody listens: then it is not idle."""
@@ -98,9 +114,25 @@ class Visitor:
         """It will not come back: keep nothing of it."""
 
 
+_KEY = os.urandom(16)
+_MARK_BYTES = 9
+
+
 def new_id() -> str:
-    """An id that nobody can guess, of visible ASCII."""
-    return secrets.token_urlsafe(32)
+    """An id that nobody can guess, of visible ASCII. Its end tells this process that it has made it."""
+    secret = secrets.token_urlsafe(32)
+    return secret + _mark(secret)
+
+
+def is_own_id(id: str) -> bool:
+    """Whether this process has made an id, rather than another worker, or nobody."""
+    length = len(_mark(""))
+    return compare_digest(_mark(id[:-length]).encode(), id[-length:].encode(errors="replace"))
+
+
+def _mark(secret: str) -> str:
+    digest = blake2b(secret.encode(errors="replace"), key=_KEY, digest_size=_MARK_BYTES)
+    return urlsafe_b64encode(digest.digest()).decode()
 
 
 def end_all(conversation: Conversation, why: str) -> None:
