@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from accord.client.rounds import Rounds
 from accord.client.subscription import Subscription, wish_for
 from accord.client.subscriptions import Subscriptions
 from accord.client.supervise import Link
-from accord.client.target import Command, Remote, Serves, Target, identity, parse
+from accord.client.target import AsPrincipal, Command, Remote, Serves, Target, identity, parse
 from accord.client.verbs import Verbs
 from accord.errors import ConnectionLost, TargetError
 from accord.limits import DEFAULT_LIMITS, Limits
@@ -77,6 +77,8 @@ class Client(Verbs):
     give several clients one `Cache` to share what is public. With `reconnect=Reconnect()` a server that dies is
     started again; `trusted` says that the hints of its tools are believed, so that a call that says it is read-only
     or idempotent may be sent again. `http` is for a server at a URL: headers and a token, a proxy, whom to trust.
+    `principal` is for a `Server` in this process, to test what it shows to whom: it is asked for the scopes of that
+    `Principal`, as over HTTP; without one, for none.
 
     `extensions` and `experimental` are declared as capabilities; `request`, `notify` and `on` speak of what extensions
     add. `telemetry` is told of requests: `OpenTelemetry()`.
@@ -109,6 +111,7 @@ class Client(Verbs):
         extensions: Sequence[Extension] = (),
         experimental: Mapping[str, JSONObject] | None = None,
         http: HTTPSettings | None = None,
+        principal: AsPrincipal | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
         where = parse(target)
@@ -143,11 +146,14 @@ class Client(Verbs):
             on_notification=self._heard,
             methods=rows_of(extensions),
             http=http,
+            principal=principal,
         )
         self._link = Link(
             connector, reconnect, prepare=self._prepare, lost=self._lost, prepare_seconds=limits.connect_seconds
         )
-        self._kept = Kept(cache if isinstance(cache, Cache) else Cache(limits, off=not cache), identity(where, http))
+        self._kept = Kept(
+            cache if isinstance(cache, Cache) else Cache(limits, off=not cache), _identity(where, http, principal)
+        )
         requests = (Requests if watched is None else watched.requests)(
             self._link,
             Reader(name, strict=strict, kinds=results_of(extensions)),
@@ -303,6 +309,14 @@ class Client(Verbs):
         """Send any notification. Raises `NotSupported`, `NotConnected`."""
         connection = await self._link.ready(self._requests.timeout)
         connection.notify(method, params, meta=meta)
+
+
+def _identity(
+    target: Command | Remote | Serves | Transport, http: HTTPSettings | None, principal: AsPrincipal | None
+) -> Hashable:
+    """Return whose results are cached together: of one server, and in this process of one principal."""
+    server = identity(target, http)
+    return server if principal is None else (server, principal.id, principal.scopes)
 
 
 def _watched(telemetry: Telemetry, target: Command | Remote | Serves | Transport) -> Watched:

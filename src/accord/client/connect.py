@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from accord.client.target import Command, Remote, Serves, identity
+from accord.client.target import AsPrincipal, Command, Remote, Serves, check_principal, identity
 from accord.client.ways import WAYS, Way, may_be_sse, may_lead_elsewhere
 from accord.errors import ConnectError, ConnectionLost, TargetError
 from accord.limits import Limits
@@ -44,7 +44,10 @@ class Connector:
         on_notification: NotificationCallback | None = None,
         methods: Sequence[Method] = (),
         http: HTTPSettings | None = None,
+        principal: AsPrincipal | None = None,
     ) -> None:
+        check_principal(principal, target)
+        self._principal = principal
         self._target = target
         self._profile = profile
         self._revisions = revisions
@@ -168,7 +171,8 @@ class Connector:
             )
         if isinstance(target, Serves):
             ours, theirs = memory.pair(self._limits)
-            serve: Coroutine[Any, Any, None] = target.serve(theirs)  # type: ignore[assignment]
+            who = {} if self._principal is None else {"principal": self._principal}
+            serve: Coroutine[Any, Any, None] = target.serve(theirs, **who)  # type: ignore[assignment]
             self._serving = asyncio.get_running_loop().create_task(serve)
             self._serving.add_done_callback(lambda serving: _tell_failure(serving, theirs))
             return ours

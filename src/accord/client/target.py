@@ -36,8 +36,30 @@ class Serves(Protocol):
     """A server in this process."""
 
     @property
-    def serve(self) -> Callable[[Transport], Awaitable[None]]:
-        """Serve one connection until it ends."""
+    def serve(self) -> Callable[..., Awaitable[None]]:
+        """Serve one connection, a `Transport`, until it ends; for `principal=`, if one is given."""
+
+
+class AsPrincipal(Protocol):
+    """Who asks, as a server in this process takes it: an `accord.Principal`."""
+
+    @property
+    def id(self) -> str:
+        """Which person or program it is."""
+
+    @property
+    def scopes(self) -> frozenset[str]:
+        """What it was granted."""
+
+
+def check_principal(principal: AsPrincipal | None, target: Command | Remote | Serves | Transport) -> None:
+    """Raise `TargetError` for a principal that cannot be one, or that nobody would be told."""
+    if principal is None:
+        return
+    if not isinstance(target, Serves):
+        raise TargetError("principal= is for a Server in this process; at a URL, a key or token says who asks")
+    if not isinstance(getattr(principal, "id", None), str) or not isinstance(principal.scopes, frozenset):
+        raise TargetError(f'principal= is a Principal("ann", frozenset({{"read"}})), not {principal!r:.200}')
 
 
 def identity(target: Command | Remote | Serves | Transport, http: HTTPSettings | None = None) -> Hashable:

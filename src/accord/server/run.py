@@ -28,7 +28,9 @@ from accord.transport.connection import Connection
 from accord.transport.stdio import StdioTransport
 
 if TYPE_CHECKING:
+    from accord.server.http.auth import Principal
     from accord.server.server import Server
+    from accord.session.exchange import Exchange
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -36,8 +38,10 @@ _LEAVING = 1.0
 """Seconds that threads which handlers left behind may hold up the end of the process."""
 
 
-async def serve(server: Server, transport: Transport, stop: asyncio.Event | None = None) -> None:
-    """Serve one connection until it ends, or until `stop` is set.
+async def serve(
+    server: Server, transport: Transport, stop: asyncio.Event | None = None, principal: Principal | None = None
+) -> None:
+    """Serve one connection until it ends, or until `stop` is set; for a principal, or for who started the server.
 
     Raises `LifespanError`; then it is for whoever made the transport to close it, and to say why on it.
     """
@@ -45,27 +49,34 @@ async def serve(server: Server, transport: Transport, stop: asyncio.Event | None
     await server.lifetimes.enter()
     audience = server.hub.join(lambda: audience_of(server))
     try:
-        await _serve(server, transport, audience, stop)
+        await _serve(server, transport, audience, stop, principal)
     finally:
         server.hub.leave(audience)
 
 
-async def _serve(server: Server, transport: Transport, audience: Audience, stop: asyncio.Event | None) -> None:
+async def _serve(
+    server: Server, transport: Transport, audience: Audience, stop: asyncio.Event | None, principal: Principal | None
+) -> None:
     profile = server.profile()
     session = Session("server", profile, revisions=server.revisions, limits=server.limits, methods=server.extended.rows)
     watched = server.watched
     begin = Dispatch if watched is None else watched.dispatch
     dispatch = begin(server, Packer(profile.raw_info), server.limits, audience)
     hearing = Hearing(lambda event: dispatch.hear(event, peer), server.extended.offers, server.limits)
+
+    def handle(exchange: Exchange, _: object) -> Coroutine[Any, Any, Any]:
+        exchange.who = principal
+        return dispatch.handle(exchange, peer)
+
     connection = Connection(
         session,
         transport,
-        lambda exchange, _: dispatch.handle(exchange, peer),
+        handle,
         on_notification=hearing.hear,
         limits=server.limits,
     )
-    peer = Peer(connection if watched is None else watched.line(connection))
-    peer.local = True
+    peer = Peer(connection if watched is None else watched.line(connection), "" if principal is None else principal.id)
+    peer.local, peer.who = principal is None, principal
     began = asyncio.get_running_loop().time()
     connection.lasting.push_async_callback(server.lifetimes.leave)
     connection.lasting.push_async_callback(_end_asking, server, peer)

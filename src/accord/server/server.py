@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from accord.server.asking.rounds import Rounds
     from accord.server.asking.seal import Keyring
     from accord.server.http.app import HTTPApp
-    from accord.server.http.auth import Auth
+    from accord.server.http.auth import Auth, Principal
     from accord.server.http.options import HTTPOptions
     from accord.server.lifetime import Lifespan
     from accord.server.middleware.request import Middleware
@@ -185,11 +185,15 @@ class Server(Importing):
         hinted = msgspec.structs.replace(result, ttl_ms=self.cache.ttl_ms, cache_scope=scope)
         return Raw(codec.encode(codec.finish(hinted, rules, codec.raw(self.info))))
 
-    async def serve(self, transport: Transport) -> None:
-        """Serve one connection until it ends; calls in flight are answered first, within the grace period."""
+    async def serve(self, transport: Transport, *, principal: Principal | None = None) -> None:
+        """Serve one connection until it ends; calls in flight are answered first, within the grace period.
+
+        With a `principal` every request is that principal's, which needs the scopes that things ask for; without one
+        the client is taken for whoever started this server, which needs none.
+        """
         from accord.server.run import serve
 
-        await serve(self, transport)
+        await serve(self, transport, principal=principal)
 
     @property
     def app(self) -> HTTPApp:
