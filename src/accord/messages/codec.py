@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from accord.errors import InvalidParams
+from accord.messages.members import repeated
 from accord.messages.meta import SERVER_INFO
 from accord.messages.revision import Rules
 from accord.messages.views import view
@@ -38,7 +39,22 @@ def narrow(value: Any, revision: str) -> Any:
 
 
 def decode_params(type_: type[T], params: Any) -> T:
-    """Typed params of a request or notification. Raises `InvalidParams` with the JSON path of what does not fit."""
+    """Typed params of a request or notification. Raises `InvalidParams` with the JSON path of what does not fit, and
+    where a member occurs twice.
+    """
+    if params is not msgspec.UNSET:
+        check_members(bytes(params), "params")
+    return decode_result(type_, params)
+
+
+def check_members(text: bytes, what: str) -> None:
+    """Raise `InvalidParams` where an object in this JSON has two members of one name."""
+    if (name := repeated(text)) is not None:
+        raise InvalidParams(f"{what} have the member {name!r:.100} twice")
+
+
+def decode_result(type_: type[T], params: Any) -> T:
+    """As `decode_params`, for what the peer answered: of members that occur twice the last one counts."""
     try:
         decoded: T = decoder(cast(Any, type_)).decode(b"{}" if params is msgspec.UNSET else params)
     except RecursionError:

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from accord.errors import InvalidRequest, ParseError, ProtocolError
+from accord.messages.members import repeated
 
 RequestId = int | str
 
@@ -106,6 +107,9 @@ _TAIL = re.compile(rb'"id"\s*:\s*(?:(-?\d{1,18})|"((?:[^"\\]|\\.)*+)")\s*(?:,\s*
 """How a message ends whose id stands at its end; the last brace is that of the message itself."""
 
 _CLOSES = {b"{": b"}", b"[": b"]"}
+_SHORTEST_MEMBER = len(b',"id":1')
+_REST_BYTES = 64 << 10
+"""Members that nobody here knows, and the id and the method, together."""
 _TOKENS = 20_000
 """How many strings and brackets of an invalid message are looked at from its beginning."""
 _TAIL_BYTES = 2_048
@@ -135,7 +139,46 @@ def read(message: bytes | Raw) -> Incoming:
             raise Malformed(what, id, outlines=[Outline(id, {"jsonrpc"})])
     elif incoming.id is None:
         raise Malformed(InvalidRequest("the id of a request must not be null"))
+    if _spare(message, incoming) >= _SHORTEST_MEMBER:
+        _check_members(message, incoming)
     return incoming
+
+
+def _spare(message: bytes | Raw, incoming: Incoming) -> int:
+    """How many bytes there are beyond the shortest message that says the same. Where another member has no room, none
+    occurs twice; that costs a tenth of looking for them.
+    """
+    id, method, params = incoming.id, incoming.method, incoming.params
+    if type(id) is int:
+        length = 24  # with one digit
+    elif type(id) is str:
+        length = 25 + len(id)
+    else:
+        length = 17 if id is UNSET else 27
+    if method is not UNSET:
+        length += 12 + len(method) + (0 if params is UNSET else 10 + len(params))
+    elif incoming.result is not UNSET:
+        length += 10 + len(incoming.result)
+    else:
+        length += 9 + len(incoming.error)  # type: ignore[arg-type]  # read() saw one of the two
+    return len(message) - length
+
+
+def _check_members(message: bytes | Raw, incoming: Incoming) -> None:
+    """Raise `Malformed` where a member occurs twice: whoever reads the first of them would see another message."""
+    content = next((each for each in (incoming.params, incoming.result, incoming.error) if each is not UNSET), Raw())
+    rest = bytes(message).replace(bytes(content), b"0", 1) if len(content) else bytes(message)
+    answer = incoming.method is UNSET
+    outline = Outline(None if incoming.id is UNSET else incoming.id, {"jsonrpc", "result" if answer else "method"})
+    if len(rest) > _REST_BYTES:
+        why = f"more than {_REST_BYTES:,} bytes beside params, result or error"
+    elif (name := repeated(rest)) is not None:
+        why = f"the member {name!r:.100} occurs twice"
+    else:
+        return
+    raise Malformed(
+        InvalidRequest(f"not a JSON-RPC 2.0 message: {why}"), outline.id, answerable=not answer, outlines=[outline]
+    )
 
 
 def items(message: bytes) -> list[Raw] | None:

@@ -14,16 +14,27 @@ from __future__ import annotations
 import difflib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import msgspec
 
-from accord.errors import InvalidArguments
+from accord.errors import InvalidArguments, InvalidParams
+from accord.messages.codec import check_members
 from accord.schema import explain
 from accord.schema.convert import convert
 from accord.schema.hints import Field, Narrowed, Node
 
 log: logging.Logger = logging.getLogger("accord.server")
+
+
+_TOLD = 10
+"""Failures that are told one by one."""
+_NAMES = 20
+"""Known arguments that are named."""
+_LONGEST_GUESS = 64
+"""Characters of an unknown argument that may be a known one misspelt."""
 
 
 class Rest(msgspec.Struct, frozen=True, eq=False):
@@ -60,10 +71,12 @@ class Arguments:
         self._known = {field.key for field in fields}
 
     def read(self, raw: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Values in the order of the fields, and the rest. Raises InvalidArguments with every failure."""
-        failures: list[str] = []
+        """Values in the order of the fields, and the rest. Raises InvalidArguments with the first failures, and
+        InvalidParams for what is no object or has a member twice.
+        """
+        failures = Failures()
         try:
-            given = _object(raw)
+            given = arguments_object(raw)
             values = tuple(
                 [
                     self._value(field, type_, given, failures)
@@ -73,34 +86,39 @@ class Arguments:
             rest = self._others(given, failures)
         except RecursionError:
             raise InvalidArguments("the arguments are nested too deeply") from None
-        if failures:
-            raise InvalidArguments("\n".join(failures))
+        if failures.count:
+            raise InvalidArguments(str(failures))
         return values, rest
 
-    def _value(self, field: Field, type_: Any, given: Mapping[str, Any], failures: list[str]) -> Any:
+    def _value(self, field: Field, type_: Any, given: Mapping[str, Any], failures: Failures) -> Any:
         if field.key in given:
             return self._fitted(field.key, field.node, type_, given[field.key], failures)
         if field.required:
-            failures.append(f'missing argument "{field.key}"')
+            failures.add(f'missing argument "{field.key}"')
         return field.factory() if field.factory else field.default
 
-    def _others(self, given: Mapping[str, Any], failures: list[str]) -> dict[str, Any]:
+    def _others(self, given: Mapping[str, Any], failures: Failures) -> dict[str, Any]:
         if self._rest is None and self._ignore_unknown:
             return {}
         others = {key: value for key, value in given.items() if key not in self._known}
         if self._rest is None:
-            failures.extend(map(self._unknown, others))
+            told = list(islice(others, failures.room))
+            for key in told:
+                failures.add(self._unknown(key))
+            failures.count += len(others) - len(told)
             return {}
-        return {
-            key: self._fitted(key, self._rest.node, self._rest.type, value, failures) for key, value in others.items()
-        }
+        fitted = {}
+        for key, value in others.items():
+            if not failures.room:
+                break
+            fitted[key] = self._fitted(key, self._rest.node, self._rest.type, value, failures)
+        return fitted
 
-    def _fitted(self, key: str, node: Node, type_: Any, value: Any, failures: list[str]) -> Any:
+    def _fitted(self, key: str, node: Node, type_: Any, value: Any, failures: Failures) -> Any:
         try:
             return convert(value, type_)
-        except msgspec.ValidationError as exc:
-            failure = exc
-        strict = self._strict or (isinstance(node, Narrowed) and node.strict)
+        except msgspec.ValidationError:
+            strict = self._strict or (isinstance(node, Narrowed) and node.strict)
         for other in () if strict else _readings(value):
             try:
                 fitted = convert(other, type_)
@@ -109,17 +127,50 @@ class Arguments:
             if isinstance(value, str) and not self._texts:
                 log.warning("accord: argument %r of %s came as JSON in a string; it was decoded", key, self._name)
             return fitted
-        failures.append(explain.argument(key, node, value, str(failure)))
+        for line in explain.argument(key, node, value if strict else narrowed(value), failures.room):
+            failures.add(line)
         return None
 
     def _unknown(self, key: str) -> str:
-        close = difflib.get_close_matches(key, self._known, n=1)
-        known = ", ".join(f'"{field.key}"' for field in self._fields) or "none"
-        hint = f'did you mean "{close[0]}"?' if close else f"known are: {known}"
+        close = difflib.get_close_matches(key, self._known, n=1) if len(key) <= _LONGEST_GUESS else []
+        hint = f'did you mean "{close[0]}"?' if close else f"known are: {self._known_names}"
         return f'unknown argument "{explain.shortened(key)}", {hint}'
 
+    @cached_property
+    def _known_names(self) -> str:
+        names = [f'"{field.key}"' for field in self._fields]
+        more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+        return (", ".join(names[:_NAMES]) or "none") + more
 
-def _object(raw: Any) -> dict[str, Any]:
+
+class Failures:
+    """What is wrong with the arguments of one call: the first ten, and how many more there are."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self.count: int = 0
+
+    @property
+    def room(self) -> int:
+        """How many more are told."""
+        return _TOLD - len(self._lines)
+
+    def add(self, line: str) -> None:
+        """One more."""
+        self.count += 1
+        if self.room:
+            self._lines.append(line)
+
+    def __str__(self) -> str:
+        more = self.count - len(self._lines)
+        return "\n".join([*self._lines, f"and {more:,} more"] if more else self._lines)
+
+
+def arguments_object(raw: Any) -> dict[str, Any]:
+    """The arguments of a call as they came; null is `{}`.
+
+    Raises InvalidArguments for what is no JSON, InvalidParams for what is no object or has a member twice.
+    """
     try:
         given = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
@@ -127,7 +178,8 @@ def _object(raw: Any) -> dict[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, dict):
-        raise InvalidArguments(f"the arguments must be an object, got {explain.excerpt(given)}")
+        raise InvalidParams(f"the arguments must be an object, got {explain.excerpt(given)}")
+    check_members(bytes(raw), "arguments")
     return given
 
 

@@ -7,10 +7,13 @@ argument "trip.days": expected integer, got string "three"
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import msgspec
 
+from accord.schema.convert import Decodables, convert
 from accord.schema.hints import Choice, Items, Narrowed, Node, Record, Row, Table, Values
 
 _WORDS = {
@@ -20,13 +23,90 @@ _WORDS = {
 }  # fmt: skip
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
 _EXCERPT = 60
+_SENTENCE = 300
+"""Characters of one reason."""
+_LEVELS = 8
+"""Nesting in which all that is wrong is looked for; below, the first."""
+_SEARCHED_BYTES = 64 << 10
 
 Path = list[str | int | None]
 
 
-def argument(name: str, node: Node, value: Any, said: str) -> str:
-    """One line about one argument; `said` is the text of msgspec's ValidationError."""
-    return f'argument "{shortened(name)}{{}}": {{}}'.format(*failure(node, value, said))
+def argument(name: str, node: Node, value: Any, most: int) -> Iterator[str]:
+    """A line for each thing that is wrong in an argument, at most so many."""
+    for where, why in islice(failures(node, value), most):
+        yield f'argument "{shortened(name)}{where}": {why}'
+
+
+def failures(node: Node, value: Any) -> Iterator[tuple[str, str]]:
+    """Each place in a value that does not fit, as `.key[0]`, and why; of a large value the first only."""
+    return _Search().look(node, value, "", _LEVELS if len(_json(value)) <= _SEARCHED_BYTES else 0)
+
+
+class _Search:
+    """Converts the parts of a value one by one, since msgspec stops at the first that does not fit."""
+
+    def __init__(self) -> None:
+        self._decodables = Decodables()
+        self._types: dict[int, Any] = {}
+
+    def look(self, node: Node, value: Any, where: str, levels: int) -> Iterator[tuple[str, str]]:
+        if id(node) not in self._types:
+            self._types[id(node)] = self._decodables.of(node)
+        try:
+            convert(value, self._types[id(node)])
+            return
+        except msgspec.ValidationError as exc:
+            said = str(exc)
+        found = False
+        for step, inner, part in _parts(node, value) if levels else ():
+            for each in self.look(inner, part, where + step, levels - 1):
+                found = True
+                yield each
+        for why in _wrong_keys(node, value):
+            found = True
+            yield where, why
+        if not found:
+            place, why = failure(node, value, said)
+            yield where + place, why
+
+
+def _parts(node: Node, value: Any) -> Iterator[tuple[str, Node, Any]]:
+    """What a value holds, with the step to it and its node."""
+    match _shape(node, value), value:
+        case Items(item=inner), list():
+            yield from ((f"[{at}]", inner, item) for at, item in enumerate(value))
+        case Row(items=items), list():
+            yield from ((f"[{at}]", *pair) for at, pair in enumerate(zip(items, value, strict=False)))
+        case Table(value=inner), dict():
+            yield from ((f".{shortened(key)}", inner, item) for key, item in value.items())
+        case Record(fields=fields), dict():
+            yield from ((f".{field.key}", field.node, value[field.key]) for field in fields if field.key in value)
+
+
+def _wrong_keys(node: Node, value: Any) -> Iterator[str]:
+    shape = _shape(node, value)
+    if not isinstance(shape, Record) or not isinstance(value, dict):
+        return
+    for field in shape.fields:
+        if field.required and field.key not in value:
+            yield f'missing "{field.key}"'
+    if shape.closed:
+        known = {field.key for field in shape.fields} | {shape.tag[0] if shape.tag else ""}
+        yield from (f'unknown "{shortened(key)}"' for key in value if key not in known)
+
+
+def _shape(node: Node, value: Any) -> Node | None:
+    """The node without its bounds; of a union, the only arm that such a value may be meant for."""
+    if isinstance(node, Narrowed):
+        return _shape(node.node, value)
+    if not isinstance(node, Choice):
+        return node
+    kinds = (Record, Table) if isinstance(value, dict) else (Items, Row)
+    arms = [arm for each in node.arms if isinstance(arm := _shape(each, value), kinds)]
+    if len(arms) > 1 and isinstance(value, dict):
+        arms = [arm for arm in arms if isinstance(arm, Record) and arm.tag and value.get(arm.tag[0]) == arm.tag[1]]
+    return arms[0] if len(arms) == 1 else None
 
 
 def failure(node: Node, value: Any, said: str) -> tuple[str, str]:
@@ -37,7 +117,8 @@ def failure(node: Node, value: Any, said: str) -> tuple[str, str]:
     where = "".join(place.rpartition("$")[2].rstrip("`") for place in reversed(places))
     path: Path = [match[1] or (int(match[2]) if match[2] else None) for match in _STEP.finditer(where)]
     found = _value_at(value, path)
-    return where, _in_a_key(reason) if in_key else _sentence(reason, _node_at(node, path), found)
+    why = _in_a_key(reason) if in_key else _sentence(reason, _node_at(node, path), found)
+    return where[:_SENTENCE], why if len(why) <= _SENTENCE else f"{why[:_SENTENCE]}..."
 
 
 def _sentence(reason: str, node: Node | None, found: Any) -> str:
@@ -68,11 +149,15 @@ def _got(found: Any) -> str:
 def excerpt(value: Any, *, typed: bool = True) -> str:
     """The type of a JSON value and the start of it."""
     kind = next((word for type_, word in _KINDS if isinstance(value, type_)), "value")
-    try:
-        text = "" if value is None else shortened(msgspec.json.encode(value).decode())
-    except (RecursionError, TypeError, ValueError, OverflowError):
-        text = "..."
+    text = "" if value is None else shortened(_json(value))
     return f"{kind} {text}".strip() if typed or not text else text
+
+
+def _json(value: Any) -> str:
+    try:
+        return msgspec.json.encode(value).decode()
+    except (RecursionError, TypeError, ValueError, OverflowError):
+        return "..."
 
 
 def shortened(text: str) -> str:

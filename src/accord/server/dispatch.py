@@ -61,13 +61,17 @@ FAILURES = (InvalidArguments, ToolError, OutOfTime, NotSupported, AnswerError, R
 Verb = Callable[[Exchange, Peer], Coroutine[Any, Any, Any]]
 
 
+NO_ARGUMENTS = Raw(b"{}")
+
+
 class Sent(msgspec.Struct, rename="camel"):
     """`CallToolParams` as the server reads them: the arguments stay raw until the tool's own decoder takes them."""
 
     name: str
-    arguments: Raw = Raw(b"{}")
+    arguments: Raw = NO_ARGUMENTS
     input_responses: dict[str, Raw] | None = None
     request_state: str | None = None
+    meta: Raw = msgspec.field(default=Raw(), name="_meta")
 
 
 _sent = msgspec.json.Decoder(Sent)
@@ -290,12 +294,22 @@ class Dispatch:
         return await self._answer(turn, exchange, peer, lambda call: self._calling.run(offer, arguments, call))
 
 
+_BARE = len(b'{"name":"","arguments":}')
+_SHORTEST_MEMBER = len(b',"name":""')
+
+
 def read_call(params: Any) -> Sent:
-    """The name and the raw arguments of a call. Raises `InvalidParams`."""
+    """The name and the raw arguments of a call. Raises `InvalidParams`, also where a member of the params occurs twice;
+    those of the arguments are checked by whoever takes them.
+    """
     try:
         call = _sent.decode(params)
     except (msgspec.MsgspecError, TypeError, RecursionError):
         return codec.decode_params(Sent, params)
+    carried = len(call.meta)
+    spare = len(params) - len(call.name) - len(call.arguments) - _BARE - (carried + 9 if carried else 0)
+    if spare >= _SHORTEST_MEMBER or call.arguments is NO_ARGUMENTS:  # no room for another member: none occurs twice
+        codec.check_members(bytes(params), "params")
     return call
 
 

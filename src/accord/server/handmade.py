@@ -17,6 +17,7 @@ from accord.messages.adapt import wrapped
 from accord.messages.base import JSONObject
 from accord.messages.revision import Rules
 from accord.messages.tools import Tool
+from accord.schema.arguments import arguments_object
 from accord.schema.validate import Validator, compile
 from accord.server.context import Context
 from accord.server.declaring import check_declared
@@ -60,11 +61,13 @@ class Handmade:
         return msgspec.structs.replace(self._tool, output_schema=wrapped(self._tool.output_schema))
 
     def bind(self, arguments: Raw | None, context: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The handler's arguments. Raises `InvalidArguments`."""
+        """The handler's arguments. Raises `InvalidArguments`, and `InvalidParams` for what is no object or has a member
+        twice.
+        """
         try:
-            values = msgspec.json.decode(arguments or b"{}", type=dict[str, Any] | None) or {}
+            values = arguments_object(arguments or b"{}")
             self.arguments.validate(values)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Mismatch) as exc:
+        except (RecursionError, Mismatch) as exc:
             raise InvalidArguments(f"the arguments do not fit the schema of {self._tool.name!r}: {exc}") from exc
         if self._context is None:
             return (values,), {}

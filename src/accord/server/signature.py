@@ -23,6 +23,7 @@ from msgspec.structs import astuple
 
 from accord.errors import DeclarationError, ToolError
 from accord.messages.adapt import wrapped
+from accord.messages.codec import check_members
 from accord.messages.tools import CallToolResult
 from accord.schema import emit, explain
 from accord.schema.arguments import Arguments, Rest, narrowed
@@ -182,7 +183,9 @@ class Signature:
         return wrapped(self.result_schema)
 
     def bind(self, arguments: Any, context: Any = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What to call the function with; `arguments` is JSON, None is `{}`. Raises InvalidArguments."""
+        """What to call the function with; `arguments` is JSON, None is `{}`. Raises InvalidArguments, and InvalidParams
+        for what is no object or has a member twice.
+        """
         if arguments is None:
             arguments = b"{}"
         rest: dict[str, Any] = {}
@@ -190,6 +193,10 @@ class Signature:
             values = astuple(self._decode(arguments))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             values, rest = self._arguments.read(arguments)
+        else:
+            given = bytes(arguments)
+            if given.count(b":") > self._least:  # with fewer, nothing is there twice
+                check_members(given, "arguments")
         if self._in_order:
             return values, rest
         return self._placed(values, rest, context)
@@ -253,6 +260,11 @@ class Signature:
         closed = not self._ignore_unknown
         struct = msgspec.defstruct(self.name, fields, kw_only=True, forbid_unknown_fields=closed, rename=keys or None)
         return msgspec.json.Decoder(struct, dec_hook=dec_hook).decode
+
+    @cached_property
+    def _least(self) -> int:
+        """How many arguments there are in any call."""
+        return sum(field.required for field in self._all.fields)
 
     @cached_property
     def _arguments(self) -> Arguments:

@@ -215,7 +215,7 @@ class ClientOpening:
                 return self._shake()
             return self._open_without(offered, event.error)
         try:
-            result = codec.decode_params(DiscoverResult, event.result)
+            result = codec.decode_result(DiscoverResult, event.result)
         except ProtocolError:  # a result that is none: an older server that answers anything
             return self._shake()
         revision = choose(result.supported_versions, self._session.spoken)
@@ -253,7 +253,7 @@ class ClientOpening:
         if isinstance(event, ErrorReceived):
             return self._initialize_refused(event.error)
         try:
-            result = codec.decode_params(InitializeResult, event.result)
+            result = codec.decode_result(InitializeResult, event.result)
         except ProtocolError as exc:
             raise RemoteProtocolError(f"the answer to initialize is not what it should be: {exc.__cause__}") from exc
         if result.protocol_version not in HANDSHAKE or result.protocol_version not in self._session.spoken:

@@ -172,7 +172,10 @@ class Changed:
         return unchanged
 
     def raw_inward(self, arguments: Raw | None) -> Raw:
-        """Arguments as the tool knows them, of those in a call. Raises `InvalidArguments`."""
+        """Arguments as the tool knows them, of those in a call. Raises `InvalidArguments`, and `InvalidParams` where a
+        member occurs twice.
+        """
+        codec.check_members(bytes(arguments or b""), "arguments")
         try:
             given = msgspec.json.decode(arguments or b"{}", type=dict[str, Raw] | None)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
