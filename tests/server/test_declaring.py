@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
+import re
 import subprocess
 import sys
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from pathlib import Path
+from typing import Annotated, Any, cast
 
 import pytest
 
 from accord import (
     CallNext,
     Client,
+    ConnectionLost,
     Context,
     DeclarationError,
     Depends,
@@ -201,6 +205,8 @@ async def test_texts_of_uris_and_prompts_become_what_is_asked_for_and_nothing_is
     assert caplog.text == ""
 
 
+BAD_OUTPUT = Tool(name="a", input_schema={"type": "object"}, output_schema={"$ref": "#/$defs/nope"})
+
 MISTAKES = [
     (lambda: Server("x").tool(version=2)(plain), "version='2'"),
     (lambda: Server("x").tool(annotations={"readOnlyHint": True})(plain), r"ToolAnnotations\(read_only_hint"),
@@ -210,6 +216,27 @@ MISTAKES = [
     (lambda: Server("x").tool("a", name="b"), "two names, 'a' and 'b'"),
     (lambda: Server("x").add_tool(plain), r"for a function, write server.tool\(f\)"),  # type: ignore[arg-type]
     (lambda: Server("x").add_tool(Tool(name="a", input_schema={})), "'a' has no handler"),
+    (
+        lambda: Server("x").add_tool(Tool(name="a", input_schema="object"), print),
+        "input_schema must be a dict .* not 'object'",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: Server("x").add_tool(Tool(name="a", input_schema={"type": "objekt"}), print),
+        r"input_schema is not a valid .* \$.type",
+    ),
+    (lambda: Server("x").add_tool(Tool(name="a", input_schema={}), print), 'input_schema must say "type": "object"'),
+    (
+        lambda: Server("x").add_tool(Tool(name="a", input_schema={"type": "array"}), print),
+        'input_schema must say "type": "object"',
+    ),
+    (
+        lambda: Server("x").add_tool(BAD_OUTPUT, print),
+        "output_schema is not a valid JSON Schema",
+    ),
+    (lambda: Server("x").tool(output_schema={})(plain), "no option output_schema=: .* `-> YourType`"),  # type: ignore
+    (lambda: Server("x").tool(input_schema={})(plain), r"no option input_schema=: .*add_tool"),  # type: ignore
+    (lambda: Server("x").prompt(arguments=[])(plain), "no option arguments=: .* annotate them"),  # type: ignore
+    (lambda: Server("x").tool(descriptoin="x")(plain), "no option descriptoin=: .* title, icons"),  # type: ignore
     (lambda: Server("x").run(http=8000), 'like "127.0.0.1:8000"'),  # type: ignore[arg-type]
     (lambda: Server("x").search_tools(budget="x"), r"search_tools\(4000"),  # type: ignore[arg-type]
     (lambda: Server("x").search_tools(always="plain"), r"always= takes a set of texts, not one: .*\{'plain'\}"),
@@ -243,3 +270,112 @@ async def test_a_function_is_offered_by_another_name_where_it_is_given() -> None
     async with Client(server) as client:
         assert (await client.call_tool("said")).text == "plain"
         assert [(one.name, one.title) for one in (await client.list_prompts())] == [("asked", "Asked")]
+
+
+# Names that come later, and names that never come
+
+
+def ordering() -> Server:
+    """A server whose functions name a class that is defined below them."""
+    server = Server("ordering")
+
+    @server.tool
+    def count(order: Later, ctx: Context, factor: Annotated[int, Depends(factor)]) -> str:
+        return f"{order.count * factor} {ctx.revision}"
+
+    @server.prompt
+    def ask(order: Later, ctx: Context) -> str:
+        return f"{order} {ctx.revision}"
+
+    @server.resource("order://{order}")
+    def read(order: LaterNumber, ctx: Context) -> str:
+        return f"{order} {ctx.revision}"
+
+    return server
+
+
+def factor() -> int:
+    return 3
+
+
+EARLY = ordering()
+EARLY_SHOWN = repr(EARLY)  # which has looked at what is declared before the names exist
+AROUND = Server("around")
+AROUND.mount(EARLY, "early")
+AROUND_SHOWN = repr(AROUND)
+
+LaterNumber = int
+
+
+@dataclass
+class Later:
+    count: int
+
+
+@pytest.mark.parametrize("server", [EARLY, AROUND])
+async def test_a_class_defined_after_the_function_is_known_with_context_and_dependencies(server: Server) -> None:
+    prefix = "early_" if server is AROUND else ""
+    async with Client(server) as client:
+        (tool,) = await client.list_tools()
+        assert list(tool.input_schema["properties"]) == ["order"]
+        assert (await client.call_tool(f"{prefix}count", {"order": {"count": 2}})).text.startswith("6 20")
+        shown = await client.get_prompt(f"{prefix}ask", {"order": '{"count": 1}'})
+        assert shown.messages[0].content.text.startswith("Later(count=1) 20")
+        uri = "order://early/7" if server is AROUND else "order://7"
+        assert (await client.read_resource(uri)).contents[0].text.startswith("7 20")
+
+
+def unresolvable() -> Server:
+    server = Server("x")
+
+    @server.tool
+    def good() -> str:
+        return ""
+
+    @server.tool
+    def bad(x: Nope) -> str:  # type: ignore[name-defined]  # noqa: F821
+        return ""
+
+    @server.prompt
+    def worse(x: NeverImported) -> str:  # type: ignore[name-defined]  # noqa: F821
+        return ""
+
+    return server
+
+
+def test_a_hint_that_names_nothing_is_refused_at_the_start_with_file_and_line() -> None:
+    with pytest.raises(DeclarationError) as caught:
+        unresolvable().run()
+    first, second = str(caught.value).splitlines()
+    assert re.match(r".*test_declaring.py:\d+: bad: .*'Nope' is not defined; define it .*TYPE_CHECKING", first)
+    assert re.match(r".*test_declaring.py:\d+: worse: .*'NeverImported' is not defined", second)
+    line = int(first.split(":")[1])
+    assert Path(__file__).read_text().splitlines()[line].strip().startswith("def bad(")
+
+
+async def test_a_client_in_this_process_is_told_of_it() -> None:
+    with pytest.raises(ConnectionLost, match="bad: an annotation names what does not exist"):
+        async with Client(unresolvable()):
+            pass
+
+
+async def test_an_application_does_not_start_with_it() -> None:
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "lifespan.startup"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await unresolvable().app({"type": "lifespan"}, receive, send)
+    assert [message["type"] for message in sent] == ["lifespan.startup.failed"]
+    assert "bad: an annotation names what does not exist" in sent[0]["message"]
+
+
+async def test_what_was_removed_need_not_be_resolved() -> None:
+    server = unresolvable()
+    server.remove_tool("bad")
+    server.remove_prompt("worse")
+    async with Client(server) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["good"]

@@ -46,7 +46,12 @@ def load(target: str) -> Server:
         raise TargetError(f"{target}: give FILE.py or FILE.py:name")
     if not file.is_file():
         raise TargetError(f"{file}: no such file")
-    return find(_import(file), name, file)
+    server = find(_import(file), name, file)
+    try:
+        server.registry.resolve()
+    except DeclarationError as exc:  # which has file and line in it
+        raise TargetError(str(exc)) from exc
+    return server
 
 
 def find(module: ModuleType, name: str, file: Path) -> Server:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -34,6 +34,18 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+_PROMPT_FIELDS = ("title", "icons", "meta")
+_TOOL_FIELDS = (*_PROMPT_FIELDS, "annotations")
+
+_INSTEAD = {
+    "output_schema": "it is read from the return annotation: write `-> YourType`, or, with a schema by hand, "
+    "server.add_tool(Tool(...), handler)",
+    "input_schema": "it is read from the parameters: annotate them, or, with a schema by hand, write "
+    "server.add_tool(Tool(...), handler)",
+    "arguments": "they are read from the parameters: annotate them",
+}
+
+
 def declare_tool(registry: Registry, function: Callable[..., Any], **options: Any) -> None:
     """Offer a function as a tool; `options` as for `make_tool`. Raises `DeclarationError`."""
     registry.add("tool", *make_tool(function, **options))
@@ -57,6 +69,7 @@ def make_tool(
     without a parameter are dropped, as the official SDK does. Raises `DeclarationError`.
     """
     function = plain(function)
+    _refuse_options("tool", about, _TOOL_FIELDS)
     if not isinstance(about.get("annotations"), ToolAnnotations | None):
         raise DeclarationError("annotations of a tool are ToolAnnotations(read_only_hint=True, ...)")
     read = signature(
@@ -78,6 +91,14 @@ def make_tool(
     return tool.name, offer
 
 
+def _refuse_options(kind: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Raise `DeclarationError` for options that are not fields of a tool or prompt that its author writes."""
+    for option in given:
+        if option not in known:
+            instead = _INSTEAD.get(option, f"further options are {', '.join(known)}")
+            raise DeclarationError(f"a {kind} has no option {option}=: {instead}")
+
+
 def declare_prompt(
     registry: Registry,
     function: Callable[P, R],
@@ -91,6 +112,7 @@ def declare_prompt(
     **about: Any,
 ) -> Completable[P, R]:
     """Offer a function as a prompt; `about` are further fields of `Prompt`. Raises `DeclarationError`."""
+    _refuse_options("prompt", about, _PROMPT_FIELDS)
     read = signature(plain(function), context=Context, injected=is_filled, unstructured=UNSTRUCTURED, texts=True)
     prompt = Prompt(name=name or read.name, description=description or read.description or None, **listed(about))
     offer = prompt_offer(plain(function), read, prompt)

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec import Raw
 
-from accord.errors import DeclarationError, InvalidArguments, Mismatch, ToolError
+from accord.errors import DeclarationError, InvalidArguments, Mismatch, SchemaError, ToolError
 from accord.limits import Limits
 from accord.messages.adapt import wrapped
 from accord.messages.base import JSONObject
@@ -19,6 +19,7 @@ from accord.messages.revision import Rules
 from accord.messages.tools import Tool
 from accord.schema.arguments import arguments_object
 from accord.schema.validate import Validator, compile
+from accord.schema.values import to_json
 from accord.server.context import Context
 from accord.server.declaring import check_declared
 from accord.server.offer import Offer, is_safe
@@ -88,6 +89,29 @@ class Handmade:
     def wrap(self, packed: Raw) -> Raw:
         """As it travels where only objects may."""
         return Raw(b'{"result":%b}' % bytes(packed)) if self.wraps else packed
+
+
+def check_schemas(tool: Tool, limits: Limits) -> None:
+    """Raise `DeclarationError` unless both schemas of a tool are valid, and that of its input is of an object."""
+    for field, schema in (("input_schema", tool.input_schema), ("output_schema", tool.output_schema)):
+        where = f"tool {tool.name!r}: {field}"
+        if field == "output_schema" and schema is None:
+            continue
+        if not isinstance(schema, dict):
+            raise DeclarationError(f"{where} must be a dict with a JSON Schema, not {schema!r:.200}")
+        try:
+            compile(schema, limits)
+            to_json(schema)
+        except (SchemaError, ValueError) as exc:
+            raise DeclarationError(f"{where} is {_without_prefix(str(exc))}") from exc
+    if tool.input_schema.get("type") != "object":  # "type: "object"" (schema, Tool): required in every revision
+        raise DeclarationError(
+            f'tool {tool.name!r}: input_schema must say "type": "object", as arguments are an object'
+        )
+
+
+def _without_prefix(why: str) -> str:
+    return why if why.startswith("not a valid JSON Schema") else f"not a valid JSON Schema: {why}"
 
 
 def handmade_offer(tool: Tool, handler: Callable[..., Any] | None, timeout: float | None, limits: Limits) -> Offer:

@@ -177,7 +177,10 @@ class Lifetimes:
         return running.lifetime
 
     async def enter(self) -> Lifetime:
-        """One more serves on this loop; the first starts it. `leave` it. Raises `LifespanError`."""
+        """One more serves on this loop; the first starts it. `leave` it. Raises `LifespanError`; `DeclarationError`
+        for type hints that name what does not exist.
+        """
+        self._server.registry.resolve()
         loop = asyncio.get_running_loop()
         running = self._running.get(loop)
         if running is None:

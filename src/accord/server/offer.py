@@ -105,6 +105,7 @@ class Offer:
         "returns",
         "stands_for",
         "timeout",
+        "unresolved",
         "versions",
     )
 
@@ -165,6 +166,10 @@ class Offer:
         """How long what it returns may be kept."""
         self.asks: bool = context or bool(declared) or (depends is not None and depends.context)
         """Whether it can ask the client for anything."""
+        self.unresolved: Callable[[], None] | None = None
+        """Reads the hints that name what does not exist yet, such as a class further down in the module; None once all
+        are read. Raises `DeclarationError`.
+        """
         self.digests: dict[str, bytes] = {}
         """What stands for the definition, by revision; see `asking.rounds`."""
         self._mirrored: Mirrored | None = None
@@ -222,8 +227,25 @@ def tool_offer(function: Callable[..., Any], signature: Signature, tool: Tool, t
         depends=dependencies_in(signature),
         may_run_again=is_safe(tool),
     )
-    if signature.notes(ANNOTATION):
-        offer.check_mirrored()
+    return _resolved(offer, signature, lambda: offer.check_mirrored() if signature.notes(ANNOTATION) else None)
+
+
+def _resolved(offer: Offer, signature: Signature, check: Callable[[], None]) -> Offer:
+    """Check an offer, now or once all names in its hints exist. Raises `DeclarationError`."""
+    if signature.is_resolved:
+        check()
+        return offer
+
+    def resolve() -> None:
+        signature.resolve()
+        offer.context = signature.context is not None
+        offer.declared, offer.depends = declared_in(signature), dependencies_in(signature)
+        asks = offer.context or bool(offer.declared) or (offer.depends is not None and offer.depends.context)
+        offer.asks = offer.asks or asks
+        check()
+        offer.unresolved = None
+
+    offer.unresolved = resolve
     return offer
 
 
@@ -255,12 +277,23 @@ def dependencies_in(signature: Signature) -> Dependencies | None:
 
 def prompt_offer(function: Callable[..., Any], signature: Signature, prompt: Prompt) -> Offer:
     """A function as a prompt: its parameters are the prompt's arguments. Raises `DeclarationError`."""
-    _refuse_headers(signature)
 
     def define(_: Rules) -> Prompt:
         return msgspec.structs.replace(prompt, arguments=arguments_of(signature) or None)
 
-    return Offer(
+    return _strings_offer(function, signature, define)
+
+
+def resource_offer(
+    function: Callable[..., Any], signature: Signature, definition: Resource | ResourceTemplate
+) -> Offer:
+    """A function as a resource or a template of resources. Raises `DeclarationError`."""
+    return _strings_offer(function, signature, lambda _: definition)
+
+
+def _strings_offer(function: Callable[..., Any], signature: Signature, define: Callable[[Rules], Any]) -> Offer:
+    """A function whose arguments all come as strings. Raises `DeclarationError`."""
+    offer = Offer(
         function,
         define,
         bind=_bind_strings(signature),
@@ -269,22 +302,7 @@ def prompt_offer(function: Callable[..., Any], signature: Signature, prompt: Pro
         declared=declared_in(signature),
         depends=dependencies_in(signature),
     )
-
-
-def resource_offer(
-    function: Callable[..., Any], signature: Signature, definition: Resource | ResourceTemplate
-) -> Offer:
-    """A function as a resource or a template of resources. Raises `DeclarationError`."""
-    _refuse_headers(signature)
-    return Offer(
-        function,
-        lambda _: definition,
-        bind=_bind_strings(signature),
-        context=signature.context is not None,
-        is_async=signature.is_async,
-        declared=declared_in(signature),
-        depends=dependencies_in(signature),
-    )
+    return _resolved(offer, signature, lambda: _refuse_headers(signature))
 
 
 def _refuse_headers(signature: Signature) -> None:

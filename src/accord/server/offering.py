@@ -96,9 +96,10 @@ class Offering:
         What it returns is taken as for other tools; structured output is checked against `output_schema`. Raises
         `DeclarationError`.
         """
-        from accord.server.handmade import handmade_offer
+        from accord.server.handmade import check_schemas, handmade_offer
 
         offer = handmade_offer(tool, handler, timeout, self.limits)
+        check_schemas(tool, self.limits)
         self.registry.add("tool", tool.name, offer)
 
     def remove_tool(self, name: str) -> None:

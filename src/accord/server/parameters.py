@@ -7,6 +7,7 @@ everything else (partials, callable objects, wrapped functions) goes through it.
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType, MethodType
@@ -131,6 +132,23 @@ def called(function: Any) -> Any:
     if isinstance(function, (FunctionType, MethodType, type)):
         return function
     return type(function).__call__
+
+
+def location(function: Any) -> str:
+    """Return where a function is written, as `shop.py:14`; its name where there is no source."""
+    code = getattr(inspect.unwrap(called(function)), "__code__", None)
+    if code is None:
+        return str(getattr(function, "__qualname__", None) or type(function).__qualname__)
+    return f"{near(code.co_filename)}:{code.co_firstlineno}"
+
+
+def near(filename: str) -> str:
+    """Return a path relative to the working directory if it is inside it."""
+    try:
+        here = os.path.join(os.getcwd(), "")
+    except OSError:  # the directory was deleted
+        return filename
+    return filename.removeprefix(here)
 
 
 def mark_in(hint: Any, kind: type[M]) -> M | None:

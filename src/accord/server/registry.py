@@ -23,6 +23,7 @@ from accord.server.compose.versions import with_version
 from accord.server.middleware.chain import guards_in
 from accord.server.offer import Offer
 from accord.server.pages import Pages
+from accord.server.parameters import location
 from accord.server.shown import Declared, Shown
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Registry:
         self._changed = changed
         self._capable: set[str] = set()
         self._declared = Declared()
+        self._unresolved: list[Offer] = []
         self._shown: Shown | None = None
         self._edition = 0
         self.pack: Pack = pack
@@ -88,6 +90,7 @@ class Registry:
         shown = self._shown
         if shown is None:
             edition = self._edition
+            self._resolve_hints()
             shown = self._shown = Shown(self, self._declared)
             if edition != self._edition:  # something has come meanwhile, from another thread; looked at last
                 self._shown = None
@@ -121,16 +124,48 @@ class Registry:
     def add(self, kind: str, name: str, offer: Any) -> None:
         """Add one ("tool", "prompt", "resource", "resource template"). Raises `DeclarationError` for a taken name."""
         held = self._declared.of(kind)
+        added = _offer(offer)
         if name in held:
             offer = with_version(kind, name, held[name], offer)
         held[name] = offer
+        if added.unresolved is not None:
+            self._unresolved.append(added)
         self.renew(_LISTS[kind].partition("/")[0])
 
     def remove(self, kind: str, name: str) -> None:
         """Take one away; calls that it serves go on. Raises `DeclarationError` where there is none."""
-        if self._declared.of(kind).pop(name, None) is None:
+        held = self._declared.of(kind).pop(name, None)
+        if held is None:
             raise DeclarationError(f"there is no {kind} {name!r} to remove")
+        gone = [_offer(held), *_offer(held).versions.values()]
+        self._unresolved = [each for each in self._unresolved if each not in gone]
         self.renew(_LISTS[kind].partition("/")[0])
+
+    def resolve(self) -> None:
+        """Read the hints that name what was defined after the declaration, such as a class further down in the module.
+
+        A server does this when it starts. Raises `DeclarationError`, with file and line, for names that do not exist.
+        """
+        for mount in self.mounts:
+            mount.server.registry.resolve()
+        if not self._unresolved:
+            return
+        failed = self._resolve_hints()
+        self.renew()  # what was derived from these offers has to be derived again
+        if failed:
+            raise DeclarationError("\n".join(failed)) from None
+
+    def _resolve_hints(self) -> list[str]:
+        """What is wrong with those that cannot be resolved yet."""
+        failed: dict[Offer, str] = {}
+        for offer in self._unresolved:
+            try:
+                if offer.unresolved is not None:
+                    offer.unresolved()
+            except DeclarationError as exc:
+                failed[offer] = f"{location(offer.function)}: {exc}"
+        self._unresolved = list(failed)
+        return list(failed.values())
 
     def declared(self, kind: str) -> dict[str, Any]:
         """What was declared here of a kind, by name, shown or not."""
@@ -241,3 +276,9 @@ class Registry:
             return self.resource(ref.uri)[0]
         except ResourceNotFound as error:
             raise InvalidParams(f"no resource template {ref.uri!r:.200}") from error
+
+
+def _offer(held: Any) -> Offer:
+    """The offer in what is held: a template stands beside it."""
+    offer: Offer = held[1] if isinstance(held, tuple) else held
+    return offer

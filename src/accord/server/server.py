@@ -216,11 +216,13 @@ class Server(Importing):
 
         Over stdin and stdout, where the client that closes them ends it as well; or with `http` at that address:
         "127.0.0.1:8000", "[::1]:8000", ":8000" (127.0.0.1 too), "0.0.0.0:8000" for other machines. Raises
-        `DeclarationError` for what is no address, and `SystemExit` where it cannot be had.
+        `DeclarationError` for what is no address and for type hints that name what does not exist, and `SystemExit`
+        where the address cannot be had.
         """
         from accord.server.run import check_transport, run_stdio
 
         check_transport(transport)
+        self.registry.resolve()
         if http is None:
             run_stdio(self)
         else:
@@ -231,10 +233,13 @@ class Server(Importing):
     async def run_async(
         self, transport: Literal["stdio"] = "stdio", *, http: str | None = None, options: HTTPOptions | None = None
     ) -> None:
-        """As `run`, on an event loop that runs already. Raises `OSError` for an address that cannot be had."""
+        """As `run`, on an event loop that runs already. Raises `OSError` for an address that cannot be had, and
+        `DeclarationError`.
+        """
         from accord.server.run import check_transport, serve_stdio
 
         check_transport(transport)
+        self.registry.resolve()
         if http is None:
             await serve_stdio(self)
         else:

@@ -122,6 +122,15 @@ class Signature:
         """The docstring without its sections on arguments and results."""
         return self.docstring.description
 
+    @property
+    def is_resolved(self) -> bool:
+        """Whether all hints are read; a forward reference waits for the name to exist."""
+        return self._hints is not None
+
+    def resolve(self) -> None:
+        """Read the hints now. Raises `DeclarationError` for a name that still does not exist."""
+        _ = self._all
+
     @cached_property
     def names(self) -> list[str]:
         """The names of the parameters that a caller gives."""
@@ -313,7 +322,10 @@ class Signature:
             try:
                 self._hints = self._read()
             except NameError as exc:
-                raise DeclarationError(f"{self.name}: an annotation names what does not exist: {exc}") from exc
+                raise DeclarationError(
+                    f"{self.name}: an annotation names what does not exist: {exc}; "
+                    "define it in this module, or import it outside of `if TYPE_CHECKING:`"
+                ) from exc
         return self._hints
 
     def _read_or_wait(self) -> None:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
-from accord.errors import InvalidRequest, LifespanError, StoreError
+from accord.errors import DeclarationError, InvalidRequest, LifespanError, StoreError
 from accord.messages.revision import HANDSHAKE, LATEST, NO_SESSIONS, RULES
 from accord.server.http.auth import Refused, identify
 from accord.server.http.endpoint import ENDING, LATER, Endpoint
@@ -89,7 +89,7 @@ class HTTPApp:
         except StoreError as exc:
             log.error("accord: %s", exc)
             await self._reject(Rejected(503, "the server cannot keep what it has to at the moment", LATER), send)
-        except LifespanError as exc:
+        except (LifespanError, DeclarationError) as exc:
             log.error("accord: %s", exc, exc_info=exc.__cause__)
             await self._reject(Rejected(503, "the server could not start; its log says why", LATER), send)
         except Disconnected:
@@ -236,7 +236,7 @@ class HTTPApp:
         self._ending.discard(asyncio.get_running_loop())
         try:
             await self.start()
-        except (StoreError, LifespanError) as exc:
+        except (StoreError, LifespanError, DeclarationError) as exc:
             await send({"type": "lifespan.startup.failed", "message": str(exc)})
             return
         await send({"type": "lifespan.startup.complete"})
