@@ -19,20 +19,21 @@ async def watching(request: Request, call_next: CallNext) -> object:
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize("middleware", [[], [watching]], ids=["made once", "made for each"])
-async def test_a_tool_that_cannot_be_listed_is_left_out_and_logged(
+async def test_a_tool_declared_while_serving_that_cannot_be_listed_is_left_out_and_logged(
     middleware: list[Callable[..., object]], revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = Server("desk", middleware=middleware)  # type: ignore[arg-type]
-
-    @server.tool
-    def broken(item: Unknown) -> str:
-        return "never"
 
     @server.tool
     def well() -> str:
         return "well"
 
     async with Client(server, revisions=[revision]) as client:
+
+        @server.tool
+        def broken(item: Unknown) -> str:
+            return "never"
+
         assert [tool.name for tool in await client.list_tools()] == ["well"]
         assert (await client.call_tool("well")).text == "well"
         failed = await client.call_tool("broken", {"item": "x"})

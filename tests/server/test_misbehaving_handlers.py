@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -381,3 +382,79 @@ async def test_the_threads_of_a_connection_end_with_it() -> None:
     async with asyncio.timeout(20):
         while threading.active_count() > before:
             await asyncio.sleep(0.01)
+
+
+async def fetch() -> int:
+    return 1
+
+
+async def test_a_forgotten_await_is_named_with_its_line() -> None:
+    made = []
+
+    async def it() -> Any:
+        made.append(fetch())
+        return {"count": made[-1]}
+
+    async with raw_peer(server_with(it)) as peer:
+        result = await peer.call("it")
+    made[0].close()
+    assert result["isError"] is True
+    assert "fetch() (test_misbehaving_handlers.py:" in result["content"][0]["text"]
+    assert "did you forget `await`?" in result["content"][0]["text"]
+
+
+async def test_a_generator_as_a_result_is_told_to_be_a_list() -> None:
+    async def it() -> Any:
+        return [1, 2], (number for number in range(3))
+
+    async with raw_peer(server_with(it)) as peer:
+        result = await peer.call("it")
+    assert "collect what it yields in a list" in result["content"][0]["text"]
+
+
+SECRET = "Zq8vT3nLw5xYb7Kd2mPf"
+
+
+def failing(kind: str) -> str:
+    if kind == "dsn":
+        raise ConnectionError(f"could not connect to postgresql://app:{SECRET}@db.internal/shop")
+    if kind == "bearer":
+        raise RuntimeError(f"401 from /v1/users/3 with Authorization: Bearer {SECRET}")
+    if kind == "path":
+        Path("/home/ann/secret project/config.toml").read_text()
+    if kind == "windows":
+        raise ValueError(r"cannot read C:\Users\ann\config.toml, nor file:///etc/app/x.conf")
+    if kind == "wrapped":
+        raise BaseExceptionGroup("g", [ValueError(f"api_key={SECRET} in /opt/app/settings.py:3")])
+    raise ToolError(f"as written: /home/ann/x token={SECRET}")
+
+
+TOLD = {
+    "dsn": "ConnectionError: could not connect to postgresql://app:[redacted]@db.internal/shop",
+    "bearer": "RuntimeError: 401 from /v1/users/3 with Authorization: [redacted]",
+    "path": "FileNotFoundError: [Errno 2] No such file or directory: '[path]'",
+    "windows": "ValueError: cannot read [path], nor file://[path]",
+    "wrapped": "ValueError: api_key=[redacted] in [path]:3",
+    "meant": f"as written: /home/ann/x token={SECRET}",
+}
+
+
+@pytest.mark.parametrize("kind", TOLD)
+async def test_what_an_exception_says_is_redacted_for_clients_and_in_the_log(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = Server("test")
+    server.tool(failing, name="tool")
+    server.prompt(failing, name="prompt")
+    server.resource("it://{kind}")(failing)
+
+    async with raw_peer(server) as peer:
+        result = await peer.call("tool", kind=kind)
+        assert result["content"][0]["text"] == TOLD[kind]
+        error = (await peer.ask("prompts/get", {"name": "prompt", "arguments": {"kind": kind}}))["error"]
+        assert error["message"] == f"prompts/get failed: {TOLD[kind]}"
+        error = (await peer.ask("resources/read", {"uri": f"it://{kind}"}))["error"]
+        assert error["message"] == f"resources/read failed: {TOLD[kind]}"
+    if kind != "meant":
+        assert "test_misbehaving_handlers.py" in caplog.text, "the log has the traceback, with files and lines"
+        assert SECRET not in caplog.text

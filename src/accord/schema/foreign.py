@@ -5,9 +5,12 @@ pydantic is never imported here. A hint can only be foreign when pydantic is in 
 
 from __future__ import annotations
 
+import os
 import pathlib
 import sys
+from collections.abc import Awaitable
 from functools import lru_cache
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
 import msgspec
@@ -39,7 +42,20 @@ def dump(value: Any) -> Any:
         return value.model_dump(mode="json", by_alias=True)
     if "pydantic" in sys.modules and hasattr(type(value), "__get_pydantic_core_schema__"):
         return _adapter(type(value)).dump_python(value, mode="json")
-    raise TypeError(f"{type(value).__qualname__} cannot be turned into JSON")
+    raise TypeError(f"{type(value).__qualname__} cannot be turned into JSON{_cure(value)}")
+
+
+def _cure(value: Any) -> str:
+    """What its author probably forgot."""
+    if isinstance(value, CoroutineType):
+        code = value.cr_code
+        place = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
+        return f": {value.__qualname__}() ({place}) was called without `await`; did you forget `await`?"
+    if isinstance(value, Awaitable):
+        return "; did you forget `await`?"
+    if isinstance(value, GeneratorType | AsyncGeneratorType):
+        return f": {value.__qualname__}() yields; collect what it yields in a list and return that"
+    return ""
 
 
 @lru_cache(maxsize=256)

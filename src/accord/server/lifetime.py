@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from accord.errors import LifespanError, describe
 from accord.server.depends.entered import Entered
 from accord.server.dispatch import cancelled
+from accord.server.watchdog import WATCHDOG
 
 if TYPE_CHECKING:
     from accord.server.depends.plan import Step
@@ -186,6 +187,7 @@ class Lifetimes:
         if running is None:
             self._forget_closed_loops()
             running = self._running[loop] = _Running(self._server, self._ending.pop(loop, None))
+            WATCHDOG.watch(loop)
         running.count += 1
         try:
             await asyncio.shield(running.started)
@@ -201,6 +203,7 @@ class Lifetimes:
         running.count -= 1
         if not running.count:
             del self._running[loop]
+            WATCHDOG.leave(loop)
             await self._end(running.lifetime, loop)
 
     async def _end(self, lifetime: Lifetime, loop: asyncio.AbstractEventLoop) -> None:
