@@ -194,7 +194,108 @@ def test_a_secret_in_a_text_goes_and_the_rest_stays(text: str, left: str) -> Non
     assert redact(left) == left
 
 
+R = "Zq8vT3nLw5xYb7Kd2mPf"
+LEAKS = {
+    "dsn postgres": (f"could not connect to postgresql://app:{R}@db.internal:5432/shop", R),
+    "dsn mysql driver": (f"mysql+pymysql://root:{R}@10.0.0.3/shop?charset=utf8", R),
+    "dsn redis no user": (f"redis://:{R}@cache:6379/0", R),
+    "dsn amqp": (f"amqp://guest:{R}@mq//", R),
+    "dsn mongodb": (f"mongodb+srv://u:{R}@cluster0.example.net/?retryWrites=true", R),
+    "dsn @ in password": (f"postgres://u:p@{R}@db/x", R),
+    "dsn slash in password": (f"postgres://u:p/{R}@db/x", R),
+    "libpq": (f"connection failed: host=db user=app password={R} dbname=shop", R),
+    "libpq quoted": (f"host=db password='{R} x' dbname=shop", R),
+    "odbc": (f"DRIVER={{SQL Server}};SERVER=db;UID=sa;PWD={R};", R),
+    "ado": (f"Server=db;User Id=sa;Password={R};Encrypt=true", R),
+    "url query token": (f"GET https://api.example.com/v1?token={R}&page=2 failed", R),
+    "url query sig": (f"https://blob.example.net/c?sv=2020&sig={R}%3D&se=1", R),
+    "url fragment": (f"https://app.example.com/cb#access_token={R}&token_type=bearer", R),
+    "url user only": (f"https://{R}:x-oauth-basic@github.com/o/r.git", R),
+    "bearer": (f"Authorization: Bearer {R}", R),
+    "bearer lower": (f"authorization: bearer {R}", R),
+    "bearer alone": (f"401 for Bearer {R}", R),
+    "basic": ("Authorization: Basic dXNlcjpodW50ZXIy", "dXNlcjpodW50ZXIy"),
+    "digest": (f'Authorization: Digest username="u", response="{R}"', R),
+    "api key header": (f"X-Api-Key: {R}", R),
+    "cookie": (f"Cookie: sid={R}; theme=dark", R),
+    "set-cookie": (f"Set-Cookie: session={R}; HttpOnly", R),
+    "json": (f'{{"user": "u", "password": "{R}"}}', R),
+    "json in json": (f'{{"body": "{{\\"secret\\": \\"{R}\\"}}"}}', R),
+    "python dict": (f"{{'token': '{R}'}}", R),
+    "python kwargs": (f"connect(host='db', password='{R}')", R),
+    "dataclass repr": (f"Settings(api_key='{R}', debug=True)", R),
+    "yaml": (f"db:\n  user: u\n  password: {R}\n", R),
+    "yaml pass": (f"user: u\npass: {R}\n", R),
+    "pass=": (f"smtp user=u pass={R}", R),
+    "toml": (f'client_secret = "{R}"', R),
+    "env": (f"export DB_PASSWORD={R}", R),
+    "env quoted": (f'AWS_SECRET_ACCESS_KEY="{R}"', R),
+    "option": (f"tool --password {R} --verbose", R),
+    "option =": (f"tool --api-key={R}", R),
+    "mysql -p": (f"mysql -u root -p{R} shop", R),
+    "-p blank": (f"docker login -u me -p {R} registry.example.com", R),
+    "curl -u": (f"curl -u admin:{R} https://api.example.com/", R),
+    "curl --user": (f"curl --user admin:{R} https://api.example.com/", R),
+    "netrc": (f"machine api.example.com login me password {R}", R),
+    "sentence": (f"the password is {R}", R),
+    "xml": (f"<password>{R}</password>", R),
+    "xml attribute": (f'<add key="x" password="{R}"/>', R),
+    "argv list": (f"['tool', '--token', '{R}']", R),
+    "vault": ("permission denied for hvs.CAESIJ8xYzAbCdEfGhIjKlMnOpQrStUv", "CAESIJ8xYzAbCdEfGhIjKlMnOpQrStUv"),
+    "digitalocean": ("used dop_v1_" + "a1b2c3d4" * 8, "a1b2c3d4a1b2"),
+    "slack webhook": (
+        "https://hooks.slack.com/services/T0001/B0001/" + "XyZ123abc456DEF789ghiJKL",
+        "XyZ123abc456DEF789ghiJKL",
+    ),
+    "telegram": (
+        "https://api.telegram.org/bot123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw0/getMe",
+        "AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw0",
+    ),
+    "discord webhook": ("https://discord.com/api/webhooks/123456789012345678/" + "aB1_" * 17, "aB1_aB1_aB1_"),
+    "azure account key": (
+        "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=" + "Zm9v" * 21 + "==;EndpointSuffix=core.windows.net",
+        "Zm9vZm9v",
+    ),
+    "google refresh": ("1//0gAbCdEfGhIjKlMnOpQrStUvWxYz-AbCdEf_gHiJ", "0gAbCdEfGhIjKlMnOpQrStUvWxYz"),
+    "shopify": ("shpat_" + "0123456789abcdef" * 2, "0123456789abcdef"),
+    "databricks": ("dapi" + "0123456789abcdef" * 2, "0123456789abcdef"),
+    "linear": ("lin_api_" + "aB3" * 13, "aB3aB3"),
+    "notion": ("ntn_" + "123456789" + "aB3" * 12, "aB3aB3"),
+    "atlassian": ("ATATT3xFfGF0" + "aB3_" * 12, "aB3_aB3_"),
+    "cloudflare origin": ("v1.0-" + "0123456789abcdef" * 2 + "-" + "a" * 60, "0123456789abcdef"),
+    "groq": ("gsk_" + "aB3d" * 13, "aB3daB3d"),
+    "perplexity": ("pplx-" + "aB3d" * 12, "aB3daB3d"),
+    "replicate": ("r8_" + "aB3d" * 9 + "x", "aB3daB3d"),
+    "doppler": ("dp.pt." + "aB3d" * 10 + "abc", "aB3daB3d"),
+    "pem": ("-----BEGIN PRIVATE KEY-----\nMIIEvQ\n-----END PRIVATE KEY-----", "MIIEvQ"),
+    "jwt": (
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
+        "dozjgNryP4J3",
+    ),
+    "github": ("ghp_16C7e42F292c6912E7710c838347Ae178B4a", "16C7e42F"),
+    "aws id": ("AKIAIOSFODNN7EXAMPLE", "IOSFODNN7"),
+    "stripe": ("sk" + "_live_4eC39HqLyjWDarjtT1zdp7dc", "4eC39HqL"),
+    "openai": ("sk-proj-4fJ0aB9cD2eF7gH1iJ5kL8mN", "4fJ0aB9c"),
+}
+"""Where secrets leak in practice: texts of drivers, shells, headers, files and services, each with what must go."""
+
+
+@pytest.mark.parametrize(("text", "secret"), LEAKS.values(), ids=LEAKS.keys())
+def test_a_secret_as_it_leaks_in_practice_goes(text: str, secret: str) -> None:
+    for found in (redact(text), redact({"message": [text]}), redact(f"failed: {text}\nnext")):
+        assert secret not in str(found)
+        assert REDACTED in str(found)
+    assert redact(redact(text)) == redact(text)
+
+
 PLAIN_TEXTS = [
+    "docker run -p 8080:80 -u 1000:1000 nginx",
+    "mkdir -p /srv/data2 && ps -p 123",
+    "the password is wrong, the token was refused, the key is required",
+    "pass: 12 fail=0",
+    "<p>token</p>",
+    "https://a-rather-long-host-name-1.example.com:8080/x?signature=none",
+    "see the bot at /bot/settings, /webhooks/list and v1.0-beta",
     "",
     "processed 3 files in 20 ms",
     "the token was refused",
@@ -341,6 +442,20 @@ def test_twice_is_once(value: object) -> None:
 
 pieces = ["token", "=", ":", " ", '"', "'", "\\", "[redacted]", "{", "[", "\n", "--", "Bearer ", "basic ", "://", "@"]
 pieces += [
+    "://a:b/",
+    "<",
+    ">",
+    "password",
+    " is ",
+    "x1y2z3",
+    "curl -u a:",
+    "login x password ",
+    "', '",
+    "pass",
+    "?sig=",
+    "/",
+]
+pieces += [
     "cookie",
     "authorization",
     "sk-",
@@ -384,6 +499,25 @@ HARD = [
     "://",
 ]
 HARD += ["eyJ", "eyJ.", "eyJ-", "eyJaaaaaaaa.", "\\neyJ", "SG.", "://a:", "://a:b", "-----BEGIN PRIVATE KEY-----", "İ"]
+HARD += [
+    "login -p ",
+    "login a password ",
+    "curl -u a",
+    " -user a:",
+    "key is ",
+    "<token>",
+    "'--token', '",
+    "hvs.",
+    "?sig=",
+]
+HARD += [
+    "sftp://a:",
+    "://aaaaaaaaaaaaaaaaaaaaaaa1:",
+    "/bot1",
+    "/webhooks/1",
+    "hooks.slack.com/services/",
+    "login mysql ",
+]
 HARD += ["-----BEGIN PRIVATE KEY-----a-", "bearer aaaaaaaa ", "basic a", "password='", 'password="\\', "cookie: ", "{["]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from accord.errors import DeclarationError, InternalError, InvalidParams, ProtocolError, describe
+from accord.errors import DeclarationError, InternalError, InvalidParams, ProtocolError
 from accord.limits import Limits
 from accord.messages import codec
 from accord.messages.completion import (
@@ -27,6 +27,7 @@ from accord.server.middleware.request import Request, Surround
 from accord.server.offer import Offer
 from accord.server.peer import Peer
 from accord.server.proposals import Completer
+from accord.server.redact import describe_redacted
 from accord.server.registry import Registry
 from accord.server.templates import Template
 from accord.session.exchange import Exchange
@@ -128,7 +129,7 @@ class Completions:
         except Exception as exc:
             log.warning("accord: %s() failed to complete %r", completer.name, params.argument.name, exc_info=exc)
             raise InternalError(
-                f"{completer.name}() failed to complete {params.argument.name!r}: {describe(exc)}"
+                f"{completer.name}() failed to complete {params.argument.name!r}: {describe_redacted(exc)}"
             ) from exc
 
 

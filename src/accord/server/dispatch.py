@@ -23,7 +23,6 @@ from accord.errors import (
     RequestTimeout,
     ResourceNotFound,
     ToolError,
-    describe,
 )
 from accord.limits import Limits
 from accord.messages import codec
@@ -41,6 +40,7 @@ from accord.server.finding import Finding
 from accord.server.listing import Listing
 from accord.server.offer import Offer, StandsFor
 from accord.server.peer import Peer
+from accord.server.redact import describe_redacted, redacted_traceback
 from accord.server.results import Packer
 from accord.server.subscriptions import Subscriptions
 from accord.session.events import NotificationReceived
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from accord.server.server import Server
 
 log: logging.Logger = logging.getLogger("accord.server")
+log.addFilter(redacted_traceback)
 
 FAILURES = (InvalidArguments, ToolError, OutOfTime, NotSupported, AnswerError, RequestTimeout)
 """What a call may end with that is no defect of its handler: the text says all, and no traceback is logged."""
@@ -123,8 +124,9 @@ class Dispatch:
             if cancelled(exc):
                 raise
             trace = None if isinstance(exc, FAILURES) else exc
-            log.error("accord: %s failed: %s", exchange.method.name, describe(exc), exc_info=trace)
-            raise InternalError(f"{exchange.method.name} failed: {describe(exc)}") from exc
+            text = describe_redacted(exc)
+            log.error("accord: %s failed: %s", exchange.method.name, text, exc_info=trace)
+            raise InternalError(f"{exchange.method.name} failed: {text}") from exc
 
     async def _initialize(self, exchange: Exchange, peer: Peer) -> InitializeResult:
         """A repeated `initialize` resets the session, once what ran in it has ended. Raises `ProtocolError`."""
@@ -219,7 +221,7 @@ class Dispatch:
             if cancelled(exc) or (call is not None and call.asker.over):
                 raise
             log.warning("accord: tool %r failed", sent.name, exc_info=exc)
-            text = describe(exc)
+            text = describe_redacted(exc)
         return self._packer.text(text, rules, is_error=True)
 
     # --- resources ---------------------------------------------------------------------------------------------

@@ -11,12 +11,16 @@ places that are looked at one by one are bounded.
 
 from __future__ import annotations
 
+import logging
+import os
 import re
-from functools import lru_cache
+import traceback
+from functools import cache, lru_cache
 from operator import is_
 from string import ascii_letters, digits
 from typing import Any
 
+from accord.errors import AccordError, describe
 from accord.messages.base import JSONValue
 
 REDACTED = "[redacted]"
@@ -36,6 +40,41 @@ def redact(value: JSONValue) -> JSONValue:
     them into plain data first. Keys are looked at too; those that become alike by it are one key afterwards.
     """
     return _Walk().value(value, 0)
+
+
+def describe_redacted(exc: BaseException) -> str:
+    """Return what a peer is told of an exception that nobody meant for it: its type and its text, with secrets and
+    absolute paths of files replaced. An `AccordError`, `ToolError` above all, stays as it was written.
+    """
+    text = describe(exc)
+    if isinstance(exc, AccordError):
+        return text
+    filename = getattr(exc, "filename", None)
+    if isinstance(filename, str) and os.path.isabs(filename):
+        text = text.replace(repr(filename), repr(_PATH)).replace(filename, _PATH)
+    return str(redact(_compiled(_FILES).sub(_PATH, text)))
+
+
+def redacted_traceback(record: logging.LogRecord) -> bool:
+    """Filter of a logger: redact the traceback of a record, which formatters take from `exc_text`. Always True."""
+    if record.exc_info and record.exc_info[1] is not None and not record.exc_text:
+        text = "".join(traceback.format_exception(record.exc_info[1])).rstrip("\n")
+        record.exc_text = str(redact(text))
+    return True
+
+
+_compiled = cache(re.compile)
+"""Compile an expression when a text first needs it: most servers log nothing and fail rarely."""
+
+_PATH = "[path]"
+_ROOTS = (
+    "home|Users|root|var|etc|tmp|usr|opt|srv|mnt|media|private|Library|Volumes|app|workspace|proc|run|data|code|nix"
+)
+_FILES = rf"""(?x)(?<=["'])/(?:{_ROOTS})/[^"'\n]*+(?=["'])                     # in quotes: it may have blanks
+    | (?:(?<![\w./:-])|(?<=file://))/(?:{_ROOTS})/[^\s"'<>|:;,()\[\]{{}}]*+
+    | (?<![\w/])[A-Za-z]:\\(?:[^\s"'<>|:;,()]|\\)*+ | (?<![\w\\])\\\\[\w.-]++\\[^\s"'<>|:;,()]*+   # Windows
+    """
+"""Absolute paths of files; `/v1/users` may be the path of a URL."""
 
 
 class _Walk:
@@ -63,6 +102,8 @@ class _Walk:
     def _member(self, key: object, item: JSONValue, depth: int) -> JSONValue:
         if not isinstance(key, str) or len(key) > 2 * _NAME or not _is_secret(key):
             return self.value(item, depth)
+        if key.lower() == "pass" and not isinstance(item, str):
+            return self.value(item, depth)  # how many tests pass
         # nothing, yes and no tell whether there is a secret, and not which
         return item if isinstance(item, bool | None) or item in ("", REDACTED) else REDACTED
 
@@ -77,8 +118,7 @@ class _Walk:
 
 # Each form begins with a plain letter, and each letter stands once: the search then runs over all other characters in a
 # tight loop. `(?<!(?<!\\)\w...)` is the beginning of a word, also behind a line break that is written as `\n`.
-_FORMS = re.compile(
-    r"""
+_FORMS = r"""(?x)
     -----BEGIN\ [A-Z0-9 ]{0,40}PRIVATE\ KEY-----(?:[^-]++|-(?!----)){0,1000}+(?:-----END\ [A-Z0-9 ]{0,40}-----)?
     | eyJ(?<!(?<!\\)[\w-]eyJ)[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]++)?              # JWT
     | sk(?:-(?<!(?<!\\)[A-Za-z0-9]sk-)[\w-]{20,}+|_(?:live|test)_\w{16,}+)     # OpenAI, Anthropic; Stripe
@@ -88,10 +128,45 @@ _FORMS = re.compile(
     | A(?:[KS]IA[A-Z0-9]{16}|Iza[\w-]{30,}+|GE-SECRET-KEY-[A-Z0-9]++)          # AWS, Google, age
     | ya29\.[\w-]{20,}+ | SG\.[\w-]{16,}+\.[\w-]{16,}+                         # Google, SendGrid
     | npm_[A-Za-z0-9]{30,}+ | pypi-[\w-]{50,}+ | hf_[A-Za-z0-9]{20,}+          # npm, PyPI, Hugging Face
-    """,
-    re.VERBOSE,
-)
+    """
 _URL_PASSWORD = re.compile(r"""(://[^\s/:@"'<>]*+:)[^\s/"'<>]+@""")
+_PASSWORD_WITH_SLASH = r"""(://(?<!http://)(?<!https://)[^\s/:@"'<>]*+:)(?!\d*+/)[^\s@"'<>]{1,200}(?=@)"""
+_TOKEN_AS_USER = r"(://)(?=[A-Za-z_.~-]{0,64}\d)[\w.~-]{20,256}(?=(?::[^\s/@\"'<>]{0,256})?@)"
+_LOGIN = r"(\b(?:mysql\w{0,10}|mariadb|sshpass|htpasswd|login)\b[^\n;|&]{0,100}?[ ]-p[ ]?)(?![ -])\S+"
+_USER = r"((?:\bcurl\b[^\n;|&]{0,200}?[ ](?:-u|-U)|--(?:proxy-)?user)[ =]?[^\s:@/]{1,100}:)(?=\S*[^\d\s])\S+"
+_SENTENCE = (  # a word with letters and digits: "the password is wrong" has no secret
+    r"(\b(?i:password|passphrase|passwd|secret|token|key)[ ](?i:is|was)[ ][\"']?)"
+    r"(?=[^\d\s]{0,64}\d)(?=[^A-Za-z\s]{0,64}[A-Za-z])[^\s\"']{6,}"
+)
+
+_MARKED = (
+    ("hv", r"()\bhv[sbr]\.[\w-]{16,}+"),  # Vault
+    ("_v1_", r"()\bdo[opr]_v1_[a-f0-9]{32,}+"),  # DigitalOcean
+    ("dapi", r"()\bdapi[a-f0-9]{32,}+"),  # Databricks
+    ("dp.", r"()\bdp\.[a-z]{2,5}\.[A-Za-z0-9]{20,}+"),  # Doppler
+    ("shp", r"()\bshp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32,}+"),  # Shopify
+    ("r8_", r"()\br8_[A-Za-z0-9]{30,}+"),  # Replicate
+    ("gsk_", r"()\bgsk_[A-Za-z0-9]{20,}+"),  # Groq
+    ("pplx-", r"()\bpplx-[A-Za-z0-9]{20,}+"),  # Perplexity
+    ("ATATT3", r"()\bATATT3[\w=-]{20,}+"),  # Atlassian
+    ("1//0", r"()\b1//0[\w-]{20,}+"),  # Google
+    ("ntn_", r"()\bntn_[A-Za-z0-9]{30,}+"),  # Notion
+    ("lin_api_", r"()\blin_api_[A-Za-z0-9]{30,}+"),  # Linear
+    ("v1.0-", r"()\bv1\.0-[a-f0-9]{20,40}-[a-f0-9]{40,}+"),  # Cloudflare
+    ("/bot", r"(/bot)\d{6,12}:[\w-]{30,}+"),  # Telegram
+    ("hooks.slack.com", r"(hooks\.slack\.com/services/)[\w/-]{20,}+"),
+    ("/webhooks/", r"(/webhooks/\d{1,30}/)[\w-]{30,}+"),  # Discord
+    ("sig=", r"([?&]sig=)[^\s&\"'<>]++"),  # Azure
+    ("://", _PASSWORD_WITH_SLASH),
+    ("://", _TOKEN_AS_USER),
+    (" -p", _LOGIN),
+    (" -u", _USER),
+    ("-user", _USER),
+    ("login", r"(\blogin[ \t]{1,3}\S{1,100}[ \t]{1,3}password[ \t]{1,3})\S+"),  # .netrc
+    (" is ", _SENTENCE),
+    (" was ", _SENTENCE),
+)
+"""A text that has the first is searched for the second, in which the secret follows the first group."""
 
 # --- by name ------------------------------------------------------------------------------------------------------
 
@@ -111,6 +186,9 @@ _KEYS += ["shared", "deploy", "hmac", "session", "auth", "storage"]
 _PAIRS = {(kind, key) for kind in _KEYS for key in ("key", "keys")}
 _PAIRS |= {(kind, "tokens") for kind in ("access", "refresh", "auth", "api", "session", "bearer", "id")}
 _PAIRS |= {("session", "id"), ("code", "verifier"), ("amz", "signature")}
+_PAIRS |= {
+    (kind, "pass") for kind in ("", "db", "database", "user", "admin", "root", "smtp", "mail", "ftp", "ssh", "redis")
+}
 
 _PLACES_OF_TOKENS = {"page", "next", "previous", "progress", "continuation", "sync", "resume", "stop", "eos", "bos"}
 _PLACES_OF_TOKENS |= {"pad", "unk", "mask", "first", "last", "num", "max", "min", "per", "unexpected"}
@@ -142,7 +220,10 @@ def _is_secret(name: str) -> bool:
 _LETTERS = ascii_letters + digits + "_-"
 _REST = re.compile(rf"[A-Za-z0-9_-]{{0,{_NAME}}}+")
 _EQUALS = re.compile(r"""\\{0,3}["']?[ \t]{0,3}(?:=>|:=|={1,3}|:)[ \t]{0,3}""")
-_BETWEEN = re.compile(r"[:= \t]")
+_BETWEEN = re.compile(r"[:=> \t]")
+_NEXT_ARGUMENT = re.compile(r"""["'],[ ]?(?=["'])""")
+_COUNT = re.compile(r"\d{1,9}(?![\w-])")
+_MARKUP = re.compile(r"[^<]*+")
 _BLANKS = re.compile(r"[ \t]{1,3}")
 _QUOTED = re.compile(r"""(")(?:[^"\\]++|\\.)*+|(')(?:[^'\\]++|\\.)*+|(\\{1,3}["'])[^"'\\]*+""", re.DOTALL)
 """A quote, which in JSON inside JSON is written `\"`, and all up to the closing one."""
@@ -153,10 +234,16 @@ _SCHEME = re.compile(r"(?i:bearer)[ \t]{1,3}(?=[\w.~+/=-]{8})|(?i:basic)[ \t]{1,
 _CREDENTIAL = re.compile(r"[\w.~+/=-]*+")
 
 
+_HIDDEN = rf"\1{REDACTED}"
+
+
 def _text(text: str) -> str:
-    made = _FORMS.sub(REDACTED, text)
+    made = _compiled(_FORMS).sub(REDACTED, text)
     if "://" in made:
         made = _URL_PASSWORD.sub(rf"\1{REDACTED}@", made)
+    for mark, pattern in _MARKED:
+        if mark in made:
+            made = _compiled(pattern).sub(_HIDDEN, made)
     if _BETWEEN.search(made):
         made = _named(made)
     return text if made == text else made
@@ -193,8 +280,13 @@ def _secret_at(text: str, place: int, begin: int) -> tuple[int, int] | None:
     first = place - len(before) + len(before.rstrip(_LETTERS))
     last = _end(_REST, text, place)
     name = text[first:last]
-    between = _EQUALS.match(text, last) or (_BLANKS.match(text, last) if name.startswith("--") else None)
-    if between is not None and _is_secret(name):
+    if text.startswith(">", last) and text.startswith("<", first - 1) and _is_secret(name):
+        return _span(_MARKUP, text, last + 1)
+    option = name.startswith("--")
+    between = _EQUALS.match(text, last) or (
+        (_BLANKS.match(text, last) or _NEXT_ARGUMENT.match(text, last)) if option else None
+    )
+    if between is not None and _is_secret(name) and not (name.lower() == "pass" and _COUNT.match(text, between.end())):
         return _value_at(text, between.end(), name, text[first - 1 : first])
     scheme = _SCHEME.match(text, place)
     return None if scheme is None else _span(_CREDENTIAL, text, scheme.end())

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from accord.errors import DeclarationError, InternalError, describe
+from accord.errors import DeclarationError, InternalError
 from accord.messages.completion import Completion, Reference
 from accord.messages.content import Resource
 from accord.messages.prompts import Prompt
@@ -21,6 +21,7 @@ from accord.messages.tools import Tool
 from accord.server.handmade import context_of, handmade_offer, is_context
 from accord.server.offer import Offer, name_of
 from accord.server.parameters import called
+from accord.server.redact import describe_redacted
 from accord.server.shown import dress, mark
 
 if TYPE_CHECKING:
@@ -126,7 +127,8 @@ class Provisions:
         if isinstance(failed, InternalError):
             raise failed
         if failed is not None:
-            raise InternalError(f"there may be a {kind} {name!r}, but who may have it failed: {describe(failed)}")
+            why = describe_redacted(failed)
+            raise InternalError(f"there may be a {kind} {name!r}, but who may have it failed: {why}")
         return None
 
     async def _asked(self, answer: Awaitable[T]) -> T:

@@ -10,8 +10,9 @@ import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, TypeAlias
 
-from accord.errors import DeclarationError, InvalidArguments, TargetError, ToolError, describe
+from accord.errors import DeclarationError, InvalidArguments, TargetError, ToolError
 from accord.server.context import Context
+from accord.server.redact import describe_redacted
 from accord.transport.http.settings import checked
 
 HeaderSource: TypeAlias = (
@@ -66,7 +67,7 @@ class Headers:
         except ToolError:
             raise
         except Exception as exc:
-            raise ToolError(f"the function for headers failed: {describe(exc)}") from exc
+            raise ToolError(f"the function for headers failed: {describe_redacted(exc)}") from exc
 
 
 def _fixed(given: Mapping[str, str]) -> dict[str, str]:
