@@ -59,7 +59,12 @@ WRONG = [
     ("a = Server('a')", "it.py:c", "it.py has no 'c'; it has it.py:a"),
     ("def f(:", "it.py", "it.py:2: invalid syntax\n      def f(:"),
     ("import sys; sys.exit(3)", "it.py", "it.py ended the program (3) while it was imported"),
-    ("server = Server('a')\n@server.tool\ndef t(x: int = None): ...", "it.py", "it.py:3: t: 'x' may be None"),
+    ("server = Server('a')\n@server.tool\ndef t(*x): ...", "it.py", "it.py:3: t: *x has no names"),
+    (
+        "server = Server('a')\n@server.tool\ndef t(x: 'X'): ...",
+        "it.py",
+        "it.py:3: t: an annotation names what does not",
+    ),
     ("import nowhere_at_all", "it.py", "No module named 'nowhere_at_all'"),
     ("1 / 0", "it.py", "it.py could not be imported\n  Traceback (most recent call last):\n"),
 ]
