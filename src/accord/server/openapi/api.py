@@ -20,6 +20,7 @@ from accord.server.openapi.address import Base
 from accord.server.openapi.document import Document
 from accord.server.openapi.outgoing import Headers
 from accord.server.openapi.schemas import Schemas
+from accord.server.openapi.skipped import SkippedPaths
 from accord.server.openapi.traffic import APIAnswer, APIRequest, Send
 from accord.transport.http.secrecy import Secrets
 
@@ -63,8 +64,8 @@ class API:
         """What stands in the query of every request."""
         self.slashes: Collection[str] = slashes
         """Parameters whose values may have slashes in the path."""
-        self.closed: set[tuple[str, str]] = set()
-        """Method and path of operations that are not offered, and that no argument leads to."""
+        self.skipped: SkippedPaths = SkippedPaths()
+        """Operations that are not offered, and that no argument leads to."""
         self.fixed: set[tuple[str, str]] = {
             *(("query", name.lower()) for name in query),
             *(("header", name) for name in headers.names),

@@ -76,7 +76,7 @@ class Call:
                     f"where this one does not, its author says so: slashes=[{name!r}]"
                 )
         path = self.operation.path.fill(texts)
-        if texts and (self.route.method, unquote(path)) in self.api.closed:
+        if texts and self.api.skipped.reached_by(self.route.method, self.route.path, path):
             raise InvalidArguments(f"{unquote(path)!r:.200} is another operation of the API, which is not offered")
         return path
 

@@ -136,7 +136,7 @@ def _offers(
         route = operation.route
         into = decide(routes, route)
         if into == "skip":
-            api.closed.add((route.method, route.path))
+            api.skipped.add(route.method, route.path)
             continue
         try:
             yield _offered(Call(operation, api), names, into, scheme, tags)
