@@ -6,6 +6,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -147,6 +148,52 @@ async def test_who_bounds_the_head_of_a_request(host: Host, bounded: bool, folde
     with hosted(host, Place(), folder) as serving:
         answer = await serving.raw.bytes(head(0, b"x-large: %s\r\n" % (b"x" * 2_000_000)))
         assert (await status(answer) in (431, 0)) == bounded
+
+
+PARSERS: list[tuple[Host, tuple[str, ...], bool]] = [
+    ("uvicorn", ("--http", "httptools", *GRACE["uvicorn"]), False),
+    ("uvicorn", ("--http", "h11", *GRACE["uvicorn"]), True),
+    ("granian", (), True),
+    ("hypercorn", (), True),
+]
+"""Options, and whether trailers stay trailers and a pipeline is bounded."""
+
+
+@pytest.mark.parametrize(("host", "options", "apart"), PARSERS)
+async def test_who_takes_trailers_for_headers(host: Host, options: tuple[str, ...], apart: bool, folder: Path) -> None:
+    with hosted(host, Place(options=options), folder) as serving:
+        sent = b"POST /health HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n0\r\nHost: localhost\r\n\r\n"
+        reader, writer = await serving.raw.connect()
+        writer.write(sent)
+        line = await asyncio.wait_for(reader.readline(), SECONDS)
+        assert (line.split()[1] != b"200") == apart
+        writer.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory of a process is read where Linux tells it")
+@pytest.mark.parametrize(("host", "options", "bounded"), PARSERS)
+async def test_who_bounds_requests_that_are_sent_before_the_answers_are_read(
+    host: Host, options: tuple[str, ...], bounded: bool, folder: Path
+) -> None:
+    with hosted(host, Place(options=options), folder) as serving:
+        before = memory(serving.process.pid)
+        reader, writer = await serving.raw.connect()
+        reader._transport.pause_reading()  # type: ignore[attr-defined]
+        writer.transport.set_write_buffer_limits(0)
+        with suppress(ConnectionError, TimeoutError):
+            for _ in range(200):
+                writer.write(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000)
+                await asyncio.wait_for(writer.drain(), 1)
+        grown = memory(serving.process.pid) - before
+        assert (grown < 30_000) == bounded
+        writer.transport.abort()
+
+
+def memory(leader: int) -> int:
+    """Kilobytes that the processes of a server had at most."""
+    processes = [leader, *map(int, Path(f"/proc/{leader}/task/{leader}/children").read_text().split())]
+    status = [Path(f"/proc/{each}/status").read_text() for each in processes]
+    return sum(int(each.split("VmHWM:")[1].split()[0]) for each in status)
 
 
 def head(length: int, more: bytes = b"") -> bytes:

@@ -109,9 +109,9 @@ class HTTPConnection:
         """Whether to read more. Nothing else decides it."""
         if not self.writable or self._unreleased >= self._budget.buffer_bytes:
             return False
-        if self.state in (BODY, DRAINING):
+        if self.state == BODY or self.state == DRAINING:
             return True
-        return self.unparsed + self._dropped < self._budget.head_bytes
+        return len(self._data) - self._at + self._dropped < self._budget.head_bytes
 
     @property
     def unparsed(self) -> int:

@@ -24,6 +24,8 @@ _ABSOLUTE = re.compile(rb"https?://([^/?]*)(.*)", re.IGNORECASE)
 _SINGLE = (b"host", b"content-length", b"transfer-encoding")
 _DIGITS = 18
 """Digits of a Content-Length."""
+_KNOWN_LINES, _KNOWN_BYTES = 50, 200
+"""Lines that a connection remembers, and bytes of each."""
 
 
 class HeadReceived(msgspec.Struct, frozen=True):
@@ -48,12 +50,26 @@ class HeadReader:
     fields.
     """
 
-    __slots__ = ("_empty", "_known", "_line", "_lines", "_most_bytes", "_most_fields", "_seen", "fields", "size")
+    __slots__ = (
+        "_empty",
+        "_first",
+        "_known",
+        "_line",
+        "_lines",
+        "_most_bytes",
+        "_most_fields",
+        "_request",
+        "_seen",
+        "fields",
+        "size",
+    )
 
     def __init__(self, most_bytes: int, most_fields: int) -> None:
         self._most_bytes = most_bytes
         self._most_fields = most_fields
-        self._known: dict[bytes, Header | None] = {}  # lines of the last head: most are the same in the next
+        self._known: dict[bytes, Header] = {}  # lines that were read: most are the same in the next head
+        self._first = b""  # the last request line, and what it says
+        self._request = ("", b"", "")
         self._empty = 0  # bytes of empty lines before the head
         self._line = 0  # where the first unfinished line begins, counted from the first byte of the head
         self._lines = 0  # those that are finished
@@ -85,17 +101,33 @@ class HeadReader:
 
     def _parse(self, block: bytes) -> HeadReceived | None:
         """Return None if one of the lines is not acceptable: `_check` says which, and why."""
-        first, *lines = block.split(CRLF)
+        lines = block.split(CRLF)
+        first = lines.pop(0)
         if len(lines) > self._most_fields:
             return None
-        found = list(map(self._known.get, lines))
-        if None in found:
-            self._known = {line: known or _field(line) for line, known in zip(lines, found, strict=True)}
-            found = list(self._known.values()) if len(self._known) == len(lines) else [*map(_field, lines)]
-            if None in found:
+        headers = list(map(self._known.get, lines))
+        if None in headers:
+            headers = [known or self._field(line) for line, known in zip(lines, headers, strict=True)]
+            if None in headers:
                 return None
-        line = _REQUEST_LINE.fullmatch(first)
-        return None if line is None else _understand(line, cast(list[Header], found))
+        if first != self._first:
+            found = _REQUEST_LINE.fullmatch(first)
+            if found is None:
+                return None
+            self._first, self._request = first, (found[1].decode(), found[2], f"1.{found[3].decode()}")
+        return _understand(self._request, cast(list[Header], headers))
+
+    def _field(self, line: bytes) -> Header | None:
+        """The name, in lower case, and the value of a field; None for a line that is not one."""
+        found = _FIELD.fullmatch(line)
+        if found is None:
+            return None
+        header = found[1].lower(), found[2].strip(b" \t")
+        if len(line) <= _KNOWN_BYTES:
+            if len(self._known) >= _KNOWN_LINES:
+                self._known.clear()
+            self._known[line] = header
+        return header
 
     def _check(self, data: bytes, at: int, start: int) -> None:
         """Check the lines that are new, in their order."""
@@ -125,37 +157,25 @@ def check_field(line: bytes, number: int, most: int) -> None:
         raise Unacceptable(400, "a header field is written `name: value`, on one line")
 
 
-def _field(line: bytes) -> Header | None:
-    """The name, in lower case, and the value of a field; None for a line that is not one."""
-    found = _FIELD.fullmatch(line)
-    return None if found is None else (found[1].lower(), found[2].strip(b" \t"))
-
-
-def _understand(line: re.Match[bytes], headers: list[Header]) -> HeadReceived:
+def _understand(request: tuple[str, bytes, str], headers: list[Header]) -> HeadReceived:
     """The head of this request line and these fields. Raises `Unacceptable`."""
-    method, target, minor = line.groups()
+    method, target, version = request
     fields = dict(headers)
     if len(fields) != len(headers):
         fields = _joined(headers)
-    recent = minor == b"1"
+    keep_alive = recent = version == "1.1"
     if recent and b"host" not in fields:
         raise Unacceptable(400, "a request has a Host header")  # RFC 9112, 3.2
     if target[0] != 0x2F:
         target = _path(method, target, fields.get(b"host"))
-    connection = fields.get(b"connection")
-    keep_alive = recent
-    if connection is not None:
-        tokens = [token.strip() for token in connection.lower().split(b",")]
+    if b"connection" in fields:
+        tokens = [token.strip() for token in fields[b"connection"].lower().split(b",")]
         keep_alive = recent and b"close" not in tokens and not (b"upgrade" in tokens and b"upgrade" in fields)
-    return HeadReceived(
-        method.decode(),
-        target,
-        "1.1" if recent else "1.0",
-        headers,
-        _length(fields.get(b"content-length"), fields.get(b"transfer-encoding"), recent),
-        keep_alive,
-        recent and fields.get(b"expect", b"").lower() == b"100-continue",
-    )
+    length: int | None = 0
+    if b"content-length" in fields or b"transfer-encoding" in fields:
+        length = _length(fields.get(b"content-length"), fields.get(b"transfer-encoding"), recent)
+    expects_continue = recent and b"expect" in fields and fields[b"expect"].lower() == b"100-continue"
+    return HeadReceived(method, target, version, headers, length, keep_alive, expects_continue)
 
 
 def _joined(headers: list[Header]) -> dict[bytes, bytes]:
@@ -169,9 +189,9 @@ def _joined(headers: list[Header]) -> dict[bytes, bytes]:
     return fields
 
 
-def _path(method: bytes, target: bytes, host: bytes | None) -> bytes:
+def _path(method: str, target: bytes, host: bytes | None) -> bytes:
     """The path of a target that does not begin with one (RFC 9112, 3.2.2 and 3.2.4)."""
-    if target == b"*" and method == b"OPTIONS":
+    if target == b"*" and method == "OPTIONS":
         return target
     absolute = _ABSOLUTE.fullmatch(target)
     if absolute is None:
@@ -182,7 +202,7 @@ def _path(method: bytes, target: bytes, host: bytes | None) -> bytes:
 
 
 def _length(length: bytes | None, encoding: bytes | None, recent: bool) -> int | None:
-    """Bytes of the body, None for chunks (RFC 9112, 6.3)."""
+    """Bytes of the body that these headers announce, None for chunks (RFC 9112, 6.3)."""
     if encoding is not None:
         if length is not None or not recent:
             raise Unacceptable(
@@ -191,8 +211,6 @@ def _length(length: bytes | None, encoding: bytes | None, recent: bool) -> int |
         if encoding.lower() != b"chunked":
             raise Unacceptable(400, "the only Transfer-Encoding here is chunked")
         return None
-    if length is None:
-        return 0
-    if not length.isdigit() or len(length) > _DIGITS:
+    if length is None or not length.isdigit() or len(length) > _DIGITS:
         raise Unacceptable(400, "a Content-Length is a number of bytes")
     return int(length)

@@ -10,7 +10,10 @@ from accord.errors import LocalProtocolError
 from accord.wire.http1.head import TOKEN, Header
 from accord.wire.http1.lines import CONTROLS, CRLF
 
-_NAMES = re.compile(b"(?:" + TOKEN + b":)*")
+_NAME = re.compile(TOKEN)
+_FRAMING = frozenset((b"content-length", b"transfer-encoding", b"connection"))
+_COMMON = {name: name for name in (*_FRAMING, b"content-type", b"cache-control", b"mcp-session-id")}
+"""Names that need no look at their characters."""
 _LINES = {status.value: b"HTTP/1.1 %d %b\r\n" % (status, status.phrase.encode()) for status in HTTPStatus}
 _BODILESS = (204, 304)
 
@@ -36,33 +39,39 @@ class ResponseWriter:
             raise LocalProtocolError("a response has one head, and this one was sent")
         if not 200 <= status <= 599:
             raise LocalProtocolError(f"a response has a status between 200 and 599, not {status!r}")
-        fields = [(name.lower(), value) for name, value in headers]
-        _check(fields)
+        lines = [_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status]
+        closing = False
+        for name, value in headers:
+            lower = _COMMON.get(name) or _lower(name)
+            if lower in _FRAMING:
+                closing = self._frame(lower, value) or closing
+            lines.append(b"%b: %b\r\n" % (lower, value))
         self._silent = self._silent or status in _BODILESS
-        closing = self._read(fields)
         if self._left is None and not self._chunked and not self._silent:
             if self._version == "1.1":
                 self._chunked = True
-                fields.append((b"transfer-encoding", b"chunked"))
+                lines.append(b"transfer-encoding: chunked\r\n")
             else:
                 self.keep_alive = False  # its end is that of the connection
         if not self.keep_alive and not closing:
-            fields.append((b"connection", b"close"))
+            lines.append(b"connection: close\r\n")
+        head = b"".join(lines)
+        if len(head.translate(None, CONTROLS)) != len(head) - 2 * len(lines):
+            raise LocalProtocolError("a header of the response has a control character in it")
         self.started = True
-        line = _LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
-        return line + b"".join([b"%b: %b\r\n" % field for field in fields]) + CRLF
+        return head + CRLF
 
-    def _read(self, fields: list[Header]) -> bool:
-        """Take over what the headers say of the body and of the connection; return whether they close it."""
-        closing = False
-        for name, value in fields:
-            if name == b"content-length" and self._left is None and not self._chunked:
-                self._left = int(value)
-            elif name == b"transfer-encoding":
-                self._chunked, self._left = value.lower() == b"chunked", None
-            elif name == b"connection" and b"close" in [token.strip() for token in value.lower().split(b",")]:
-                self.keep_alive, closing = False, True
-        return closing
+    def _frame(self, name: bytes, value: bytes) -> bool:
+        """Take over what a header says of the body and of the connection; return whether it closes that."""
+        if name == b"connection":
+            closing = b"close" in [token.strip() for token in value.lower().split(b",")]
+            self.keep_alive = self.keep_alive and not closing
+            return closing
+        if name == b"transfer-encoding":
+            self._chunked, self._left = value.lower() == b"chunked", None
+        elif self._left is None and not self._chunked:
+            self._left = int(value)
+        return False
 
     def body(self, data: bytes, *, more: bool) -> bytes:
         """Return this part of the body as it is sent. Raises `LocalProtocolError` for more or less than was announced,
@@ -84,8 +93,7 @@ class ResponseWriter:
         return data
 
 
-def _check(fields: list[Header]) -> None:
-    names = b"".join([name + b":" for name, _ in fields])
-    values = b"".join([value for _, value in fields])
-    if len(values.translate(None, CONTROLS)) != len(values) or _NAMES.fullmatch(names) is None:
-        raise LocalProtocolError("a header of the response has a character that HTTP does not allow there")
+def _lower(name: bytes) -> bytes:
+    if _NAME.fullmatch(name) is None:
+        raise LocalProtocolError(f"{name!r} is not the name of a header")
+    return name.lower()

@@ -135,8 +135,16 @@ class HTTPProtocol(asyncio.Protocol):
         if self.http.state == CLOSED:
             self.transport.close()
             return
-        self._handle(self.http.resume())
-        self.pace()
+        if self.http.unparsed:
+            self._handle(self.http.resume())
+        if not self._reading:
+            self.pace()
+
+    def release(self, size: int) -> None:
+        """The application has taken so many bytes of the body."""
+        self.http.release(size)
+        if not self._reading:
+            self.pace()
 
     def pace(self) -> None:
         """Read, or do not, as the state of the connection says."""
@@ -278,8 +286,7 @@ class HTTPExchange:
         body, self._body = self._body, b""
         self._ended = not self._more
         if body:
-            self._connection.http.release(len(body))
-            self._connection.pace()
+            self._connection.release(len(body))
         return {"type": "http.request", "body": bytes(body), "more_body": self._more}
 
     async def send(self, message: Any) -> None:
