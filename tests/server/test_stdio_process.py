@@ -185,7 +185,7 @@ def test_a_stuck_tool_does_not_keep_the_server(tool: str) -> None:
         process.stdin.close()
         process.stdin = None
         code, rest, _ = end_of(process)
-    assert rest == []
+    assert [answer["error"]["code"] for answer in rest] == ([] if tool == "blocks_the_loop" else [-32603])
     assert code == (1 if tool == "blocks_the_loop" else 0)
 
 
@@ -223,6 +223,24 @@ def test_a_second_signal_ends_at_once() -> None:
         until_refused(process, 3)
         process.send_signal(signal.SIGTERM)
         assert end_of(process)[0] == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "end of input"])
+def test_a_call_that_outlasts_the_grace_is_answered_with_an_error_before_the_pipe_closes(how: str) -> None:
+    with running(GRACE="0.2") as process:
+        opened(process)
+        say(process, call(1, "waits", seconds=60), call(2, "echo", text="x"))
+        assert hear(process)["id"] == 2
+        if how == "SIGTERM":
+            process.send_signal(signal.SIGTERM)
+        else:
+            assert process.stdin is not None
+            process.stdin.close()
+            process.stdin = None
+        answer = hear(process)
+        assert (answer["id"], answer["error"]["code"]) == (1, -32603)
+        assert "ended" in answer["error"]["message"]
+        assert process.wait(timeout=AT_ONCE) == 0
 
 
 def test_a_peer_that_never_reads_stops_the_reading_but_not_the_end() -> None:

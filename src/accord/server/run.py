@@ -86,7 +86,9 @@ async def _serve(
         with audience.with_peer(peer):
             await _until_over(connection, stop)
             audience.flush()  # what has changed is told before the end is
-            await connection.finish(server.limits.grace_seconds)
+            if not await connection.finish(server.limits.grace_seconds):
+                late = list(connection.session.incoming.values())
+                connection.end_requests(late, f"the server has ended; the call had {server.limits.grace_seconds:g} s to finish")
     finally:
         await connection.close()
         dispatch.close()
