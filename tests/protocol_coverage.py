@@ -148,6 +148,7 @@ COVERAGE: dict[str, str] = {
     ),
     "error -32042": _in(_ASKED, "pages_that_must_be_visited_first_are_a_typed_error"),
     "error -1": _in(_ASKED, "sampling_is_declined_with_the_error_of_the_specification"),
+    "error 429": _in("server/http/test_limits", "one_tool_call_too_many_says_what_the_limit_is_and_when_to_come_back"),
     # over HTTP
     "HTTP POST": _in(_ALONE, "each_method_is_answered_in_a_post_of_its_own"),
     "HTTP GET": _in(_HTTP_SESSION, "changes_go_out_on_the_general_stream_only"),

@@ -34,6 +34,7 @@
         ├── MissingClientCapability   -32021
         ├── UnsupportedVersion        -32022
         ├── UrlElicitationRequired    -32042: the person must visit pages first (2025-11-25)
+        ├── RateLimited               429: too many requests of late; `retry_after` says when to come back
         └── SamplingDeclined          -1: the person does not let the model be asked
 
 A `ProtocolError` raised in a handler is answered as it is; received ones are raised by the client's verbs.
@@ -55,6 +56,7 @@ MISSING_CLIENT_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 URL_ELICITATION_REQUIRED = -32042
 SAMPLING_DECLINED = -1
+RATE_LIMITED = 429
 
 
 class AccordError(Exception):
@@ -293,6 +295,26 @@ class UrlElicitationRequired(ProtocolError):
         ]
 
 
+class RateLimited(ProtocolError):
+    """429: too many requests of late. `retry_after` is in how many seconds one more may come, None where it never may;
+    `data.retryAfter` on the wire.
+
+    The specification has no code for it. This one is outside the range that JSON-RPC reserves, and the status that
+    HTTP has for the same.
+    """
+
+    default_code = RATE_LIMITED
+
+    def __init__(
+        self, message: str, *, retry_after: float | None = None, code: int | None = None, data: Any = None
+    ) -> None:
+        if data is None and retry_after is not None:
+            data = {"retryAfter": retry_after}
+        super().__init__(message, code=code, data=data)
+        found = data.get("retryAfter") if isinstance(data, dict) else None
+        self.retry_after: float | None = found if isinstance(found, int | float) else None
+
+
 class SamplingDeclined(ProtocolError):
     """-1: "User rejected sampling request" (client, Sampling). Raise it in a sampling handler to say no."""
 
@@ -307,7 +329,7 @@ _BY_CODE: dict[int, type[ProtocolError]] = {
     cls.default_code: cls
     for cls in (
         ParseError, InvalidRequest, MethodNotFound, InvalidParams, InternalError,
-        HeaderMismatch, MissingClientCapability, UnsupportedVersion, UrlElicitationRequired,
+        HeaderMismatch, MissingClientCapability, UnsupportedVersion, UrlElicitationRequired, RateLimited,
     )
 }  # fmt: skip
 

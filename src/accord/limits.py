@@ -97,9 +97,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     is forgotten for one more."""
     progress_per_second: float = 20
     """Progress notifications per request and second; beyond one second's worth they are coalesced, the last is kept."""
-    tool_calls_per_second: float | None = 100
-    """Tool calls of one principal, where it is known who asks (HTTP with `auth`); one more is refused with an error
-    that says when to come back. Over stdio the client is the one that started the server, and is not bounded."""
+    tool_calls_per_second: float | None = 1_000
+    """Tool calls of one principal, where it is known who asks (HTTP with `auth`), and as many at once; one more is
+    refused with an error that says when to come back (`RateLimited`). Over stdio the client is the one that started the
+    server, and is not bounded."""
     completions: int = 100
     """Values of one completion; the protocol allows 100."""
     completions_per_second: float = 50

@@ -185,7 +185,7 @@ async def test_one_peer_may_ask_so_often_and_is_told_when_to_come_back() -> None
         assert ["result" in answer for answer in answers] == [True, True, False]
         error = answers[2]["error"]
         assert "try again in" in error["message"]
-        assert 0 < error["data"]["retryAfterSeconds"] <= 0.5
+        assert 0 < error["data"]["retryAfter"] <= 0.5
 
 
 def bare() -> Server:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from accord.errors import DeclarationError, InternalError, InvalidParams, ProtocolError
+from accord.errors import DeclarationError, InternalError, InvalidParams, ProtocolError, RateLimited
 from accord.limits import Limits
 from accord.messages import codec
 from accord.messages.completion import (
@@ -112,10 +112,8 @@ class Completions:
         now = asyncio.get_running_loop().time()
         if not peer.completions.take(now):
             seconds = peer.completions.wait(now)
-            raise InternalError(
-                f"more than {self._limits.completions_per_second:g} completions a second; try again in {seconds:.3f} s",
-                data={"retryAfterSeconds": seconds},
-            )
+            what = f"more than {self._limits.completions_per_second:g} completions a second"
+            raise RateLimited(f"{what}; try again in {seconds:.3f} s", retry_after=seconds)
 
     async def _ask(self, completer: Completer, params: CompleteParams, exchange: Exchange, peer: Peer) -> Completion:
         known = (params.context.arguments if params.context is not None else None) or {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -20,6 +21,7 @@ from accord.errors import (
     MissingClientCapability,
     NotSupported,
     ProtocolError,
+    RateLimited,
     RequestTimeout,
     ResourceNotFound,
     ToolError,
@@ -191,11 +193,14 @@ class Dispatch:
             return self._packer.text(said(error), exchange.rules, is_error=True)
 
     def _check_rate(self, rate: Rate) -> None:
-        """ "Servers MUST [...] Rate limit tool invocations" (Tools, Security). Raises `InternalError`."""
+        """ "Servers MUST [...] Rate limit tool invocations" (Tools, Security). Raises `RateLimited`."""
         now = asyncio.get_running_loop().time()
         if not rate.take(now):
             most, wait = self._limits.tool_calls_per_second, rate.wait(now)
-            raise InternalError(f"too many tool calls: the limit is {most:g} a second; try again in {wait:.2g} s")
+            what = f"too many tool calls: the limit is {most:g} a second for one principal"
+            if wait == inf:
+                raise RateLimited(what)
+            raise RateLimited(f"{what}; try again in {wait:.2g} s", retry_after=wait)
 
     async def _tool(self, sent: Sent, offer: Offer, exchange: Exchange, peer: Peer, call: Call | None) -> Any:
         """A tool's result, its failures included. Raises `ProtocolError`."""

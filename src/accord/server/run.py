@@ -87,8 +87,8 @@ async def _serve(
             await _until_over(connection, stop)
             audience.flush()  # what has changed is told before the end is
             if not await connection.finish(server.limits.grace_seconds):
-                late = list(connection.session.incoming.values())
-                connection.end_requests(late, f"the server has ended; the call had {server.limits.grace_seconds:g} s to finish")
+                why = f"the server has ended; the call had {server.limits.grace_seconds:g} s to finish"
+                connection.end_requests(list(connection.session.incoming.values()), why)
     finally:
         await connection.close()
         dispatch.close()

@@ -276,6 +276,25 @@ async def test_many_principals_are_forgotten_but_none_with_something_in_flight()
         assert text(await (await call.start()).result()) == "done"
 
 
+async def test_one_tool_call_too_many_says_what_the_limit_is_and_when_to_come_back() -> None:
+    server = Server("desk", "1", limits=quick(tool_calls_per_second=0.01), auth=APIKeys({"k-ann": "ann"}))
+    server.tool(name="echo")(lambda: "said")
+    async with site(server) as here:
+        client = Modern(here.raw, authorization="Bearer k-ann")
+        assert text(await (await client.call("echo")).json()) == "said"
+        error = (await (await client.call("echo")).json())["error"]
+        assert (error["code"], "the limit is 0.01 a second" in error["message"]) == (429, True)
+        assert 0 < error["data"]["retryAfter"] <= 100
+
+
+async def test_an_honest_program_that_calls_a_thousand_times_at_once_meets_no_limit() -> None:
+    server = Server("desk", "1", auth=APIKeys({"k-ann": "ann"}))
+    server.tool(name="echo")(lambda: "said")
+    async with site(server) as here:
+        client = Modern(here.raw, authorization="Bearer k-ann")
+        assert {text(await (await client.call("echo")).json()) for _ in range(1_000)} == {"said"}
+
+
 async def test_nor_any_with_a_handler_that_waits_for_answers_which_ends_with_the_server() -> None:
     server = Server("desk", "1", limits=quick(principals=1), auth=APIKeys({"k-ann": "ann", "k-bob": "bob"}))
     ended = asyncio.Event()

@@ -57,9 +57,9 @@ async def test_one_too_many_is_told_when_to_come_back_and_comes_back_then(way: s
     async with reached(server, way) as ask:
         assert [passed(await ask(*called("a"))) for _ in range(4)] == [True, True, True, False]
         error = (await ask(*called("a")))["error"]
-        assert error["code"] == -32603
+        assert error["code"] == 429
         assert error["message"] == "more than 2 a second: tools/call a; try again in 0.500 s"
-        clock.now += error["data"]["retryAfterSeconds"]
+        clock.now += error["data"]["retryAfter"]
         assert [passed(await ask(*called("a"))) for _ in range(2)] == [True, False]
 
 

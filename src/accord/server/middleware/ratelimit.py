@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Any, Literal
 
-from accord.errors import DeclarationError, InternalError
+from accord.errors import DeclarationError, RateLimited
 from accord.server.http.auth import id_of
 from accord.server.middleware.rates import MemoryRates, RateStore
 from accord.server.middleware.request import CallNext, Request
@@ -21,7 +21,7 @@ class RateLimit:
     `by` says what is counted together: all requests of a "principal" (those of all whom nobody vouches for count as
     one), all calls of a "tool", all requests of a "method"; or what a function of the request gives (None: it is not
     counted). One request too many is answered with an error that says when to come back, also as a number in
-    `data.retryAfterSeconds`. What is remembered is bounded, and shared where the `store` is: `SQLiteRates(path)`.
+    `data.retryAfter`. What is remembered is bounded, and shared where the `store` is: `SQLiteRates(path)`.
     Raises `DeclarationError` for numbers that are no rate.
     """
 
@@ -44,7 +44,7 @@ class RateLimit:
         self._store: RateStore = MemoryRates() if store is None else store
 
     async def __call__(self, request: Request, call_next: CallNext) -> Any:
-        """See `Server.add_middleware`. Raises `InternalError` for a request that comes too soon."""
+        """See `Server.add_middleware`. Raises `RateLimited` for a request that comes too soon."""
         key = self._key(request)
         if key is not None:
             seconds = await self._store.take(key, self._pace)
@@ -52,11 +52,11 @@ class RateLimit:
                 raise self._too_many(request, seconds)
         return await call_next(request)
 
-    def _too_many(self, request: Request, seconds: float) -> InternalError:
+    def _too_many(self, request: Request, seconds: float) -> RateLimited:
         what = f"more than {self._per_second:g} a second: {request.method} {request.asked_for}".rstrip()
         if seconds == inf:
-            return InternalError(f"{what} is not allowed")
-        return InternalError(f"{what}; try again in {seconds:.3f} s", data={"retryAfterSeconds": seconds})
+            return RateLimited(f"{what} is not allowed")
+        return RateLimited(f"{what}; try again in {seconds:.3f} s", retry_after=seconds)
 
 
 def _principal(request: Request) -> str:
