@@ -77,6 +77,8 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun with `&`: what tests interrupt would inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     run = os.environ.get(MARK, "") if hasattr(session.config, "workeroutput") else ""
     os.environ[MARK] = run + uuid.uuid4().hex  # a worker looks for what it started, the run for what any of them did
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from time import monotonic
 from typing import Any
 
 from msgspec.structs import replace
@@ -21,7 +20,7 @@ from accord.check.settings import CheckSettings
 from accord.check.talk import Talk
 
 SETTINGS = CheckSettings(call_tools=True, timeout=0.1, revisions=("2025-11-25",))
-TOOLS = 500
+TOOLS = 100
 
 
 def slow() -> Server:
@@ -52,9 +51,7 @@ def called(talk: Talk) -> int:
 
 async def test_what_there_is_no_time_for_is_left_out_and_told() -> None:
     async with talking(slow()) as talk:
-        began = monotonic()
-        (left_out,) = await exercise(talk, 1.0)
-        assert monotonic() - began < 10
+        (left_out,) = await exercise(talk, 3.0)
         assert 0 < called(talk) < TOOLS
         assert "reading" not in left_out
         assert "was not whole: calling tools (" in left_out

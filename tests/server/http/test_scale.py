@@ -114,12 +114,21 @@ def grown(server: Server) -> Server:
     return server
 
 
-async def left_by(calls: int, call: Callable[[], Awaitable[None]]) -> int:
-    """How many objects more there are after so many calls, once it is warm."""
+async def least_left_by(calls: int, call: Callable[[], Awaitable[None]]) -> int:
+    """Return how many more objects there are after a round of so many calls: the least of a few, once it is warm.
+
+    What is kept for a while, as cancelled timers are, comes and goes: after some rounds there is more of it, after
+    others less. What leaks is there after each round.
+    """
     await _times(calls // 5, call)
-    before = _objects()
-    await _times(calls, call)
-    return _objects() - before
+    least, before = calls, _objects()
+    for _ in range(8):
+        await _times(calls, call)
+        after = _objects()
+        least, before = min(least, after - before), after
+        if least < calls // 100:
+            break
+    return least
 
 
 async def _times(calls: int, call: Callable[[], Awaitable[None]]) -> None:
@@ -137,21 +146,21 @@ async def test_twenty_thousand_calls_leave_nothing_behind() -> None:
         client = Modern(here.raw)
         message = request("tools/call", {"name": "echo", "arguments": {"text": "hello"}, "_meta": client.meta()})
         caller = Caller(here.app, client.head(message), message)
-        assert await left_by(CALLS, caller.call) < CALLS // 100
+        assert await least_left_by(CALLS, caller.call) < CALLS // 100
 
 
 async def test_twenty_thousand_calls_of_one_session_leave_nothing_behind() -> None:
     async with site(grown(Server("grown"))) as here:
         client = await Stateful(here.raw).open()
         caller = Caller(here.app, client.headers, client.calling("echo", {"text": "hello"}))
-        assert await left_by(CALLS, caller.call) < CALLS // 100
+        assert await least_left_by(CALLS, caller.call) < CALLS // 100
 
 
 async def test_streams_leave_no_more_than_may_be_kept_of_them() -> None:
     async with site(grown(Server("grown", limits=Limits(events_bytes=20_000)))) as here:
         client = await Stateful(here.raw).open()
         caller = Caller(here.app, client.headers, client.calling("count", progressToken=1))
-        assert await left_by(CALLS // 4, caller.call) < CALLS // 400
+        assert await least_left_by(CALLS // 4, caller.call) < CALLS // 400
 
 
 async def test_sessions_that_were_ended_leave_nothing_behind() -> None:
@@ -161,7 +170,7 @@ async def test_sessions_that_were_ended_leave_nothing_behind() -> None:
             client = await Stateful(here.raw).open()
             assert (await client.delete()).status == 200
 
-        assert await left_by(2_000, visit) < 1_000
+        assert await least_left_by(2_000, visit) < 1_000
 
 
 @contextmanager
