@@ -56,7 +56,11 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
         "uvicorn==0.54.0",
         "granian==2.8.7",
         "hypercorn==0.18.0",
+        "litestar==2.25.0",
+        "gunicorn==27.0.1",
+        "uvicorn-worker==0.4.0",
     ),
+    "agents": ("pydantic-ai-slim[mcp]==2.66.0",),
 }
 """Virtual environments and what is pinned in them, the slowest first."""
 

@@ -267,6 +267,21 @@ async def _status(app: Any, method: str, path: str, host: str) -> tuple[int, byt
     return sent[0]["status"], b"".join(one.get("body", b"") for one in sent[1:])
 
 
+@pytest.mark.parametrize(
+    "app",
+    [
+        lambda: FastMCP("x").http_app(stateless_http=True),
+        lambda: FastMCP("x").http_app(stateless=True),
+        lambda: fastmcp.create_streamable_http_app(FastMCP("x"), "/mcp", stateless_http=True),
+        lambda: FastMCP1("x", stateless_http=True).streamable_http_app(),
+        lambda: MCPServer("x").streamable_http_app(stateless_http=True),
+    ],
+)
+def test_a_server_without_sessions_has_none(app: Callable[[], Any]) -> None:
+    assert app().options.stateless
+    assert not FastMCP1("x").streamable_http_app().options.stateless
+
+
 def test_settings_say_where_a_server_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fastmcp.settings, "port", 9000)
     fastmcp.settings.log_level = "DEBUG"

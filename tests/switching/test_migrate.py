@@ -146,7 +146,7 @@ def test_plain_constructs_become_accords_own() -> None:
     ("line", "becomes"),
     [
         ("mcp = FastMCP()", 'mcp = Server("FastMCP")'),
-        ("mcp = FastMCP(stateless_http=True)", 'mcp = Server("FastMCP")'),
+        ("mcp = FastMCP(json_response=True)", 'mcp = Server("FastMCP")'),
         ("mcp = FastMCP(debug=True, instructions='x')", "mcp = Server(\"FastMCP\", instructions='x')"),
         ('mcp = FastMCP("x"); mcp.run("stdio")', 'mcp = Server("x"); mcp.run()'),
         ('mcp = FastMCP("x"); mcp.run(transport="http", host="0.0.0.0", port=9000)',
@@ -190,6 +190,7 @@ def test_what_is_not_certain_stays_with_its_names_and_is_told(line: str) -> None
         ("from fastmcp.server.middleware import MiddlewareContext", "accord.Request"),
         ("from fastmcp.server.middleware.timing import TimingMiddleware", "accord.Timing()"),
         ("@mcp.completion\ndef f(ref, argument, context): ...", '@prompt.complete("argument")'),
+        ("FastMCP('y', stateless_http=True)", "HTTPOptions(stateless=True)"),
         ("mcp.get_context()", "give the function a parameter"),
         ("mcp.enable('a')", "accord's Server has that too"),
         ("mcp.dance()", "accord's Server has nothing of that name"),

@@ -115,8 +115,6 @@ _MEANS_NOTHING = (
     "log_level",
     "uvicorn_config",
     "json_response",
-    "stateless_http",
-    "stateless",
     "session_idle_timeout",
     "dereference_schemas",
     "list_page_size",
@@ -305,9 +303,14 @@ def reached(options: Mapping[str, Any]) -> dict[str, Any]:
     path, sse = left.pop("path", settings.streamable_http_path), left.pop("transport", None) == "sse"
     hosts = left.pop("allowed_hosts", settings.http_allowed_hosts)
     origins = left.pop("allowed_origins", settings.http_allowed_origins)
+    stateless = bool(left.pop("stateless_http", left.pop("stateless", settings.stateless_http)))
     refuse("run()", left, {**_ADVICE, "middleware": "put middleware of ASGI around mcp.app"})
     at = "/mcp" if sse or path == "/sse" else path  # HTTP+SSE is at /sse beside it
-    return {"host": host, "port": port, "options": HTTPOptions(path=at, hosts=hosts, origins=origins)}
+    return {
+        "host": host,
+        "port": port,
+        "options": HTTPOptions(path=at, hosts=hosts, origins=origins, stateless=stateless),
+    }
 
 
 def create_streamable_http_app(server: FastMCP, streamable_http_path: str = "/mcp", **options: Any) -> HTTPApp:

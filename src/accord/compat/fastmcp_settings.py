@@ -15,7 +15,7 @@ _MEANS_NOTHING = {
 }
 
 
-_KNOWN = {"host", "port", "streamable_http_path", "http_allowed_hosts", "http_allowed_origins"}
+_KNOWN = {"host", "port", "streamable_http_path", "stateless_http", "http_allowed_hosts", "http_allowed_origins"}
 
 
 class Settings:
@@ -25,6 +25,7 @@ class Settings:
         self.host: str = os.environ.get("FASTMCP_HOST", "127.0.0.1")
         self.port: int = int(os.environ.get("FASTMCP_PORT", "8000"))
         self.streamable_http_path: str = os.environ.get("FASTMCP_STREAMABLE_HTTP_PATH", "/mcp")
+        self.stateless_http: bool = os.environ.get("FASTMCP_STATELESS_HTTP", "").lower() in ("1", "true", "yes", "on")
         self.http_allowed_hosts: Sequence[str] = ()
         self.http_allowed_origins: Sequence[str] = ()
 

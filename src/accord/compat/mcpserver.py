@@ -141,7 +141,6 @@ _MEANS_NOTHING = (
     "log_level",
     "dependencies",
     "json_response",
-    "stateless_http",
     "retry_interval",
     "max_request_body_size",
     "session_idle_timeout",
@@ -292,9 +291,11 @@ class MCPServer(Adapted):
         left = meant(options, _MEANS_NOTHING)
         host, port = left.pop("host", "127.0.0.1"), left.pop("port", 8000)
         path, security = left.pop("streamable_http_path", "/mcp"), left.pop("transport_security", None)
+        stateless = bool(left.pop("stateless_http", False))
         refuse("run()", left, _ADVICE)
         hosts, origins = ((), ()) if security is None else security.let_in
-        return {"host": host, "port": port, "options": HTTPOptions(path=path, hosts=hosts, origins=origins)}
+        http = HTTPOptions(path=path, hosts=hosts, origins=origins, stateless=stateless)
+        return {"host": host, "port": port, "options": http}
 
 
 class FastMCP(MCPServer):
@@ -310,6 +311,7 @@ class FastMCP(MCPServer):
         host: str = "127.0.0.1",
         port: int = 8000,
         streamable_http_path: str = "/mcp",
+        stateless_http: bool = False,
         transport_security: TransportSecuritySettings | None = None,
         lifespan: Any = None,
         **others: Any,
@@ -324,9 +326,13 @@ class FastMCP(MCPServer):
             **others,
         )
         self.settings: Any = SimpleNamespace(
-            host=host, port=port, streamable_http_path=streamable_http_path, transport_security=transport_security
+            host=host,
+            port=port,
+            streamable_http_path=streamable_http_path,
+            stateless_http=stateless_http,
+            transport_security=transport_security,
         )
-        """Where it is served over HTTP: `host`, `port`, `streamable_http_path`, `transport_security`."""
+        """How it is served over HTTP, in the names of the arguments."""
 
     @property
     def _mcp_server(self) -> FastMCP:

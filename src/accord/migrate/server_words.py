@@ -18,7 +18,7 @@ SERVERS = ("FastMCP", "MCPServer")
 _MADE_WITH = {
     *("name", "instructions", "version", "title", "description", "website_url", "icons", "lifespan"),
 }
-_MEANS_NOTHING = {"json_response", "stateless_http", "debug", "log_level", "dependencies"}
+_MEANS_NOTHING = {"json_response", "debug", "log_level", "dependencies"}
 _DECLARED_WITH = {
     "tool": {"name", "title", "description", "annotations", "icons", "meta", "tags", "timeout", "version"},
     "prompt": {"name", "title", "description", "icons", "meta", "tags", "version"},
@@ -28,6 +28,7 @@ _SAME = {"name", "instructions", "remove_tool", "run_stdio_async"}
 _OPTIONS = {
     "mask_error_details": "write middleware=[MaskErrors()]",
     "middleware": INSTEAD["Middleware"],
+    "stateless_http": "write run(http=..., options=HTTPOptions(stateless=True)), or asgi(HTTPOptions(stateless=True))",
 }
 _USES = {
     "add_middleware": INSTEAD["Middleware"],
