@@ -28,6 +28,9 @@ SECONDS = 100
 
 Host = Literal["uvicorn", "granian", "hypercorn"]
 
+GUNICORN: Literal["gunicorn"] = "gunicorn"
+"""It manages processes, two of them, in which uvicorn serves."""
+
 HOSTED = Path(__file__).parent / "servers" / "hosted.py"
 PROGRAM = re.compile(r"^```python\n# (?P<name>\w+\.py)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -90,7 +93,9 @@ def programs(folder: Path) -> None:
 
 
 @contextmanager
-def hosted(host: Host, place: Place, folder: Path, *, ready: bool = True, **limits: float) -> Iterator[Hosted]:
+def hosted(
+    host: Host | Literal["gunicorn"], place: Place, folder: Path, *, ready: bool = True, **limits: float
+) -> Iterator[Hosted]:
     """A server at a port of its own, in a folder with the programs; at the end it must go when it is told to."""
     port = free_port()  # granian takes no port 0
     process = subprocess.Popen(
@@ -120,8 +125,11 @@ def hosted(host: Host, place: Place, folder: Path, *, ready: bool = True, **limi
             process.stdout.close()
 
 
-def _command(host: Host, target: str, port: int) -> list[str]:
+def _command(host: Host | Literal["gunicorn"], target: str, port: int) -> list[str]:
     scripts = peer_python("asgi").parent
+    if host == GUNICORN:
+        workers = ["--workers", "2", "--worker-class", "uvicorn_worker.UvicornWorker"]
+        return [str(scripts / host), target, *workers, "--bind", f"127.0.0.1:{port}", "--no-control-socket"]
     if host == "hypercorn":
         return [str(scripts / host), target, "--bind", f"127.0.0.1:{port}"]
     interface = ["--interface", "asgi"] if host == "granian" else []

@@ -157,6 +157,11 @@ def npm_server(name: NpmServer) -> list[str]:
     return [str(_present(name, PEERS / "npm" / "node_modules" / ".bin" / f"mcp-server-{name}"))]
 
 
+def npm_program(name: Literal["mcp-remote", "supergateway"]) -> list[str]:
+    """The command of a bridge between stdio and HTTP."""
+    return ["node", str(_present(name, PEERS / "npm" / "node_modules" / ".bin" / name))]
+
+
 def conformance_suite() -> list[str]:
     """The command of the official conformance suite. It needs Node 22, which comes with it on Linux."""
     modules = PEERS / "conformance" / "node_modules"

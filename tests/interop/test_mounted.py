@@ -1,4 +1,6 @@
-"""accord's application in other people's: Starlette, FastAPI and Django, as docs/deploy.md shows, run by uvicorn."""
+"""accord's application in other people's: Starlette, FastAPI, Litestar and Django, as docs/deploy.md shows, run by
+uvicorn.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +29,7 @@ PLACES = {
     "fastapi": Place("with_fastapi:app", "/tools"),
     "django": Place("with_django:app", "/tools"),
     "middleware": Place("with_middleware:app", "/tools"),
+    "litestar": Place("with_litestar:app", "/tools"),
 }
 
 

@@ -114,7 +114,7 @@ class HTTPApp:
             raise Rejected(400, f"the header {twice.decode('latin-1')} is there twice, and differs")
         route = self._routes.get(request.path)
         if route is None:
-            here = request.root + self.options.path
+            here = (self._public_root or request.root) + self.options.path
             raise Rejected(404, f"nothing is at {request.path[:100]!r}; MCP is at {here}")
         return self._preflight if request.method == "OPTIONS" else route
 
