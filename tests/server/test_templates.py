@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from accord.errors import DeclarationError
+from accord import Client, Server
+from accord.errors import DeclarationError, ResourceNotFound
+from accord.server import templates as module
 from accord.server.templates import Template
 
 from tests.measure import assert_linear
@@ -330,3 +332,124 @@ def test_any_text_is_a_template_or_a_declaration_error(text: str) -> None:
 def test_time_is_linear_in_the_uri(text: str, filler: str) -> None:
     template = Template(text)
     assert_linear(lambda characters: template.match(filler * (characters // len(filler))), 20_000)
+
+
+# --- what must not become a file path ------------------------------------------------------------------------------
+
+UNSAFE = [
+    ("notes://{name}", "notes://..", "has a segment '..'"),
+    ("notes://{name}", "notes://%2e%2E", "has a segment '..'"),
+    ("notes://{name}", "notes://%2Fetc%2Fpasswd", "is an absolute path"),
+    ("notes://{name}", "notes://a%2F..%2Fb", "has a segment '..'"),
+    ("notes://{name}", "notes://a%5C..%5Cb", "has a segment '..'"),
+    ("notes://{name}", "notes://%5C%5Chost%5Cshare", "is an absolute path"),
+    ("notes://{name}", "notes://c%3A%5Cx", "begins with the letter of a drive"),
+    ("notes://{name}", "notes://C:x", "begins with the letter of a drive"),
+    ("notes://{name}", "notes://a%00.txt", "has a NUL"),
+    ("notes://{name}", "notes://%252e%252e%252fx", "has a segment '..'"),
+    ("notes://{name}", "notes://%25252e%25252e", "has a segment '..'"),
+    ("notes://{name}", "notes://%252Fetc", "is an absolute path"),
+    ("notes://{name}", "notes://a%2500", "has a NUL"),
+    ("notes://{name}", "notes://..%20", "has a segment '..'"),
+    ("file:///{+path}", "file:///a/../b", "has a segment '..'"),
+    ("file:///{+path}", "file:////etc/passwd", "is an absolute path"),
+    ("file://{+path}", "file:///etc/passwd", "is an absolute path"),
+    ("x:{/path*}", "x:/a/../b", "has a segment '..'"),
+    ("x:{/path*}", "x://etc/passwd", "is an absolute path"),
+    ("x:{/path*}", "x:/a/%2Fetc", "is an absolute path"),
+    ("x:y{?page}", "x:y?page=..", "has a segment '..'"),
+    ("x:y{?page*}", "x:y?..%2F=1", "has a segment '..'"),
+    ("x:{a,b}", "x:fine,..", "has a segment '..'"),
+]
+
+
+@pytest.mark.parametrize(("template", "uri", "why"), UNSAFE, ids=lambda value: value)
+def test_values_that_lead_out_of_a_folder_are_told(template: str, uri: str, why: str) -> None:
+    made = Template(template)
+    values = made.match(uri)
+    assert values is not None
+    assert str(made.unsafe_in(values)).endswith(why)
+    assert Template(template, unsafe_variables=True).unsafe_in(values) is None
+
+
+@pytest.mark.parametrize(
+    ("template", "uri"),
+    [
+        ("notes://{name}", "notes://a.b..c"),
+        ("notes://{name}", "notes://...x"),
+        ("notes://{name}", "notes://50%25"),
+        ("notes://{name}", "notes://a%2Fb"),
+        ("notes://{name}", "notes://"),
+        ("notes://{name}", "notes://abc:def"),
+        ("file:///{+path}", "file:///a/b/c.txt"),
+        ("x:{/path*}", "x:/a/b"),
+        ("x:{/path*}", "x:/"),
+        ("x:y{?page,more*}", "x:y?page=1&a=b/c"),
+    ],
+)
+def test_other_values_are_safe(template: str, uri: str) -> None:
+    made = Template(template)
+    values = made.match(uri)
+    assert values is not None
+    assert made.unsafe_in(values) is None
+
+
+async def test_a_resource_is_not_found_under_an_unsafe_name_unless_its_function_asks_for_it() -> None:
+    server = Server("notes")
+    seen: list[str] = []
+
+    @server.resource("notes://{name}")
+    def note(name: str) -> str:
+        seen.append(name)
+        return name
+
+    @server.resource("raw://{+path}", unsafe_variables=True)
+    def raw(path: str) -> str:
+        return path
+
+    outer = Server("outer")
+    outer.mount(server, prefix="in")
+    async with Client(server) as client, Client(outer) as mounted:
+        for uri in ("notes://%2Fetc%2Fpasswd", "notes://..", "notes://%252e%252e"):
+            with pytest.raises(ResourceNotFound, match=r"'name' (has a segment|is an absolute path)"):
+                await client.read_resource(uri)
+        assert not seen
+        await client.read_resource("notes://fine")
+        assert seen == ["fine"]
+        assert (await client.read_resource("raw:///etc/../x")).contents[0].text == "/etc/../x"
+        (*_, through) = [each.uri_template for each in await mounted.list_resource_templates()]
+        await mounted.read_resource(through.replace("{+path}", "/a/../b"))
+        with pytest.raises(ResourceNotFound):
+            await mounted.read_resource(through.replace("raw:", "notes:").replace("{+path}", ".."))
+
+
+# --- cost ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_uri_is_compared_only_with_templates_that_begin_as_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server("many")
+    for number in range(500):
+        server.resource(f"t{number}://{{a}}/{{b}}", name=f"t{number}")(lambda a, b: a + b)
+    server.resource("{scheme}://one", name="any")(lambda scheme: scheme)
+    compared: list[str] = []
+    located = module._locate
+
+    def locate(track: Any, units: str) -> Any:
+        compared.append(units)
+        return located(track, units)
+
+    monkeypatch.setattr(module, "_locate", locate)
+    _, values = server.registry.resource("t77://x/y")
+    assert values == {"a": "x", "b": "y"}
+    assert len(compared) == 1
+    with pytest.raises(ResourceNotFound):
+        server.registry.resource("t77://" + "a/" * 4_000)
+    assert len(compared) == 1, "a template without room for so many slashes was compared"
+    assert server.registry.resource("abc://one")[1] == {"scheme": "abc"}
+
+
+async def test_of_templates_that_match_the_first_declared_counts() -> None:
+    server = Server("order")
+    server.resource("x://{+a}", name="first")(lambda a: "first")
+    server.resource("x://a/{b}", name="second")(lambda b: "second")
+    assert server.registry.resource("x://a/b")[1] == {"a": "a/b"}

@@ -88,6 +88,7 @@ class Adapted(Server):
         about["annotations"] = typed(Annotations, about.get("annotations"))
         about["mime_type"] = about.get("mime_type") or "text/plain"
         security = about.pop("security", None) or self._security
+        about["unsafe_variables"] = True  # the rules of the other library hold
         super().resource(uri, **given(about))(guarded(function, security) if security and "{" in uri else function)
         if self._completing is not None and uri in self.registry.templates:
             complete_template(self, uri, self._completing)

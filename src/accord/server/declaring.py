@@ -134,6 +134,7 @@ def declare_resource(
     tags: Iterable[str] = (),
     scopes: Iterable[str] = (),
     middleware: Sequence[Middleware] = (),
+    unsafe_variables: bool = False,
     **about: Any,
 ) -> Completable[P, R]:
     """Offer a function as a resource, or with `{variables}` in the URI as a template of resources; `about` are
@@ -143,7 +144,8 @@ def declare_resource(
     marked = partial(mark, tags=tags, scopes=scopes, middleware=middleware)
     fields = {"name": name or read.name, "description": description or read.description or None, **about}
     if "{" in uri:
-        return _declare_template(registry, function, read, ResourceTemplate(uri_template=uri, **fields), cache, marked)
+        template = ResourceTemplate(uri_template=uri, **fields)
+        return _declare_template(registry, function, read, template, cache, marked, unsafe_variables)
     offer = resource_offer(plain(function), read, Resource(uri=uri, size=size, **fields))
     offer.proposals, offer.cache = Proposals(f"resource {uri!r}", read, ()), cache
     marked(offer)
@@ -158,10 +160,11 @@ def _declare_template(
     about: ResourceTemplate,
     cache: CacheHint,
     marked: Callable[[Offer], None],
+    unsafe_variables: bool,
 ) -> Completable[P, R]:
     from accord.server.templates import Template
 
-    template = Template(about.uri_template)
+    template = Template(about.uri_template, unsafe_variables=unsafe_variables)
     unknown = {name for name in template.variables if not read.takes(name)}
     if unknown:
         raise DeclarationError(

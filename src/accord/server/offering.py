@@ -125,10 +125,15 @@ class Offering:
         tags: Iterable[str] = (),
         scopes: Iterable[str] = (),
         middleware: Sequence[Middleware] = (),
+        unsafe_variables: bool = False,
     ) -> Callable[[Callable[P, R]], Completable[P, R]]:
         """Offer a function as the resource at `uri`; with `{variables}` (RFC 6570) as a template of resources,
         whose variables are the function's parameters, each of which may be completed (see `Completable`). `cache`
-        says how long what it returns may be kept. Raises `DeclarationError`.
+        says how long what it returns may be kept.
+
+        Values of variables that lead out of a folder do not reach the function: `..` segments, NUL, absolute paths and
+        the letters of drives, also where they are percent-encoded twice. `unsafe_variables=True` passes them on, for a
+        function that makes no path of them, or checks it. Raises `DeclarationError`.
         """
         if not isinstance(uri, str):
             raise DeclarationError('a resource has a URI: write @server.resource("scheme://path")')
@@ -137,6 +142,7 @@ class Offering:
         )
         options: dict[str, Any] = {"name": name, "description": description, "size": size, "cache": cache, **about}
         options |= {"tags": tags, "scopes": scopes, "middleware": middleware}
+        options["unsafe_variables"] = unsafe_variables
 
         def declare(function: Callable[P, R]) -> Completable[P, R]:
             return declare_resource(self.registry, function, uri, **options)

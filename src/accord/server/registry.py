@@ -236,10 +236,8 @@ class Registry:
         offer = self.resources.get(uri) or self.shown.by_canonical_uri.get(canonical(uri))
         if offer is not None:
             return offer, {}
-        for template, offer in list(self.templates.values()):
-            found = template.match(uri)
-            if found is not None:
-                return offer, found
+        if self.templates and (found := self.shown.template_index.match(uri)) is not None:
+            return found
         raise ResourceNotFound(uri=uri)
 
     def find(self, kind: str, name: str) -> Offer | None:

@@ -19,6 +19,7 @@ from accord.server.offer import Offer, Passed
 if TYPE_CHECKING:
     from accord.messages.revision import Rules
     from accord.server.registry import Registry
+    from accord.server.template_index import TemplateIndex
     from accord.server.templates import Template
 
 log: logging.Logger = logging.getLogger("accord.server")
@@ -68,6 +69,13 @@ class Shown:
         yield from self.prompts.values()
         yield from self.resources.values()
         yield from (offer for _, offer in self.templates.values())
+
+    @cached_property
+    def template_index(self) -> TemplateIndex:
+        """The templates of resources, by their literal beginning."""
+        from accord.server.template_index import TemplateIndex
+
+        return TemplateIndex(self.templates.values())
 
     @cached_property
     def by_canonical_uri(self) -> dict[str, Offer]:

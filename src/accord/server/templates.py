@@ -22,10 +22,11 @@ escape, and the case of hex digits does not matter. A character that may not sta
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from msgspec import Struct
 
@@ -102,15 +103,20 @@ _Found: TypeAlias = list[tuple[_Field, Any]]
 class Template:
     """A URI template: `file:///{+path}`, `issues://{repo}/{number}{?state,labels*}`.
 
-    Attributes: `text`, as written; `variables`, the names in order. Raises `DeclarationError` for bad syntax.
+    Attributes: `text`, as written; `variables`, the names in order. `unsafe_variables` takes values that lead out of a
+    folder, see `unsafe_in`. Raises `DeclarationError` for bad syntax.
     """
 
-    def __init__(self, template: str) -> None:
+    def __init__(self, template: str, *, unsafe_variables: bool = False) -> None:
         self.text = template
+        self.unsafe_variables = unsafe_variables
         self._parts = list(_parse(template))
         fields = [field for part in self._parts if not isinstance(part, str) for field in part.fields]
         self.variables: tuple[str, ...] = tuple(dict.fromkeys(field.name for field in fields))
         self._track = list(_track(self._parts))
+        self.prefix: str = self._track[0] if self._track and isinstance(self._track[0], str) else ""
+        """The units that each URI begins with which it matches."""
+        self._slashes = _slashes(self._track)
         self._parameters = {
             separator: [
                 field
@@ -137,12 +143,19 @@ class Template:
     def match(self, uri: str) -> dict[str, Any] | None:
         """The values that lead to this URI, or None; the rules stand at the head of this module.
 
-        Values are percent-decoded once and passed as they are, `..`, NUL and the `/` of a `%2F` included:
-        whoever makes a file path of one has to guard it. A URI with a `%` that is no escape, or with escapes
-        that are not UTF-8, is no match.
+        Values are percent-decoded once and passed as they are, `..`, NUL and the `/` of a `%2F` included; `unsafe_in`
+        tells those that must not become file paths. A URI with a `%` that is no escape, or with escapes that are not
+        UTF-8, is no match.
         """
-        units = _units(uri)
-        spans = None if units is None else _locate(self._track, units)
+        units = units_of(uri)
+        return None if units is None else self.match_units(units)
+
+    def match_units(self, units: str) -> dict[str, Any] | None:
+        """As `match`, for the units of a URI (`units_of`)."""
+        least, most = self._slashes
+        if not units.startswith(self.prefix) or not least <= units.count("/") <= most:
+            return None
+        spans = _locate(self._track, units)
         if spans is None:
             return None
         found: _Found = []
@@ -156,6 +169,17 @@ class Template:
             found += _named(self._parameters[separator], pieces)
         return self._agreed(found)
 
+    def unsafe_in(self, values: Mapping[str, Any]) -> str | None:
+        """Why values must not become file paths: `..`, NUL, an absolute path, a drive; also where a handler would
+        decode them a second time. None for safe values, and for all where the template takes `unsafe_variables`.
+        """
+        if self.unsafe_variables:
+            return None
+        for name, value in values.items():
+            if (why := _unsafe(value)) is not None:
+                return f"{name!r} {why}"
+        return None
+
     def _agreed(self, found: _Found) -> dict[str, Any] | None:
         """One value for each name, taken from where it stands in full if it does; None where two differ."""
         values: dict[str, Any] = {}
@@ -166,6 +190,41 @@ class Template:
             if value != (known[: field.limit] if isinstance(known, str) else known):
                 return None
         return {name: values[name] for name in self.variables if name in values}
+
+
+_DRIVE = re.compile(r"[A-Za-z]:")
+
+
+def _unsafe(value: Any) -> str | None:
+    if isinstance(value, str):
+        once = unquote(value)
+        return _unsafe_path(value) or (None if once == value else _unsafe_path(once) or _unsafe_path(unquote(once)))
+    if isinstance(value, Mapping):
+        return next(filter(None, map(_unsafe, (*value, *value.values()))), None)
+    if len(value) > 1 and not value[0]:
+        return "is an absolute path"
+    return next(filter(None, map(_unsafe, value)), None)
+
+
+def _unsafe_path(path: str) -> str | None:
+    if "\0" in path:
+        return "has a NUL"
+    if path.startswith(("/", "\\")):
+        return "is an absolute path"
+    if _DRIVE.match(path):
+        return "begins with the letter of a drive"
+    if any(part.strip(" ") == ".." for part in path.replace("\\", "/").split("/")):
+        return "has a segment '..'"
+    return None
+
+
+def _slashes(track: Sequence[str | _Slot]) -> tuple[int, float]:
+    """How many raw slashes a URI has that matches: at least, and at most."""
+    least = sum(part.count("/") for part in track if isinstance(part, str))
+    slots = [part for part in track if not isinstance(part, str)]
+    if any(slot.run.match("/") for slot in slots):
+        return least, math.inf
+    return least, least + sum(slot.lead == "/" for slot in slots)
 
 
 def _parse(template: str) -> Iterator[str | _Expression]:
@@ -188,7 +247,7 @@ def _check_literal(template: str, start: int, literal: str) -> None:
         raise _wrong(template, start + bad.start(), f"{bad[0]!r} cannot stand in a URI; {advice}")
     if bad := _BARE_PERCENT.search(literal):
         raise _wrong(template, start + bad.start(), "`%` needs two hex digits; write %25 for itself")
-    if _units(literal) is None:
+    if units_of(literal) is None:
         raise _wrong(template, start, f"the escapes in {literal!r} are not UTF-8; write the character itself")
 
 
@@ -267,8 +326,8 @@ def _unescape(run: re.Match[str]) -> str:
     return bytes.fromhex(run[0].replace("%", "")).decode().translate(_LIFT)
 
 
-def _units(text: str) -> str | None:
-    """One character for each that the URI means; see the head of this module."""
+def units_of(text: str) -> str | None:
+    """One character for each that the URI means, see the head of this module; None where that cannot be said."""
     try:
         text.encode()
         units = _ESCAPES.sub(_unescape, text)
@@ -281,7 +340,7 @@ def _track(parts: Sequence[str | _Expression]) -> Iterator[str | _Slot]:
     """The template as matching needs it: the variables of `{/a,b}` and `{.a,b}` are found one by one."""
     for at, part in enumerate(parts):
         if isinstance(part, str):
-            yield _units(part) or ""
+            yield units_of(part) or ""
             continue
         operator, stops = part.operator, part.operator.stops
         if operator is _OPERATORS["+"]:
@@ -392,7 +451,7 @@ def _named(fields: Sequence[_Field], pieces: Sequence[str]) -> _Found:
     for piece in filter(None, pieces):
         key, _, text = piece.partition("=")
         given.setdefault(key.translate(_LOWER), []).append(text.translate(_LOWER))
-    keys = [(_units(field.name) or "").translate(_LOWER) for field in fields]
+    keys = [(units_of(field.name) or "").translate(_LOWER) for field in fields]
     found: _Found = []
     others = {key: texts[0] for key, texts in given.items() if key not in keys}
     for field, key in zip(fields, keys, strict=True):

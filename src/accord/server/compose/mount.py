@@ -117,7 +117,13 @@ class Mount:
 
     def _templates(self) -> dict[str, tuple[Template, Offer]]:
         held = self.server.registry.templates
-        return {self.uri(text): (Template(self.uri(text)), self.template(offer)) for text, (_, offer) in held.items()}
+        return {
+            self.uri(text): (
+                Template(self.uri(text), unsafe_variables=template.unsafe_variables),
+                self.template(offer),
+            )
+            for text, (template, offer) in held.items()
+        }
 
     def outside(self, key: str, name: str, offer: Offer) -> tuple[str, Offer]:
         """A registration by its name and as it is outside; `key` is the field that names it."""

@@ -37,7 +37,7 @@ class ImportedResource:
         }
         if arguments.needs_more_than(("path", "query")):
             raise SchemaError("it needs a body, a header or a cookie, which a URI does not have: make it a tool")
-        self._template = Template(self._text(scheme))
+        self._template = Template(self._text(scheme), unsafe_variables=True)  # `Call` checks what becomes a path
         route = call.route
         about: dict[str, Any] = {
             "name": name,
