@@ -16,6 +16,7 @@ import pydantic
 import pytest
 from hypothesis import example, given, strategies as st
 
+from accord import Server
 from accord.errors import DeclarationError, InvalidArguments, InvalidParams, ToolError
 from accord.server.signature import signature
 
@@ -729,3 +730,16 @@ def test_the_defaults_of_a_dataclass_come_back_when_it_is_returned() -> None:
     read = signature(echo)
     args, _ = read.bind(b'{"cup": {"size": "L"}, "cups": [{"size": "S"}]}')
     assert bytes(read.pack(echo(*args))) == b'[{"size":"L","count":1},{"size":"S","count":1}]'
+
+
+def test_a_server_may_be_strict_for_all_its_tools_and_a_tool_for_itself() -> None:
+    server = Server("strict", strict_arguments=True)
+    server.tool(name="strict")(forecast)
+    server.tool(name="lenient", strict=False)(forecast)
+    arguments = msgspec.json.encode({"city": "Oslo", "days": "3"})
+    with pytest.raises(InvalidArguments, match="expected integer"):
+        server.registry.tools["strict"].bind(arguments, None)
+    assert server.registry.tools["lenient"].bind(arguments, None)[0][:2] == ("Oslo", 3)
+    plain = Server("plain")
+    plain.tool(forecast)
+    assert plain.registry.tools["forecast"].bind(arguments, None)[0][:2] == ("Oslo", 3)

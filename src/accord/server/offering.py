@@ -57,7 +57,7 @@ class ToolOptions(PromptOptions, total=False):
     timeout: float | None
     """Seconds that a call may take, without the time in which the client is asked; None: the limit of the server."""
     strict: bool
-    """Whether JSON in a string is refused where something else is asked for."""
+    """Whether an argument is taken only as what it is: not `3.0` for `3`, nor JSON in a string for what it holds."""
 
 
 class Offering:
@@ -66,6 +66,8 @@ class Offering:
     registry: Registry
     hub: Hub
     limits: Limits
+    strict_arguments: bool = False
+    """Whether tools take an argument only as what it is; `strict` of a tool goes before it."""
 
     # --- tools -------------------------------------------------------------------------------------------------
 
@@ -84,7 +86,7 @@ class Offering:
         """
 
         def declare(function: F, **options: Any) -> F:
-            declare_tool(self.registry, function, **options)
+            declare_tool(self.registry, function, **{"strict": self.strict_arguments, **options})
             return function
 
         return _now_or_later(declare, function, {**options})

@@ -54,6 +54,7 @@ class Server(Importing):
     requests: `OpenTelemetry()`. `middleware` stands around all that it does for its clients, see `add_middleware`.
     `lifespan` is an async context manager, or an async generator, that takes the server: it is entered when the server
     starts, once however many clients there are, and left when it ends; what it yields is `ctx.lifespan`.
+    `strict_arguments` has all its tools take an argument only as what it is, see `ToolOptions.strict`.
     Raises `DeclarationError` for keys that cannot seal, for an `auth` or a `lifespan` that is none.
     """
 
@@ -80,8 +81,10 @@ class Server(Importing):
         telemetry: Telemetry | None = None,
         middleware: Sequence[Middleware] = (),
         lifespan: Lifespan | None = None,
+        strict_arguments: bool = False,
     ) -> None:
         super().__init__()
+        self.strict_arguments = strict_arguments
         self.info: Implementation = Implementation(
             name=name,
             version=version,

@@ -15,11 +15,11 @@ from accord.server.compose.spelling import canonical_index
 from accord.server.compose.versions import told
 from accord.server.middleware.chain import chained, guards_in
 from accord.server.offer import Offer, Passed
+from accord.server.template_index import TemplateIndex
 
 if TYPE_CHECKING:
     from accord.messages.revision import Rules
     from accord.server.registry import Registry
-    from accord.server.template_index import TemplateIndex
     from accord.server.templates import Template
 
 log: logging.Logger = logging.getLogger("accord.server")
@@ -73,8 +73,6 @@ class Shown:
     @cached_property
     def template_index(self) -> TemplateIndex:
         """The templates of resources, by their literal beginning."""
-        from accord.server.template_index import TemplateIndex
-
         return TemplateIndex(self.templates.values())
 
     @cached_property

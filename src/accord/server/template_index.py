@@ -5,24 +5,24 @@ What the comparison itself costs is bounded too: `messages.bounds` bounds the UR
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from accord.errors import ResourceNotFound
-from accord.server.templates import Template, units_of
 
 if TYPE_CHECKING:
     from accord.server.offer import Offer
-
-Entry = tuple[int, Template, "Offer"]
+    from accord.server.templates import Template
 
 
 class TemplateIndex:
     """Templates and what they lead to; of several that match a URI, the one that was declared first counts."""
 
     def __init__(self, templates: Iterable[tuple[Template, Offer]]) -> None:
-        self._by_prefix: dict[str, list[Entry]] = {}
+        self._by_prefix: dict[str, list[tuple[int, Template, Offer]]] = {}
+        self._units: Callable[[str], str | None] = lambda uri: None
         for at, (template, offer) in enumerate(templates):
+            self._units = template.units
             self._by_prefix.setdefault(template.prefix, []).append((at, template, offer))
         self._lengths = sorted({len(prefix) for prefix in self._by_prefix})
 
@@ -31,11 +31,11 @@ class TemplateIndex:
 
         Raises `ResourceNotFound` for values that the template does not take, see `Template.unsafe_in`.
         """
-        units = units_of(uri)
+        units = self._units(uri)
         if units is None:
             return None
-        candidates = [each for length in self._lengths for each in self._by_prefix.get(units[:length], ())]
-        for _, template, offer in sorted(candidates, key=lambda each: each[0]):
+        found = [each for length in self._lengths for each in self._by_prefix.get(units[:length], ())]
+        for _, template, offer in sorted(found, key=lambda each: each[0]):
             values = template.match_units(units)
             if values is None:
                 continue

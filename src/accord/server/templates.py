@@ -147,11 +147,15 @@ class Template:
         tells those that must not become file paths. A URI with a `%` that is no escape, or with escapes that are not
         UTF-8, is no match.
         """
-        units = units_of(uri)
+        units = self.units(uri)
         return None if units is None else self.match_units(units)
 
+    def units(self, uri: str) -> str | None:
+        """What a URI means, one character for each unit; the same for all templates. None where that cannot be said."""
+        return _units(uri)
+
     def match_units(self, units: str) -> dict[str, Any] | None:
-        """As `match`, for the units of a URI (`units_of`)."""
+        """As `match`, for the units of a URI."""
         least, most = self._slashes
         if not units.startswith(self.prefix) or not least <= units.count("/") <= most:
             return None
@@ -247,7 +251,7 @@ def _check_literal(template: str, start: int, literal: str) -> None:
         raise _wrong(template, start + bad.start(), f"{bad[0]!r} cannot stand in a URI; {advice}")
     if bad := _BARE_PERCENT.search(literal):
         raise _wrong(template, start + bad.start(), "`%` needs two hex digits; write %25 for itself")
-    if units_of(literal) is None:
+    if _units(literal) is None:
         raise _wrong(template, start, f"the escapes in {literal!r} are not UTF-8; write the character itself")
 
 
@@ -326,7 +330,7 @@ def _unescape(run: re.Match[str]) -> str:
     return bytes.fromhex(run[0].replace("%", "")).decode().translate(_LIFT)
 
 
-def units_of(text: str) -> str | None:
+def _units(text: str) -> str | None:
     """One character for each that the URI means, see the head of this module; None where that cannot be said."""
     try:
         text.encode()
@@ -340,7 +344,7 @@ def _track(parts: Sequence[str | _Expression]) -> Iterator[str | _Slot]:
     """The template as matching needs it: the variables of `{/a,b}` and `{.a,b}` are found one by one."""
     for at, part in enumerate(parts):
         if isinstance(part, str):
-            yield units_of(part) or ""
+            yield _units(part) or ""
             continue
         operator, stops = part.operator, part.operator.stops
         if operator is _OPERATORS["+"]:
@@ -451,7 +455,7 @@ def _named(fields: Sequence[_Field], pieces: Sequence[str]) -> _Found:
     for piece in filter(None, pieces):
         key, _, text = piece.partition("=")
         given.setdefault(key.translate(_LOWER), []).append(text.translate(_LOWER))
-    keys = [(units_of(field.name) or "").translate(_LOWER) for field in fields]
+    keys = [(_units(field.name) or "").translate(_LOWER) for field in fields]
     found: _Found = []
     others = {key: texts[0] for key, texts in given.items() if key not in keys}
     for field, key in zip(fields, keys, strict=True):
