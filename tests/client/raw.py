@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -87,11 +87,13 @@ class RawServer:
 
 @asynccontextmanager
 async def raw_server(
-    revision: str, *, offers: Message = OFFERS, **options: Any
+    revision: str, *, offers: Message = OFFERS, early: Sequence[Message] = (), **options: Any
 ) -> AsyncIterator[tuple[RawServer, Client]]:
-    """A server to play, and a client that has opened it."""
+    """A server to play, and a client that has opened it. `early` is what the server says before anything is asked."""
     ours, theirs = memory.pair()
     server, client = RawServer(ours, revision, offers), Client(theirs, **options)
+    for message in early:
+        server.say(message)
     async with asyncio.timeout(15):
         await asyncio.gather(server.open(), client.connect())
         try:

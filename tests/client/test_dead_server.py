@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 
 from accord import Client
+from accord.client.target import identity, parse
+from accord.client.ways import WAYS, Way
 from accord.errors import AccordError, ConnectError, ConnectionLost, NotConnected, RequestTimeout
 from accord.limits import Limits
 
@@ -142,6 +145,25 @@ async def test_a_server_silent_on_the_probe_is_opened_by_the_handshake() -> None
         assert client.revision == "2025-11-25"
         assert time.monotonic() - began >= 0.1
         assert await still_there(client)
+
+
+async def test_the_next_client_of_a_command_that_did_not_answer_the_probe_sends_none() -> None:
+    started = Started("silent on discover", bounds={"probe_seconds": 0.1})
+    async with asyncio.timeout(AT_ONCE), started.client as client:
+        assert client.revision == "2025-11-25"
+    bounds = Limits(probe_seconds=PATIENCE, connect_seconds=PATIENCE)
+    again = Client(hostile.command("silent on discover", "one", started.token), limits=bounds)
+    async with asyncio.timeout(AT_ONCE), again as client:  # which a probe would outlast
+        assert client.revision == "2025-11-25"
+
+
+async def test_a_command_that_was_remembered_and_refuses_the_handshake_now_is_probed_again() -> None:
+    program = "from accord import Server; Server('x', revisions=['2026-07-28']).run()"
+    command = [sys.executable, "-c", program]
+    WAYS.remember(identity(parse(command)), Way.HANDSHAKE)
+    async with asyncio.timeout(AT_ONCE), Client(command) as client:
+        assert client.revision == "2026-07-28"
+    assert WAYS.known(identity(parse(command))) is None
 
 
 async def test_an_answer_to_the_probe_counts_also_after_the_handshake_was_begun() -> None:

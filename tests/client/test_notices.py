@@ -45,6 +45,16 @@ async def test_log_messages_come_typed_and_in_order(revision: str) -> None:
     assert [(message.level, message.data) for message in told] == [("warning", {"n": number}) for number in range(3)]
 
 
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_log_messages_before_the_connection_is_open_are_delivered(revision: str) -> None:
+    told: list[Any] = []
+    starting = {"method": MESSAGE, "params": {"level": "info", "data": "starting"}}
+    async with raw_server(revision, offers=OFFERS, early=[starting], on_log=told.append) as (server, client):
+        log(server, "started")
+        await heard_all(server, client)
+    assert [message.data for message in told] == ["starting", "started"]
+
+
 @pytest.mark.parametrize("revision", REVISIONS[:-1])
 async def test_a_log_level_is_set_once_through_2025(revision: str) -> None:
     async with raw_server(revision, offers=LOGS) as (server, client):

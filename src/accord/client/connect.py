@@ -70,9 +70,13 @@ class Connector:
 
         A server that ends at the probe is an older one: it is started again and opened by the handshake (stdio,
         Backward Compatibility), and the next time at once. One that was opened before does not end for that reason.
+        So is one that said nothing to the probe: the next one of the same command is opened by the handshake at once.
         """
         if isinstance(self._target, Remote):
             return await self._open_remote(self._target)
+        connection = await self._open_known()
+        if connection is not None:
+            return connection
         ends = bool(self._ends_at_probe)
         try:
             connection = await self._open(self._make(), handshake=ends)
@@ -81,7 +85,31 @@ class Connector:
                 raise
             connection, ends = await self._open_older(), True
         self._ends_at_probe = ends
+        self._remember(connection)
         return connection
+
+    async def _open_known(self) -> Connection | None:
+        """Skip the probe of a command whose server did not answer it before; None where that is not so, or leads
+        nowhere any more.
+        """
+        shakes = newest_handshake(self._revisions) is not None
+        if not (isinstance(self._target, Command) and shakes and WAYS.known(self._server) is Way.HANDSHAKE):
+            return None
+        try:
+            connection = await self._open(self._make(), handshake=True)
+        except (ConnectError, ConnectionLost):
+            WAYS.forget(self._server)
+            return None
+        if not connection.session.rules.handshake:
+            WAYS.forget(self._server)
+        return connection
+
+    def _remember(self, connection: Connection) -> None:
+        """Skip the probe the next time where nobody answered it."""
+        opening = connection.session.opening
+        silent = isinstance(opening, ClientOpening) and opening.was_silent
+        if isinstance(self._target, Command) and silent and connection.session.rules.handshake:
+            WAYS.remember(self._server, Way.HANDSHAKE)
 
     async def _open_older(self) -> Connection:
         try:

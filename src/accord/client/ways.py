@@ -1,4 +1,6 @@
-"""Ways to a server at a URL, and which of them led there: so that the next client goes it at once.
+"""Ways to a server, and which of them led there: so that the next client goes it at once.
+
+Of a command it is remembered that its server said nothing to `server/discover`, which costs seconds at each start.
 
 Memory only says what to try first: a way that fails is forgotten, and after an hour it is looked for anew, as a server
 may have learnt more.
@@ -18,7 +20,7 @@ _SECONDS = 3_600.0
 
 
 class Way(Enum):
-    """How a connection over HTTP is opened."""
+    """How a connection is opened."""
 
     PROBE = "server/discover, and initialize if the server is an older one"
     HANDSHAKE = "initialize"

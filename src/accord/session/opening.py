@@ -135,6 +135,8 @@ class ClientOpening:
         """Whether the probe was sent again, at a revision that the server named."""
         self.is_older: bool = False
         """Whether the answer to the probe was that of an older server."""
+        self.was_silent: bool = False
+        """Whether the probe was not answered, so that `initialize` was sent after a while."""
 
     def begin(self, *, handshake: bool = False) -> bytes:
         """The first message. `handshake` skips the probe: the server is known to be an older one."""
@@ -147,6 +149,7 @@ class ClientOpening:
         """No answer to the probe for a while: `initialize`, if that is an option, while still waiting for either."""
         shakes = newest_handshake(self._session.spoken) is not None and self._refusal is None
         if self._session.phase is Phase.PROBING and shakes:
+            self.was_silent = True
             return self._initialize()
         return None
 

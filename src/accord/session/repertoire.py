@@ -14,6 +14,10 @@ from accord.messages.methods import Method, Sender, Table
 from accord.messages.revision import BEFORE_OPENING, HANDSHAKE, NO_SESSIONS, Rules
 from accord.session.profile import Profile
 
+_BEFORE_OPENING = ("initialize", "ping", "notifications/message")
+"""What may come before anything is agreed: "The server SHOULD NOT send requests other than pings and logging before
+receiving the initialized notification" (Lifecycle).
+"""
 _SHOWN = 100
 """Characters of a name of the peer that an error repeats."""
 
@@ -49,7 +53,7 @@ class Repertoire:
     def _offered(self, rules: Rules) -> Mapping[str, Method]:
         if not rules.revision:
             rows = self._table(HANDSHAKE[-1], self._peer_role)
-            return {name: row for name, row in rows.items() if name in ("initialize", "ping")}
+            return {name: row for name, row in rows.items() if name in _BEFORE_OPENING}
         rows = self._table(rules.revision, self._peer_role)
         return {name: row for name, row in rows.items() if self._profile.declares(row.needs)}
 
