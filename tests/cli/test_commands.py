@@ -38,7 +38,7 @@ WRONG = [
     (("list", "x.py", "--timeout", "0"), "give a number of seconds above 0"),
     (("list", "x.py", "--timeout", "nan"), "give a number of seconds above 0"),
     (("list", "x.py", "--revision", "2020-01-01"), "'2020-01-01' is not one of '2024-11-05'"),
-    (("list", "x.py", "--env", "novalue"), "'novalue' is not KEY=VALUE"),
+    (("list", "x.py", "--env", "novalue"), "novalue is not set here; write novalue=VALUE"),
     (("list", "x.py", "--env", "=value"), "'=value' is not KEY=VALUE"),
     (("list", "x.py", "--cwd", "/does/not/exist"), "does not exist"),
     (("call", "x.py", "tool", "word"), "'word' is not key=value"),

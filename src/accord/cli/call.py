@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from accord.cli import content, values
+from accord.cli import completion, content, values
 from accord.cli.asking import Asking, asking_options, client_options
 from accord.cli.failures import EXIT_CODES, TOOL_FAILED, printable, red
 from accord.cli.notices import log_level_option, log_options
@@ -30,8 +30,8 @@ Arguments:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("target")
-@click.argument("tool")
+@click.argument("target", shell_complete=completion.target)
+@click.argument("tool", shell_complete=completion.names("tools"))
 @click.argument("words", metavar="[KEY=VALUE]...", nargs=-1)
 @click.option("--args", "given", metavar="JSON", help="All arguments as a JSON object; @FILE, or - for stdin.")
 @click.option("-o", "--output", metavar="FILE", help="Save images, sound and embedded resources; - for stdout.")

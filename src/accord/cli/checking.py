@@ -8,12 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from accord.check.generated.sequences import parsed
 from accord.check.report import Level, TransportName
 from accord.check.settings import LEVELS, CheckSettings
-from accord.cli.settings import Decorator, json_option, key_values, packed, positive_seconds, traceback_option
+from accord.cli.settings import (
+    Decorator,
+    header_option,
+    json_option,
+    packed,
+    passed_variables,
+    positive_seconds,
+    traceback_option,
+)
+from accord.cli.visit import started_with
 from accord.client.target import Command, parse
 from accord.errors import TargetError
 from accord.messages.revision import REVISIONS
@@ -48,6 +56,7 @@ class Asked:
     jobs: int
     timeout: float
     headers: tuple[tuple[str, str], ...]
+    bearer: str | None
     env: tuple[tuple[str, str], ...]
     cwd: str | None
     verbose: bool
@@ -56,6 +65,7 @@ class Asked:
     @property
     def settings(self) -> CheckSettings:
         """How to check."""
+        token = {"Authorization": f"Bearer {self.bearer}"} if self.bearer else {}
         may_call = bool(self.call_tools or self.call_tool or self.trusted)
         return CheckSettings(
             revisions=self.revisions,
@@ -65,7 +75,7 @@ class Asked:
             level=self.level,
             timeout=self.timeout,
             jobs=self.jobs,
-            headers=dict(self.headers) or None,
+            headers={**token, **dict(self.headers)} or None,
             call_tools=self.call_tool or self.call_tools,
             trusted=self.trusted,
             seed=self.seed,
@@ -79,6 +89,8 @@ class Asked:
         for option, given in (("--header", self.headers), ("--env", self.env)):
             for name, _ in given:
                 yield from (option, f"{name}=...")
+        if self.bearer:
+            yield from ("--bearer", "...")
         if self.cwd:
             yield from ("--cwd", self.cwd)
         if self.timeout != CheckSettings().timeout:
@@ -110,12 +122,11 @@ class Asked:
     def target(self, text: str) -> Any:
         """The target with the environment and the directory that were asked for."""
         found = parse(text)
-        if not isinstance(found, Command):
-            if self.env or self.cwd:
-                raise TargetError("--env and --cwd are for servers that are started here")
-            return found
-        env = {**(found.env or {}), **dict(self.env)} or None
-        return msgspec.structs.replace(found, env=env, cwd=self.cwd or found.cwd)
+        if isinstance(found, Command):
+            return started_with(found, self.env, self.cwd)
+        if self.env or self.cwd:
+            raise TargetError("--env and --cwd are for servers that are started here")
+        return found
 
 
 _OPTIONS = (
@@ -160,11 +171,14 @@ _OPTIONS = (
         "--timeout", type=float, default=5.0, metavar="SECONDS", callback=positive_seconds,
         help="For one answer; 5 by default.",
     ),
+    header_option,
     click.option(
-        "--header", "headers", multiple=True, metavar="NAME=VALUE", callback=key_values,
-        help="Send with every HTTP request; may be repeated.",
+        "--bearer", metavar="TOKEN", envvar="ACCORD_BEARER", show_envvar=True, help="Send a bearer token to a URL."
     ),
-    click.option("--env", multiple=True, metavar="KEY=VALUE", callback=key_values, help="Set for the server."),
+    click.option(
+        "--env", multiple=True, metavar="KEY[=VALUE]", callback=passed_variables,
+        help="Set for the server; KEY alone passes yours on.",
+    ),
     click.option(
         "--cwd", type=click.Path(exists=True, file_okay=False), help="The directory that the server is started in."
     ),

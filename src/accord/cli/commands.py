@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from accord import __version__ as accord_version
 from accord.cli import failures
 from accord.cli.failures import EXIT_CODES
 
@@ -30,6 +31,7 @@ TARGETS = """\
 \b
 A TARGET is one argument:
   weather.py, weather.py:name      a file that holds a Server
+  https://example.com/mcp          a URL; --header and --bearer say who you are
   "npx -y some-server --fast"      a command line; no shell is run
   mcp.json#name                    an entry of a configuration file"""
 
@@ -82,7 +84,7 @@ class Commands(click.Group):
         except click.Abort:
             code = failures.INTERRUPTED
         except click.ClickException as exc:
-            click.echo(f"{failures.red('error:')} {exc.format_message()}", err=True)
+            click.echo(f"{failures.red('error:')} {failures.printable(exc.format_message())}", err=True)
             code = exc.exit_code
         sys.exit(code)
 
@@ -94,10 +96,19 @@ def _tell_usage(exc: click.UsageError) -> int:
     return exc.exit_code
 
 
+def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        click.echo(f"accord {accord_version}")
+        ctx.exit()
+
+
 @click.group(
     cls=Commands,
     epilog=f"{TARGETS}\n\n{EXIT_CODES}",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
 )
 def accord() -> None:
     """The Model Context Protocol from the command line: run servers, and talk to any of them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from accord.cli import values
+from accord.cli import completion, values
 from accord.cli.content import echo_json, shown
 from accord.cli.failures import EXIT_CODES
 from accord.cli.screen import screen
@@ -30,8 +30,8 @@ For example:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("target")
-@click.argument("ref")
+@click.argument("target", shell_complete=completion.target)
+@click.argument("ref", shell_complete=completion.names("prompts", "templates"))
 @click.argument("argument")
 @click.argument("value", default="")
 @click.argument("words", metavar="[KEY=VALUE]...", nargs=-1)

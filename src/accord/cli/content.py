@@ -34,7 +34,8 @@ class Saved(NamedTuple):
 
 def echo_json(value: Any) -> None:
     """A value as one JSON document."""
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    click.echo(printable(text, as_json=True) if sys.stdout.isatty() else text)
 
 
 def answer_lines(result: ToolResult) -> Iterator[str]:

@@ -70,7 +70,7 @@ def tell(error: BaseException, *, as_json: bool = False, trace: bool = False) ->
     if code in (INTERRUPTED, PIPE_CLOSED):
         return code
     if trace or os.environ.get("ACCORD_TRACEBACK", "") not in ("", "0"):
-        traceback.print_exception(error)
+        print(printable("".join(traceback.format_exception(error)).rstrip("\n")), file=sys.stderr)
     print(f"{red('error:')} {message(error)}", file=sys.stderr)
     if as_json:
         print(json.dumps({"error": details(error)}, indent=2))
@@ -108,9 +108,18 @@ def colourful(stream: Any) -> bool:
     return stream is not None and stream.isatty() and not os.environ.get("NO_COLOR")
 
 
-def printable(text: str) -> str:
-    """Without what would steer a terminal: others wrote this. Newlines and tabs stay."""
-    return "".join(each if each.isprintable() or each in "\n\t" else ascii(each)[1:-1] for each in text)
+def printable(text: str, *, as_json: bool = False) -> str:
+    """Escape what would steer a terminal (C0 and C1 controls, ESC, bidirectional controls): others wrote this.
+
+    Newlines and tabs stay. With `as_json`, text that is JSON stays the same JSON.
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each in "\n\t" else _escaped(each, as_json) for each in text)
+
+
+def _escaped(character: str, as_json: bool) -> str:
+    return json.dumps(character)[1:-1] if as_json else ascii(character)[1:-1]
 
 
 def _abandon_stdout() -> None:

@@ -18,6 +18,7 @@ from accord.cli.keyboard import Refused
 from accord.cli.screen import in_one_line, quoted, screen
 from accord.errors import Mismatch
 from accord.schema.forms import FormField, numbered, parse, text_of
+from accord.server.redact import redact
 
 Content = dict[str, Any]
 
@@ -35,6 +36,7 @@ _HINTS = {
     "date-time": "a date and time: 2026-11-21 14:00",
 }
 
+_HIDDEN = "********"
 _YES, _NO, _EDIT, _CANCEL = "yes", "no", "edit", "cancel"
 
 
@@ -76,7 +78,7 @@ async def _reviewed(fields: Sequence[FormField], content: Content) -> bool:
     """Whether it may go out as it is; otherwise it is edited. Raises `Refused`."""
     screen.show()
     for field in fields:
-        shown = said(field, content[field.name]) if field.name in content else click.style("left out", dim=True)
+        shown = seen(field, content[field.name]) if field.name in content else click.style("left out", dim=True)
         screen.show(f"  {_label(field)}: {shown}")
     return await _decide("Send this?", (_YES, _EDIT, _NO, _CANCEL)) == _YES
 
@@ -101,6 +103,13 @@ async def agree(question: str) -> None:
 # --- how a field is shown --------------------------------------------------------------------------------------
 
 
+def seen(field: FormField, value: Any) -> str:
+    """A value as it may stand on a screen: that of a field for a password or a token is hidden."""
+    names = {field.name: "", field.title or "": ""}
+    hidden = any(redact({name: "x"}) != {name: "x"} for name in names)
+    return _HIDDEN if hidden else said(field, value)
+
+
 def said(field: FormField, value: Any) -> str:
     """A value as people write it: by its title, yes or no."""
     if isinstance(value, bool):
@@ -117,7 +126,7 @@ def _label(field: FormField) -> str:
 
 def _start(field: FormField, start: Any) -> str:
     if start is not None:
-        return f" [{said(field, start)}]"
+        return f" [{seen(field, start)}]"
     return "" if field.required else click.style(" (may be left out)", dim=True)
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
+from accord.cli import completion, failures
 from accord.cli.columns import Row, heading, rows
 from accord.cli.content import echo_json
 from accord.cli.failures import EXIT_CODES
 from accord.cli.settings import Settings, settings_options
 from accord.cli.shapes import parameters
-from accord.cli.visit import visit
+from accord.cli.visit import TERMINATED, visit
 from accord.client.client import Client
-from accord.errors import MethodNotFound, NotSupported
+from accord.client.target import configuration, entries
+from accord.errors import AccordError, MethodNotFound, NotSupported
 from accord.messages.content import Resource
 from accord.messages.prompts import Prompt
 from accord.messages.resources import ResourceTemplate
@@ -33,23 +37,61 @@ _KEYS = {"templates": "resourceTemplates"}
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("target")
+@click.argument("target", shell_complete=completion.target)
 @click.argument("kind", type=click.Choice(list(_ASK)), required=False)
 @settings_options
 def command(target: str, kind: str | None, settings: Settings) -> int:
     """List what a server offers: tools with their parameters, resources, templates of resources, prompts.
 
-    With KIND only that.
+    With KIND only that. A configuration file without a name lists all of its servers.
     """
 
-    async def work(client: Client) -> None:
-        found = {kind: await _ASK[kind](client)} if kind else await everything(client)
-        if settings.as_json:
-            echo_json({_KEYS.get(name, name): items for name, items in found.items()})
-        else:
-            show(client, found)
+    config = configuration(target)
+    if config is not None and config[1] is None and len(names := list(entries(config[0]))) > 1:
+        return _list_all(config[0], names, kind, settings)
+    found = _Found(kind, settings.as_json)
+    code = visit(target, settings, found.ask)
+    if settings.as_json:
+        echo_json(found.lists)
+    return code
 
-    return visit(target, settings, work)
+
+def _list_all(file: Path, names: Sequence[str], kind: str | None, settings: Settings) -> int:
+    """List all servers of a configuration; the exit code is that of the first that failed."""
+    first, answers = 0, {}
+    for number, name in enumerate(names):
+        if not settings.as_json:
+            click.echo(("\n" if number else "") + heading(f"{file}#{name}"))
+            sys.stdout.flush()  # before what is said on stderr
+        found = _Found(kind, settings.as_json)
+        try:
+            code = visit(f"{file}#{name}", settings, found.ask)
+            answers[name] = found.lists
+        except AccordError as exc:
+            code = failures.tell(exc, trace=click.get_current_context().meta.get("traceback", False))
+            answers[name] = {"error": failures.details(exc)}
+        first = first or code
+        if code == TERMINATED:
+            break
+    if settings.as_json:
+        echo_json({"servers": answers})
+    return first
+
+
+class _Found:
+    """What one server offers, shown at once or kept for JSON."""
+
+    def __init__(self, kind: str | None, as_json: bool) -> None:
+        self._kind = kind
+        self._as_json = as_json
+        self.lists: dict[str, Any] = {}
+
+    async def ask(self, client: Client) -> None:
+        """Ask for the lists. Raises what asking raises."""
+        found = {self._kind: await _ASK[self._kind](client)} if self._kind else await everything(client)
+        self.lists = {_KEYS.get(name, name): items for name, items in found.items()}
+        if not self._as_json:
+            show(client, found)
 
 
 async def everything(client: Client) -> Listing:

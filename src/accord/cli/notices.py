@@ -9,6 +9,7 @@ from typing import Any, get_args
 import click
 import msgspec
 
+from accord.cli.failures import printable
 from accord.cli.screen import in_one_line, screen
 from accord.cli.trace import compact
 from accord.client.notices import Notice
@@ -66,7 +67,7 @@ def _details(notice: Notice) -> str:
 def notice_json(notice: Notice, at: datetime) -> str:
     """A notification as one JSON object in one line, its params as they came."""
     told = {"at": at.astimezone().isoformat(timespec="milliseconds"), "method": notice.method, "params": _plain(notice)}
-    return msgspec.json.encode(told).decode()
+    return printable(msgspec.json.encode(told).decode(), as_json=True)
 
 
 def _plain(notice: Notice) -> Any:

@@ -16,7 +16,7 @@ import click
 from accord.cli import keyboard
 from accord.cli.asking import Asking
 from accord.cli.failures import red
-from accord.cli.forms import fill, said
+from accord.cli.forms import fill, seen
 from accord.cli.keyboard import Refused
 from accord.cli.pages import described, visit_page
 from accord.cli.sampling import run_command, type_answer
@@ -128,7 +128,7 @@ class Person:
         return {field.name: field.default for field in asked if field.default is not None}
 
     def _answered(self, message: str, asked: Sequence[FormField], content: dict[str, Any]) -> dict[str, Any]:
-        shown = [f"{in_one_line(each.name)}={said(each, content[each.name])}" for each in asked if each.name in content]
+        shown = [f"{in_one_line(each.name)}={seen(each, content[each.name])}" for each in asked if each.name in content]
         screen.say(f"answered: {self._server} asks {_excerpt(message)}: {', '.join(shown) or 'yes'}")
         return content
 

@@ -7,6 +7,7 @@ from statistics import fmean
 
 import click
 
+from accord.cli import completion
 from accord.cli.columns import heading
 from accord.cli.content import echo_json
 from accord.cli.failures import EXIT_CODES
@@ -16,7 +17,7 @@ from accord.client.client import Client
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("target")
+@click.argument("target", shell_complete=completion.target)
 @click.option("-n", "--count", type=click.IntRange(1), default=3, show_default=True, help="How often.")
 @settings_options
 def command(target: str, count: int, settings: Settings) -> int:

@@ -34,8 +34,19 @@ def main(target: str) -> int:
         server = load(target)
     except (AccordError, KeyboardInterrupt) as exc:
         return failures.tell(exc)
+    say_that_it_waits(target)
     server.run()
     return 0
+
+
+def say_that_it_waits(target: str) -> None:
+    """At a terminal, say on stderr why nothing happens: a program is meant to be at the other end of stdin."""
+    if sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None:
+        print(
+            f"accord: {target} serves over stdio and waits for a client on stdin; "
+            f"try `accord list {target}`, or serve HTTP with `accord run {target} --http :8000`; Ctrl-C ends it",
+            file=sys.stderr,
+        )
 
 
 def load(target: str) -> Server:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from accord.cli import content, values
+from accord.cli import completion, content, values
 from accord.cli.asking import Asking, asking_options, client_options
 from accord.cli.columns import heading
 from accord.cli.failures import EXIT_CODES
@@ -16,8 +16,8 @@ from accord.messages.prompts import GetPromptResult
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("target")
-@click.argument("name")
+@click.argument("target", shell_complete=completion.target)
+@click.argument("name", shell_complete=completion.names("prompts"))
 @click.argument("words", metavar="[KEY=VALUE]...", nargs=-1)
 @log_level_option
 @asking_options

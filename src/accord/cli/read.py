@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from accord.cli import content
+from accord.cli import completion, content
 from accord.cli.asking import Asking, asking_options, client_options
 from accord.cli.columns import heading
 from accord.cli.failures import EXIT_CODES
@@ -16,8 +16,8 @@ from accord.messages.resources import ReadResourceResult
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("target")
-@click.argument("uri")
+@click.argument("target", shell_complete=completion.target)
+@click.argument("uri", shell_complete=completion.names("resources"))
 @click.option("-o", "--output", metavar="FILE", help="Save the contents; - for stdout, byte for byte.")
 @log_level_option
 @asking_options

@@ -53,6 +53,7 @@ def command(target: str, http: str | None, api_keys: str | None, **options: Any)
     """
     server = program.load(target)
     if http is None:
+        program.say_that_it_waits(target)
         server.run()
     else:
         _run_http(server, http, api_keys, **options)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import update_wrapper
@@ -20,6 +22,8 @@ class Settings:
     verbose: int = 0
     timeout: float | None = None
     revision: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    bearer: str | None = None
     env: tuple[tuple[str, str], ...] = ()
     cwd: str | None = None
     roots: tuple[str, ...] = ()
@@ -38,6 +42,26 @@ def key_values(ctx: click.Context, param: click.Parameter, value: tuple[str, ...
         if "=" not in each.lstrip("="):
             raise click.BadParameter(f"{each!r} is not KEY=VALUE")
     return tuple((key, text) for key, _, text in (each.partition("=") for each in value))
+
+
+_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*[:=][ \t]*(.*?)[ \t]*", re.DOTALL)
+
+
+def header_values(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Each value of `--header` as a pair: `Name: value`, or `Name=value`. A value that is wrong is not shown."""
+    found = [_HEADER.fullmatch(each) for each in value]
+    if None in found:
+        raise click.BadParameter("write it as 'Name: value'")
+    return tuple((match[1], match[2]) for match in found if match is not None)
+
+
+def passed_variables(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Each value of `--env` as a pair; a name alone takes the value that the variable has here."""
+    for each in value:
+        if "=" not in each and each not in os.environ:
+            raise click.BadParameter(f"{each} is not set here; write {each}=VALUE")
+    named = tuple(each if "=" in each else f"{each}={os.environ[each]}" for each in value)
+    return key_values(ctx, param, named)
 
 
 def positive_seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
@@ -62,6 +86,11 @@ traceback_option: Decorator = click.option(
     help="Show where an error was raised (also ACCORD_TRACEBACK=1).",
 )  # fmt: skip
 
+header_option: Decorator = click.option(
+    "--header", "headers", multiple=True, metavar="'NAME: VALUE'", callback=header_values,
+    help="Send to a URL with every request; may be repeated.",
+)  # fmt: skip
+
 _OPTIONS = (
     json_option,
     click.option("-v", "--verbose", count=True, help="Show each message as it passes, on stderr; -vv whole."),
@@ -70,8 +99,14 @@ _OPTIONS = (
         help="Give up after so long without an answer or progress.",
     ),
     click.option("--revision", type=click.Choice(REVISIONS), metavar="REVISION", help="Speak this revision only."),
+    header_option,
     click.option(
-        "--env", multiple=True, metavar="KEY=VALUE", callback=key_values, help="Set for the server; may be repeated."
+        "--bearer", metavar="TOKEN", envvar="ACCORD_BEARER", show_envvar=True,
+        help="Send a bearer token to a URL; in the environment variable it is not shown by `ps`.",
+    ),
+    click.option(
+        "--env", multiple=True, metavar="KEY[=VALUE]", callback=passed_variables,
+        help="Set for the server; KEY alone passes yours on. May be repeated.",
     ),
     click.option(
         "--cwd", type=click.Path(exists=True, file_okay=False), help="The directory that the server is started in."

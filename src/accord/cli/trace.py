@@ -47,7 +47,7 @@ class LiveTranscript(Transcript):
 
     def add(self, entry: Entry) -> None:
         """Print one message."""
-        screen.say(entry.render() if self._whole else self._short(entry))
+        screen.say(printable(entry.render(), as_json=True) if self._whole else self._short(entry))
 
     def _short(self, entry: Entry) -> str:
         head = f"{entry.at - self._begun:7.3f} {entry.direction}"

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -18,11 +18,17 @@ from accord.cli.screen import screen
 from accord.cli.settings import Settings
 from accord.cli.trace import tracing
 from accord.client.client import Client
-from accord.client.target import Command, Target, parse
+from accord.client.target import Command, Remote, Target, parse
+from accord.errors import ConnectionLost, TargetError
 from accord.limits import Limits
 from accord.messages.revision import REVISIONS
+from accord.transport.environment import left_out
+from accord.transport.http.settings import checked
 
 TERMINATED = 143
+
+_NAMES = 12
+"""Names of variables that one line shows."""
 
 Work = Callable[[Client], Awaitable[int | None]]
 
@@ -31,19 +37,33 @@ def visit(target: str, settings: Settings, work: Work, options: Mapping[str, Any
     """Run `work` with an open client; the exit code that it returns. `options` are more of what a `Client` takes."""
     _warn_on_stderr()
     options = options or {}
-    client = client_for(target, settings, **options)
+    found = target_for(target, settings)
+    if settings.verbose:
+        _say_what_is_left_out(found)
+    client = client_for(found, settings, **options)
     try:
         return asyncio.run(_visit(client, work, options.get("log_level"))) or 0
     except asyncio.CancelledError:
         return TERMINATED
+    except ConnectionLost as exc:
+        if exc.exit_code:
+            _say_what_is_left_out(found)
+        raise
 
 
-def client_for(target: str, settings: Settings, **options: Any) -> Client:
+def _say_what_is_left_out(target: Target) -> None:
+    """Say which variables of the environment a server is started without, as one of them may be what it lacks."""
+    if isinstance(target, Command) and not target.inherit_env and (names := left_out(target.env)):
+        shown = ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
+        screen.say(f"started without these environment variables: {printable(shown)}; --env NAME passes one on")
+
+
+def client_for(target: Target, settings: Settings, **options: Any) -> Client:
     """The client that the settings ask for, not connected yet. Raises `TargetError`."""
     seconds = settings.timeout
     limits = Limits() if seconds is None else Limits(connect_seconds=seconds, probe_seconds=min(5, seconds / 2))
     return Client(
-        target_for(target, settings),
+        target,
         revisions=[settings.revision] if settings.revision else REVISIONS,
         timeout=seconds,
         limits=limits,
@@ -55,12 +75,26 @@ def client_for(target: str, settings: Settings, **options: Any) -> Client:
 
 
 def target_for(target: str, settings: Settings) -> Target:
-    """The target with the environment and the directory that were asked for."""
+    """The target with the headers, the environment and the directory that were asked for. Raises `TargetError`."""
     found = parse(target)
-    if not isinstance(found, Command):
-        return target
-    env = {**(found.env or {}), **dict(settings.env)}
-    return msgspec.structs.replace(found, env=env or None, cwd=settings.cwd or found.cwd)
+    if isinstance(found, Remote):
+        return with_headers(found, settings.headers, settings.bearer)
+    if settings.headers:
+        raise TargetError(f"--header is for a server at a URL, and {target!r} is none")
+    return started_with(found, settings.env, settings.cwd) if isinstance(found, Command) else found
+
+
+def with_headers(remote: Remote, headers: Sequence[tuple[str, str]], bearer: str | None = None) -> Remote:
+    """A URL with headers from the command line above those of its configuration. Raises `TargetError`."""
+    token = [("authorization", f"Bearer {bearer}")] if bearer else []
+    given = checked(dict([*token, *headers]))
+    return msgspec.structs.replace(remote, headers={**checked(remote.headers or {}), **given} or None)
+
+
+def started_with(command: Command, env: Sequence[tuple[str, str]], cwd: str | None) -> Command:
+    """A command with variables and a directory. A file of yours gets your environment, as `python FILE.py` does."""
+    variables = {**(command.env or {}), **dict(env)} or None
+    return msgspec.structs.replace(command, env=variables, cwd=cwd or command.cwd, inherit_env=command.is_file)
 
 
 async def _visit(client: Client, work: Work, log_level: str | None) -> int | None:

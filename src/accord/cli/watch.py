@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from accord.cli import completion
 from accord.cli.asking import Asking, asking_options, client_options
 from accord.cli.failures import EXIT_CODES
 from accord.cli.notices import log_level_option, notice_json, notice_text
@@ -34,7 +35,7 @@ _LISTS = {
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("target")
+@click.argument("target", shell_complete=completion.target)
 @click.option("--resource", "uris", multiple=True, metavar="URI", help="Watch this resource; may be repeated.")
 @click.option("--for", "seconds", type=float, metavar="SECONDS", callback=positive_seconds, help="End after so long.")
 @log_level_option
@@ -131,7 +132,7 @@ async def _print(told: Queue[Notice], settings: Settings) -> None:
         notice = await told.get()
         if not isinstance(notice.params, SubscriptionsAcknowledgedParams):  # that was said on stderr
             line = notice_json if settings.as_json else notice_text
-            screen.say(line(notice, datetime.now()), err=False)
+            screen.say(line(notice, datetime.now()), err=False)  # both are printable
 
 
 async def _ended(client: Client, subscription: Subscription | None) -> None:

@@ -194,6 +194,7 @@ class Connector:
                 name=str(target),
                 env=target.env,
                 cwd=target.cwd,
+                inherit_env=target.inherit_env,
                 limits=self._limits,
                 on_stderr=self._on_stderr,
             )

@@ -5,7 +5,9 @@
 "weather.py", "weather.py:app"    a file that holds a `Server` (named `server`, `mcp` or `app`, or the one named)
 "https://example.com/mcp"         a URL, over HTTP in whichever form the server speaks
 {"command": "npx", "args": [...]} an entry of an `mcpServers` configuration; also `env`, `cwd`
-{"url": "https://...", "headers": {...}, "type": "sse"}    likewise; the last two may be left out
+{"url": "https://...", "headers": {...}, "type": "sse"}    likewise; the last two may be left out; `serverUrl` and
+                                  `httpUrl` mean `url`. `${NAME}` and `${NAME:-default}` stand for variables of the
+                                  environment, in any text of an entry
 a `Server`                        in this process, over memory
 a `Transport`                     anything that moves messages
 """
@@ -96,9 +98,16 @@ class Command(msgspec.Struct, frozen=True):
     cwd: str | None = None
     label: str = ""
     """What to call it in errors and logs; the command line, without folders, if empty."""
+    is_file: bool = False
+    """Whether it serves a Python file, which was given as the target."""
+    inherit_env: bool = False
+    """Whether the process gets all of our environment, instead of a safe part of it."""
 
     def __str__(self) -> str:
         return self.label or called(self.argv)
+
+    def __repr__(self) -> str:
+        return f"Command({str(self)!r}, ...)"  # the rest may be secret
 
 
 class Remote(msgspec.Struct, frozen=True):
@@ -151,10 +160,11 @@ def _from_text(text: str) -> Command | Remote:
         if not file.is_file():
             raise TargetError(f"{file}: no such file")
         # -P: what happens to lie in the working directory is not imported instead of us or the standard library.
-        return Command((sys.executable, "-P", "-m", "accord", "run", os.path.abspath(text)), label=text)
-    config = _CONFIG.fullmatch(text)
-    if config and (" " not in text or Path(config["file"]).is_file()):
-        return _from_config(Path(config["file"]), config["name"])
+        argv = (sys.executable, "-P", "-m", "accord", "run", os.path.abspath(text))
+        return Command(argv, label=text, is_file=True)
+    config = configuration(text)
+    if config is not None:
+        return _from_config(*config)
     try:
         words = shlex.split(text)
     except ValueError as exc:
@@ -171,6 +181,14 @@ def _from_url(text: str, headers: Mapping[str, str] | None = None, sse: bool = F
     if not usable or not _URL.match(text) or not text.isprintable() or " " in text:
         raise TargetError(f"{plain_if_wrong(text)!r:.500} is no URL of a server; write it as https://example.com/mcp")
     return Remote(text, headers, sse)
+
+
+def configuration(text: str) -> tuple[Path, str | None] | None:
+    """Return the file and the name of `mcp.json#name`, or None where a text is another target."""
+    found = _CONFIG.fullmatch(text)
+    if found is None or _URL.match(text) or (" " in text and not Path(found["file"]).is_file()):
+        return None
+    return Path(found["file"]), found["name"]
 
 
 def entries(file: Path) -> dict[str, Any]:
@@ -194,27 +212,66 @@ def _from_config(file: Path, name: str | None) -> Command | Remote:
     if name not in servers or not isinstance(servers[name], dict):
         choices = ", ".join(f"{file}#{key}" for key in servers)
         raise TargetError(f"{file} has no server {name!r}; there are {choices}" if name else f"name one of {choices}")
-    return _from_entry(servers[name])
+    return _from_entry(servers[name], f"{file}#{name}: ")
 
 
-def _from_entry(entry: Mapping[str, Any]) -> Command | Remote:
-    if "mcpServers" in entry:
-        servers = entry["mcpServers"]
-        if not isinstance(servers, Mapping) or len(servers) != 1:
-            raise TargetError("give one entry of mcpServers, not the whole configuration")
-        return _from_entry(next(iter(servers.values())))
-    if "url" in entry:
+def _from_entry(written: Mapping[str, Any], where: str = "") -> Command | Remote:
+    """Understand an entry of a configuration; `where` stands before what is wrong with it. Raises `TargetError`."""
+    if isinstance(servers := written.get("mcpServers", written.get("servers")), Mapping):
+        if len(servers) != 1 or not isinstance(only := next(iter(servers.values())), Mapping):
+            raise TargetError(_choice(written, servers))
+        return _from_entry(only)
+    entry = {key: _expanded(value, f"{where}{key}") for key, value in written.items() if key in _FIELDS}
+    url = next((entry[key] for key in _URL_FIELDS if entry.get(key)), None)
+    if url is not None:
         headers = entry.get("headers") or None
         if headers is not None and not isinstance(headers, Mapping):
-            raise TargetError('"headers" of a configuration entry must be an object')
-        return _from_url(str(entry["url"]), headers and checked(headers), entry.get("type") == "sse")
+            raise TargetError(f'{where}"headers" of a configuration entry must be an object')
+        return _from_url(str(url), headers and checked(headers), entry.get("type") == "sse")
     command, args = entry.get("command"), entry.get("args", [])
     if not isinstance(command, str) or not command:
-        raise TargetError('a configuration entry needs "command" (a string) or "url"')
+        raise TargetError(f'{where}a configuration entry needs "command" (a string) or "url"')
     if not isinstance(args, Sequence) or isinstance(args, str):
-        raise TargetError('"args" of a configuration entry must be a list of strings')
+        raise TargetError(f'{where}"args" of a configuration entry must be a list of strings')
     given = entry.get("env") or {}
     if not isinstance(given, Mapping):
-        raise TargetError('"env" of a configuration entry must be an object')
+        raise TargetError(f'{where}"env" of a configuration entry must be an object')
     env = {str(key): str(value) for key, value in given.items()} or None
-    return Command((command, *map(str, args)), env, entry.get("cwd"))
+    label = called([str(word) for word in (written["command"], *written.get("args", []))])  # without the values
+    return Command((command, *map(str, args)), env, entry.get("cwd"), label)
+
+
+_URL_FIELDS = ("url", "serverUrl", "httpUrl")
+_FIELDS = frozenset((*_URL_FIELDS, "headers", "type", "command", "args", "env", "cwd"))
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+def _expanded(value: Any, where: str) -> Any:
+    """An entry's value with the variables of the environment in place of their names. Raises `TargetError`."""
+    if isinstance(value, str):
+        return _VARIABLE.sub(lambda found: _variable(found, where), value)
+    if isinstance(value, Mapping):
+        return {key: _expanded(each, f"{where}.{key}") for key, each in value.items()}
+    return [_expanded(each, where) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _variable(found: re.Match[str], where: str) -> str:
+    name, default = found.groups()
+    value = os.environ.get(name)
+    if value or (value is not None and default is None):
+        return value
+    if default is None:
+        raise TargetError(
+            f"{where}: the environment variable {name} is not set; set it, or write ${{{name}:-a default}}"
+        )
+    return default  # as a shell does, also where the variable is empty
+
+
+def _choice(written: Mapping[str, Any], servers: Mapping[str, Any]) -> str:
+    """What to write in place of a configuration of several servers."""
+    field = "mcpServers" if "mcpServers" in written else "servers"
+    names = ", ".join(map(repr, servers)) or "none"
+    return (
+        f"this configuration has {len(servers)} servers ({names}), and a client has one: "
+        f"give one entry, Client(config[{field!r}][{next(iter(servers), 'name')!r}])"
+    )

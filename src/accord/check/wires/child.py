@@ -60,9 +60,9 @@ class ChildWire:
         """Seconds that it has to end by itself, and again once it is told to."""
 
     async def open(self) -> None:
-        process = spawn(
-            self._command.argv, child_environment(self._env, inherit=False), self._command.cwd, str(self._command)
-        )
+        command = self._command
+        environment = child_environment(self._env, inherit=command.inherit_env)
+        process = spawn(command.argv, environment, command.cwd, str(command))
         self.pid = process.pid
         await self._join(process)
 
