@@ -270,7 +270,7 @@ server = Server("impatient")
 @server.tool
 async def ask(ctx: Context) -> str:
     try:
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(4):
             await ctx.elicit("Quick?", bool)
     except TimeoutError:
         return "too late"

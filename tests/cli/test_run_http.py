@@ -43,7 +43,7 @@ def running(target: str, *options: str) -> Iterator[tuple[subprocess.Popen[str],
             assert process.poll() is None
         yield process, int(found[1])
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=100) == 0
     finally:
         if process.poll() is None:
             process.kill()

@@ -94,7 +94,7 @@ async def raw_server(
     server, client = RawServer(ours, revision, offers), Client(theirs, **options)
     for message in early:
         server.say(message)
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(100):
         await asyncio.gather(server.open(), client.connect())
         try:
             yield server, client

@@ -352,7 +352,7 @@ def test_an_answer_that_comes_when_everything_is_over_harms_nobody() -> None:
     def ponder(params: Any) -> None:
         threads.append(threading.current_thread())
         asked.set()
-        release.wait(10)
+        release.wait(100)
 
     async def visit() -> None:
         async with raw_server("2025-11-25", elicitation=ponder) as (server, _):
@@ -361,7 +361,7 @@ def test_an_answer_that_comes_when_everything_is_over_harms_nobody() -> None:
 
     asyncio.run(visit())
     release.set()
-    threads[0].join(10)
+    threads[0].join(100)
     assert not threads[0].is_alive()
 
 
@@ -427,7 +427,7 @@ async def test_a_handler_that_raises_ends_its_question_and_nothing_else(
 
 async def test_questions_that_are_taken_back_do_not_pile_up_threads() -> None:
     release = threading.Event()
-    options: dict[str, Any] = {"elicitation": lambda params: release.wait(10) and None, "limits": Limits(workers=3)}
+    options: dict[str, Any] = {"elicitation": lambda params: release.wait(100) and None, "limits": Limits(workers=3)}
     async with raw_server("2025-11-25", **options) as (server, client):
         try:
             for _ in range(3):

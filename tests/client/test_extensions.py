@@ -70,7 +70,7 @@ def server_of(*extensions: Extension) -> tuple[Server, list[str]]:
 
 @asynccontextmanager
 async def connected(server: Server, *extensions: Extension) -> AsyncIterator[Client]:
-    async with asyncio.timeout(10), Client(server, extensions=extensions, revisions=[S26]) as client:
+    async with asyncio.timeout(100), Client(server, extensions=extensions, revisions=[S26]) as client:
         yield client
 
 

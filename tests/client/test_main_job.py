@@ -150,8 +150,8 @@ async def test_a_timeout_fails_the_call_and_stops_it_at_the_server(target: Any, 
 
 async def test_progress_resets_the_timeout_but_not_the_total(target: Any, revision: str) -> None:
     async with connected(target, revision) as client:
-        result = await client.call_tool("slow", {"steps": 20}, on_progress=lambda *_: None, timeout=1)
-        assert result.data == "20 steps"
+        result = await client.call_tool("slow", {"steps": 40}, on_progress=lambda *_: None, timeout=2)
+        assert result.data == "40 steps"
         with pytest.raises(RequestTimeout, match="in total"):
             await client.call_tool("slow", {"steps": 50}, on_progress=lambda *_: None, timeout=1, total_timeout=0.3)
 

@@ -34,7 +34,7 @@ async def served(revision: str = S26, **options: Any) -> AsyncIterator[tuple[Raw
     ours, theirs = WithHeaders(), WithHeaders()
     ours._peer, theirs._peer = theirs, ours
     server, client = RawServer(ours, revision), Client(theirs, **options)
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(100):
         await asyncio.gather(server.open(), client.connect())
         try:
             yield server, client, theirs

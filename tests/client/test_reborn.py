@@ -65,7 +65,7 @@ async def reborn(
     """A server, its first life, and a client of it."""
     server = Reborn(*revisions)
     client = Client(server, reconnect=reconnect, limits=LIMITS, **options)
-    async with asyncio.timeout(15), client:
+    async with asyncio.timeout(100), client:
         yield server, await server.life(), client
 
 

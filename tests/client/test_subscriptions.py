@@ -329,7 +329,7 @@ async def test_our_own_server_tells_of_changes_in_every_revision(revision: str) 
     server = Server("changing")
     server.resource("res://a")(lambda: "text")
     server.tool(name="old")(lambda: "text")
-    async with asyncio.timeout(10), Client(server, revisions=[revision]) as client:
+    async with asyncio.timeout(100), Client(server, revisions=[revision]) as client:
         async with client.subscribe("res://a", tools=True, resources=True) as subscription:
             server.resource_updated("res://a")
             assert await anext(subscription) == ResourceUpdated("res://a")
@@ -366,7 +366,7 @@ async def test_our_own_server_completes_and_logs_in_every_revision(revision: str
     def hear(message: Any) -> None:
         told.append(message.data)
 
-    async with asyncio.timeout(10), Client(server, revisions=[revision], on_log=hear) as client:
+    async with asyncio.timeout(100), Client(server, revisions=[revision], on_log=hear) as client:
         found = await client.complete(prompt="plan", argument="city", value="Os", context={"country": "any"})
         assert (found.values, found.has_more) == (["Oslo", "Osaka"], False)
         assert (await client.complete(PromptReference(name="plan"), argument="city", value="R")).values == ["Rome"]

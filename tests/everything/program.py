@@ -90,7 +90,7 @@ def program() -> Server:
     @server.tool
     async def seen() -> str:
         """What the handlers saw. The cancelled one must have seen that by now, or soon."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(100):
             await notes.cancelled.wait()
         return msgspec.json.encode(notes.seen).decode()
 

@@ -170,7 +170,7 @@ async def _changes(client: Client, host: Host) -> None:
     async with client.subscribe(TODAY, tools=True, prompts=True, resources=True) as subscription:
         for tool, events in (("touch", 1), ("grow", 3), ("shrink", 3)):
             await client.call_tool(tool)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(100):
                 told = [await anext(subscription) for _ in range(events)]
             host.note(tool, sorted(str(event) for event in told))
     await host.outcome("read", client.read_resource(TODAY), lambda result: result.contents[0].text)
@@ -180,7 +180,7 @@ async def _ended(client: Client, host: Host) -> None:
     """A call that is cancelled ends its handler."""
     running = asyncio.Event()
     call = asyncio.ensure_future(client.call_tool("wait", on_progress=lambda *_: running.set()))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(100):
         await running.wait()
     call.cancel()
     with suppress(asyncio.CancelledError):

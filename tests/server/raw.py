@@ -81,5 +81,5 @@ async def raw_peer(server: Server, revision: str | None = "2025-11-25") -> Async
         yield peer
     finally:
         await ours.close()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(100):
             await serving

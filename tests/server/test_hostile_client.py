@@ -98,7 +98,7 @@ async def watched(made: Server, revision: str | None, monkeypatch: pytest.Monkey
         yield peer
     finally:
         await ours.close()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(100):
             await serving
         for _ in range(5):
             await asyncio.sleep(0)

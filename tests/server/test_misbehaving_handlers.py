@@ -122,7 +122,7 @@ async def test_a_blocking_plain_tool_does_not_stop_ping() -> None:
     release = threading.Event()
 
     def blocks() -> str:
-        release.wait(10)
+        release.wait(100)
         return "released"
 
     async with raw_peer(server_with(blocks)) as peer:
@@ -136,7 +136,7 @@ async def test_all_workers_busy_is_an_error_that_says_so() -> None:
     release = threading.Event()
 
     def blocks() -> str:
-        release.wait(10)
+        release.wait(100)
         return "released"
 
     async with raw_peer(server_with(blocks, Limits(workers=2, worker_queue=1))) as peer:

@@ -454,6 +454,6 @@ def test_a_process_that_ends_ends_its_subscriptions(how: str) -> None:
             process.stdin.close()
             process.stdin = None
         last = [json.loads(line) for line in process.stdout]
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=100) == 0
     assert [each.get("method", each.get("id")) for each in last] == ["notifications/cancelled", "one"]
     assert last[1]["result"]["_meta"][ID] == "one"

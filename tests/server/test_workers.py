@@ -45,7 +45,7 @@ async def test_calls_that_come_at_any_time_are_all_answered() -> None:
 async def test_blocking_calls_run_side_by_side() -> None:
     workers = Workers(Limits(workers=8))
     together = threading.Barrier(8)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(100):
         await asyncio.gather(*(workers.run(together.wait, 5) for _ in range(8)))
 
 

@@ -41,7 +41,7 @@ class Victims:
         assert self.forker.stdout is not None
         self.forker.stdin.close()
         self.forker.stdout.close()
-        assert self.forker.wait(10) == 0
+        assert self.forker.wait(100) == 0
 
     def live(self, file: Path, run: int, *, steps: int = 0, acknowledgements: int = 0) -> Acknowledged:
         """Let one live for so many steps of SQLite, or until it has acknowledged so often: what it acknowledged."""

@@ -81,7 +81,7 @@ async def test_a_client_hears_the_same_from_a_recorded_server(revision: str, tmp
 
 async def follow(target: Any, revision: str, **options: Any) -> SubscriptionEvent:
     """The event that comes when a resource is changed by a call."""
-    async with Client(target, revisions=[revision], **options) as client, asyncio.timeout(10):
+    async with Client(target, revisions=[revision], **options) as client, asyncio.timeout(100):
         async with client.subscribe("shop://sign") as subscription:
             await client.call_tool("turn")
             event = await anext(subscription)

@@ -107,7 +107,7 @@ async def subscribe(client: Client) -> None:
     """Told of a resource and of the list of tools, and then no more."""
     async with client.subscribe("desk://today", tools=True) as subscription:
         await client.call_tool("change")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(100):
             for _ in range(2):
                 await anext(subscription)
     await client.ping()

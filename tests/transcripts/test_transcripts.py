@@ -206,7 +206,7 @@ async def told(story: str, revision: str) -> str:
     info = Implementation(name="reader", version="1.0")
     opening, tell, server, options = STORIES[story]
     client = Client(server(revision), info=info, record=record, **options)
-    async with asyncio.timeout(10), client:
+    async with asyncio.timeout(100), client:
         (end,) = ends
         if story != opening:
             end.transcript = Transcript()

@@ -182,5 +182,5 @@ def test_a_thread_that_waits_for_input_does_not_keep_the_process() -> None:
         "asyncio.run(main())\n"
     )
     with tempfile.TemporaryFile() as errors:
-        done = subprocess.run([sys.executable, "-c", program], timeout=10, stderr=errors, check=False)
+        done = subprocess.run([sys.executable, "-c", program], timeout=100, stderr=errors, check=False)
     assert done.returncode == 0

@@ -113,7 +113,7 @@ async def watched(client: Client) -> list[str]:
 
     async with client.watching(TODAY, tell):
         await client.call("change", {})
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(100):
             await both.wait()
     return sorted(told)
 

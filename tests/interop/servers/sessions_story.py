@@ -59,5 +59,5 @@ async def given_up(client: Client) -> str:
 
 
 async def words(client: Client, tool: str) -> str:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(100):
         return str(story.plain(await client.call(tool))["content"][0]["text"])

@@ -196,7 +196,7 @@ async def caller(
     finally:
         _open.remove(made)
         await ours.close()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(100):
             await asyncio.gather(serving, reading)
         if not _open:
             await all_gone()

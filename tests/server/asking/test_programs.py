@@ -53,7 +53,7 @@ async def happens(calls: list[Logical]) -> None:
 async def go(waywards: list[Wayward]) -> None:
     """All calls at once, until they end or one hangs up."""
     tasks = [asyncio.create_task(wayward.go()) for wayward in waywards]
-    await asyncio.wait(tasks, timeout=15, return_when=asyncio.FIRST_EXCEPTION)
+    await asyncio.wait(tasks, timeout=100, return_when=asyncio.FIRST_EXCEPTION)
     for task in tasks:
         task.cancel()
     for failed in await asyncio.gather(*tasks, return_exceptions=True):

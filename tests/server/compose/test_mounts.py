@@ -100,7 +100,7 @@ async def test_what_comes_and_goes_inside_is_told_outside(revision: str) -> None
     outer = parent((middle, "outer"))
     async with Client(outer, revisions=[revision]) as client:
         assert await tools_of(client) == ["outer_inner_greet"]
-        async with client.subscribe(tools=True, resources=True) as told, asyncio.timeout(10):
+        async with client.subscribe(tools=True, resources=True) as told, asyncio.timeout(100):
             inner.tool("later")(lambda: "late")
             assert await anext(told) == ListChanged("tools")
             assert await tools_of(client) == ["outer_inner_greet", "outer_inner_later"]
@@ -117,7 +117,7 @@ async def test_updates_of_resources_come_through_the_prefixes(revision: str) -> 
     inner = child()
     outer = parent((parent((inner, "in")), "out"))
     uris = ("data://out/in/first", "data://out/in/items/7")
-    async with Client(outer, revisions=[revision]) as client, client.subscribe(*uris) as told, asyncio.timeout(10):
+    async with Client(outer, revisions=[revision]) as client, client.subscribe(*uris) as told, asyncio.timeout(100):
         inner.resource_updated("data://items/8")  # which nobody subscribed to
         inner.resource_updated("data://items/7")
         assert await anext(told) == ResourceUpdated(uris[1])
@@ -142,7 +142,7 @@ async def test_without_a_prefix_the_names_stay_and_the_first_that_has_one_is_sho
 async def test_what_is_unmounted_is_gone_and_is_heard_no_more() -> None:
     inner = child()
     outer = parent((inner, "a"), (inner, "b"), (child("other"), "c"))
-    async with Client(outer) as client, client.subscribe("data://c/first", tools=True) as told, asyncio.timeout(10):
+    async with Client(outer) as client, client.subscribe("data://c/first", tools=True) as told, asyncio.timeout(100):
         assert await tools_of(client) == ["a_greet", "b_greet", "c_greet"]
         outer.unmount(inner)
         assert await anext(told) == ListChanged("tools")
@@ -169,7 +169,7 @@ async def test_a_call_that_runs_goes_on_when_its_server_is_unmounted() -> None:
         return "done"
 
     outer = parent((inner, "a"))
-    async with Client(outer) as client, asyncio.timeout(10):
+    async with Client(outer) as client, asyncio.timeout(100):
         call = asyncio.create_task(client.call_tool("a_wait"))
         await running.wait()
         outer.unmount(inner)

@@ -157,7 +157,7 @@ async def test_its_changes_are_told_and_it_runs_as_long_as_the_server(queries: Q
     made = server(queries)
     async with Client(made, revisions=[revision]) as client:
         assert queries.running == 1
-        async with client.subscribe("note://1", resources=True) as told, asyncio.timeout(10):
+        async with client.subscribe("note://1", resources=True) as told, asyncio.timeout(100):
             queries.save(1, "cream")
             events = {await anext(told), await anext(told)}
             assert events == {ListChanged("resources"), ResourceUpdated("note://1")}

@@ -97,7 +97,7 @@ async def test_the_last_word_holds() -> None:
 @pytest.mark.parametrize("revision", HANDSHAKE)
 async def test_clients_are_told(revision: str) -> None:
     made = server()
-    async with Client(made, revisions=[revision]) as client, client.subscribe(tools=True) as told, asyncio.timeout(10):
+    async with Client(made, revisions=[revision]) as client, client.subscribe(tools=True) as told, asyncio.timeout(100):
         made.disable("write")
         assert await anext(told) == ListChanged("tools")
 

@@ -202,7 +202,7 @@ def test_a_folder_that_takes_long_is_not_looked_through_for_everyone_anew(docs: 
     class Slow(Root):
         def entries(self, parts: tuple[str, ...]) -> Iterator[Entry]:
             looks.append(parts)
-            assert go.wait(10)
+            assert go.wait(100)
             return super().entries(parts)
 
     tree = Tree(docs, Choice(), max_bytes=100, most=10)
@@ -360,7 +360,7 @@ def watchers() -> list[str]:
 
 async def nothing_is_watched() -> None:
     """In a moment: the system closes what it watched in a thread of its own."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(100):
         while watchers():
             await asyncio.sleep(0.01)
 

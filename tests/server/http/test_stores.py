@@ -143,14 +143,14 @@ async def test_a_store_that_fails_to_forget_does_not_end_the_sweeping() -> None:
 
 
 async def test_sessions_are_closed_side_by_side_where_the_store_hangs() -> None:
-    server, events = Desk(close_seconds=0.5), Moody()
+    server, events = Desk(close_seconds=1), Moody()
     async with site(server, options=HTTPOptions(events=events)) as here:
-        clients = [await Stateful(here.raw).open() for _ in range(20)]
+        clients = [await Stateful(here.raw).open() for _ in range(50)]
         events.gates["append"] = asyncio.Event()
-        server.let_on(20)
+        server.let_on(50)
         calls = [await client.begin("POST", encode(client.calling("speaks"))) for client in clients]
-        await until(lambda: sum(len(session._channels) for session in here.endpoint.sessions) == 40)
-        async with asyncio.timeout(8):
+        await until(lambda: sum(len(session._channels) for session in here.endpoint.sessions) == 100)
+        async with asyncio.timeout(40):  # one after the other takes 50 s
             await here.app.close()
         for call in calls:
             await call.leave()

@@ -396,7 +396,7 @@ async def test_an_answer_without_end_is_cut_even_if_the_application_goes_on() ->
                 await asyncio.sleep(0)
 
     app.openapi = lambda: document({"/a": {"get": get()}})  # type: ignore[attr-defined]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(100):
         failed, text = await called(app, {})
     assert failed
     assert "larger than" in text
