@@ -61,6 +61,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Server: how long a store keeps a session that nobody writes to: the server that had it may be gone."""
     http_body_bytes: int = 4 << 20
     """Server: the body of one HTTP request; a larger one is answered with 413."""
+    http_nodes: int = 100_000
+    """Server: arrays, objects and members of objects in the body of one HTTP request; more is refused."""
     http_requests: int = 4_096
     """Server: requests being worked on at once for all those whom nobody vouches for (HTTP, 2026-07-28)."""
     http_parked: int = 4_096
@@ -152,9 +154,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     pages: int = 1_000
     """Client: pages of one list that are followed."""
     items: int = 100_000
-    """Client: items of one list that are taken."""
+    """Client: items of one list that are taken, on one page or on all."""
+    list_bytes: int = 64 << 20
+    """Client: bytes of all pages of one list."""
     notices: int = 1_000
     """Notifications that wait for one callback or one reader; one more drops the oldest, with a count."""
+    notice_bytes: int = 16 << 20
+    """The same in bytes of their params."""
     callback_seconds: float = 5
     """Client: time that async callbacks of a request have to finish once it is answered; then they are cancelled."""
     cache_entries: int = 1_000

@@ -307,7 +307,7 @@ async def test_a_callback_that_fails_harms_nobody(caplog: pytest.LogCaptureFixtu
 @pytest.mark.parametrize("listing", ["same cursor", "same cursor, no items", "new cursors", "full pages for ever"])
 async def test_pages_without_end_are_an_error_that_names_the_limits(listing: str) -> None:
     async with connected(listing=listing, bounds={"pages": 200, "items": 5_000}) as client:
-        with pytest.raises(RemoteProtocolError, match=r"tools/list does not end: \d+ items .*200 pages, 5000 items"):
+        with pytest.raises(RemoteProtocolError, match=r"tools/list is too long: [\d,]+ items .*200 pages, 5,000 items"):
             await client.list_tools()
         assert await still_there(client)
 
@@ -398,3 +398,17 @@ async def test_a_result_is_not_lost_because_the_tools_cannot_be_listed(
         for _ in range(2):
             with pytest.raises(InvalidResult, match="not checked, for lack of its schema: "):
                 await client.call_tool("structured", {"value": VALUE}, timeout=0.3)
+
+
+async def test_a_single_page_with_too_many_items_is_refused() -> None:
+    async with connected(listing="many", bounds={"items": 5_000}) as client:
+        with pytest.raises(RemoteProtocolError, match=r"tools/list is too long: 100,000 items .* 5,000 items"):
+            await client.list_tools()
+        assert await still_there(client)
+
+
+async def test_the_pages_of_a_list_are_bounded_in_bytes() -> None:
+    async with connected(listing="full pages for ever", bounds={"list_bytes": 1_000_000}) as client:
+        with pytest.raises(RemoteProtocolError, match=r"tools/list is too long: [\d,]+ items in 1,\d+,\d+ bytes"):
+            await client.list_tools()
+        assert await still_there(client)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from accord.client.notices import Notice
+from accord.client.notices import Notice, Queue
 from accord.errors import ConnectionLost, LocalProtocolError, NotConnected, NotSupported
 from accord.limits import Limits
 from accord.messages.revision import REVISIONS
@@ -323,3 +323,14 @@ async def test_the_limits_hold_for_the_schemas_of_a_server(caplog: pytest.LogCap
             server.answer(await server.hear(), content=[], structuredContent={})
             await calling
     assert "has an output schema that cannot be used" in caplog.text
+
+
+def test_what_waits_for_a_reader_is_bounded_in_bytes_too() -> None:
+    queue: Queue[int] = Queue(100, 1_000)
+    assert all(queue.put(n, 300) for n in range(3))
+    assert not queue.put(3, 900)
+    assert queue.dropped == 3
+    assert not queue.put(4, 5_000), "the newest is kept, however large"
+    assert queue.dropped == 4
+    queue.clear()
+    assert queue.put(5, 1_000)

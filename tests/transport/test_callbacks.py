@@ -153,3 +153,20 @@ async def test_what_is_returned_may_be_any_awaitable() -> None:
     future.set_result(None)
     await callback.finish(5)
     assert made == [1, 2]
+
+
+async def test_calls_that_wait_are_bounded_in_bytes_too() -> None:
+    go_on = asyncio.Event()
+    seen: list[int] = []
+
+    async def slow(value: int) -> None:
+        seen.append(value)
+        await go_on.wait()
+
+    callback = Callback(slow, 100, 1_000)
+    for value in range(10):
+        callback.call(value, size=400)
+    assert callback.dropped == 7
+    go_on.set()
+    await callback.finish(20)
+    assert seen == [0, 8, 9]

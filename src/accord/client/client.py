@@ -37,6 +37,7 @@ from accord.session.events import NotificationReceived
 from accord.session.negotiate import check_spoken
 from accord.session.profile import Profile
 from accord.session.stats import Stats
+from accord.transport.asking import size_of
 from accord.transport.base import Transport
 from accord.transport.connection import Connection
 from accord.transport.http.settings import HTTPSettings
@@ -292,7 +293,7 @@ class Client(Verbs):
             if isinstance(notice.params, ResourceUpdatedParams):
                 self._kept.updated(notice.params.uri)
             self._subscriptions.heard(notice)
-            self._notices.tell(notice)
+            self._notices.tell(notice, size_of(event))
 
     # --- what the server may know ------------------------------------------------------------------------------
 

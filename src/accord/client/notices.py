@@ -37,11 +37,15 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 class Queue(Generic[T]):
-    """What waits for one reader, up to `most`; it ends with an error or without one. `dropped` counts the losses."""
+    """What waits for one reader, up to `most` items and `most_bytes`; it ends with an error or without one. `dropped`
+    counts the losses.
+    """
 
-    def __init__(self, most: int) -> None:
-        self._waiting: deque[T] = deque()
+    def __init__(self, most: int, most_bytes: int | None = None) -> None:
+        self._waiting: deque[tuple[T, int]] = deque()
         self._most = most
+        self._most_bytes = most_bytes
+        self._bytes = 0
         self._more = asyncio.Event()
         self._ended = False
         self._error: Exception | None = None
@@ -52,21 +56,32 @@ class Queue(Generic[T]):
         """Whether no more will come."""
         return self._ended
 
-    def put(self, item: T) -> bool:
-        """Add one; False when the oldest had to go for it. After the end nothing is taken."""
+    def put(self, item: T, size: int = 0) -> bool:
+        """Add one of so many bytes; False when older ones had to go for it. After the end nothing is taken."""
         if self._ended:
             return True
-        full = len(self._waiting) >= self._most
-        if full:
-            self._waiting.popleft()
+        before = self.dropped
+        while self._waiting and self._is_full(size):
+            self._take()
             self.dropped += 1
-        self._waiting.append(item)
+        self._waiting.append((item, size))
+        self._bytes += size
         self._more.set()
-        return not full
+        return self.dropped == before
+
+    def _is_full(self, size: int) -> bool:
+        too_large = self._most_bytes is not None and self._bytes + size > self._most_bytes
+        return too_large or len(self._waiting) >= self._most
+
+    def _take(self) -> T:
+        item, size = self._waiting.popleft()
+        self._bytes -= size
+        return item
 
     def clear(self) -> None:
         """Drop what waits."""
         self._waiting.clear()
+        self._bytes = 0
 
     def end(self, error: Exception | None = None) -> None:
         """No more will come; what waits can still be read, then comes the error, if there is one."""
@@ -83,7 +98,7 @@ class Queue(Generic[T]):
                 raise StopAsyncIteration
             self._more.clear()
             await self._more.wait()
-        return self._waiting.popleft()
+        return self._take()
 
 
 class NoticeStream:
@@ -96,17 +111,17 @@ class NoticeStream:
     def __init__(self, notices: Notices, methods: frozenset[str]) -> None:
         self._notices = notices
         self._methods = methods
-        self._queue: Queue[Notice] = Queue(notices.limits.notices)
+        self._queue: Queue[Notice] = Queue(notices.limits.notices, notices.limits.notice_bytes)
 
     @property
     def dropped(self) -> int:
         """Notifications that were lost because nobody read them in time: the oldest of those that waited."""
         return self._queue.dropped
 
-    def tell(self, notice: Notice) -> None:
-        """Take one, if it is of a method that was asked for."""
+    def tell(self, notice: Notice, size: int = 0) -> None:
+        """Take one of so many bytes, if it is of a method that was asked for."""
         if not self._methods or notice.method in self._methods:
-            self._queue.put(notice)
+            self._queue.put(notice, size)
 
     def end(self, error: Exception | None) -> None:
         """No more will come."""
@@ -157,7 +172,7 @@ class Notices:
                 callbacks.remove(told)
                 self._removed = [each for each in (*self._removed, told) if each.is_running]
 
-        told = Callback(tell, self.limits.notices)
+        told = Callback(tell, self.limits.notices, self.limits.notice_bytes)
         callbacks.append(told)
         return remove
 
@@ -173,12 +188,12 @@ class Notices:
             return None
         return Notice(name, params, event.subscription)
 
-    def tell(self, notice: Notice) -> None:
-        """Tell everybody who wants to know, in the order in which they asked to."""
+    def tell(self, notice: Notice, size: int = 0) -> None:
+        """Tell everybody who wants to know, in the order in which they asked to. `size` is that of its params."""
         for callback in [*self._callbacks.get(notice.method, ()), *self._callbacks.get(None, ())]:
-            callback.call(notice)
+            callback.call(notice, size=size)
         for stream in self.streams:
-            stream.tell(notice)
+            stream.tell(notice, size)
 
     def end(self, error: Exception | None = None) -> None:
         """No more will come: end the streams."""

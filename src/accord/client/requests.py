@@ -161,8 +161,16 @@ class Requests:
 
     async def kept(self, request: Request, type_: type[C], params: Any, *, fresh: bool = False, **options: Any) -> C:
         """As `read`, or from the cache; `fresh` asks the server in any case."""
-        found = self._from_cache(request, type_, fresh, options)
-        return await self._keep(request, type_, params, **options) if found is None else found
+        return (await self._kept_or_asked(request, type_, params, fresh, options))[0]
+
+    async def _kept_or_asked(
+        self, request: Request, type_: type[C], params: Any, fresh: bool, options: Mapping[str, Any]
+    ) -> tuple[C, int]:
+        """A result and its bytes, from the cache or from the server."""
+        raw = self._raw_from_cache(request, fresh, options)
+        if raw is None:
+            return await self._ask_and_keep(request, type_, params, **options)
+        return self._reader.read(request.method, type_, raw), len(raw)
 
     async def kept_in_rounds(
         self,
@@ -186,33 +194,38 @@ class Requests:
         return await self._in_rounds(first, request.method, type_, params, total_timeout, options)
 
     def _from_cache(self, request: Request, type_: type[C], fresh: bool, options: Mapping[str, Any]) -> C | None:
-        """What was kept; nothing for a request with a `meta` of its own, which the answer may depend on."""
-        if fresh or options.get("meta"):
-            return None
-        raw = self._kept.get(request, time.monotonic())
+        raw = self._raw_from_cache(request, fresh, options)
         return None if raw is None else self._reader.read(request.method, type_, raw)
 
+    def _raw_from_cache(self, request: Request, fresh: bool, options: Mapping[str, Any]) -> Raw | None:
+        """What was kept; nothing for a request with a `meta` of its own, which the answer may depend on."""
+        return None if fresh or options.get("meta") else self._kept.get(request, time.monotonic())
+
     async def _keep(self, request: Request, type_: type[C], params: Any, **options: Any) -> C:
+        return (await self._ask_and_keep(request, type_, params, **options))[0]
+
+    async def _ask_and_keep(self, request: Request, type_: type[C], params: Any, **options: Any) -> tuple[C, int]:
         changes = self._kept.changes(request.method)
         raw = await self.raw(request.method, params, **options)
         result = self._reader.read(request.method, type_, raw)
         if self._keeps and not options.get("meta"):
             self._kept.put(request, raw, result, changes, time.monotonic())
-        return result
+        return result, len(raw)
 
     async def all(
         self, method: str, type_: type[Any], items: Callable[[Any], list[T]], *, fresh: bool = False, **timeouts: Any
     ) -> list[T]:
         """All items of a list. Follows the cursors: an empty one too, and no further than the limits.
 
-        Raises `RemoteProtocolError` when the list does not end.
+        Raises `RemoteProtocolError` for a list with more pages, items or bytes.
         """
         found: list[T] = []
+        size = 0
         cursor: str | None = None
         for _ in range(self._limits.pages):
             params = None if cursor is None else PaginatedParams(cursor=cursor)
             try:
-                result = await self.kept(Request(method, cursor), type_, params, fresh=fresh, **timeouts)
+                result, taken = await self._kept_or_asked(Request(method, cursor), type_, params, fresh, timeouts)
             except InvalidParams:
                 if cursor is None:
                     raise
@@ -222,14 +235,16 @@ class Requests:
                     raise
                 return await self.all(method, type_, items, fresh=True, **timeouts)
             found += items(result)
+            size += taken
+            if len(found) > self._limits.items or size > self._limits.list_bytes:
+                break
             cursor = result.next_cursor
             if cursor is None:
                 return found
-            if len(found) > self._limits.items:
-                break
+        limits = self._limits
         raise RemoteProtocolError(
-            f"{method} does not end: {len(found)} items so far (limits: {self._limits.pages} pages, "
-            f"{self._limits.items} items)"
+            f"{method} is too long: {len(found):,} items in {size:,} bytes so far (limits: {limits.pages:,} pages, "
+            f"{limits.items:,} items, {limits.list_bytes:,} bytes)"
         )
 
     # --- log level ---------------------------------------------------------------------------------------------

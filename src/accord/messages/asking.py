@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from .base import Model, lives
+from .bounds import State
 from .elicitation import ElicitParams, ElicitResult
 from .meta import Result
 from .roots import ListRootsParams, ListRootsResult
@@ -52,4 +53,4 @@ class InputRequiredResult(Result):
     """The result of a request that cannot be finished without these answers, or not yet."""
 
     input_requests: dict[str, InputRequest] | None = None
-    request_state: str | None = None
+    request_state: State | None = None

@@ -20,6 +20,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, dataclass_trans
 import msgspec
 from msgspec import field
 
+from .bounds import Token
+
 JSONValue: TypeAlias = Any
 """Any JSON value. `Any` in a message type always means this."""
 
@@ -30,10 +32,10 @@ Meta: TypeAlias = dict[str, JSONValue]
 Number: TypeAlias = int | float
 """A JSON number. Unlike `float`, it writes 5 as 5."""
 
-RequestId: TypeAlias = int | str
+RequestId: TypeAlias = Token
 """The id of a request: 7 is not "7"."""
 
-ProgressToken: TypeAlias = int | str
+ProgressToken: TypeAlias = Token
 
 Role: TypeAlias = Literal["user", "assistant"]
 """Whose words a message or a block holds."""

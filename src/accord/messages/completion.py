@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import Annotated, TypeAlias
 
 from .base import Model, lives, since
+from .bounds import URI, Name, Remark, Remarks
 from .meta import Params, Result
 
 
 class PromptReference(Model, tag_field="type", tag="ref/prompt"):
     """Completion for an argument of this prompt."""
 
-    name: str
+    name: Name
     title: Annotated[str | None, since("2025-06-18")] = None
 
 
 class ResourceTemplateReference(Model, tag_field="type", tag="ref/resource"):
     """Completion for a variable of this resource template."""
 
-    uri: str
+    uri: URI
 
 
 Reference: TypeAlias = PromptReference | ResourceTemplateReference
@@ -27,15 +28,15 @@ Reference: TypeAlias = PromptReference | ResourceTemplateReference
 class CompletionArgument(Model):
     """The argument, and what has been typed of it."""
 
-    name: str
-    value: str
+    name: Name
+    value: Remark
 
 
 @lives(since="2025-06-18")
 class CompletionContext(Model):
     """Arguments that already have their value."""
 
-    arguments: dict[str, str] | None = None
+    arguments: Remarks | None = None
 
 
 class Completion(Model):

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import field
 
 from .base import Arm, JSONObject, Meta, Model, Number, arms, lives, seen_as, since
+from .bounds import Name
 from .meta import NotificationParams, RequestMeta
 from .tasks import TaskMetadata
 
@@ -182,4 +183,4 @@ class ElicitResult(Model):
 class ElicitationCompleteParams(NotificationParams):
     """Params of `notifications/elicitation/complete`: the person is done with the page."""
 
-    elicitation_id: str
+    elicitation_id: Name

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from accord.errors import InvalidRequest, ParseError, ProtocolError
+from accord.messages.bounds import NAME_LENGTH, Name, Token
 from accord.messages.members import repeated
 
 RequestId = int | str
@@ -26,8 +27,8 @@ class Incoming(msgspec.Struct):
     """Any one message, unvalidated beyond its envelope."""
 
     jsonrpc: Literal["2.0"]
-    id: RequestId | UnsetType | None = UNSET
-    method: str | UnsetType = UNSET
+    id: Token | UnsetType | None = UNSET
+    method: Name | UnsetType = UNSET
     params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET
@@ -84,6 +85,11 @@ class Outline(msgspec.Struct):
         return self.id is None and "jsonrpc" in self.keys and not self.names_method
 
 
+def _known_id(id: Any) -> RequestId | None:
+    """What may be repeated in an answer."""
+    return id if type(id) is int or (type(id) is str and len(id) <= NAME_LENGTH) else None
+
+
 class Malformed(Exception):
     """Bytes that are no message.
 
@@ -96,7 +102,7 @@ class Malformed(Exception):
     ) -> None:
         super().__init__(error.message)
         self.error = error
-        self.id: RequestId | None = id if type(id) in (int, str) else None
+        self.id: RequestId | None = _known_id(id)
         self.answerable = answerable
         self.outlines = outlines
 
@@ -278,7 +284,7 @@ def _diagnose(message: bytes | Raw, reason: str) -> Malformed:
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         return _unreadable(message, f"not JSON: {exc}")
     method, id = value.get("method"), value.get("id")
-    outline = Outline(id if type(id) in (int, str) else None, {key for key in value if value[key] is not None})
+    outline = Outline(_known_id(id), {key for key in value if value[key] is not None})
     notifies = "id" not in value and isinstance(method, str) and method.startswith("notifications/")
     error = InvalidRequest(f"not a JSON-RPC 2.0 message: {reason}")
     return Malformed(error, id, answerable=not (outline.is_answer or notifies), outlines=[outline])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from .base import Model, lives, since
+from .bounds import URI, Name
 
 
 @lives(since="2025-11-25")
@@ -20,9 +21,9 @@ class Icon(Model):
 class Implementation(Model):
     """The program that speaks: `clientInfo` and `serverInfo`. Says who, never what is allowed."""
 
-    name: str
-    version: str
+    name: Name
+    version: Name
     title: Annotated[str | None, since("2025-06-18")] = None
     description: Annotated[str | None, since("2025-11-25")] = None
-    website_url: Annotated[str | None, since("2025-11-25")] = None
+    website_url: Annotated[URI | None, since("2025-11-25")] = None
     icons: Annotated[list[Icon] | None, since("2025-11-25")] = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .base import lives
+from .bounds import Name, Names
 from .capabilities import ClientCapabilities, ServerCapabilities
 from .identity import Implementation
 from .meta import CacheableResult, Params, Result
@@ -12,7 +13,7 @@ from .meta import CacheableResult, Params, Result
 class InitializeParams(Params):
     """Params of `initialize`: the client introduces itself and proposes a revision."""
 
-    protocol_version: str
+    protocol_version: Name
     capabilities: ClientCapabilities
     client_info: Implementation
 
@@ -21,7 +22,7 @@ class InitializeParams(Params):
 class InitializeResult(Result):
     """Result of `initialize`: the server introduces itself and settles the revision."""
 
-    protocol_version: str
+    protocol_version: Name
     capabilities: ServerCapabilities
     server_info: Implementation
     instructions: str | None = None
@@ -31,6 +32,6 @@ class InitializeResult(Result):
 class DiscoverResult(CacheableResult):
     """Result of `server/discover`; who answers stands in `_meta`."""
 
-    supported_versions: list[str]
+    supported_versions: Names
     capabilities: ServerCapabilities
     instructions: str | None = None

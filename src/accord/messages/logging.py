@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .base import JSONValue, LoggingLevel, lives
+from .bounds import Name
 from .meta import NotificationParams, Params
 
 
@@ -18,4 +19,4 @@ class LoggingMessageParams(NotificationParams):
 
     level: LoggingLevel
     data: JSONValue
-    logger: str | None = None
+    logger: Name | None = None

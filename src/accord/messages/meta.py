@@ -15,7 +15,6 @@ from msgspec import field
 from accord.errors import LocalProtocolError
 
 from .base import (
-    JSONObject,
     LoggingLevel,
     Meta,
     Model,
@@ -27,6 +26,7 @@ from .base import (
     seen_as,
     since,
 )
+from .bounds import Answers, Cursor, Name, State
 from .capabilities import ClientCapabilities
 from .identity import Implementation
 
@@ -64,7 +64,7 @@ class RequestMeta(Model):
     """The known keys of a request's `_meta`."""
 
     progress_token: ProgressToken | None = None
-    protocol_version: Annotated[str | None, since("2026-07-28"), required()] = field(
+    protocol_version: Annotated[Name | None, since("2026-07-28"), required()] = field(
         default=None, name=PROTOCOL_VERSION
     )
     client_info: Annotated[Implementation | None, since("2026-07-28")] = field(default=None, name=CLIENT_INFO)
@@ -72,9 +72,9 @@ class RequestMeta(Model):
         default=None, name=CLIENT_CAPABILITIES
     )
     log_level: Annotated[LoggingLevel | None, since("2026-07-28")] = field(default=None, name=LOG_LEVEL)
-    traceparent: Annotated[str | None, since("2026-07-28")] = None
-    tracestate: Annotated[str | None, since("2026-07-28")] = None
-    baggage: Annotated[str | None, since("2026-07-28")] = None
+    traceparent: Annotated[Name | None, since("2026-07-28")] = None
+    tracestate: Annotated[State | None, since("2026-07-28")] = None
+    baggage: Annotated[State | None, since("2026-07-28")] = None
 
 
 @open_ended
@@ -107,7 +107,7 @@ class Result(Model):
     """What every result has. Decode with this to see `result_type` before choosing the exact type."""
 
     meta: Annotated[Meta | None, seen_as(ResultMeta)] = field(default=None, name="_meta")
-    result_type: Annotated[str | None, since("2026-07-28"), required()] = None
+    result_type: Annotated[Name | None, since("2026-07-28"), required()] = None
 
 
 class CacheableResult(Result):
@@ -120,7 +120,7 @@ class CacheableResult(Result):
 class ListResult(CacheableResult):
     """A page of a list (server, Pagination); no `next_cursor` on the last."""
 
-    next_cursor: str | None = None
+    next_cursor: Cursor | None = None
 
 
 @open_ended
@@ -141,14 +141,14 @@ class EmptyResult(Result):
 class PaginatedParams(Params):
     """Params of the list methods: where the last page ended."""
 
-    cursor: str | None = None
+    cursor: Cursor | None = None
 
 
 class InputResponseParams(Params):
     """Params of requests that may be answered `input_required`, and be asked again with the answers."""
 
-    input_responses: Annotated[dict[str, JSONObject] | None, since("2026-07-28")] = None
-    request_state: Annotated[str | None, since("2026-07-28")] = None
+    input_responses: Annotated[Answers | None, since("2026-07-28")] = None
+    request_state: Annotated[State | None, since("2026-07-28")] = None
 
 
 def check_meta_key(key: str, known: Collection[str] = KNOWN_KEYS) -> None:

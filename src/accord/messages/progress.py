@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from .base import Number, ProgressToken, RequestId, required, since
+from .bounds import Remark
 from .meta import NotificationParams
 
 
@@ -14,7 +15,7 @@ class ProgressParams(NotificationParams):
     progress_token: ProgressToken
     progress: Number
     total: Number | None = None
-    message: Annotated[str | None, since("2025-03-26")] = None
+    message: Annotated[Remark | None, since("2025-03-26")] = None
 
 
 class CancelledParams(NotificationParams):
@@ -24,4 +25,4 @@ class CancelledParams(NotificationParams):
     """
 
     request_id: Annotated[RequestId | None, required(until="2025-11-25"), required(since="2026-07-28")] = None
-    reason: str | None = None
+    reason: Remark | None = None

@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import field
 
 from .base import Meta, Model, Role, since
+from .bounds import Name, Texts
 from .content import ContentBlock
 from .identity import Icon
 from .meta import InputResponseParams, ListResult, Result
@@ -15,7 +16,7 @@ from .meta import InputResponseParams, ListResult, Result
 class PromptArgument(Model):
     """One argument of a prompt; its value is always a string."""
 
-    name: str
+    name: Name
     title: Annotated[str | None, since("2025-06-18")] = None
     description: str | None = None
     required: bool | None = None
@@ -24,7 +25,7 @@ class PromptArgument(Model):
 class Prompt(Model):
     """A prompt as `prompts/list` names it."""
 
-    name: str
+    name: Name
     title: Annotated[str | None, since("2025-06-18")] = None
     description: str | None = None
     arguments: list[PromptArgument] | None = None
@@ -48,8 +49,8 @@ class ListPromptsResult(ListResult):
 class GetPromptParams(InputResponseParams):
     """Params of `prompts/get`; with `input_responses`, it is asked again with the answers."""
 
-    name: str
-    arguments: dict[str, str] | None = None
+    name: Name
+    arguments: Texts | None = None
 
 
 class GetPromptResult(Result):

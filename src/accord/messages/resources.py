@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import field
 
 from .base import Meta, Model, lives, since
+from .bounds import URI, Name
 from .content import Annotations, Resource, ResourceContents
 from .identity import Icon
 from .meta import CacheableResult, InputResponseParams, ListResult, NotificationParams, Params
@@ -15,11 +16,11 @@ from .meta import CacheableResult, InputResponseParams, ListResult, Notification
 class ResourceTemplate(Model):
     """A family of resources, by an RFC 6570 template of their URIs."""
 
-    uri_template: str
-    name: str
+    uri_template: URI
+    name: Name
     title: Annotated[str | None, since("2025-06-18")] = None
     description: str | None = None
-    mime_type: str | None = None
+    mime_type: Name | None = None
     annotations: Annotations | None = None
     icons: Annotated[list[Icon] | None, since("2025-11-25")] = None
     meta: Annotated[Meta | None, since("2025-06-18")] = field(default=None, name="_meta")
@@ -40,7 +41,7 @@ class ListResourceTemplatesResult(ListResult):
 class ReadResourceParams(InputResponseParams):
     """Params of `resources/read`; with `input_responses`, it is asked again with the answers."""
 
-    uri: str
+    uri: URI
 
 
 class ReadResourceResult(CacheableResult):
@@ -53,17 +54,17 @@ class ReadResourceResult(CacheableResult):
 class SubscribeParams(Params):
     """Params of `resources/subscribe`."""
 
-    uri: str
+    uri: URI
 
 
 @lives(until="2026-07-28")
 class UnsubscribeParams(Params):
     """Params of `resources/unsubscribe`."""
 
-    uri: str
+    uri: URI
 
 
 class ResourceUpdatedParams(NotificationParams):
     """Params of `notifications/resources/updated`; the URI may be that of a part."""
 
-    uri: str
+    uri: URI

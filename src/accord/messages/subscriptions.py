@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import field
 
 from .base import Meta, Model, RequestId, lives, open_ended, required, seen_as
+from .bounds import URIs
 from .meta import SUBSCRIPTION_ID, NotificationParams, Params, Result, ResultMeta
 
 
@@ -17,7 +18,7 @@ class SubscriptionFilter(Model):
     tools_list_changed: bool | None = None
     prompts_list_changed: bool | None = None
     resources_list_changed: bool | None = None
-    resource_subscriptions: list[str] | None = None
+    resource_subscriptions: URIs | None = None
 
 
 @lives(since="2026-07-28")

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import field
 
 from .base import JSONObject, Meta, Model, lives, seen_as
+from .bounds import Cursor, Name
 from .meta import NotificationMeta, Params, Result, ResultMeta
 
 TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
@@ -23,14 +24,14 @@ class TaskMetadata(Model):
 class RelatedTaskMetadata(Model):
     """The value of `io.modelcontextprotocol/related-task` in `_meta`."""
 
-    task_id: str
+    task_id: Name
 
 
 @lives(since="2025-11-25", until="2026-07-28")
 class Task(Model):
     """A task: times are ISO 8601, durations milliseconds, a `ttl` of None is without end."""
 
-    task_id: str
+    task_id: Name
     status: TaskStatus
     created_at: str
     last_updated_at: str
@@ -50,7 +51,7 @@ class CreateTaskResult(Result):
 class TaskParams(Params):
     """Params of `tasks/get`, `tasks/result` and `tasks/cancel`."""
 
-    task_id: str
+    task_id: Name
 
 
 @lives(since="2025-11-25", until="2026-07-28")
@@ -72,7 +73,7 @@ class ListTasksResult(Result):
     """Result of `tasks/list`."""
 
     tasks: list[Task]
-    next_cursor: str | None = None
+    next_cursor: Cursor | None = None
 
 
 @lives(since="2025-11-25", until="2026-07-28")

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, UnsetType, field
 
 from .base import JSONObject, JSONValue, Meta, Model, lives, open_ended, required, seen_as, since
+from .bounds import Name
 from .content import ContentBlock
 from .identity import Icon
 from .meta import InputResponseParams, ListResult, Result
@@ -59,7 +60,7 @@ class OutputSchema(Model):
 class Tool(Model):
     """A tool as `tools/list` names it."""
 
-    name: str
+    name: Name
     input_schema: Annotated[JSONObject, seen_as(InputSchema)]
     title: Annotated[str | None, since("2025-06-18")] = None
     description: str | None = None
@@ -79,7 +80,7 @@ class ListToolsResult(ListResult):
 class CallToolParams(InputResponseParams):
     """Params of `tools/call`; with `input_responses`, the call is asked again with the answers."""
 
-    name: str
+    name: Name
     arguments: JSONObject | None = None
     task: Annotated[TaskMetadata | None, since("2025-11-25", until="2026-07-28")] = None
 

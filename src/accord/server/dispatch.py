@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Raw
@@ -28,6 +28,7 @@ from accord.errors import (
 )
 from accord.limits import Limits
 from accord.messages import codec
+from accord.messages.bounds import MEMBERS, Name, State
 from accord.messages.lifecycle import InitializeResult
 from accord.messages.logging import SetLevelParams
 from accord.messages.meta import EmptyResult
@@ -70,10 +71,10 @@ NO_ARGUMENTS = Raw(b"{}")
 class Sent(msgspec.Struct, rename="camel"):
     """`CallToolParams` as the server reads them: the arguments stay raw until the tool's own decoder takes them."""
 
-    name: str
+    name: Name
     arguments: Raw = NO_ARGUMENTS
-    input_responses: dict[str, Raw] | None = None
-    request_state: str | None = None
+    input_responses: Annotated[dict[Name, Raw], msgspec.Meta(max_length=MEMBERS)] | None = None
+    request_state: State | None = None
     meta: Raw = msgspec.field(default=Raw(), name="_meta")
 
 

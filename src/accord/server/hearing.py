@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from accord.limits import Limits
 from accord.session.events import NotificationReceived
-from accord.transport.asking import NotificationCallback
+from accord.transport.asking import NotificationCallback, size_of
 from accord.transport.callbacks import Callback
 
 
@@ -18,12 +18,12 @@ class Hearing:
     def __init__(self, take: NotificationCallback, offered: Collection[str], limits: Limits) -> None:
         self._offered = offered
         self._take = take
-        self._in_turn = Callback(take, limits.notices)
+        self._in_turn = Callback(take, limits.notices, limits.notice_bytes)
 
     def hear(self, event: NotificationReceived) -> None:
         """Take one."""
         if event.method.name in self._offered:
-            self._in_turn.call(event)
+            self._in_turn.call(event, size=size_of(event))
         else:
             self._take(event)
 

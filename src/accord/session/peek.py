@@ -7,12 +7,17 @@ from msgspec import UNSET, Raw, UnsetType, field
 
 from accord.errors import InvalidParams
 from accord.messages.base import ProgressToken
+from accord.messages.bounds import META_BYTES, Name
 from accord.messages.envelope import RequestId
 from accord.messages.meta import PROTOCOL_VERSION, NotificationMeta, RequestMeta
 
 
 class _Request(msgspec.Struct):
     meta: RequestMeta | None = field(default=None, name="_meta")
+
+
+class _Sized(msgspec.Struct):
+    meta: Raw = field(default=Raw(), name="_meta")
 
 
 class Posted(msgspec.Struct):
@@ -34,7 +39,7 @@ class Posted(msgspec.Struct):
 
 class _OlderMeta(msgspec.Struct):
     progress_token: ProgressToken | None = field(default=None, name="progressToken")
-    protocol_version: str | None = field(default=None, name=PROTOCOL_VERSION)
+    protocol_version: Name | None = field(default=None, name=PROTOCOL_VERSION)
 
 
 class _OlderRequest(msgspec.Struct):
@@ -45,6 +50,7 @@ class _Notification(msgspec.Struct):
     meta: NotificationMeta | None = field(default=None, name="_meta")
 
 
+_sized = msgspec.json.Decoder(_Sized).decode
 _text = msgspec.json.Decoder(str).decode
 _posted = msgspec.json.Decoder(Posted).decode
 _request = msgspec.json.Decoder(_Request).decode
@@ -56,6 +62,7 @@ def request_meta(params: Raw | UnsetType) -> RequestMeta | None:
     """The known keys in the `_meta` of a request. Raises `InvalidParams`."""
     if params is UNSET:
         return None
+    _check_size(params)
     try:
         return _request(params).meta
     except (msgspec.DecodeError, RecursionError) as exc:
@@ -66,10 +73,17 @@ def posted(params: Raw | UnsetType) -> Posted:
     """`_meta` of a request, and what names its subject, in one look. Raises `InvalidParams`."""
     if params is UNSET:
         return Posted()
+    _check_size(params)
     try:
         return _posted(params)
     except (msgspec.DecodeError, RecursionError):
         return Posted(request_meta(params))
+
+
+def _check_size(params: Raw) -> None:
+    """Raise `InvalidParams` for a `_meta` over its bound."""
+    if len(params) > META_BYTES and len(_sized(params).meta) > META_BYTES:
+        raise InvalidParams(f"_meta has more than {META_BYTES:,} bytes")
 
 
 def _older_meta(params: Raw, why: Exception) -> RequestMeta | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from msgspec import Raw
+from msgspec import Raw, UnsetType
 
 from accord.errors import AccordError, RequestTimeout, again
 from accord.limits import Limits
@@ -24,6 +24,11 @@ from accord.transport.callbacks import Callback
 
 ProgressCallback = Callable[[float, float | None, str | None], Any]
 NotificationCallback = Callable[[events.NotificationReceived], Any]
+
+
+def size_of(event: events.NotificationReceived) -> int:
+    """The bytes of the params of a notification."""
+    return 0 if isinstance(event.params, UnsetType) else len(event.params)
 
 
 class Waiting:
@@ -95,8 +100,14 @@ class Asking:
         exchange, message = session.request(name, params, meta=meta, progress=on_progress is not None, needs=needs)
         if on_sent is not None:
             on_sent(exchange)
-        progress = None if on_progress is None else Callback(on_progress, self._limits.notices)
-        told = None if on_notification is None else Callback(on_notification, self._limits.notices)
+        progress = (
+            None if on_progress is None else Callback(on_progress, self._limits.notices, self._limits.notice_bytes)
+        )
+        told = (
+            None
+            if on_notification is None
+            else Callback(on_notification, self._limits.notices, self._limits.notice_bytes)
+        )
         waiting = exchange.driver = Waiting(self._loop.create_future(), params, progress, told)
         way = exchange.way = self._way_for(of)  # again: the request may have been answered meanwhile
         way.send(message)
@@ -209,13 +220,14 @@ class Asking:
         if waiting.timer is not None and waiting.idle is not None:
             self._rearm(event.exchange, waiting)
         if waiting.progress is not None:
-            waiting.progress.call(event.progress, event.total, event.message)
+            size = len(event.message or "")
+            waiting.progress.call(event.progress, event.total, event.message, size=size)
 
     def on_told(self, event: events.NotificationReceived) -> None:
         """A notification that belongs to a request of ours, a subscription."""
         exchange = self._session.outgoing.get(event.subscription)  # type: ignore[arg-type]
         if exchange is not None and exchange.driver.told is not None:  # None when a callback before has ended it
-            exchange.driver.told.call(event)
+            exchange.driver.told.call(event, size=size_of(event))
 
     # --- time --------------------------------------------------------------------------------------------------
 

@@ -16,11 +16,14 @@ log: logging.Logger = logging.getLogger("accord")
 
 
 class Callback:
-    """One callback, of which at most `most` calls wait. Use it in one event loop."""
+    """One callback, of which at most `most` calls wait, with at most `most_bytes`. Use it in one event loop."""
 
-    def __init__(self, function: Callable[..., Any], most: int) -> None:
+    def __init__(self, function: Callable[..., Any], most: int, most_bytes: int | None = None) -> None:
         self._function = function
-        self._waiting: deque[tuple[Any, ...]] = deque(maxlen=most)
+        self._most = most
+        self._most_bytes = most_bytes
+        self._waiting: deque[tuple[tuple[Any, ...], int]] = deque()
+        self._bytes = 0
         self._task: asyncio.Task[None] | None = None
         self.dropped: int = 0
         """Calls that were not made, because too many waited."""
@@ -30,10 +33,10 @@ class Callback:
         """Whether something that it was called for is not done with."""
         return self._task is not None
 
-    def call(self, *args: Any) -> None:
-        """Call it now, or when what it was called for before is done with."""
+    def call(self, *args: Any, size: int = 0) -> None:
+        """Call it now, or when what it was called for before is done with; `size` is that of what waits, in bytes."""
         if self._task is not None:
-            self._wait(args)
+            self._wait(args, size)
             return
         first = self._begin(args)
         if first is not None:
@@ -52,16 +55,28 @@ class Callback:
     def cancel(self) -> None:
         """Drop what waits, and cancel what runs."""
         self._waiting.clear()
+        self._bytes = 0
         if self._task is not None:
             self._task.cancel()
             self._task = None
 
-    def _wait(self, args: tuple[Any, ...]) -> None:
-        if len(self._waiting) == self._waiting.maxlen:
+    def _wait(self, args: tuple[Any, ...], size: int) -> None:
+        while self._waiting and self._is_full(size):
+            self._take()
             self.dropped += 1
             if self.dropped == 1:
                 log.warning("accord: callback %r is too slow: the oldest of its calls are dropped", self._function)
-        self._waiting.append(args)
+        self._waiting.append((args, size))
+        self._bytes += size
+
+    def _is_full(self, size: int) -> bool:
+        too_large = self._most_bytes is not None and self._bytes + size > self._most_bytes
+        return too_large or len(self._waiting) >= self._most
+
+    def _take(self) -> tuple[Any, ...]:
+        args, size = self._waiting.popleft()
+        self._bytes -= size
+        return args
 
     def _begin(self, args: tuple[Any, ...]) -> Awaitable[Any] | None:
         """Call it; what is to be awaited, if it is async."""
@@ -85,7 +100,7 @@ class Callback:
             if not self._waiting:
                 self._task = None
                 return
-            awaited = self._begin(self._waiting.popleft())
+            awaited = self._begin(self._take())
 
 
 def _close(awaitable: Awaitable[Any]) -> None:

@@ -23,7 +23,7 @@ from accord.session import events
 from accord.session.exchange import Exchange
 from accord.session.session import Session
 from accord.session.stats import Stats
-from accord.transport.asking import Asking, NotificationCallback, ProgressCallback
+from accord.transport.asking import Asking, NotificationCallback, ProgressCallback, size_of
 from accord.transport.base import Resumable, Way
 from accord.transport.callbacks import Callback
 from accord.transport.reports import Reports
@@ -57,7 +57,7 @@ class Conversation:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._handler = handler
-        self._told = None if on_notification is None else Callback(on_notification, limits.notices)
+        self._told = None if on_notification is None else Callback(on_notification, limits.notices, limits.notice_bytes)
         self._asking = Asking(session, way, limits)
         self._reports = Reports(session, way)
         self.reactions: dict[type, Callable[[Any], None]] = self._reactions()
@@ -241,7 +241,7 @@ class Conversation:
 
     def _on_told(self, event: events.NotificationReceived) -> None:
         if self._told is not None:
-            self._told.call(event)
+            self._told.call(event, size=size_of(event))
         if event.subscription is not None:
             self._asking.on_told(event)
 

@@ -14,7 +14,8 @@ from msgspec import UNSET
 
 from accord.errors import InvalidRequest, ProtocolError
 from accord.messages import envelope
-from accord.messages.envelope import Incoming, Malformed
+from accord.messages.bounds import has_more_nodes
+from accord.messages.envelope import Incoming, Malformed, outlines
 from accord.messages.revision import BEFORE_OPENING, HANDSHAKE, LATEST, NO_SESSIONS, RULES, Rules
 from accord.server.http.access import noted
 from accord.server.http.callers import Callers
@@ -66,12 +67,16 @@ class Endpoint:
 
     async def post(self, request: Request, receive: Receive, send: Send, who: Principal | None) -> None:
         """POST. Raises `Rejected`."""
-        headers, limits = request.headers, self.site.limits
+        headers = request.headers
         if not is_json(headers.get(b"content-type")):
             raise Rejected(415, "the body of a POST is JSON: send Content-Type: application/json")
         if not all(accepts(headers.get(b"accept"))):
             raise Rejected(406, "the answer is JSON or events: send Accept: application/json, text/event-stream")
-        body = await request.body(receive, limits.http_body_bytes, limits.body_seconds)
+        body = await request.body(receive, self.site.limits.http_body_bytes, self.site.limits.body_seconds)
+        try:
+            self._check_nodes(body)
+        except Malformed as bad:
+            return await self._refuse(bad, BEFORE_OPENING, send)
         if request.notes is not None:
             request.notes.update(noted(body, headers, who))
         if self.draining and _asks(body):
@@ -96,6 +101,14 @@ class Endpoint:
         finally:
             if not opened and SESSION_ID not in headers:
                 await self.sessions.end(session, "it was not opened")
+
+    def _check_nodes(self, body: bytes) -> None:
+        """Raise `Malformed` for a message that would hold up others while it is read."""
+        most = self.site.limits.http_nodes
+        if has_more_nodes(body, most):
+            id = next((each.id for each in outlines(body)), None)
+            why = f"more than {most:,} arrays, objects and members (Limits.http_nodes): send less at once"
+            raise Malformed(InvalidRequest(f"a message has {why}"), id)
 
     async def _session_for(self, body: bytes, request: Request, who: Principal | None) -> HTTPSession:
         """The session that a POST belongs to; a new one for `initialize`."""
@@ -186,6 +199,10 @@ class Endpoint:
             raise Rejected(415, "the body of a POST is JSON: send Content-Type: application/json")
         self._legacy(id, who)
         body = await request.body(receive, self.site.limits.http_body_bytes, self.site.limits.body_seconds)
+        try:
+            self._check_nodes(body)
+        except Malformed as bad:
+            raise Rejected(413, str(bad)) from bad
         await self._legacy(id, who).post(body, send, who, request.headers)  # it may have ended meanwhile
 
     def _legacy(self, id: str, who: Principal | None) -> SSESession:
