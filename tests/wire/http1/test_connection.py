@@ -302,6 +302,12 @@ def test_finish_closes_what_is_idle_and_makes_the_response_that_runs_the_last() 
     assert (busy.state, busy.unparsed) == (CLOSED, 0)
 
 
+def test_an_idle_connection_keeps_no_bytes() -> None:
+    server = Server(Budget(head_bytes=1000, fields=10, body_bytes=10_000)).feed(post("/", "x" * 9_000))
+    server.connection.release(0)
+    assert server.connection.held == 0
+
+
 def test_idle_is_between_two_requests() -> None:
     connection = HTTPConnection(BUDGET)
     assert not connection.idle

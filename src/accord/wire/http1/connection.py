@@ -121,7 +121,7 @@ class HTTPConnection:
     @property
     def held(self) -> int:
         """Bytes of the peer that are kept, here or for the application."""
-        return self.unparsed + self._unreleased
+        return len(self._data) + self._unreleased
 
     @property
     def idle(self) -> bool:
@@ -133,7 +133,7 @@ class HTTPConnection:
         if self.state == CLOSED or (self.state == COMPLETE and not self._continues):
             self._dropped += len(data)
             return []
-        self._data = data if self._at == len(self._data) else self._data[self._at :] + data
+        self._data = self._data[self._at :] + data if self._data else data
         self._at = 0
         return self._parse()
 
@@ -179,6 +179,8 @@ class HTTPConnection:
         except Unacceptable as exc:
             self.close()
             events.append(RequestRefused(exc.status, exc.text))
+        if self._at == len(self._data):
+            self._data, self._at = b"", 0  # a connection that is idle keeps nothing of its requests
         return events
 
     def _read_head(self, events: list[Event]) -> None:
