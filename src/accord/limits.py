@@ -46,7 +46,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     provider_seconds: float = 30
     """Server: time for a provider to say what it has; then its things are left out."""
     parked: int = 32
-    """Handlers of one principal that wait for answers with no request in flight (2026-07-28)."""
+    """Handlers of one principal that wait for answers with no request in flight (2026-07-28); one more ends the oldest.
+    """
     state_bytes: int = 16 << 10
     """Server: a `requestState`; what does not fit is kept in memory, and the state refers to it."""
     kept_bytes: int = 64 << 20
@@ -65,10 +66,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Server: arrays, objects and members of objects in the body of one HTTP request; more is refused."""
     http_requests: int = 4_096
     """Server: requests being worked on at once for all those whom nobody vouches for (HTTP, 2026-07-28)."""
+    http_requests_per_address: int = 2_048
+    """Server: those of one address; one more is refused."""
     http_parked: int = 4_096
-    """Server: `parked` for all those together."""
+    """Server: `parked` for all those together; one more ends the oldest of the address that has most."""
+    http_parked_per_address: int = 2_048
+    """Server: those of one address; one more ends its oldest."""
     http_completions_per_second: float = 2_000
-    """Server: `completions_per_second` for all those together."""
+    """Server: `completions_per_second` for those of one address together."""
     body_seconds: float = 30
     """Server: time for the body of a request to be there; then it is answered with 408."""
     write_seconds: float = 30
@@ -84,9 +89,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     http_tool_seconds: float | None = 300
     """`tool_seconds` over HTTP, where that is not set."""
     sessions: int = 10_000
-    """Server: sessions over HTTP; one more is answered with 503."""
+    """Server: sessions over HTTP. One more ends the one that was idle for the longest time, of the principal or address
+    that has most; where none is idle, it is answered with 503."""
     sessions_per_principal: int = 100
-    """Server: sessions of one principal, where it is known who asks; one more is answered with 503."""
+    """Server: sessions of one principal, where it is known who asks; one more ends its own that was idle for the
+    longest time, or is answered with 503."""
+    sessions_per_address: int = 5_000
+    """Server: the same for one address, where nobody vouches for who asks. Behind a proxy it is the address that the
+    proxy tells, where `public_url` says that there is one."""
     session_idle_seconds: float = 1_800
     """Server: how long a session over HTTP may have nothing to do and no stream open before it ends."""
     session_unused_seconds: float = 60

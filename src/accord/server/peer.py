@@ -76,6 +76,8 @@ class Peer:
     def __init__(self, line: Line, principal: str = "") -> None:
         self.line: Line = line
         self.principal: str = principal
+        self.account: str = principal
+        """Whose quotas it uses up: its principal, or the address of one whom nobody vouches for (HTTP)."""
         self.who: Principal | None = None
         """The same, with what was granted, as it was when it was last heard of."""
         self.shared: bool = False

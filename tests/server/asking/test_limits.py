@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import Annotated, Any
 
 import pytest
@@ -51,21 +50,24 @@ def nothing_waits(server: Server) -> bool:
     return not (runs._alive or runs._runs or runs._ended or runs._spent or runs.waiting or runs._held)
 
 
-async def test_one_person_parks_so_many_handlers_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_person_parks_so_many_handlers_and_one_more_ends_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     server, happened = serving(parked=3)
-    monkeypatch.setattr(run, "Peer", partial(Peer, principal="ann"))
+    monkeypatch.setattr(run, "Peer", lambda line, _: Peer(line, "ann"))
     async with caller(server) as ann:
-        said = [await ann.call("wait") for _ in range(3)]
-        refused = await ann.call("wait")
-        assert refused["result"]["isError"]
-        assert "3 calls wait for answers already, and that is the limit" in texts(refused)
-        assert happened == ["refused"]
-        assert asks(await ann.call("declared")), "what is asked before a handler runs takes no place"
-        monkeypatch.setattr(run, "Peer", partial(Peer, principal="bob"))
+        await ann.call("nothing")  # now it is connected
+        monkeypatch.setattr(run, "Peer", lambda line, _: Peer(line, "bob"))
         async with caller(server) as bob:
-            assert asks(await bob.call("wait")), "another person has places of their own"
-        assert texts(await ann.call("wait", **retry(said[0]))) == ""
-        assert asks(await ann.call("wait")), "an answer makes room"
+            other = await bob.call("wait")
+            said = [await ann.call("wait") for _ in range(4)]
+            assert all(map(asks, said))
+            over = await ann.call("wait", **retry(said[0]))
+            assert over["result"]["isError"]
+            assert "newer calls needed its room" in texts(over)
+            assert happened == ["ended"]
+            assert texts(await bob.call("wait", **retry(other))) == "", "another person has places of their own"
+            assert texts(await ann.call("wait", **retry(said[1]))) == ""
+            assert asks(await ann.call("wait")), "an answer makes room"
+            assert happened == ["ended", "accept", "accept"]
 
 
 async def test_a_handler_waits_as_long_as_the_limit_and_is_ended_then(clock: Clock) -> None:
@@ -137,21 +139,24 @@ async def test_outcomes_are_kept_within_the_limit_and_nonces_beyond_it() -> None
         assert happened == ["began"] * 4, "what was forgotten is not run again"
 
 
-async def test_there_is_a_bound_on_what_is_remembered(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
-    monkeypatch.setattr(asking_runs, "_SPENT", 5)
+@pytest.mark.parametrize("bound", ["_SPENT", "_SPENT_OF_ONE"])
+async def test_there_is_a_bound_on_what_is_remembered_and_what_is_forgotten_is_not_run_again(
+    bound: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking_runs, bound, 5)
     server, happened = serving(answer_seconds=600)
     async with caller(server) as client:
-        for _ in range(5):
-            assert not asks(await client.through("tools/call", {"name": "declared", "arguments": {}}))
-        said = await client.call("declared")
-        full = await client.call("declared", **retry(said))
-        assert full["result"]["isError"]
-        assert "too many calls" in texts(full)
-        assert len(happened) == 5
-        await clock.jump(300)
-        assert "too many calls" in texts(await client.call("declared", **retry(said)))
-        await clock.jump(301)
-        assert texts(await client.through("tools/call", {"name": "declared", "arguments": {}}, yes)) == ""
+        early = await client.call("declared")
+        first = await client.call("declared")
+        assert texts(await client.call("declared", **retry(first))) == ""
+        for _ in range(8):
+            assert not asks(await client.through("tools/call", {"name": "declared", "arguments": {}}, yes))
+        assert len(server.rounds.runs._spent) == 5
+        assert len(happened) == 9
+        for old in (first, early):  # the one was used and is forgotten; of the other nobody can tell
+            refused = await client.call("declared", **retry(old))
+            assert refused["result"]["isError"]
+        assert len(happened) == 9
 
 
 async def test_who_waits_again_does_not_hold_up_what_is_over(clock: Clock) -> None:

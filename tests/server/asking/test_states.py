@@ -6,7 +6,6 @@ import json
 import random
 import string
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Annotated, Any
 
 import pytest
@@ -205,10 +204,10 @@ async def test_the_meta_of_a_retry_is_its_own() -> None:
 @pytest.mark.parametrize("tool", TOOLS)
 async def test_a_state_is_of_one_person(tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serving()
-    monkeypatch.setattr(run, "Peer", partial(Peer, principal="ann"))
+    monkeypatch.setattr(run, "Peer", lambda line, _: Peer(line, "ann"))
     async with caller(server) as ann:
         said = await ann.call(tool)
-        monkeypatch.setattr(run, "Peer", partial(Peer, principal="bob"))
+        monkeypatch.setattr(run, "Peer", lambda line, _: Peer(line, "bob"))
         async with caller(server) as bob:
             assert (await bob.call(tool, **retry(said)))["error"]["code"] == REFUSED
         assert texts(await ann.call(tool, **retry(said))) == "answer to Name?"

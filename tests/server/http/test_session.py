@@ -803,16 +803,27 @@ async def test_a_session_that_is_not_used_after_initialize_ends_early() -> None:
         assert (await unused.ask("ping")).status == 404
 
 
-async def test_too_many_sessions_of_one_principal_leave_room_for_others() -> None:
+async def test_a_principal_that_has_too_many_loses_its_own_that_was_idle_for_the_longest_time() -> None:
+    server = Desk(auth=APIKeys(KEYS), limits=quick(sessions_per_principal=2))
+    async with site(server) as here:
+        bob = await Stateful(here.raw, authorization="Bearer k-bob").open()
+        anns = [await Stateful(here.raw, authorization="Bearer k-ann").open() for _ in range(2)]
+        assert (await anns[0].ask("ping")).status == 200  # now the other one is idle for longer
+        third = await Stateful(here.raw, authorization="Bearer k-ann").open()
+        assert [(await each.ask("ping")).status for each in (anns[0], anns[1], third, bob)] == [200, 404, 200, 200]
+
+
+async def test_where_none_of_its_sessions_is_idle_one_more_is_503_with_a_time_to_come_back() -> None:
     server = Desk(auth=APIKeys(KEYS), limits=quick(sessions_per_principal=2))
     async with site(server) as here:
         anns = [await Stateful(here.raw, authorization="Bearer k-ann").open() for _ in range(2)]
+        streams = [await each.listen() for each in anns]
         answer = await Stateful(here.raw, authorization="Bearer k-ann").post(anns[0].hello())
         assert int(answer.headers["retry-after"]) > 0
         await rejected(answer, 503)
         await Stateful(here.raw, authorization="Bearer k-bob").open()
-        await anns[0].delete()
-        await Stateful(here.raw, authorization="Bearer k-ann").open()
+        for stream in streams:
+            await stream.leave()
 
 
 async def test_too_many_requests_in_flight_are_refused_one_by_one() -> None:

@@ -45,8 +45,10 @@ class Run:
     def __init__(self, call: Call, state: State, ask: Ask, runs: Runs) -> None:
         self.nonce: bytes = state.nonce
         """What its states are known by."""
-        self.principal: str = call.peer.principal
-        """The person that it runs for."""
+        self.account: str = call.peer.account
+        """Whose room it takes while it waits."""
+        self.anonymous: bool = call.peer.shared
+        """Whether nobody vouches for its client, over HTTP."""
         self.peer: Peer = call.peer
         """The client that it runs for."""
         self.kept: Kept = Kept()
@@ -74,6 +76,7 @@ class Run:
         self.size: int = _ITSELF
         """Bytes that are held when it has ended."""
         self._deadline: asyncio.TimerHandle | None = None
+        self._why = "the call was cancelled while it ran; whether it took effect is not known"
 
     # --- what requests do --------------------------------------------------------------------------------------
 
@@ -194,7 +197,7 @@ class Run:
             self._end_step(await work(self._call), None)
         except BaseException as exc:
             cancelled = isinstance(exc, asyncio.CancelledError)
-            why = ToolError("the call was cancelled while it ran; whether it took effect is not known")
+            why = ToolError(self._why)
             self._end_step(None, why if cancelled else exc)
             if cancelled:
                 raise
@@ -242,7 +245,8 @@ class Run:
         """The handler waits with nothing in flight, until a deadline; or no longer."""
         if self._deadline is not None:
             self._deadline.cancel()
-        self._runs.count(self.principal, (deadline is not None) - (self._deadline is not None))
+        if (deadline is None) != (self._deadline is None):
+            self._runs.rest(self, deadline is not None)
         self._deadline = deadline
 
     def _end_step(self, outcome: Outcome, error: BaseException | None) -> None:
@@ -257,8 +261,9 @@ class Run:
             step.set_exception(error)
             step.exception()  # seen: nobody may be waiting
 
-    def cancel(self) -> None:
-        """End the handler."""
+    def cancel(self, why: str = "") -> None:
+        """End the handler; `why` is what a later request is told."""
         self.ended = True
+        self._why = why or self._why
         if self.task is not None:
             self.task.cancel()

@@ -9,7 +9,6 @@ a revision with a handshake, without sessions      refusing   nothing may be ask
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -123,7 +122,7 @@ class Rounds:
         return ask(state, journal.missing()) if journal.over else result
 
     async def _run_once(self, turn: Turn, call: Call, state: State | None, work: Work, ask: Ask) -> Any:
-        known = state or State(nonce=os.urandom(16), home=self.runs.home)
+        known = state or State(nonce=self.runs.new_nonce(call.peer.account), home=self.runs.home)
         run = None if state is None else self.runs.find(known)
         if run is not None:
             return await run.resume(known.step, turn.answers_json(), call)

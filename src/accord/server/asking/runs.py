@@ -7,10 +7,10 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from accord.errors import ToolError
 from accord.limits import Limits
 from accord.server.asking.state import Expired, State
 
@@ -19,10 +19,18 @@ if TYPE_CHECKING:
     from accord.server.peer import Peer
 
 _SPENT = 100_000
-"""Nonces that are remembered; no more calls that may not run twice are begun beyond that."""
+"""Nonces that are remembered; one more forgets the oldest of the account that has most."""
 
 _SPENT_OF_ONE = 10_000
-"""Those of one principal, where it is known who asks: nobody uses up what others need."""
+"""Those of one account: nobody uses up what others need; one more forgets its oldest."""
+
+_TAG = 4
+"""Bytes at the begin of a nonce that stand for the account which it was made for."""
+
+_LOOKS = 64
+"""Nonces that are looked at to find one whose handler has ended."""
+
+_LEFT = "the question was left open while newer calls needed its room; whether the call took effect is not known"
 
 
 class Runs:
@@ -41,12 +49,21 @@ class Runs:
         """Runs whose outcomes are kept, the first to end first, with the bytes of these."""
         self._spent: OrderedDict[bytes, float] = OrderedDict()
         """When each nonce, and with it each state that carries it, is over."""
-        self._spent_by: dict[bytes, str] = {}
-        self._spending: Counter[str] = Counter()
-        """How many nonces each principal has used up."""
+        self._spent_by: dict[bytes, OrderedDict[bytes, None]] = {}
+        """The same nonces by the tag of their account, the oldest first."""
+        self._forgotten: dict[bytes, float] = {}
+        """By the tag of an account: when the last of the nonces is over that were forgotten for lack of room. States
+        that are over before that are refused, since they may have been used."""
         self._held = 0
-        self.waiting: Counter[str] = Counter()
-        """Handlers that wait with no request in flight, by principal."""
+        self.waiting: dict[str, OrderedDict[Run, None]] = {}
+        """Handlers that wait with no request in flight, by account, the first to wait first."""
+        self._anonymous = 0
+        """How many of them wait for clients whom nobody vouches for."""
+
+    def new_nonce(self, account: str) -> bytes:
+        """A nonce for a call of this account."""
+        tag = blake2b(account.encode(errors="replace"), key=self.home, digest_size=_TAG)
+        return tag.digest() + os.urandom(16 - _TAG)
 
     def find(self, state: State) -> Run | None:
         """The run that this state belongs to; None when none was begun. Raises `Expired` when it is gone."""
@@ -61,39 +78,79 @@ class Runs:
         run = self._runs.get(state.nonce)
         if run is None and (state.nonce in self._spent or state.step):
             raise Expired("this call has ended, and its result is no longer kept")
+        if run is None and state.deadline <= self._forgotten.get(state.nonce[:_TAG], 0):
+            raise Expired(_LEFT)
         return run
 
     def claim(self, nonce: bytes, run: Run) -> None:
-        """Use a nonce up: what carries it runs once. Raises `ToolError` when there is no room to remember it."""
+        """Use a nonce up: what carries it runs once. Where there are too many, the oldest is forgotten, and so is what
+        may still carry it.
+        """
         self._forget()
-        whose = run.principal
-        if len(self._spent) >= _SPENT or (whose and self._spending[whose] >= _SPENT_OF_ONE):
-            raise ToolError("too many calls were answered of late; try again later")
-        if nonce not in self._spent_by:
-            self._spent_by[nonce] = whose
-            self._spending[whose] += 1
+        own = self._spent_by.setdefault(nonce[:_TAG], OrderedDict())
+        if nonce not in own:
+            if len(own) >= _SPENT_OF_ONE:
+                self._make_room(own)
+            elif len(self._spent) >= _SPENT:
+                self._make_room(max(self._spent_by.values(), key=len))
+            own = self._spent_by.setdefault(nonce[:_TAG], own)
+            own[nonce] = None
         self._runs[nonce] = run
         self._spent[nonce] = time.monotonic() + self.seconds
 
+    def _make_room(self, nonces: OrderedDict[bytes, None]) -> None:
+        """Forget the oldest of these whose handler does not work at the moment; end it where it waits."""
+        for _ in range(min(_LOOKS, len(nonces))):
+            nonce = next(iter(nonces))
+            run = self._runs.get(nonce)
+            if run in self._alive and run not in self.waiting.get(run.account, ()):
+                nonces.move_to_end(nonce)
+                continue
+            if run in self._alive:
+                self._evict(run)
+            tag, over = nonce[:_TAG], self._spent.pop(nonce)
+            self._forgotten[tag] = max(self._forgotten.get(tag, 0), over)
+            self._unspend(nonce)
+            self._drop(nonce)
+            return
+
     def park(self, run: Run) -> None:
-        """A handler is about to wait with nothing in flight. Raises `ToolError` when too many do already."""
-        waiting = self.waiting[run.principal]
-        if waiting >= run.peer.line.session.limits.parked:
-            raise ToolError(f"{waiting} calls wait for answers already, and that is the limit; answer one of them")
+        """A handler is about to wait with nothing in flight. Where too many do already, the first of them ends: of its
+        own account, or of the one that has most.
+        """
+        limits, own = run.peer.line.session.limits, self.waiting.get(run.account)
+        if own is not None and len(own) >= limits.parked:
+            self._evict(next(iter(own)))
+        elif run.anonymous and self._anonymous >= self._limits.http_parked:
+            accounts: list[OrderedDict[Run, None]] = [
+                runs for runs in self.waiting.values() if next(iter(runs)).anonymous
+            ]
+            most = max(accounts, key=len)
+            self._evict(next(iter(most)))
         if run.nonce not in self._runs:
             self.claim(run.nonce, run)
         self._spent[run.nonce] = time.monotonic() + self.seconds
         self._spent.move_to_end(run.nonce)
 
+    def _evict(self, run: Run) -> None:
+        """End a handler that waits for an answer."""
+        self.rest(run, False)
+        run.cancel(_LEFT)
+
+    def rest(self, run: Run, resting: bool) -> None:
+        """A handler waits with nothing in flight, or no longer does."""
+        own = self.waiting.setdefault(run.account, OrderedDict())
+        self._anonymous += run.anonymous * (resting - (run in own))
+        if resting:
+            own[run] = None
+        else:
+            own.pop(run, None)
+        if not own:
+            del self.waiting[run.account]
+
     def begun(self, run: Run) -> None:
         """A handler has begun."""
         self._alive.add(run)
-
-    def count(self, principal: str, change: int) -> None:
-        """One handler more that waits, or one less."""
-        self.waiting[principal] += change
-        if not self.waiting[principal]:
-            del self.waiting[principal]
 
     def ended(self, run: Run) -> None:
         """A handler has ended; its outcomes are kept until no state that carries its nonce is good any more."""
@@ -115,14 +172,17 @@ class Runs:
             else:
                 self._unspend(nonce)
                 self._drop(nonce)
+        for tag in [tag for tag, over in self._forgotten.items() if over <= now]:
+            del self._forgotten[tag]
         while self._held > self._limits.kept_bytes and self._ended:
             self._drop(next(iter(self._ended)))
 
     def _unspend(self, nonce: bytes) -> None:
-        whose = self._spent_by.pop(nonce)
-        self._spending[whose] -= 1
-        if not self._spending[whose]:
-            del self._spending[whose]
+        tag = nonce[:_TAG]
+        own = self._spent_by[tag]
+        del own[nonce]
+        if not own:
+            del self._spent_by[tag]
 
     def _drop(self, nonce: bytes) -> None:
         self._runs.pop(nonce, None)

@@ -84,12 +84,14 @@ class ListenPost(AlonePost):
 
     __slots__ = ("peer",)
 
-    def __init__(self, exchange: Exchange, session: Session, site: Site, receive: Receive, response: Send) -> None:
+    def __init__(
+        self, exchange: Exchange, session: Session, account: str, site: Site, receive: Receive, response: Send
+    ) -> None:
         line = Conversation(
             session, self, lambda exchange, _: site.dispatch.handle(exchange, self.peer), limits=site.limits
         )
         super().__init__(exchange, line, receive, response)
-        self.peer: Peer = site.peer(line, exchange.who)
+        self.peer: Peer = site.peer(line, exchange.who, account)
         """The client that hears of what it subscribes to."""
 
     def leave(self) -> None:

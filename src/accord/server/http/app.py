@@ -161,7 +161,7 @@ class HTTPApp:
         if not any(revision in HANDSHAKE for revision in self._server.revisions):
             raise Rejected(404, "this server speaks revisions without sessions only")
         who = await self._who(request)
-        await (await self.start()).stream(f"{self._public_root or request.root}/messages", receive, send, who)
+        await (await self.start()).stream(f"{self._public_root or request.root}/messages", request, receive, send, who)
 
     async def _messages(self, request: Request, receive: Receive, send: Send) -> None:
         if request.method != "POST":

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from accord.messages.revision import Rules
-from accord.server.http.auth import Principal, id_of
+from accord.server.http.auth import Principal
 from accord.server.http.visitor import end_all
 from accord.server.peer import Peer
 from accord.session.events import NotificationReceived
@@ -18,6 +18,7 @@ from accord.transport.conversation import Conversation
 
 if TYPE_CHECKING:
     from accord.server.http.site import Site
+    from accord.transport.asgi.request import Request
 
 _LOOKS = 2
 """How many principals are looked at to make room for one: so there is room again after a while, at little cost."""
@@ -39,12 +40,12 @@ class Nowhere:
 
 
 class Caller:
-    """One principal, or all whom nobody vouches for: what is in flight for it, and how often it may do what.
+    """One principal, or all at one address whom nobody vouches for: what is in flight, and how often it may do what.
 
     `rules` are those of an older revision, which is served without sessions.
     """
 
-    def __init__(self, site: Site, who: Principal | None, rules: Rules | None = None) -> None:
+    def __init__(self, site: Site, who: Principal | None, account: str, rules: Rules | None = None) -> None:
         self.session: Session = site.session(anonymous=who is None, lasts=rules is None)
         if rules is not None:
             self.session.rules, self.session.phase = rules, Phase.OPEN
@@ -56,7 +57,7 @@ class Caller:
             on_notification=self._hear,
             limits=site.limits,
         )
-        self.peer: Peer = site.peer(self.conversation, who)
+        self.peer: Peer = site.peer(self.conversation, who, account)
         self._hearing = site.hearing(self.peer)
         self.peer.shared = who is None
 
@@ -78,22 +79,29 @@ class Callers:
         """All of them."""
         return self._found.values()
 
-    def get(self, who: Principal | None, rules: Rules | None = None) -> Caller:
+    def get(self, who: Principal | None, request: Request, rules: Rules | None = None) -> Caller:
         """Find who asks, by the rules of 2026-07-28 or of an older revision without sessions."""
-        key = id_of(who), "" if rules is None else rules.revision
+        account = self._site.account(who, request)
+        key = account, "" if rules is None else rules.revision
         caller = self._found.get(key)
         if caller is None:
             self._forget()
-            caller = self._found[key] = Caller(self._site, who, rules)
-        elif who is not None:
+            caller = self._found[key] = Caller(self._site, who, account, rules)
+        else:
             self._found.move_to_end(key)
         return caller
 
+    def full(self) -> bool:
+        """Whether those whom nobody vouches for have as many requests in flight as they may together."""
+        anonymous = (len(caller.session.incoming) for caller in self._found.values() if caller.peer.shared)
+        return sum(anonymous) >= self._site.limits.http_requests
+
     @contextmanager
-    def once(self, who: Principal | None, rules: Rules) -> Iterator[Caller]:
+    def once(self, who: Principal | None, request: Request, rules: Rules) -> Iterator[Caller]:
         """One whose requests have ids of their own: those of a batch."""
-        caller = Caller(self._site, who, rules)
-        key = id_of(who), f"{rules.revision} {id(caller)}"
+        account = self._site.account(who, request)
+        caller = Caller(self._site, who, account, rules)
+        key = account, f"{rules.revision} {id(caller)}"
         self._found[key] = caller
         try:
             yield caller

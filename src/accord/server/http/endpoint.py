@@ -116,7 +116,7 @@ class Endpoint:
         self._check_header(body, headers)
         id = headers.get(SESSION_ID)
         if id is not None:
-            return await self.sessions.reach(id.decode("latin-1"), who)
+            return await self.sessions.reach(id.decode("latin-1"), who, request)
         incoming = envelope.read(body)
         self._check_version(incoming, headers)
         if incoming.method != "initialize":
@@ -124,8 +124,9 @@ class Endpoint:
                 InvalidRequest("Mcp-Session-Id is missing: send initialize, then the id that comes with its answer"),
                 incoming.id,
             )
-        await self.sessions.make_room(who)
-        session = HTTPSession(self.site, who, new_id())
+        account = self.site.account(who, request)
+        await self.sessions.make_room(account)
+        session = HTTPSession(self.site, who, account, new_id())
         self.sessions.add(session)
         return session
 
@@ -154,14 +155,14 @@ class Endpoint:
         self._check_older(headers, "there is no GET in this revision; subscribe with subscriptions/listen")
         if not accepts(headers.get(b"accept"))[1]:
             raise Rejected(406, "what comes is a stream of events: send Accept: text/event-stream")
-        session = await self.sessions.reach(self._id(headers), who)
+        session = await self.sessions.reach(self._id(headers), who, request)
         await session.listen(headers.get(LAST_EVENT_ID), receive, send)
 
     async def delete(self, request: Request, send: Send, who: Principal | None) -> None:
         """DELETE: the end of a session. Raises `Rejected`."""
         headers = request.headers
         self._check_older(headers, "there are no sessions in this revision")
-        session = await self.sessions.reach(self._id(headers), who)
+        session = await self.sessions.reach(self._id(headers), who, request)
         await self.sessions.end(session, "the client has ended its session")
         await say(send, 200, "")
 
@@ -183,10 +184,13 @@ class Endpoint:
 
     # --- HTTP+SSE ----------------------------------------------------------------------------------------------
 
-    async def stream(self, messages: str, receive: Receive, send: Send, who: Principal | None) -> None:
+    async def stream(
+        self, messages: str, request: Request, receive: Receive, send: Send, who: Principal | None
+    ) -> None:
         """The one stream of a client of 2024-11-05, which posts to `messages`. Raises `Rejected`."""
-        await self.sse.make_room(who)
-        session = SSESession(self.site, who, new_id(), send)
+        account = self.site.account(who, request)
+        await self.sse.make_room(account)
+        session = SSESession(self.site, who, account, new_id(), send)
         self.sse.add(session)
         try:
             await session.run(messages, receive)

@@ -63,9 +63,9 @@ _ID_BITS = 48
 class HTTPSession(Visitor):
     """A client between `initialize` and the end of its session."""
 
-    def __init__(self, site: Site, who: Principal | None, id: str, *, known: bool = False) -> None:
+    def __init__(self, site: Site, who: Principal | None, account: str, id: str, *, known: bool = False) -> None:
         self.general: Channel = Channel(Kept(site.events, id, GENERAL, known=known), site.limits)
-        super().__init__(site, who, self.general, id)
+        super().__init__(site, who, account, self.general, id)
         self.session.names_revisions = False  # a header does
         self.over: bool = False
         """Whether it has ended for good, rather than with the process."""

@@ -60,7 +60,7 @@ class Sessionless:
             raise Malformed(InvalidRequest(why), None if incoming.id is UNSET else incoming.id)
         if incoming.method == "initialize" and incoming.id is not UNSET:
             return await self._initialize(body, send)
-        caller = self._callers.get(who, rules)
+        caller = self._callers.get(who, request, rules)
         if incoming.id is UNSET:  # accepted; only extensions have some that mean anything without a session
             event = caller.session.hear_alone(incoming, rules)
             caller.conversation.reactions[type(event)](event)
@@ -101,7 +101,7 @@ class Sessionless:
     ) -> None:
         """Answer an array of messages, whose ids belong to it alone."""
         requests: list[Exchange] = []
-        with self._callers.once(who, rules) as caller:
+        with self._callers.once(who, request, rules) as caller:
             for event in caller.session.receive(body):
                 if isinstance(event, Reply):
                     return await respond(send, _status(event.code), event.message)

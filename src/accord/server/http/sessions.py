@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
+from collections import OrderedDict
 from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from accord.errors import StoreError
+from accord.server.http.accounts import is_address
 from accord.server.http.auth import id_of
 from accord.server.http.record import Record, read_record
 from accord.server.http.session import NO_SESSION, HTTPSession
 from accord.server.http.visitor import Visitor, is_own_id
-from accord.transport.asgi.request import Rejected
+from accord.transport.asgi.request import Rejected, Request
 
 if TYPE_CHECKING:
     from accord.server.http.auth import Principal
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 log: logging.Logger = logging.getLogger("accord")
 
 V = TypeVar("V", bound=Visitor)
+
+_LOOKS = 64
+"""Sessions that are looked at to find one which is idle; those that are not have another turn."""
 
 _LATER = ((b"retry-after", b"30"),)
 
@@ -33,7 +37,7 @@ class Sessions(Generic[V]):
         self._site = site
         self._by_id: dict[str, V] = {}
         self._unused: dict[V, None] = {}  # and some that were used since, the oldest first
-        self._of: Counter[str] = Counter()
+        self._of: dict[str, OrderedDict[Visitor, None]] = {}  # by account, the longest idle first
         self._ending: set[str] = set()
 
     def __len__(self) -> int:
@@ -42,44 +46,68 @@ class Sessions(Generic[V]):
     def __iter__(self) -> Iterator[V]:
         return iter(list(self._by_id.values()))
 
-    async def make_room(self, who: Principal | None) -> None:
-        """Return when one more can be added, at once. Sessions that nobody uses keep no one out: the oldest goes.
+    async def make_room(self, account: str) -> None:
+        """Return when one more can be added, at once. Sessions that nobody uses keep no one out: the oldest goes, and
+        then the one that was idle for the longest time.
 
-        Raises `Rejected` (503) when there are too many already, of this principal or of all.
+        Raises `Rejected` (503) when there are too many that are in use, of this account or of all.
         """
-        while (full := self._full(who)) is not None:
-            spare = self._oldest_unused(full)
+        while (full := self._full(account)) is not None:
+            spare = self._oldest_unused(full) or self._longest_idle(full)
             if spare is None:
-                limits, whose = self._site.limits, f" of {full!r}" if full else ""
-                most = limits.sessions_per_principal if full else limits.sessions
+                limits = self._site.limits
+                whose = "" if not full else " of this address" if is_address(full) else f" of {full!r}"
+                most = self._most(full) if full else limits.sessions
                 raise Rejected(503, f"too many sessions{whose}: the limit is {most:,}", _LATER)
-            await self.end(spare, "the session was not used, and others need its room")
+            await self.end(spare, "the session was idle, and others need its room")
 
-    def _full(self, who: Principal | None) -> str | None:
-        """The principal of whom there are too many, or an empty string for all; None where there is room."""
+    def _full(self, account: str) -> str | None:
+        """The account that has too many, or an empty string for all; None where there is room."""
+        if len(self._of.get(account, ())) >= self._most(account):
+            return account
+        return "" if len(self._by_id) >= self._site.limits.sessions else None
+
+    def _most(self, account: str) -> int:
         limits = self._site.limits
-        if who is not None and self._of[who.id] >= limits.sessions_per_principal:
-            return who.id
-        return "" if len(self._by_id) >= limits.sessions else None
+        return limits.sessions_per_address if is_address(account) else limits.sessions_per_principal
 
-    def _oldest_unused(self, principal: str) -> V | None:
-        """Of this principal, or of all."""
+    def _oldest_unused(self, account: str) -> V | None:
+        """Of this account, or of all."""
         used, found = [], None
         for visitor in self._unused:
             if not visitor.unused:
                 used.append(visitor)
-            elif principal in ("", visitor.principal):
+            elif account in ("", visitor.account):
                 found = visitor
                 break
         for visitor in used:
             del self._unused[visitor]
         return found
 
+    def _longest_idle(self, account: str) -> V | None:
+        """Of this account; or of the one that has most of all, if it was idle for a while: nobody else's sessions end
+        while they are in use.
+        """
+        if account:
+            return self._idle_of(self._of[account])
+        found = self._idle_of(max(self._of.values(), key=len))
+        idle = self._site.loop.time() - self._site.limits.session_unused_seconds
+        return found if found is not None and found.seen <= idle else None
+
+    def _idle_of(self, visitors: OrderedDict[Visitor, None]) -> V | None:
+        for _ in range(min(_LOOKS, len(visitors))):
+            visitor = next(iter(visitors))
+            if not visitor.busy:
+                return self._by_id[visitor.id]
+            visitors.move_to_end(visitor)
+        return None
+
     def add(self, visitor: V) -> None:
         """From now on it is found."""
         self._by_id[visitor.id] = visitor
         self._unused[visitor] = None
-        self._of[visitor.principal] += 1
+        visitor.others = self._of.setdefault(visitor.account, OrderedDict())
+        visitor.others[visitor] = None
 
     def get(self, id: str) -> V | None:
         """A session, whosever it is."""
@@ -94,15 +122,20 @@ class Sessions(Generic[V]):
         """End it: it is not found any more, and what it does stops."""
         if self._by_id.pop(visitor.id, None) is not None:
             self._unused.pop(visitor, None)
-            self._of[visitor.principal] -= 1
-            if not self._of[visitor.principal]:
-                del self._of[visitor.principal]
+            self._leave(visitor)
             self._ending.add(visitor.id)
             try:
                 # First, or another process takes it up meanwhile; but a store that hangs must not keep it running.
                 await asyncio.gather(visitor.forget(), visitor.close(why))
             finally:
                 self._ending.discard(visitor.id)
+
+    def _leave(self, visitor: V) -> None:
+        others, visitor.others = visitor.others, None
+        if others is not None:
+            del others[visitor]
+            if not others:
+                del self._of[visitor.account]
 
     async def sweep(self) -> None:
         """End those that have had nothing to do for too long, or are too old."""
@@ -125,33 +158,34 @@ class Sessions(Generic[V]):
         """The process ends: close all of them, which another process may take up again."""
         visitors, self._by_id = list(self._by_id.values()), {}
         self._unused.clear()
-        self._of.clear()
+        for visitor in visitors:
+            self._leave(visitor)
         await _all([visitor.close(why) for visitor in visitors], 2 * self._site.limits.close_seconds)
 
 
 class LastingSessions(Sessions[HTTPSession]):
     """Those of Streamable HTTP, which may have begun in a process that is gone."""
 
-    async def reach(self, id: str, who: Principal | None) -> HTTPSession:
+    async def reach(self, id: str, who: Principal | None, request: Request) -> HTTPSession:
         """A session, from the store if need be. Raises `Rejected`: "the server MUST respond [...] 404"."""
         session = self.find(id, who)
         if session is None and self._site.lasting:
-            session = await self._revive(id, who)
+            session = await self._revive(id, who, self._site.account(who, request))
         if session is None:
             if not is_own_id(id):
                 self._site.tell_of_workers("a session was asked for that this process has not begun")
             raise Rejected(404, NO_SESSION)
         return session
 
-    async def _revive(self, id: str, who: Principal | None) -> HTTPSession | None:
+    async def _revive(self, id: str, who: Principal | None, account: str) -> HTTPSession | None:
         record = await self._record(id)
         if record is None or record.principal != id_of(who):
             return None
-        await self.make_room(who)
+        await self.make_room(account)
         # What was so before the store was asked may be so no longer.
         if id in self._ending or (found := self.find(id, who)) is not None:
             return None if id in self._ending else found
-        session = HTTPSession(self._site, who, id, known=True).restore(record)
+        session = HTTPSession(self._site, who, account, id, known=True).restore(record)
         self.add(session)
         return session
 

@@ -13,6 +13,7 @@ from accord.messages.capabilities import without_sessions
 from accord.server.audience import Audience, audience_of
 from accord.server.dispatch import Dispatch
 from accord.server.hearing import Hearing
+from accord.server.http.accounts import account_of
 from accord.server.peer import Line, Peer
 from accord.server.results import Packer
 from accord.session.profile import Profile
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from accord.server.http.auth import Principal
     from accord.server.http.options import HTTPOptions
     from accord.server.server import Server
+    from accord.transport.asgi.request import Request
 
 log: logging.Logger = logging.getLogger("accord")
 
@@ -70,12 +72,18 @@ class Site:
             profile = Profile(profile.info, without_sessions(profile.capabilities), profile.instructions)
         return Session("server", profile, revisions=server.revisions, limits=limits, methods=server.extended.rows)
 
-    def peer(self, line: Conversation, who: Principal | None) -> Peer:
+    def account(self, who: Principal | None, request: Request) -> str:
+        """Whose quotas a request uses up."""
+        return account_of(who, request, proxied=self.options.public_url is not None)
+
+    def peer(self, line: Conversation, who: Principal | None, account: str) -> Peer:
         """A client at the end of a line. What it may do how often is bounded for its principal, not for each line."""
         watched = self.server.watched
         end: Line = line if watched is None else watched.line(line)
         if who is None:
-            return Peer(end)
+            peer = Peer(end)
+            peer.account = account
+            return peer
         peer = Peer(end, who.id)
         peer.who = who
         peer.calls, peer.completions = self._rates_of(who.id)
@@ -91,10 +99,10 @@ class Site:
             del self._rates[next(iter(self._rates))]
         return rates
 
-    def waiting(self, principal: str) -> bool:
-        """Whether a handler waits for answers of this principal, with no request in flight."""
+    def waiting(self, account: str) -> bool:
+        """Whether a handler waits for answers of this account, with no request in flight."""
         asked = self.server.asked
-        return asked is not None and principal in asked.runs.waiting
+        return asked is not None and account in asked.runs.waiting
 
     def hearing(self, peer: Peer) -> Hearing:
         """What a client tells."""
@@ -121,7 +129,7 @@ def for_all(limits: Limits) -> Limits:
     """Limits of one peer, as they hold for all those together whom nobody tells apart."""
     return msgspec.structs.replace(
         limits,
-        requests_in_flight=limits.http_requests,
-        parked=limits.http_parked,
+        requests_in_flight=min(limits.http_requests, limits.http_requests_per_address),
+        parked=min(limits.http_parked, limits.http_parked_per_address),
         completions_per_second=limits.http_completions_per_second,
     )

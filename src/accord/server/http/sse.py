@@ -49,9 +49,9 @@ class Messages:
 class SSESession(Visitor):
     """A client as long as its stream is open."""
 
-    def __init__(self, site: Site, who: Principal | None, id: str, send: Send) -> None:
+    def __init__(self, site: Site, who: Principal | None, account: str, id: str, send: Send) -> None:
         self._stream = Stream(send, site.limits)
-        super().__init__(site, who, Messages(self._stream), id)
+        super().__init__(site, who, account, Messages(self._stream), id)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, endpoint: str, receive: Receive) -> None:

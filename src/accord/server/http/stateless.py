@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from accord.server.http.site import Site
 
 
+_MANY = 256
+"""Requests of one address in flight from which on it is refused more where there are too many in all."""
+
+
 class Stateless:
     """All requests of 2026-07-28 that reach one site."""
 
@@ -49,7 +53,10 @@ class Stateless:
             raise InvalidRequest("a client posts requests and notifications in 2026-07-28, never answers")
         if not isinstance(incoming.id, int | str):
             return await self._notified(incoming, request, send, who)
-        caller = self._callers.get(who)
+        caller = self._callers.get(who, request)
+        if who is None and len(caller.session.incoming) >= _MANY and self._callers.full():
+            error = InternalError("too many requests in flight of all clients together; come back later")
+            return await respond(send, 200, error_bytes(incoming.id, error, caller.session.agreed))
         try:
             posted = self._read(incoming, request, who)
         except ProtocolError as error:
@@ -95,7 +102,7 @@ class Stateless:
     async def _notified(self, incoming: Incoming, request: Request, send: Send, who: Principal | None) -> None:
         """Hear what extensions have clients tell: "the server MUST return HTTP status code 202 Accepted"."""
         check_version(request.headers, None, self._site.server.revisions)
-        caller = self._callers.get(who)
+        caller = self._callers.get(who, request)
         event = caller.session.hear_alone(incoming, RULES[ALONE[request.headers[PROTOCOL_VERSION]]])
         caller.conversation.reactions[type(event)](event)
         await say(send, 202, "")
@@ -104,11 +111,11 @@ class Stateless:
 
     async def _listen(self, exchange: Exchange, caller: Caller, request: Request, receive: Receive, send: Send) -> None:
         limits = self._site.limits
-        most = limits.sessions if exchange.who is None else limits.streams
+        most = min(limits.sessions, limits.sessions_per_address) if exchange.who is None else limits.streams
         if caller.session.served.staying > most:
             error = InternalError(f"too many streams are open: the limit is {most:,}")
             return await respond(send, 200, caller.session.fail(exchange, error) or b"")
-        post = ListenPost(exchange, caller.session, self._site, receive, send)
+        post = ListenPost(exchange, caller.session, caller.peer.account, self._site, receive, send)
         self._listening.add(post)
         try:
             with self._site.audience.with_peer(post.peer, request.size):

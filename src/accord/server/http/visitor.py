@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from base64 import urlsafe_b64encode
+from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import ExitStack
 from hashlib import blake2b
@@ -33,8 +34,12 @@ class Visitor:
     `way` is where goes what belongs to no request.
     """
 
-    def __init__(self, site: Site, who: Principal | None, way: Way, id: str) -> None:
+    def __init__(self, site: Site, who: Principal | None, account: str, way: Way, id: str) -> None:
         self.id: str = id
+        self.account: str = account
+        """Whose quotas it uses up."""
+        self.others: OrderedDict[Visitor, None] | None = None
+        """All of its account, the one first that was not heard of for the longest time."""
         self.principal: str = id_of(who)
         self.born: float = site.loop.time()
         self.seen: float = self.born
@@ -51,7 +56,7 @@ class Visitor:
             on_notification=self._hear,
             limits=site.limits,
         )
-        self.peer: Peer = site.peer(self.conversation, who)
+        self.peer: Peer = site.peer(self.conversation, who, account)
         self._hearing = site.hearing(self.peer)
         self._joined = ExitStack()
         self._joined.enter_context(site.audience.with_peer(self.peer))
@@ -97,6 +102,8 @@ class Visitor:
     def __exit__(self, *_: object) -> None:
         self.open -= 1
         self.seen = self.site.loop.time()
+        if self.others is not None:
+            self.others.move_to_end(self)
 
     async def close(self, why: str) -> None:
         """End it: what runs is answered with an error and cancelled, what waits for the client fails."""

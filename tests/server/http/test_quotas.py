@@ -1,0 +1,177 @@
+"""One client whom nobody vouches for cannot use up what others need: quotas by address, and who makes room."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from accord import Context, HTTPOptions, Server
+from accord.server.http.accounts import account_of, is_address
+from accord.server.http.auth import Principal
+from accord.transport.asgi.request import Request
+
+from tests.server.http.raw import Direct
+from tests.server.http.speaking import Here, Modern, Stateful, quick, site
+
+ATTACKER, OTHER = "203.0.113.9", "198.51.100.7"
+
+
+def account(*headers: tuple[str, str], client: Any = ("192.0.2.1", 1), proxied: bool = True) -> str:
+    given = [(name.encode(), value.encode()) for name, value in headers]
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": given, "client": client}
+    return account_of(None, Request(scope), proxied=proxied).lstrip("\0")
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "found"),
+    [
+        ("x-forwarded-for", "198.51.100.7", "198.51.100.7"),
+        ("x-forwarded-for", "1.2.3.4, 198.51.100.7", "198.51.100.7"),
+        ("x-forwarded-for", "1.2.3.4,198.51.100.7:4711", "198.51.100.7"),
+        ("x-forwarded-for", "2001:db8:1:2:3::4", "2001:db8:1:2::/64"),
+        ("x-forwarded-for", "[2001:db8:1:2:3::4]:443", "2001:db8:1:2::/64"),
+        ("x-forwarded-for", "::ffff:198.51.100.7", "198.51.100.7"),
+        ("x-forwarded-for", "unknown", "192.0.2.1"),
+        ("x-forwarded-for", "198.51.100.7, ", "192.0.2.1"),
+        ("x-forwarded-for", "9" * 100_000, "192.0.2.1"),
+        ("forwarded", "for=1.2.3.4, for=198.51.100.7;proto=https;by=203.0.113.43", "198.51.100.7"),
+        ("forwarded", 'proto=https;For="[2001:db8:1:2::4]:47"', "2001:db8:1:2::/64"),
+        ("forwarded", "for=_hidden", "192.0.2.1"),
+        ("forwarded", "xfor=198.51.100.7", "192.0.2.1"),
+    ],
+)
+def test_behind_a_proxy_the_address_is_the_last_that_was_added(header: str, value: str, found: str) -> None:
+    assert account((header, value)) == found
+    assert account((header, value), proxied=False) == "192.0.2.1"
+
+
+def test_lines_of_one_header_are_one_list() -> None:
+    assert account(("x-forwarded-for", "1.2.3.4"), ("x-forwarded-for", OTHER)) == OTHER
+
+
+def test_where_both_headers_differ_one_is_forged_and_neither_is_believed() -> None:
+    assert account(("x-forwarded-for", OTHER), ("forwarded", f"for={OTHER}")) == OTHER
+    assert account(("x-forwarded-for", OTHER), ("forwarded", "for=1.2.3.4")) == "192.0.2.1"
+
+
+@pytest.mark.parametrize(("client", "found"), [(None, ""), (("fe80::1%eth0", 1), "fe80::/64"), (("test", 1), "test")])
+def test_without_a_proxy_it_is_the_address_of_the_connection(client: Any, found: str) -> None:
+    assert account(client=client) == found
+
+
+def test_a_principal_counts_for_itself_whatever_it_is_called() -> None:
+    request = Request({"type": "http", "method": "POST", "path": "/", "headers": [], "client": (OTHER, 1)})
+    named = account_of(Principal(OTHER), request, proxied=True)
+    assert named == OTHER
+    assert not is_address(named)
+    assert is_address(account_of(None, request, proxied=True))
+
+
+# --- an attacker at one address ----------------------------------------------------------------------------------
+
+
+def desk(**limits: Any) -> Server:
+    server = Server("desk", "1", limits=quick(**limits))
+
+    @server.tool
+    async def asks(ctx: Context) -> str:
+        return (await ctx.elicit("go on?")).action
+
+    return server
+
+
+def at(here: Here, address: str) -> Any:
+    """The application, as who comes from this address reaches it."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await here.app({**scope, "client": (address, 1)}, receive, send)
+
+    return Direct(app)
+
+
+async def test_an_attacker_with_many_idle_sessions_takes_its_own_room_and_nobody_elses() -> None:
+    async with site(desk(sessions=20, sessions_per_address=5)) as here:
+        honest = [await Stateful(at(here, OTHER)).open() for _ in range(3)]
+        flood = [await Stateful(at(here, ATTACKER)).open() for _ in range(50)]
+        assert [(await each.ask("ping")).status for each in honest] == [200] * 3
+        assert [(await each.ask("ping")).status for each in flood[:-5]] == [404] * 45
+        await Stateful(at(here, OTHER)).open()
+
+
+async def test_an_attacker_with_many_open_streams_does_not_lock_others_out() -> None:
+    async with site(desk(sessions=10, sessions_per_address=5)) as here:
+        flood = [await Stateful(at(here, ATTACKER)).open() for _ in range(5)]
+        streams = [await each.listen() for each in flood]
+        assert (await Stateful(at(here, ATTACKER)).post(flood[0].hello())).status == 503
+        honest = [await Stateful(at(here, OTHER)).open() for _ in range(5)]
+        assert [(await each.ask("ping")).status for each in honest] == [200] * 5
+        for stream in streams:
+            await stream.leave()
+
+
+async def test_where_all_are_full_the_address_that_has_most_makes_room_once_it_was_idle_for_a_while() -> None:
+    async with site(desk(sessions=6, sessions_per_address=5, session_unused_seconds=0)) as here:
+        honest = await Stateful(at(here, OTHER)).open()
+        flood = [await Stateful(at(here, ATTACKER)).open() for _ in range(5)]
+        second = await Stateful(at(here, OTHER)).open()
+        assert [(await each.ask("ping")).status for each in (honest, second, flood[0], flood[1])] == [
+            200,
+            200,
+            404,
+            200,
+        ]
+
+
+async def test_sessions_in_use_do_not_end_for_those_of_others() -> None:
+    async with site(desk(sessions=6, sessions_per_address=5)) as here:
+        kept = [await Stateful(at(here, OTHER)).open() for _ in range(5)]
+        await Stateful(at(here, ATTACKER)).open()
+        assert (await Stateful(at(here, "192.0.2.2")).post(kept[0].hello())).status == 503
+        assert [(await each.ask("ping")).status for each in kept] == [200] * 5
+
+
+async def test_behind_a_proxy_each_forwarded_address_has_a_quota_of_its_own() -> None:
+    options = HTTPOptions(public_url="https://localhost/mcp")
+    async with site(desk(sessions_per_address=2), options=options) as here:
+        honest = await Stateful(here.raw, **{"x-forwarded-for": f"1.1.1.1, {OTHER}"}).open()
+        for number in range(5):
+            await Stateful(here.raw, **{"x-forwarded-for": f"1.1.1.{number}, {ATTACKER}"}).open()
+        assert (await honest.ask("ping")).status == 200
+        assert len(here.endpoint.sessions) == 3
+
+
+@pytest.mark.parametrize("bound", ["http_parked", "http_parked_per_address"])
+async def test_questions_that_an_attacker_leaves_open_end_and_those_of_others_do_not(bound: str) -> None:
+    server = desk(**{bound: 5})
+    async with site(server) as here:
+        honest, attacker = (Modern(at(here, each), {"elicitation": {}}) for each in (OTHER, ATTACKER))
+        mine = (await (await honest.call("asks")).json())["result"]
+        for id in range(20):
+            assert "inputRequests" in (await (await attacker.call("asks", id=id)).json())["result"]
+        answers = {key: {"action": "accept", "content": {}} for key in mine["inputRequests"]}
+        params = {"name": "asks", "arguments": {}, "requestState": mine["requestState"], "inputResponses": answers}
+        said = (await (await honest.ask("tools/call", params)).json())["result"]
+        assert said["content"][0]["text"] == "accept"
+
+
+async def test_requests_in_flight_of_one_address_leave_room_for_those_of_others() -> None:
+    server = desk(http_requests_per_address=2)
+
+    release = asyncio.Event()
+
+    @server.tool
+    async def waits() -> str:
+        await release.wait()
+        return "done"
+
+    async with site(server) as here:
+        attacker, honest = Modern(at(here, ATTACKER)), Modern(at(here, OTHER))
+        calls = [asyncio.create_task(attacker.call("waits", id=id)) for id in range(2)]
+        while sum(map(len, here.busy())) < 2:
+            await asyncio.sleep(0)
+        assert "too many requests" in (await (await attacker.call("waits", id=3)).json())["error"]["message"]
+        assert (await (await honest.ask("tools/list")).json())["result"]["tools"]
+        release.set()
+        await asyncio.gather(*calls)
