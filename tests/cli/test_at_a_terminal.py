@@ -223,7 +223,7 @@ async def rude(ctx: Context) -> str:
 
 @server.tool
 async def page(ctx: Context) -> str:
-    return (await ctx.elicit_url("go", "https://good.example@xn--e1awd7f.example/\\u202e")).action
+    return (await ctx.elicit_url("go", "http://xn--e1awd7f.example/good.example")).action
 """
 
 
@@ -244,8 +244,8 @@ def test_a_page_that_may_mislead_comes_with_warnings(at: At, tmp_path: Path) -> 
     (tmp_path / "rude.py").write_text(RUDE)
     person = at("call", "rude.py", "page")
     shown = person.expect("Agree to go there?")
-    assert "  https://good.example@xn--e1awd7f.example/\\u202e\n  host: xn--e1awd7f.example\n" in shown
-    assert shown.count("take care: ") == 3
+    assert "  http://xn--e1awd7f.example/good.example\n  host: xn--e1awd7f.example\n" in shown
+    assert shown.count("take care: ") == 2
     person.type("cancel")
     assert person.end()[1] == "cancel\n"
 

@@ -42,6 +42,32 @@ ORDER = {
     "required": ["size"],
 }
 CONSENT: dict[str, Any] = {"type": "object", "properties": {}}
+MISLEADING = [
+    "https://good.example@evil.example/",
+    "https://user:password@example.com/",
+    "https://good.example\\@evil.example/",
+    "https://example.com\\.evil.example/",
+    "https://example.com/\u202egnp.exe",
+    "https://exam\u200bple.com/",
+    "http://169.254.169.254/latest/meta-data/",
+    "http://0xa9fea9fe/",
+    "http://2852039166/",
+    "http://169.16689662/",
+    "http://[::ffff:169.254.169.254]/",
+    "http://[fe80::1%25eth0]/",
+    "http://[fd00:ec2::254]/",
+    "http://\uff11\uff16\uff19\u3002254.169.254/",
+    "http://%31%36%39.254.169.254/",
+    "http://METADATA.google.internal./computeMetadata/v1/",
+    "http://[::1/",
+]
+FINE = [
+    "https://example.com/in?next=a@b.example#x@y",
+    "http://127.0.0.1:8000/",
+    "http://[::1]:8000/",
+    "https://xn--e1awd7f.example/",
+    "https://b\u00fccher.example/%40",
+]
 URL = {"mode": "url", "message": "Sign in", "url": "https://example.com/in", "elicitationId": "e1"}
 ASK = {"messages": [{"role": "user", "content": {"type": "text", "text": "Hi"}}], "maxTokens": 10}
 
@@ -221,6 +247,7 @@ async def test_a_mode_that_was_not_declared_is_invalid_params(
         ),
         {**URL, "url": "https://example.com/\n"},
         {**URL, "url": " https://example.com/"},
+        *({**URL, "url": url} for url in MISLEADING),
         {**URL, "url": f"https://example.com/{'a' * 8_192}"},
         form({"type": "object", "properties": {f"n{number}": {"type": "string"} for number in range(1_001)}}),
     ],
@@ -231,6 +258,11 @@ async def test_a_question_that_is_none_is_invalid_params_and_bothers_nobody(para
     async with raw_server("2025-11-25", **options) as (server, _):
         assert (await server.ask("elicitation/create", params))["error"]["code"] == -32602
     assert not bothered
+
+
+@pytest.mark.parametrize("url", FINE)
+async def test_a_page_that_is_what_it_seems_is_shown(url: str) -> None:
+    assert (await elicited(True, {**URL, "url": url}))["result"] == {"action": "accept"}
 
 
 @pytest.mark.parametrize("characters", [8_180, 1_000_000])

@@ -7,10 +7,14 @@ or a plain value for a form of one field. For a page to visit, and for a form wi
 
 from __future__ import annotations
 
+import ipaddress
 import re
+import socket
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from unicodedata import normalize
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -31,6 +35,11 @@ _URL = re.compile(r"https?://[^\s\x00-\x1f\x7f/?#][^\s\x00-\x1f\x7f]*", re.IGNOR
 
 _URL_CHARACTERS = 8 << 10
 """The longest address that a person is sent to."""
+
+_METADATA = frozenset(
+    ("metadata.google.internal", "metadata", "instance-data", "fd00:ec2::254", "100.100.100.200", "192.0.0.192")
+)
+"""Where machines in a cloud find their credentials: no person has anything to do there."""
 
 _OPEN = 1_024
 """Pages whose completion may still be told; beyond that the oldest is forgotten."""
@@ -120,6 +129,37 @@ def _check_url(url: str) -> None:
         raise InvalidParams(f"elicitation/create: `url` is longer than {_URL_CHARACTERS} characters")
     if not _URL.fullmatch(url):
         raise InvalidParams(f"elicitation/create: `url` is no http or https URL: {url[:200]!r}")
+    if why := _misleads(url):
+        raise InvalidParams(f"elicitation/create: `url` {why}: {url[:200]!a}")
+
+
+def _misleads(url: str) -> str:
+    """Why a person would not see where a URL leads, or must not be sent there; nothing for any other."""
+    if "\\" in url or not url.isprintable():
+        return "has a backslash or characters that cannot be seen"
+    try:
+        split = urlsplit(url)
+        host = normalize("NFKC", split.hostname or "").replace("\u3002", ".").rstrip(".")  # as browsers read it
+    except ValueError:
+        return "has no host"
+    if "@" in split.netloc:
+        return "has a name or a password before its host"
+    if "%" in host and ":" not in host:
+        return "has a host in encoded characters"
+    return "leads to the metadata of a cloud machine" if host in _METADATA or _is_link_local(host) else ""
+
+
+def _is_link_local(host: str) -> bool:
+    """Whether it is an address of 169.254.0.0/16 or fe80::/10, in any form that a browser reads."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        try:
+            address = ipaddress.IPv4Address(socket.inet_aton(host))  # 0xa9fea9fe, 2852039166, 169.16689662
+        except (OSError, ValueError):
+            return False
+    mapped = getattr(address, "ipv4_mapped", None) or address
+    return bool(mapped.is_link_local)
 
 
 def _result(params: ElicitParams, given: Any) -> ElicitResult:

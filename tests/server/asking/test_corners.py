@@ -279,6 +279,23 @@ async def test_the_text_of_a_declared_question_shows_defaults_too() -> None:
         assert asked["params"]["message"] == "Delete /tmp 3?"
 
 
+async def test_a_value_in_the_text_of_a_question_cannot_pass_for_the_text() -> None:
+    server = Server("test")
+
+    @server.tool
+    async def wipe(path: str, sure: Annotated[bool, Elicit("Delete {path}?\nThis cannot be undone.")]) -> str:
+        return path
+
+    async with caller(server) as client:
+        path = "a.txt?\r\n\nNo, keep \u202etxt.a\u2066\x1b[2J é"
+        (asked,) = questions(await client.call("wipe", {"path": path})).values()
+        text, _, rest = asked["params"]["message"].partition("\n")
+        assert text == r"Delete a.txt?\r\n\nNo, keep \u202etxt.a\u2066\x1b[2J é?"
+        assert rest == "This cannot be undone."
+        (asked,) = questions(await client.call("wipe", {"path": "x" * 5_000})).values()
+        assert asked["params"]["message"] == f"Delete {'x' * 1_000}… (5,000 characters)?\nThis cannot be undone."
+
+
 async def test_a_round_can_be_answered_in_parts() -> None:
     server = Server("test")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections import deque
@@ -114,6 +115,17 @@ async def stored(kind: str, folder: Path) -> AsyncIterator[tuple[RateStore, Cloc
 
 
 both_stores = pytest.mark.parametrize("kind", ["memory", "sqlite"])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a file has no mode there")
+async def test_the_file_of_rates_is_its_owners_alone(tmp_path: Path) -> None:
+    async with stored("sqlite", tmp_path) as (rates, _):
+        await rates.take("a", Pace(1, 2))
+        assert set(modes(tmp_path).values()) == {0o600}, modes(tmp_path)
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {each.name: each.stat().st_mode & 0o777 for each in folder.iterdir()}
 
 
 @both_stores

@@ -43,6 +43,8 @@ T = TypeVar("T")
 Messages: TypeAlias = str | SamplingMessage | Sequence[str | SamplingMessage]
 """What a model is given: a text of the user, a message, or several of either."""
 
+_SHOWN = 1_000
+"""Characters of a value in the text of a question."""
 _PLACE = re.compile(r"{([A-Za-z_]\w*)}")
 
 
@@ -86,6 +88,15 @@ class Sampled(CreateMessageResult):
         return [block for block in self.blocks if isinstance(block, ToolUseContent)]
 
 
+def _in_text(values: Mapping[str, Any], place: re.Match[str]) -> str:
+    """A value where the text of a question names it. A model gave it: in one line, so that it cannot pass for the text,
+    and without characters that hide or reorder what a person consents to.
+    """
+    text = str(values.get(place[1], place[0]))
+    shown = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text[:_SHOWN])
+    return shown if len(text) <= _SHOWN else f"{shown}… ({len(text):,} characters)"
+
+
 class Elicit(Question[Accepted[T] | Declined | Cancelled]):
     """Ask the person to fill in a form (client, Elicitation; from 2025-06-18 on).
 
@@ -124,7 +135,7 @@ class Elicit(Question[Accepted[T] | Declined | Cancelled]):
             return self
         asked = Elicit.__new__(Elicit)
         asked.type, asked.form, asked.unasked = self.type, self.form, self.unasked
-        asked.message = _PLACE.sub(lambda found: str(values.get(found[1], found[0])), self.message)
+        asked.message = _PLACE.sub(lambda found: _in_text(values, found), self.message)
         return asked
 
     @property

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from math import inf
 from pathlib import Path
 from typing import Protocol
@@ -97,6 +98,9 @@ class SQLiteRates:
         return pace.wait(due, now) if following is None else 0
 
     def _connect(self) -> sqlite3.Connection:
+        with suppress(OSError):  # it is there; or it cannot be made, and then SQLite says why
+            # The keys say who called what: the file is its owner's alone, and so are those that SQLite puts beside it.
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         db = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
         for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=OFF", _TABLE, _INDEX):
             db.execute(statement)  # what a loss of power forgets is a rate
