@@ -11,7 +11,7 @@ from accord.errors import InvalidParams, ResourceNotFound
 from accord.messages import codec
 from accord.messages.completion import PromptReference, Reference
 from accord.messages.meta import Params
-from accord.server.compose.access import Viewer, scopes_by_name, viewer
+from accord.server.compose.access import Viewer, viewer
 from accord.server.compose.versions import VERSION
 from accord.server.offer import Offer
 
@@ -81,8 +81,6 @@ class Finding:
         """Whether a provider may be asked. Where there are rules, only about what it has: they may be on its names."""
         if not self._registry.shown.ruled and who.view is None:
             return True
-        if not who.may_have(scopes_by_name(self._registry, kind, name)):
-            return False
         if kind == "prompt":
             offer = await self.provisions.prompt(name)
         else:

@@ -54,7 +54,9 @@ class Listing:
         items: dict[str, Any] = {}
         for name, versions in (await self._finding.listed(exchange.method.name, who)).items():
             *_, newest = versions.values()
-            define = partial(told, newest, versions=[*filter(None, versions)])
+            define = newest.define
+            if newest.marks.version is not None:
+                define = partial(told, newest, versions=[*filter(None, versions)])
             definition = defined(name, define, exchange.rules)
             if definition is not None:
                 items[name] = definition

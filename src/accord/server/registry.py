@@ -72,6 +72,8 @@ class Registry:
         """What stands for most of the tools where there are many."""
         self.visibility: Visibility | None = None
         """What is shown; None while nothing was ever hidden."""
+        self.listed_offers: dict[tuple[int, str], tuple[list[Any], dict[str, Offer]]] = {}
+        """What providers listed last, by their place and the method, and the registrations made of it."""
         self._changed = changed
         self._capable: set[str] = set()
         self._declared = Declared()
@@ -182,6 +184,7 @@ class Registry:
         """The "tools", "prompts" or "resources" (all, if none are named) are no longer what they were."""
         self._edition += 1
         self._shown = None
+        self.listed_offers = {}
         for each in what or ("tools", "prompts", "resources"):
             for method, pages in self.lists.items():
                 if method.startswith(each):

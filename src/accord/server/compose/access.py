@@ -3,13 +3,13 @@
 A registration (`Offer`) is seen by a `Viewer` when the viewer was granted the scopes that the registration and all
 servers on its way ask for, and when no server and no session hides it. Rules are asked about every name that it has
 had: inside of mounted servers, before a `ToolChange`, and for a template the URI that is read. What no server has
-registered, such as the URI of a provider that has changed, is judged by the rules on its name (`scopes_by_name`).
+registered, such as the URI of a provider that has changed, is judged by the rules on its name (`rules_by_name`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -17,6 +17,7 @@ from accord.errors import ResourceNotFound
 from accord.server.compose.spelling import spellings
 
 if TYPE_CHECKING:
+    from accord.server.compose.change import ToolChange
     from accord.server.compose.visibility import Visibility
     from accord.server.http.auth import Principal
     from accord.server.middleware.chain import Guard
@@ -38,11 +39,11 @@ class Viewer(msgspec.Struct, frozen=True):
 
     def sees(self, offer: Offer, uri: str | None = None) -> bool:
         """Return whether a registration exists for it; of a template, one `uri` that the template matches."""
-        names: tuple[str, ...] = offer.names
-        scopes: frozenset[str] | None = offer.marks.scopes
-        if uri is not None and offer.passed:
-            names, scopes = (*names, uri), _scopes_of_uri(offer, uri)
-        return self.may_have(scopes) and (self.view is None or self.view.shows(names, offer.marks.tags))
+        scopes = _scopes_of_uri(offer, uri) if uri is not None and offer.passed else offer.marks.scopes
+        if not self.may_have(scopes):
+            return False
+        names = offer.names if uri is None else (*offer.names, uri)
+        return self.view is None or self.view.shows(names, offer.marks.tags)
 
     def may_have(self, scopes: frozenset[str] | None) -> bool:
         """Return whether it was granted these scopes; None is what nobody may have."""
@@ -50,16 +51,19 @@ class Viewer(msgspec.Struct, frozen=True):
 
     def versions(self, offer: Offer) -> dict[str | None, Offer]:
         """The versions of a registration that exist for it, the newest last."""
-        versions: Mapping[Any, Offer] = offer.versions or {offer.marks.version: offer}
-        return {version: each for version, each in versions.items() if self.sees(each)}
+        if not offer.versions:
+            return {offer.marks.version: offer} if self.sees(offer) else {}
+        return {version: each for version, each in offer.versions.items() if self.sees(each)}
 
     def knows(self, registry: Registry, kind: str, name: str) -> bool:
         """Return whether it may hear of a "tool", "prompt" or "resource", whether that is registered or not."""
         offer = registry.find(kind, name)
         if offer is not None:
-            return self.sees(offer, name if kind == "resource" else None)
-        shows = self.view is None or self.view.shows((name,), ())
-        return shows and self.may_have(scopes_by_name(registry, kind, name))
+            return self.sees(offer, name) if kind == "resource" else bool(self.versions(offer))
+        rules = rules_by_name(registry, kind, name)
+        if rules is None or not self.may_have(rules.scopes):
+            return False
+        return self.view is None or self.view.shows((name,), rules.tags)
 
 
 def has_scopes(offer: Offer, who: Principal | None) -> bool:
@@ -101,30 +105,50 @@ def _scopes_of_uri(offer: Offer, uri: str) -> frozenset[str] | None:
 # --- what is not registered ------------------------------------------------------------------------------------
 
 
-def scopes_by_name(registry: Registry, kind: str, name: str) -> frozenset[str] | None:
-    """Return what the rules of a server, and of the servers mounted in it, ask for a name that is not registered; None
-    for what is registered and hidden.
+class NameRules(NamedTuple):
+    """What rules say of a name that is not registered."""
+
+    scopes: frozenset[str]
+    names: tuple[str, ...]
+    """The name, and those that it may have had inside of mounted servers and before a change."""
+    tags: frozenset[str]
+    """Those that a change gives to a tool of a provider."""
+    had: frozenset[str]
+    """These, and those of changes inside."""
+
+
+def rules_by_name(registry: Registry, kind: str, name: str) -> NameRules | None:
+    """Return what the rules of a server, and of the servers mounted in it, say of a name that is not registered; None
+    for what is registered and hidden, or has another name. Where it may belong to several mounted servers, as only
+    their providers could tell, the rules of all of them hold.
     """
-    found = _rules_on(registry, kind, name)
-    return None if found is None else found[0]
-
-
-def _rules_on(registry: Registry, kind: str, name: str) -> tuple[frozenset[str], list[str]] | None:
-    """The scopes, and all names inside that it may have had."""
-    visibility = registry.visibility
-    if registry.conceals(kind, name) or (visibility and not visibility.shows((name,), ())):
+    change = _change_to(registry, name) if kind == "tool" else None
+    if registry.conceals(kind, name) or (change is None and kind == "tool" and name in registry.changes):
         return None
-    before = [old for old, change in registry.changes.items() if change.name == name] if kind == "tool" else []
-    names, scopes = [name, *before], NO_SCOPES
+    before = name if change is None else change[0]
+    names: tuple[str, ...] = (name,) if before == name else (name, before)
+    scopes, tags, had = NO_SCOPES, NO_SCOPES, NO_SCOPES
     for mount in registry.mounts:
-        for inside in filter(None, (mount.inner(kind, each) for each in (name, *before))):
-            found = _rules_on(mount.server.registry, kind, inside)
-            if found is None:
-                return None
-            if mount.provided:
-                scopes |= found[0]
-                names += found[1]
-    return scopes | scopes_asked(registry.guards, names, ()), names
+        inside = mount.inner(kind, before)
+        if inside is None:
+            continue
+        found = rules_by_name(mount.server.registry, kind, inside)
+        if found is None:
+            return None
+        if mount.provided:
+            scopes, names = scopes | found.scopes, names + found.names
+            tags, had = tags | found.tags, had | found.had
+    if change is not None and change[1].tags is not None:
+        tags = frozenset(change[1].tags)
+    had |= tags
+    if registry.visibility and not registry.visibility.shows((name,), tags):
+        return None
+    return NameRules(scopes | scopes_asked(registry.guards, names, had), names, tags, had)
+
+
+def _change_to(registry: Registry, name: str) -> tuple[str, ToolChange] | None:
+    """The change of a tool that gives it a name, or leaves it that, and the name before."""
+    return next((each for each in registry.changes.items() if (each[1].name or each[0]) == name), None)
 
 
 # --- what is seen from a mounted server ------------------------------------------------------------------------

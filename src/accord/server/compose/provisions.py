@@ -10,6 +10,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from operator import is_
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from accord.errors import DeclarationError, InternalError
@@ -70,22 +71,39 @@ class Provisions:
 
     async def listed(self, method: str) -> dict[str, Offer]:
         """What is listed, by name or URI, with what the rules of this server and of those inside ask for."""
-        what, key, kind = _LISTED[method]
+        what, key, _ = _LISTED[method]
         found: dict[str, Offer] = {}
-        for provider in self._registry.providers:
+        for place, provider in enumerate(self._registry.providers):
             try:
-                definitions = await self._asked(_definitions(provider, what, kind))
+                offers = await self._listed_by(place, provider, method)
             except Exception as exc:
                 _warn(provider, f"say what {what} it has", exc)
                 continue
-            for definition in definitions:
-                found.setdefault(getattr(definition, key), _listed_offer(definition))
+            for name, offer in offers.items():
+                found.setdefault(name, offer)
         for mount, inner in self._mounted():
             for name, offer in (await inner.listed(method)).items():
                 outside, made = mount.outside(key, name, offer)
                 found.setdefault(outside, made)
         changed = self._changed(found) if what == "tools" else found
+        if not (self._registry.guards or self._registry.visibility or self._registry.changes or self._registry.mounts):
+            return changed  # each is under the one name that it has by itself, and nobody asks for scopes
         return {name: offer for name, offer in changed.items() if self._marked(name, offer)}
+
+    async def _listed_by(self, place: int, provider: Provider, method: str) -> dict[str, Offer]:
+        """What one provider lists, as registrations; they are made again only where it lists something else."""
+        what, _, kind = _LISTED[method]
+        kept = self._registry.listed_offers
+        given = await self._asked(getattr(provider, what)())
+        given = list(given)
+        known = kept.get((place, method))
+        if known is None or len(known[0]) != len(given) or not all(map(is_, known[0], given)):
+            offers: dict[str, Offer] = {}
+            for definition in _definitions(given, what, kind):
+                offer = _listed_offer(definition)
+                offers.setdefault(offer.names[0], offer)
+            known = kept[place, method] = given, offers
+        return known[1]
 
     def registered(self, name: str, definition: Any) -> Offer | None:
         """What a middleware has put into a list, as a registration of this server; None where that is hidden."""
@@ -169,9 +187,9 @@ def _warn(provider: Provider, what: str, exc: Exception) -> None:
     log.warning("accord: the provider %s failed to %s", type(provider).__qualname__, what, exc_info=exc)
 
 
-async def _definitions(provider: Provider, what: str, kind: type) -> list[Any]:
-    """What a provider has of a kind. Raises what it raises, and `DeclarationError` for what is something else."""
-    definitions = [getattr(each, "definition", each) for each in await getattr(provider, what)()]
+def _definitions(given: Any, what: str, kind: type) -> list[Any]:
+    """What a provider has of a kind. Raises `DeclarationError` for what is something else."""
+    definitions = [getattr(each, "definition", each) for each in given]
     for definition in definitions:
         if not isinstance(definition, kind):
             raise DeclarationError(f"{what} were asked for, and {definition!r} was provided")

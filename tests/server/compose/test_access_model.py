@@ -1,0 +1,390 @@
+"""Servers that are put together at random, and every way to learn of an item, beside a model of who may see what."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import count
+from typing import Any
+from urllib.parse import unquote
+
+from hypothesis import given, settings, strategies as st
+
+from accord import (
+    Client,
+    Context,
+    NotSupported,
+    Principal,
+    PromptReference,
+    ProtocolError,
+    Provided,
+    Provider,
+    RequireScopes,
+    ResourceTemplateReference,
+    ResourceUpdated,
+    Server,
+    Tool,
+    ToolChange,
+)
+from accord.messages.completion import Reference
+from accord.messages.content import Resource
+from accord.messages.prompts import Prompt, PromptArgument
+from accord.messages.resources import ResourceTemplate
+
+from tests.server.compose.reaching import tools_of
+
+Scopes = frozenset[str]
+NONE: Scopes = frozenset()
+PATHS = ("x/open/1", "x/private/1")
+
+
+# --- the model -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something to learn of: `names` is what it is called now, a URI of a template by the text of that as well."""
+
+    kind: str
+    names: tuple[str, ...]
+    tags: Scopes = NONE
+    scopes: tuple[Scopes, ...] = (NONE,)
+    """Of each of its versions, the newest last."""
+    had: Scopes = NONE
+    """All names and tags that rules are asked about."""
+    provided: bool = False
+
+
+@dataclass
+class Node:
+    """A server: what it declares or a provider has, what is mounted, changed, hidden, and guarded."""
+
+    items: list[Item] = field(default_factory=list)
+    mounts: list[tuple[str, Node]] = field(default_factory=list)
+    changes: dict[str, tuple[str, Scopes | None]] = field(default_factory=dict)
+    hidden: Scopes = NONE
+    rules: list[tuple[str, Scopes]] = field(default_factory=list)
+    tag_rules: list[tuple[str, Scopes]] = field(default_factory=list)
+
+    def shown(self) -> list[Item]:
+        found = [*self.items]
+        for prefix, inner in self.mounts:
+            for item in inner.shown():
+                found.append(renamed(item, [outside(item.kind, name, prefix) for name in item.names]))
+        for at, item in enumerate(found):
+            if item.kind == "tool" and item.names[0] in self.changes:
+                name, tags = self.changes[item.names[0]]
+                changed = renamed(item, [name])
+                found[at] = dataclasses.replace(changed, tags=item.tags if tags is None else tags)
+        return [self.guarded(item) for item in found if not is_hidden(item, self.hidden)]
+
+    def guarded(self, item: Item) -> Item:
+        asked = [scopes for pattern, scopes in self.rules if any(fnmatchcase(name, pattern) for name in names_of(item))]
+        asked += [scopes for tag, scopes in self.tag_rules if tag in item.had | item.tags]
+        return dataclasses.replace(item, scopes=tuple(each.union(*asked) for each in item.scopes))
+
+
+def names_of(item: Item) -> Scopes:
+    return item.had.union(item.names)
+
+
+def renamed(item: Item, names: Sequence[str]) -> Item:
+    return dataclasses.replace(item, names=tuple(names), had=item.had.union(item.names, item.tags))
+
+
+def outside(kind: str, name: str, prefix: str) -> str:
+    if not prefix:
+        return name
+    return f"{prefix}_{name}" if kind in ("tool", "prompt") else name.replace("://", f"://{prefix}/")
+
+
+def is_hidden(item: Item, words: Scopes) -> bool:
+    names = item.names[:1] if item.provided else item.names
+    return not words.isdisjoint((*names, *item.tags))
+
+
+def may_see(item: Item, granted: Scopes | None, view: Scopes) -> bool:
+    return not is_hidden(item, view) and (granted is None or any(each <= granted for each in item.scopes))
+
+
+# --- the servers -----------------------------------------------------------------------------------------------
+
+
+class Shelf(Provider):
+    """What a node has that is not declared."""
+
+    def __init__(self, items: list[Item]) -> None:
+        super().__init__()
+        self.items = items
+
+    def named(self, kind: str) -> list[str]:
+        return [item.names[0] for item in self.items if item.kind == kind]
+
+    async def tools(self) -> list[Provided]:
+        return [Provided(Tool(name=name, input_schema={"type": "object"}), lambda _: "") for name in self.named("tool")]
+
+    async def prompts(self) -> list[Provided]:
+        argument = [PromptArgument(name="city")]
+        return [Provided(Prompt(name=name, arguments=argument), lambda _: "") for name in self.named("prompt")]
+
+    async def resources(self) -> list[Resource]:
+        return [Resource(uri=uri, name=uri) for uri in self.named("resource")]
+
+    async def templates(self) -> list[ResourceTemplate]:
+        return [ResourceTemplate(uri_template=text, name=text) for text in self.named("template")]
+
+    async def resource(self, uri: str) -> Provided | None:
+        scheme, _, path = unquote(uri).partition("://")
+        known = f"{scheme.lower()}://{path}"
+        if known not in (*self.named("resource"), *self.named("uri")):
+            return None
+        return Provided(Resource(uri=uri, name=uri), lambda: "text")
+
+    async def complete(self, ref: Reference, argument: str, typed: str) -> Sequence[str] | None:
+        if isinstance(ref, PromptReference):
+            return ["Oslo"] if ref.name in self.named("prompt") else None
+        return PATHS if ref.uri in self.named("template") else None
+
+
+def made_of(node: Node) -> Server:
+    rules = [RequireScopes({pattern: scopes}) for pattern, scopes in node.rules]
+    rules += [RequireScopes(tags={tag: scopes}) for tag, scopes in node.tag_rules]
+    server = Server("node", middleware=rules)
+    for item in node.items:
+        if not item.provided:
+            declare(server, item)
+    if provided := [item for item in node.items if item.provided]:
+        server.add_provider(Shelf(provided))
+    for prefix, inner in node.mounts:
+        server.mount(made_of(inner), prefix)
+    for name, (new, tags) in node.changes.items():
+        server.change_tool(name, ToolChange(name=new, tags=tags))
+    if node.hidden:
+        server.disable(*node.hidden, tags=node.hidden)
+    return server
+
+
+def declare(server: Server, item: Item) -> None:
+    name = item.names[0]
+    if item.kind == "tool":
+        for number, scopes in enumerate(item.scopes, 1):
+            version = f"{number}" if len(item.scopes) > 1 else None
+            server.tool(name=name, tags=item.tags, scopes=scopes, version=version)(lambda: "")
+    elif item.kind == "prompt":
+        prompt = server.prompt(name=name, tags=item.tags, scopes=item.scopes[0])(lambda city="": "")
+        prompt.complete("city")(lambda typed: ["Oslo"])
+    elif item.kind == "resource":
+        server.resource(name, tags=item.tags, scopes=item.scopes[0])(lambda: "text")
+    elif item.kind == "template":
+        template = server.resource(name, tags=item.tags, scopes=item.scopes[0])(lambda path: "text")
+        template.complete("path")(lambda typed: list(PATHS))
+
+
+SOME = st.sampled_from([NONE, NONE, frozenset("a"), frozenset("b")])
+TAGS = st.sampled_from([NONE, NONE, frozenset({"red"}), frozenset({"blue"})])
+
+
+@st.composite
+def items(draw: Any, numbers: Any) -> list[Item]:
+    found = []
+    for kind in draw(st.lists(st.sampled_from(["tool", "tool", "prompt", "resource", "template"]), max_size=4)):
+        number, provided = next(numbers), draw(st.booleans())
+        tags, scopes = (NONE, (NONE,)) if provided else (draw(TAGS), (draw(SOME),))
+        if kind == "template":
+            text = f"data{number}://{{+path}}"
+            found.append(Item(kind, (text,), tags, scopes, provided=provided))
+            for path in PATHS:
+                found.append(Item("uri", (f"data{number}://{path}", text), tags, scopes, provided=provided))
+            continue
+        if kind == "tool" and not provided and draw(st.booleans()):
+            scopes = (*scopes, draw(SOME))
+        word = draw(st.sampled_from(["open", "private"]))
+        name = f"docs://x/{word}/{number}" if kind == "resource" else f"{word}_{kind}_{number}"
+        found.append(Item(kind, (name,), tags, scopes, provided=provided))
+    return found
+
+
+@st.composite
+def nodes(draw: Any, numbers: Any, depth: int = 0) -> Node:
+    node = Node(draw(items(numbers)))
+    if depth < 2:
+        prefixes = st.lists(st.sampled_from(["", "p", "q"]), max_size=2, unique=True)
+        node.mounts = [(prefix, draw(nodes(numbers, depth + 1))) for prefix in draw(prefixes)]
+    names = [item.names[0] for item in Node(node.items, node.mounts).shown()]
+    tools = [name for name in names if "_tool_" in name]
+    for name in draw(st.lists(st.sampled_from(tools), max_size=2, unique=True)) if tools else ():
+        node.changes[name] = (f"changed_{next(numbers)}", draw(st.sampled_from([None, NONE, frozenset({"red"})])))
+    several = st.frozensets(st.sampled_from([*names, "red"]), max_size=2)
+    node.hidden = draw(st.sampled_from([NONE, NONE])) or draw(several if draw(st.booleans()) else st.just(NONE))
+    patterns = ["private_*", "p_private_*", "docs://x/private/*", "docs://p/x/private/*", "data*://x/private/*", *names]
+    node.rules = draw(st.lists(st.tuples(st.sampled_from(patterns), SOME.filter(bool)), max_size=2))
+    node.tag_rules = draw(st.lists(st.tuples(st.sampled_from(["red", "blue"]), SOME.filter(bool)), max_size=1))
+    return node
+
+
+@st.composite
+def worlds(draw: Any) -> tuple[Node, Scopes | None, Scopes]:
+    node = draw(nodes(count(1)))
+    granted = draw(st.sampled_from([None, NONE, frozenset("a"), frozenset("b"), frozenset("ab")]))
+    shown = [name for item in node.shown() for name in (*item.names, *item.tags)]
+    view = draw(st.frozensets(st.sampled_from(shown), max_size=2)) if shown and draw(st.booleans()) else NONE
+    return node, granted, view
+
+
+# --- every way to learn of an item -----------------------------------------------------------------------------
+
+
+class Looking:
+    """A client with some scopes and, in a session, some things hidden; and what the model has of all."""
+
+    def __init__(self, server: Server, client: Client, known: list[Item], seen: list[Item], exact: bool) -> None:
+        self.server, self.client, self.known, self.seen = server, client, known, seen
+        self.exact = exact
+        """Whether it can be told from a name which server it belongs to; else the rules of all hold for its updates."""
+
+    def names(self, *kinds: str) -> list[str]:
+        return sorted(item.names[0] for item in self.seen if item.kind in kinds)
+
+    async def compare(self) -> None:
+        await self.lists()
+        for item in self.known:
+            for name in dict.fromkeys((item.names[0], *spelled(item))):
+                assert await self.gets(item, name) == (item in self.seen), name
+        await self.completions()
+        await self.subscriptions()
+
+    async def lists(self) -> None:
+        client = self.client
+        helping = {"hide", "sees", "search_tools", "call_tool"}
+        assert sorted({*await tools_of(client)} - helping) == self.names("tool")
+        assert sorted({each.name for each in await client.list_prompts()} - {"helping"}) == self.names("prompt")
+        assert sorted({each.uri for each in await client.list_resources()} - {*ABOVE}) == self.names("resource")
+        assert sorted(each.uri_template for each in await client.list_resource_templates()) == self.names("template")
+        found: Any = (await client.call_tool("search_tools", {"query": "", "limit": 1000})).structured_content
+        assert sorted({tool["name"] for tool in found["tools"]} - helping) == self.names("tool")
+        assert found["left_out"] == 0
+
+    async def gets(self, item: Item, name: str) -> bool:
+        try:
+            if item.kind == "tool":
+                sees = (await self.client.call_tool("sees", {"name": name})).text == "true"
+                assert sees == (item in self.seen) or not (sees or self.exact)
+                await self.client.call_tool(name)
+            elif item.kind == "prompt":
+                await self.client.get_prompt(name)
+            elif item.kind in ("resource", "uri"):
+                await self.client.read_resource(name)
+            else:
+                return item in self.seen
+        except ProtocolError:
+            return False
+        return True
+
+    async def completions(self) -> None:
+        for item in self.known:
+            if item.kind == "prompt":
+                values = await self.complete(PromptReference(name=item.names[0]), "city")
+                assert values == (["Oslo"] if item in self.seen else None)
+            elif item.kind == "template":
+                text = item.names[0]
+                values = await self.complete(ResourceTemplateReference(uri=text), "path")
+                uris = self.names("uri")
+                wanted = [path for path in PATHS if text.replace("{+path}", path) in uris]
+                if item in self.seen and not self.exact:
+                    assert set(values or ()) <= set(wanted)
+                else:
+                    assert values == (wanted if item in self.seen else None)
+
+    async def complete(self, ref: Reference, argument: str) -> list[str] | None:
+        try:
+            return (await self.client.complete(ref, argument=argument)).values
+        except ProtocolError:
+            return None
+
+    async def subscriptions(self) -> None:
+        uris = [item.names[0] for item in self.known if item.kind in ("resource", "uri")]
+        for uri in uris:
+            try:
+                async with self.client.subscribe(uri):
+                    granted = True
+            except (ProtocolError, NotSupported):
+                granted = False
+            assert granted == (uri in self.names("resource", "uri")), uri
+        async with self.client.subscribe(*ABOVE) as changes:
+            for uri in (*uris, "end://x/"):
+                self.server.resource_updated(uri)
+            told = []
+            async with asyncio.timeout(10):
+                while (change := await anext(changes)) != ResourceUpdated("end://x/"):
+                    told.append(change.uri)  # type: ignore[union-attr]
+        wanted = [uri for uri in self.names("resource", "uri") if uri.startswith("docs:")]
+        assert sorted(told) == wanted if self.exact else set(told) <= set(wanted)
+
+
+ABOVE = ("docs://x/", "docs://p/", "docs://q/", "end://x/")
+"""What the outermost server has for everybody: whoever subscribes to it hears of what is below."""
+
+
+def spelled(item: Item) -> list[str]:
+    """Other spellings of a URI, which are the same resource; of a template, only those that it matches."""
+    if item.kind not in ("resource", "uri"):
+        return []
+    uri = item.names[0]
+    other = [uri.replace("x/", "%78/", 1)]
+    return [*other, uri.replace("docs:", "DOCS:", 1)] if item.kind == "resource" and not item.provided else other
+
+
+@settings(max_examples=50, deadline=None)
+@given(worlds(), st.sampled_from(["2025-11-25", "2026-07-28"]), st.booleans())
+def test_nothing_is_learned_of_what_may_not_be_seen(
+    world: tuple[Node, Scopes | None, Scopes], revision: str, answered_before: bool
+) -> None:
+    node, granted, view = world
+    if revision == "2026-07-28":
+        view = NONE  # it has no sessions
+    server = made_of(node)
+    for uri in ABOVE:
+        server.resource(uri)(lambda: "")
+    server.prompt("helping")(lambda city="": "").complete("city")(lambda typed: [])
+    server.search_tools(budget=10**9, limit=1000)
+
+    @server.tool
+    def hide(names: list[str], ctx: Context) -> str:
+        ctx.disable(*names, tags=names)
+        return ""
+
+    @server.tool
+    def sees(name: str, ctx: Context) -> bool:
+        return ctx.sees(name)
+
+    if answered_before:
+        assert server.registry.shown
+    known = everything(node)
+    seen = [item for item in node.shown() if may_see(item, granted, view)]
+    seen = [next(each for each in known if each.names == item.names) for item in seen]
+
+    async def run() -> None:
+        who = None if granted is None else Principal("who", granted)
+        async with Client(server, principal=who, revisions=[revision]) as client:
+            if view:
+                await client.call_tool("hide", {"names": sorted(view)})
+            await Looking(server, client, known, seen, is_exact(node)).compare()
+
+    asyncio.run(run())
+
+
+def everything(node: Node) -> list[Item]:
+    """All that is somewhere in it, by the names that it has or would have outside."""
+    bare = Node(node.items, [(prefix, without_rules(inner)) for prefix, inner in node.mounts], node.changes)
+    return bare.shown()
+
+
+def is_exact(node: Node) -> bool:
+    return all(prefix and is_exact(inner) for prefix, inner in node.mounts)
+
+
+def without_rules(node: Node) -> Node:
+    return Node(node.items, [(prefix, without_rules(inner)) for prefix, inner in node.mounts], node.changes)
