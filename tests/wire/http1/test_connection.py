@@ -72,10 +72,10 @@ class Server:
                 body += event.data
                 continue
             if body:
-                told.append("+" + body.decode())
+                told.append("+" + body.decode("latin-1"))
                 body = b""
             told.append(event)
-        return [*told, "+" + body.decode()] if body else told
+        return [*told, "+" + body.decode("latin-1")] if body else told
 
 
 def words(events: Iterable[str | Event]) -> list[str]:

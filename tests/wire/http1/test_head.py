@@ -43,7 +43,7 @@ class _Llhttp:
         try:
             self.parser.feed_data(sent)
         except httptools.HttpParserUpgrade:
-            self.read = (self.method, self.target, self.headers, b"")
+            self.read = self.read or (self.method, self.target, self.headers, b"")
         except httptools.HttpParserError:
             self.read = self.read or REFUSED
 
