@@ -9,12 +9,13 @@
     }
 
 An entry accepts a rule wherever it fails, or in one revision, over one transport, with one symptom. A finding is known
-when every place where it was seen is accepted. An entry is stale when its rule was judged, and does not fail any more.
+when every place where it was seen is accepted. An entry is stale when its rule was judged, and does not fail any more;
+one that is `"occasional": true` never is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -35,6 +36,8 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     revision: str | None = None
     transport: TransportName | None = None
     symptom: str | None = None
+    occasional: bool = False
+    """Whether it is not found in each run: then it is never stale."""
     why: str = ""
 
     def __str__(self) -> str:
@@ -98,14 +101,29 @@ def apply(report: Report, baseline: Baseline) -> Report:
     return msgspec.structs.replace(report, findings=findings, stale=stale)
 
 
-def update(report: Report, baseline: Baseline) -> Baseline:
-    """The baseline that makes every finding of this report known: what still holds keeps its reason, what is stale
-    goes, what was not judged stays.
+def update(reports: Sequence[Report], baseline: Baseline) -> Baseline:
+    """The baseline that makes every finding of these reports of one peer known.
+
+    An entry that is stale in each report goes; one that is found in some only is occasional. What still holds keeps its
+    reason, and what was not judged stays.
     """
-    kept = [each for each in baseline.accepted if not _is_stale(each, report)]
+    kept = [each for each in baseline.accepted if not all(_is_stale(each, report) for report in reports)]
     held = Baseline(accepted=tuple(kept))
-    new = [entry for finding in report.findings if not _is_known(finding, held) for entry in _entries(finding, report)]
-    return Baseline(accepted=tuple(sorted({*kept, *new}, key=_order)))
+    new = {
+        entry
+        for report in reports
+        for finding in report.findings
+        if not _is_known(finding, held)
+        for entry in _entries(finding, report)
+    }
+    accepted = {_as_often_as_seen(each, reports) for each in (*kept, *new)}
+    return Baseline(accepted=tuple(sorted(accepted, key=_order)))
+
+
+def _as_often_as_seen(entry: Accepted, reports: Sequence[Report]) -> Accepted:
+    """Marked as occasional where a report judged its rule, and does not have it."""
+    missing = any(_is_stale(entry, report) for report in reports)
+    return msgspec.structs.replace(entry, occasional=True) if missing else entry
 
 
 def _is_known(finding: Finding, baseline: Baseline) -> bool:
@@ -115,6 +133,8 @@ def _is_known(finding: Finding, baseline: Baseline) -> bool:
 
 
 def _is_stale(entry: Accepted, report: Report) -> bool:
+    if entry.occasional:
+        return False
     judged = any(_reaches(entry, each) for each in report.outcomes if each.verdict in _JUDGED)
     return judged and not any(_is_found(entry, each) for each in report.findings)
 

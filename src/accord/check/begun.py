@@ -27,6 +27,7 @@ class Begun:
 
     def report(self, name: str, visits: Sequence[Visit], outcomes: Sequence[Outcome], **more: Any) -> Report:
         """Ended now. `name` is what the peer calls itself; `more` are other fields of a `Report`."""
+        whole = not (more.get("untested") or more.get("interrupted") or any(visit.error for visit in visits))
         return Report(
             role=self._role,
             target=self._called,
@@ -34,7 +35,7 @@ class Begun:
             version=__version__,
             started=self._started.strftime("%Y-%m-%dT%H:%M:%SZ"),
             seconds=round(time.monotonic() - self._began, 3),
-            score=score(outcomes, whole=not any(visit.error for visit in visits)),
+            score=score(outcomes, whole=whole),
             visits=tuple(visits),
             findings=findings(outcomes, self._rules, self._called, self._settings, self._role),
             outcomes=tuple(outcomes),

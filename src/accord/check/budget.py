@@ -16,16 +16,25 @@ _ORDINARY = 12
 """And this many times as long for ordinary traffic, of which a server with many slow tools has any amount."""
 _IN_VAIN = 15
 """So many times as long may be waited for what does not come, over all."""
+_CONFIRMING = 12
+"""So many times as long may be spent on trying again what has failed."""
 
 
 class Budget:
     """That of one visit, which begins now; `timeout` is that of one answer, in seconds."""
 
-    def __init__(self, timeout: float, room: Room) -> None:
+    def __init__(self, timeout: float, room: Room, whole: float = _WHOLE) -> None:
+        self._whole = whole * timeout
+        self._ordinary = _ORDINARY * timeout
         self._timeout = timeout
-        self._end = time.monotonic() + _WHOLE * timeout
+        self._end = time.monotonic() + self._whole
         self._vain = _IN_VAIN * timeout
         self._room = room
+
+    @classmethod
+    def for_confirming(cls, timeout: float, room: Room) -> Budget:
+        """One that begins now, for what is tried again."""
+        return cls(timeout, room, _CONFIRMING)
 
     @property
     def left(self) -> float:
@@ -35,7 +44,7 @@ class Budget:
     @property
     def ordinary(self) -> float:
         """Seconds for ordinary traffic."""
-        return min(self.left, _ORDINARY * self._timeout)
+        return min(self.left, self._ordinary)
 
     def spend_apart(self, seconds: float) -> None:
         """So much time was for what has a bound of its own."""
@@ -54,5 +63,5 @@ class Budget:
         if self._vain <= 0:
             return f"the server did not answer too often: {_IN_VAIN * self._timeout:g} s were waited in vain"
         if not self.left:
-            return f"it took longer than {_WHOLE * self._timeout:g} s in all; --timeout gives more"
+            return f"it took longer than {self._whole:g} s in all; --timeout gives more"
         return ""

@@ -22,18 +22,22 @@ from accord.check.rule import Broken, NotObserved
 from accord.check.settings import CheckSettings
 from accord.check.speech import CANNED, all_capabilities, http_headers
 from accord.check.values import shown
-from accord.check.waiting import GONE, Answer, Pending
+from accord.check.waiting import GARBLED, GONE, Answer, Pending
 from accord.check.wires.base import Wire
 from accord.check.wires.http import Headers, HTTPWire
+from accord.messages import envelope
 from accord.messages.base import JSONObject
 from accord.messages.revision import RULES, Rules
 from accord.wire.lines import Unreadable
 from accord.wire.sse import Event
 from accord.wire.transcript import RECEIVED, SENT
 
+_LAST = 4
+"""Messages that are evidence, where a case does not say which."""
 _LONGEST_PAUSE = 2.0
 """Seconds before a stream is taken up again, whatever the server wants."""
 _CRASHED = "An exception ends the whole server: catch it around each message, and answer with an error."
+_GARBLED = "JSON is put together by hand, or a text is cut in the middle of a character."
 _PAUSE = 0.05
 """Seconds that a pause grows by from one to the next: a server may end each stream at once."""
 _RESUMPTIONS = 40
@@ -104,6 +108,8 @@ class Conversation:
 
     def expect(self, message: Any, *, misbehaved: bool = False) -> Pending:
         """Wait for the answer to what is sent in another way, and note that it is."""
+        if self.settings.passive and (misbehaved or not _is_passive(message)):
+            raise NotObserved("the message was not sent (--passive)")
         raw = message if isinstance(message, bytes) else msgspec.json.encode(message)
         pending = Pending(self, message if isinstance(message, dict) else {}, 0, len(self.record.entries))
         if not self.alive:
@@ -152,8 +158,17 @@ class Conversation:
 
     def broken(self, text: str, *, since: int | None = None, symptom: str = "", cause: str = "") -> Broken:
         """A `Broken` with what was said as evidence: since then, or last."""
-        start = max(0, len(self.record.entries) - 4) if since is None else since
+        start = self._of_this_case() if since is None else since
         return Broken(text, symptom=symptom, cause=cause, evidence=self.record.evidence(start))
+
+    def _of_this_case(self) -> int:
+        """Where the last messages begin that belong to the case which is tried."""
+        start = len(self.record.entries)
+        while start > max(0, len(self.record.entries) - _LAST) and (
+            self.record.entries[start - 1].case == self.record.case
+        ):
+            start -= 1
+        return start
 
     async def settled(self, stream: int) -> None:
         """Over HTTP: wait until the response to a POST has ended, or the time is over."""
@@ -181,6 +196,8 @@ class Conversation:
             self._cut_off(self.record.room.full)
             return
         said = self.record.add(RECEIVED, raw, stream=stream)
+        if said.message is None and isinstance(raw, bytes):
+            self._fail(raw)
         for each in objects(said.message):
             if "method" in each:
                 self._serve(each)
@@ -188,6 +205,22 @@ class Conversation:
                 self._settle(each, raw if isinstance(raw, bytes) else b"", stream)
         for listen in list(self._listeners):
             listen(said)
+
+    def _fail(self, raw: bytes) -> None:
+        """What cannot be read is no answer: each request that it names fails at once, with the reason."""
+        try:
+            envelope.read(raw)
+        except envelope.Malformed as exc:
+            for outline in exc.outlines:
+                pending = None if outline.id is None else self._pending.pop(_key(outline.id), None)
+                if pending is not None and not pending.future.done():
+                    pending.future.set_exception(self._garbled(pending, str(exc)))
+                    pending.future.exception()  # whoever waits gets it; nobody has to
+
+    def _garbled(self, pending: Pending, why: str) -> Broken:
+        what = pending.request.get("method", "the message")
+        text = f"the answer to {what} cannot be read: {why}"
+        return self.broken(text, since=pending.since, symptom=f"{GARBLED}:{what}", cause=_GARBLED)
 
     def _cut_off(self, why: str) -> None:
         """Hear nothing more: what is not kept cannot be judged."""
@@ -279,6 +312,25 @@ class Conversation:
 
 def _last(record: Record) -> float:
     return next((each.at for each in reversed(record.entries) if each.direction != SENT), 0.0)
+
+
+_PASSIVE = frozenset(
+    (
+        "initialize",
+        "notifications/initialized",
+        "server/discover",
+        "ping",
+        "tools/list",
+        "resources/list",
+        "resources/templates/list",
+        "prompts/list",
+    )
+)
+"""All that is said to a server with `--passive`, beside answers to its own requests."""
+
+
+def _is_passive(message: Any) -> bool:
+    return isinstance(message, dict) and ("method" not in message or message["method"] in _PASSIVE)
 
 
 def _hashable(id: Any) -> bool:

@@ -16,7 +16,7 @@ from accord.check.asked import QUESTIONS, in_rounds
 from accord.check.blocks import inside
 from accord.check.generated.document import Unserved
 from accord.check.generated.smallest import smallest
-from accord.check.rule import Broken
+from accord.check.rule import Broken, NotObserved
 from accord.check.talk import Talk
 from accord.check.waiting import SILENT, Answer
 from accord.messages.base import JSONObject
@@ -56,7 +56,7 @@ async def _quietly(part: Callable[[Talk], Awaitable[object]], talk: Talk, second
             await part(talk)
     except TimeoutError:
         return False
-    except Broken:  # the rules that the answer breaks will say so
+    except (Broken, NotObserved):  # the rules that the answer breaks will say so
         return True
     return True
 

@@ -17,9 +17,9 @@ from typing import Any, Protocol
 import msgspec
 
 from accord.check.discreet import Discreet, secrets_of, without
-from accord.check.notes import Watcher
+from accord.check.notes import Unwatched, Watcher
 from accord.check.report import Report
-from accord.check.server import Unwatched, check_server
+from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 from accord.check.standing import News, Run, Standing, append_history, news, read_history, standing
 from accord.client.target import Command, Remote, Serves, parse

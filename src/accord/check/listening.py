@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -28,6 +29,10 @@ KINDS = {
     "notifications/resources/list_changed": "resourcesListChanged",
     "notifications/resources/updated": "resourceSubscriptions",
 }
+
+
+_LIMIT = re.compile(r"\b(limit|too many|quota|maximum)", re.IGNORECASE)
+"""How a refusal reads that says nothing of the request."""
 
 
 class Told(NamedTuple):
@@ -57,12 +62,30 @@ async def acknowledgment(talk: Talk, pending: Pending) -> JSONObject:
     if "method" not in said:
         if _code(said) == METHOD_NOT_FOUND and not any(talk.has(path) for path in _NEWS):
             raise NotApplicable("the server does not know the method, and declares nothing to subscribe to")
-        text = f"it is answered with {shown(said.get('error', said.get('result')))} at once"
+        answer = shown(said.get("error", said.get("result")))
+        if _LIMIT.search(answer):
+            raise NotApplicable(f"the server refuses it for a limit of its own, which it may: {answer}")
+        text = f"it is answered with {answer} at once"
         raise talk.broken(text, since=pending.since, symptom=UNACKNOWLEDGED)
     if said["method"] != ACKNOWLEDGED or key(subscription_of(said)) != key(pending.id):
         text = f"{said['method']} came first, for {shown(subscription_of(said))}"
         raise talk.broken(text, since=pending.since, symptom=UNACKNOWLEDGED)
     return said
+
+
+async def subscribes(talk: Talk) -> None:
+    """Raises `NotApplicable` where the server has nothing to subscribe to, and does not know the method."""
+    if not any(talk.has(path) for path in _NEWS):
+        pending = await subscribe(talk, {})
+        await acknowledgment(talk, pending)
+        await unsubscribe(talk, pending)
+
+
+async def unsubscribe(talk: Talk, pending: Pending) -> None:
+    """Leave nothing open for the cases that follow in the same process."""
+    if talk.transport == "stdio":
+        talk.notify("notifications/cancelled", {"requestId": pending.id})
+        await talk.tide()
 
 
 def _code(message: JSONObject) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from typing import Any, Protocol
 
 from accord.check.report import Outcome, TransportName, Verdict, Visit
@@ -23,6 +22,19 @@ class Watcher(Protocol):
     def visit_ended(self, visit: Visit) -> None: ...
 
 
+class Unwatched:
+    """A watcher that does nothing."""
+
+    def visit_began(self, revision: str, transport: str, total: int) -> None:
+        return
+
+    def case_done(self, outcome: Outcome) -> None:
+        return
+
+    def visit_ended(self, visit: Visit) -> None:
+        return
+
+
 class Notes:
     """The outcomes of one visit; each is told as it comes."""
 
@@ -35,10 +47,9 @@ class Notes:
         """What went wrong in the checker itself."""
 
     def judge(
-        self, rule: Rule, case: Case, exc: Exception, evidence: tuple[str, ...] = (), began: float | None = None
+        self, rule: Rule, case: Case, exc: Exception, evidence: tuple[str, ...] = (), seconds: float = 0.0
     ) -> None:
         """Note what a case raised; `evidence` is what was said meanwhile, where the case gives none of its own."""
-        seconds = 0.0 if began is None else time.monotonic() - began
         match exc:
             case NotApplicable():
                 self.add(rule, case, "not-applicable", str(exc), seconds=seconds)

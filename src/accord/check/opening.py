@@ -7,9 +7,9 @@ from typing import Any
 from accord.check.reach import Reach
 from accord.check.record import Record, Room
 from accord.check.report import TransportName
-from accord.check.rule import Broken, Kind, Unreached, Unspoken
+from accord.check.rule import Broken, Kind, NotObserved, Unreached, Unspoken
 from accord.check.settings import CheckSettings
-from accord.check.speech import hello_params
+from accord.check.speech import LISTS, hello_params
 from accord.check.talk import Talk
 from accord.check.values import shown
 from accord.check.waiting import Answer
@@ -31,6 +31,10 @@ class Doors:
         self.opened: list[Talk] = []
         self.slow: set[Any] = set()
         """Names of tools that did not answer in time."""
+        self._schemas: dict[str, JSONObject] = {}
+        """The input schemas of tools, as the shared conversation listed them."""
+        self._lists: bool = True
+        """Whether lists are answered."""
 
     @property
     def outlived(self) -> float:
@@ -40,6 +44,11 @@ class Doors:
     @outlived.setter
     def outlived(self, seconds: float) -> None:
         self.reach.outlived = seconds
+
+    @property
+    def slowest_start(self) -> float:
+        """Seconds until the first answer in the conversation that took longest."""
+        return max((record.silence for record in self.records), default=0.0)
 
     async def raw(self, kind: Kind = "raw", case: str = "") -> Talk:
         """A conversation in which nothing was said yet. Raises `ConnectError`."""
@@ -58,6 +67,7 @@ class Doors:
             talk.declared = capabilities
         try:
             await self.open_up(talk)
+            await self._use(talk)
         except BaseException:  # nobody else has it: a server that refuses each one would be started for each case
             await self.end(talk)
             raise
@@ -83,6 +93,25 @@ class Doors:
             talk.notify("notifications/initialized")
             if talk.transport == "http" and talk.http is not None:
                 talk.http.listen({"MCP-Protocol-Version": talk.revision})
+
+    async def _use(self, talk: Talk) -> None:
+        """Make one ordinary request, so that every case begins in the same state.
+
+        Without a handshake a server may decide by the first request after `server/discover` what the connection speaks,
+        and arguments may stand in headers by the schemas of tools.
+        """
+        if talk.rules.handshake or not self._lists:
+            return
+        talk.schemas.update(self._schemas)
+        method = next((each for name, each in LISTS.items() if talk.has(name)), talk.harmless)
+        try:
+            if talk.record.kind == "shared" and talk.has("tools"):
+                await talk.tools()
+                self._schemas = dict(talk.schemas)
+            else:
+                await talk.request(method)
+        except (Broken, NotObserved):  # for the rules that try just this
+            self._lists = False
 
     async def _discover(self, talk: Talk) -> Answer:
         """Of an earlier revision is one that "does not respond within a reasonable timeout", and one that ends."""

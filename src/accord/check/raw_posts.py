@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from accord.check.posting import REFUSED, harmless
-from accord.check.rule import Broken
+from accord.check.rule import Broken, NotObserved
 from accord.check.speech import http_headers
 from accord.check.talk import Talk
 from accord.check.values import shown
@@ -26,6 +26,8 @@ async def connection(talk: Talk) -> AsyncIterator[Socket]:
 
     Raises `ConnectError`.
     """
+    if talk.settings.passive:
+        raise NotObserved("no connection was opened beside those of messages (--passive)")
     socket = await open_socket(talk)
     try:
         yield socket

@@ -156,6 +156,12 @@ class Record:
         """Note what is no message."""
         self.add(REMARK, text.encode())
 
+    @property
+    def silence(self) -> float:
+        """Seconds from our first message to the first one of the peer; 0 where there is none."""
+        sent = next((said.at for said in self.entries if said.direction == SENT), 0.0)
+        return next((said.at - sent for said in self.entries if said.direction == RECEIVED), 0.0)
+
     def sent(self) -> Iterator[JSONObject]:
         """Our messages that are objects, those of batches one by one."""
         return self._objects(SENT)

@@ -5,19 +5,23 @@
       Finding   one cause: the rule it breaks, in words, with the bytes and the command that repeats it
       Outcome   one case of one rule in one visit
 
-The score: 100 times what was passed over what was judged. Of each rule counts its worst verdict in any visit; a rule
-of level MUST weighs 3, SHOULD 1, MAY nothing. What does not apply, or was not observed, is not judged. It is rounded
-down, so 100 says that no MUST and no SHOULD is broken; a visit that ended early has 99 at most.
+The score begins at 100. Each finding multiplies it: a broken MUST by 0.9, a SHOULD by 0.98, a MAY by 0.995. It is
+rounded down, so 100 says that nothing was found. Rules that pass do not raise it. Rules that fail for one cause count
+once, by the strictest of them. Where not everything could be tried the score is 99 at most; where nothing was judged it
+is 0.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
 
 Level: TypeAlias = Literal["must", "should", "may"]
+FailOn: TypeAlias = Literal["any", "mine"]
+"""Which broken MUSTs fail a check: any, or those that are not known faults of the SDK."""
 PeerRole: TypeAlias = Literal["server", "client"]
 TransportName: TypeAlias = Literal["stdio", "http", "sse", "memory"]
 
@@ -28,7 +32,11 @@ Verdict: TypeAlias = Literal["pass", "fail", "warn", "not-applicable", "not-obse
 VERDICTS: tuple[Verdict, ...] = ("fail", "warn", "pass", "not-observed", "not-applicable")
 """The worst first."""
 
-WEIGHTS: dict[Level, int] = {"must": 3, "should": 1, "may": 0}
+FACTORS: dict[Level, float] = {"must": 0.9, "should": 0.98, "may": 0.995}
+"""By level: what a finding multiplies the score by."""
+
+_ROUNDING = 1e-9
+"""0.9 * 100 is 90."""
 
 
 class _Data(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -95,6 +103,8 @@ class Finding(_Data, frozen=True, kw_only=True):
     """A command line that repeats just this."""
     known: bool = False
     """Whether the baseline has it."""
+    sdk: str = ""
+    """The SDK that the server is made with, where this is a known fault of it: `mcp 1.30.0`."""
 
 
 class Visit(_Data, frozen=True, kw_only=True):
@@ -110,6 +120,17 @@ class Visit(_Data, frozen=True, kw_only=True):
     """Why it ended early, if it did."""
     left_out: tuple[str, ...] = ()
     """What was not tried since it would take too long, or nobody knows how: in words. Nothing is judged by it."""
+    unconfirmed: tuple[str, ...] = ()
+    """Cases that failed once, and not when they were tried again alone: in words. Nothing is judged by it."""
+
+
+class Untested(_Data, frozen=True, kw_only=True):
+    """A revision in which nothing was tried."""
+
+    revision: str
+    transport: TransportName
+    text: str
+    """Why, in words."""
 
 
 class Report(_Data, frozen=True, kw_only=True):
@@ -135,14 +156,40 @@ class Report(_Data, frozen=True, kw_only=True):
     """How many cases were generated and run."""
     stale: tuple[str, ...] = ()
     """Entries of the baseline that were not found any more."""
+    untested: tuple[Untested, ...] = ()
+    """Revisions that the peer may speak: it could not be opened in them, twice."""
+    unspoken: tuple[Untested, ...] = ()
+    """Revisions that it does not speak."""
+    full_adds: tuple[str, ...] = ()
+    """What a full check would try as well, in words."""
+    sdk: str = ""
+    """What the server is made with, as far as its wording tells: `mcp 1.30.0`."""
+    interrupted: bool = False
+    """Whether it was ended before it was done."""
 
     @property
     def failed(self) -> bool:
-        """Whether anything but warnings and known findings was found, a visit ended before all was tried, or the
-        baseline has stale entries.
+        """Whether anything but warnings and known findings was found, something was not tried that should have been, or
+        the baseline has stale entries.
         """
-        found = any(each.verdict == "fail" and not each.known for each in self.findings)
-        return found or bool(self.stale) or any(visit.error for visit in self.visits)
+        return self.fails_on("any")
+
+    def fails_on(self, which: FailOn) -> bool:
+        """Whether the check fails: for any broken MUST, or only for those that are not known faults of the SDK."""
+        found = any(
+            each.verdict == "fail" and not each.known and (which == "any" or not each.sdk) for each in self.findings
+        )
+        return found or bool(self.stale) or not self.whole
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything was tried that was to be tried."""
+        return not (self.untested or self.interrupted or any(visit.error for visit in self.visits))
+
+    @property
+    def musts_broken(self) -> int:
+        """Findings that break a MUST, known ones included."""
+        return sum(each.verdict == "fail" for each in self.findings)
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
@@ -167,12 +214,12 @@ def counts(outcomes: Iterable[Outcome]) -> dict[Verdict, int]:
 
 
 def score(outcomes: Sequence[Outcome], *, whole: bool = True) -> int:
-    """From 0 to 100, as this module says; 0 where nothing was judged, and at most 99 where not all was tried."""
-    passed = judged = 0
-    for each in by_rule(outcomes).values():
-        verdict = worst(one.verdict for one in each)
-        weight = WEIGHTS[each[0].level]
-        if verdict in ("pass", "fail", "warn"):
-            judged += weight
-            passed += weight if verdict == "pass" else 0
-    return min(100 * passed // judged if judged else 0, 100 if whole else 99)
+    """From 0 to 100, as this module says; at most 99 where not everything was tried."""
+    if not any(each.verdict in ("pass", "fail", "warn") for each in outcomes):
+        return 0
+    factors: dict[str, float] = {}
+    for each in outcomes:
+        if each.verdict in ("fail", "warn"):
+            factors[each.symptom] = min(factors.get(each.symptom, 1.0), FACTORS[each.level])
+    found = 100 * math.prod(sorted(factors.values()))
+    return min(math.floor(found + _ROUNDING), 100 if whole else 99)

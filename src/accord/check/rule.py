@@ -20,7 +20,7 @@ thing, `NotObserved` where nothing happened by which it could be judged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -38,6 +38,9 @@ Kind: TypeAlias = Literal["shared", "own", "raw", "reading", "generated"]
 `reading`  none: it reads what passed in all conversations of the visit
 `generated` none: it is told what came of the generated calls of the visit
 """
+
+Applies: TypeAlias = Callable[[Any], Awaitable[None]]
+"""Is given the shared conversation (`Talk`)."""
 
 _Run = TypeVar("_Run", bound=Callable[..., Any])
 
@@ -96,6 +99,16 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it calls a tool, which the person must have allowed."""
     capabilities: JSONObject | None = None
     """What we declare in a conversation of its own; all, if None."""
+    shares: bool = False
+    """With `own`, over stdio: whether one process may serve several such cases, one after the other. The case may send
+    wrong messages, and a request that follows them must be answered."""
+    applies: Applies | None = None
+    """Raises `NotApplicable` or `NotObserved`, from what the shared conversation shows: no process is started then."""
+
+    @property
+    def concerns_process(self) -> bool:
+        """Whether it tries the process of the server, whatever revision is spoken."""
+        return self.kind in ("own", "raw") and self.over == STDIO and self.life == Life(None, None)
 
 
 EVERYWHERE: frozenset[TransportName] = frozenset(("stdio", "http", "sse", "memory"))
@@ -153,6 +166,8 @@ class Rule:
         over: frozenset[TransportName] | None = None,
         calls: bool = False,
         capabilities: JSONObject | None = None,
+        shares: bool = False,
+        applies: Applies | None = None,
     ) -> Callable[[_Run], _Run]:
         """Add a case: an async function of a `Talk`; for `reading`, a plain one of a list of `Record`; for `generated`,
         a plain one of what was `Explored`, which returns every `Broken`.
@@ -171,6 +186,8 @@ class Rule:
                     over=reach,
                     calls=calls,
                     capabilities=capabilities,
+                    shares=shares,
+                    applies=applies,
                 )
             )
             return run

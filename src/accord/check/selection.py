@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from accord.check.rule import Rule
@@ -23,6 +23,14 @@ def selected(rules: Iterable[Rule], settings: CheckSettings) -> list[Rule]:
         and (not settings.only or any(_fits(rule, pattern) for pattern in settings.only))
         and not any(_fits(rule, pattern) for pattern in settings.skip)
     ]
+
+
+def company(rules: Iterable[Rule], wanted: Sequence[Rule], settings: CheckSettings) -> list[Rule]:
+    """The other rules of a whole run, whose traffic is read; none where nobody wants that."""
+    if not settings.whole_traffic:
+        return []
+    skipped = [rule for rule in rules if any(_fits(rule, pattern) for pattern in settings.skip)]
+    return [rule for rule in rules if rule not in wanted and rule not in skipped]
 
 
 def _fits(rule: Rule, pattern: str) -> bool:

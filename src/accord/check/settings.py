@@ -17,13 +17,23 @@ class CheckSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     revisions: tuple[str, ...] = ()
     """Only these; every one that the peer speaks, if empty."""
+    full: bool = False
+    """Whether a server is checked in every revision that it speaks. Otherwise in the newest one with a handshake and in
+    the one without; what concerns its process and no revision is tried once then. Revisions that are named are always
+    tried in full."""
     transports: tuple[TransportName, ...] = ()
     """Only these; every one by which the target can be reached, if empty."""
     only: tuple[str, ...] = ()
     """Rules or areas of rules to try, `*` for any text: `tools`, `tools/unknown-name`, `http/*`."""
     skip: tuple[str, ...] = ()
+    """Rules or areas that are not tried: their messages are not sent."""
+    whole_traffic: bool = True
+    """With `only` and `level`: whether the other cases run as well when a wanted rule reads what passed, so that it has
+    the verdict of a whole run."""
     level: Level = "may"
     """Rules of this level and stricter ones."""
+    passive: bool = False
+    """Whether nothing is sent but what opens, pings and lists."""
     timeout: float = 5.0
     """For one answer."""
     opening: float = 30.0
@@ -44,6 +54,11 @@ class CheckSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How many cases to generate, at most; only where tools may be called."""
     sequence: str = ""
     """Just these calls, as JSON (`generated.sequences`), in place of generated ones."""
+
+    @property
+    def brief(self) -> bool:
+        """Whether some of the revisions are left out."""
+        return not (self.full or self.revisions)
 
     def takes(self, level: Level) -> bool:
         """Whether rules of this level are tried."""

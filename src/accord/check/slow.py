@@ -19,12 +19,22 @@ SLOW: dict[str, JSONObject] = {
 TOKEN = "accord-check-slow"
 
 
-async def start_slow(talk: Talk) -> Pending:
-    """Call one, and wait until its first progress says that it is at work. Raises `NotObserved` where there is none."""
+async def has_slow(talk: Talk) -> None:
+    """Raises `NotObserved` where no tool may be called that takes long."""
+    await _slow_tool(talk)
+
+
+async def _slow_tool(talk: Talk) -> str:
     tools = [str(tool.get("name")) for tool in await talk.tools() if talk.may_call(tool)]
     name = next((tool for tool in tools if tool in SLOW), None)
     if name is None:
         raise NotObserved(f"no tool may be called that takes long: one of {', '.join(SLOW)}")
+    return name
+
+
+async def start_slow(talk: Talk) -> Pending:
+    """Call one, and wait until its first progress says that it is at work. Raises `NotObserved` where there is none."""
+    name = await _slow_tool(talk)
     call = talk.begin("tools/call", {"name": name, "arguments": SLOW[name]}, meta={"progressToken": TOKEN})
     if call.arrived or await talk.hear(is_progress) is None or call.arrived:
         raise NotObserved(f"{name} was done before it could be told that it is at work")

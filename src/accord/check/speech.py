@@ -14,6 +14,9 @@ from accord.wire.streamable import NAMED
 
 INFO: JSONObject = {"name": "accord-check", "version": "1.0.0"}
 
+LISTS = {"tools": "tools/list", "resources": "resources/list", "prompts": "prompts/list"}
+"""By capability: what lists it."""
+
 _TEXT = {"type": "text", "text": "A good answer."}
 _LONGEST = 100_000
 """Characters of a text that a form wants."""

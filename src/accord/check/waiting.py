@@ -14,7 +14,7 @@ from accord.messages.base import JSONObject, RequestId
 
 _BUSY = 6
 """A server that goes on saying other things has so many times as long for an answer."""
-SILENT, GONE = "silent", "gone"
+SILENT, GONE, GARBLED = "silent", "gone", "garbled"
 _LOST = (
     "The request gets lost, or its handler waits for what does not come. A server that is just slow is given more time "
     "by --timeout."

@@ -22,7 +22,7 @@ from accord.check.reports.terminal import in_lines
 from accord.cli.checking import Asked, check_options
 from accord.cli.columns import width
 from accord.cli.content import echo_json
-from accord.cli.failures import TOOL_FAILED, printable
+from accord.cli.failures import INTERRUPTED, TOOL_FAILED, printable
 from accord.cli.screen import screen
 from accord.cli.visit import TERMINATED
 from accord.client.target import entries
@@ -32,10 +32,11 @@ _Found = TypeVar("_Found")
 _EXIT_CODES = """\
 \b
 Exit codes:
-  0    nothing was found, or only warnings, or what the baseline has
-  1    something was found, or an entry of the baseline was not
+  0    no MUST is broken, or only what the baseline has; with --fail-on mine also known faults of the SDK
+  1    a MUST is broken, or something could not be tested, or an entry of the baseline was not found
   2    the command line is wrong
-  3    the peer could not be reached, or speaks none of the revisions"""
+  3    the peer could not be reached, or speaks none of the revisions
+  130  interrupted (Ctrl-C), 143 terminated: what was found by then is reported"""
 
 
 @click.command(epilog=_EXIT_CODES)
@@ -58,10 +59,13 @@ def _one(asked: Asked, target: str | None) -> int:
     wanted = [forms.wanted(each) for each in asked.reports]
     known = _baseline(asked)
     live = Live(screen.say, screen.move if sys.stderr.isatty() else None, width=width())
-    report = _run(_checked(asked, target, live))
+    stop = Stop()
+    by_signal = stop if target is not None else None  # a client is not checked halfway
+    reports = [_run(_checked(asked, target, live, stop), by_signal) for _ in range(asked.runs) if not stop.code]
+    report = reports[-1]
     screen.clear()
-    if asked.baseline is not None and asked.update_baseline:
-        known = baselines.update(report, known or baselines.Baseline())
+    if asked.baseline is not None and asked.update_baseline and not report.interrupted:
+        known = baselines.update(reports, known or baselines.Baseline())
         baselines.save(known, asked.baseline)
     if known is not None:
         report = baselines.apply(report, known)
@@ -71,7 +75,7 @@ def _one(asked: Asked, target: str | None) -> int:
     else:
         for line in in_lines(report, width=width(), verbose=asked.verbose):
             click.echo(line)
-    return TOOL_FAILED if report.failed else 0
+    return stop.code or (TOOL_FAILED if report.fails_on(asked.fail_on) else 0)
 
 
 def _baseline(asked: Asked) -> baselines.Baseline | None:
@@ -81,11 +85,24 @@ def _baseline(asked: Asked) -> baselines.Baseline | None:
     return baselines.load(asked.baseline)
 
 
-async def _checked(asked: Asked, target: str | None, live: Live) -> Report:
+class Stop:
+    """Set by Ctrl-C and SIGTERM; `code` is the exit code that says which."""
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+        self.code = 0
+
+    def set(self, code: int) -> None:
+        """End the check, and report what was found by then."""
+        self.code = code
+        self.event.set()
+
+
+async def _checked(asked: Asked, target: str | None, live: Live, stop: Stop) -> Report:
     if target is not None:
         from accord.check.server import check_server
 
-        return await check_server(asked.target(target), asked.settings, live, label=target)
+        return await check_server(asked.target(target), asked.settings, live, label=target, stop=stop.event)
     from accord.check.clients.client import check_client
 
     if sys.stderr.isatty():
@@ -126,13 +143,18 @@ def _diff(asked: Asked, old: str, new: str) -> int:
     return comparison.exit_code
 
 
-def _run(work: Coroutine[Any, Any, _Found]) -> _Found:
-    """Run it to its end; SIGTERM ends it as Ctrl-C does, with all that was started."""
+def _run(work: Coroutine[Any, Any, _Found], stop: Stop | None = None) -> _Found:
+    """Run it to its end; SIGTERM ends it as Ctrl-C does, with all that was started. With `stop` both only set it."""
 
     async def run() -> _Found:
         task = asyncio.current_task()
         if task is not None and sys.platform != "win32":
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+            loop = asyncio.get_running_loop()
+            if stop is None:
+                loop.add_signal_handler(signal.SIGTERM, task.cancel)
+            else:
+                loop.add_signal_handler(signal.SIGTERM, stop.set, TERMINATED)
+                loop.add_signal_handler(signal.SIGINT, stop.set, INTERRUPTED)
         return await work
 
     try:

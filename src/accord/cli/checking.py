@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from accord.check.generated.sequences import parsed
-from accord.check.report import Level, TransportName
+from accord.check.report import FailOn, Level, TransportName
 from accord.check.settings import LEVELS, CheckSettings
 from accord.cli.settings import (
     Decorator,
@@ -36,6 +36,10 @@ class Asked:
 
     client: str | None
     client_stdio: str | None
+    full: bool
+    passive: bool
+    fail_on: FailOn
+    runs: int
     fleet: Path | None
     diff: str | None
     revisions: tuple[str, ...]
@@ -66,9 +70,11 @@ class Asked:
     def settings(self) -> CheckSettings:
         """How to check."""
         token = {"Authorization": f"Bearer {self.bearer}"} if self.bearer else {}
-        may_call = bool(self.call_tools or self.call_tool or self.trusted)
+        may_call = bool(self.call_tools or self.call_tool or self.trusted) and not self.passive
         return CheckSettings(
             revisions=self.revisions,
+            full=self.full,
+            passive=self.passive,
             transports=self.transports,
             only=self.only,
             skip=self.skip,
@@ -105,6 +111,10 @@ class Asked:
             )
         if self.update_baseline and self.baseline is None:
             raise click.UsageError("--update-baseline needs --baseline FILE")
+        if self.runs > 1 and not self.update_baseline:
+            raise click.UsageError("--runs is for --update-baseline")
+        if self.passive and (self.call_tools or self.call_tool or self.trusted):
+            raise click.UsageError("--passive calls no tool: leave out --call-tools, --call-tool and --trusted")
         if self.sequence:
             parsed(self.sequence)
         if self.history is not None and self.fleet is None:
@@ -115,9 +125,10 @@ class Asked:
 
     def _of_servers(self) -> Iterator[str]:
         """The options that are given, and say nothing about a client."""
+        extent = {"--full": self.full, "--passive": self.passive, "--fail-on": self.fail_on != "any"}
         reach = {"--header": self.headers, "--env": self.env, "--cwd": self.cwd, "--trusted": self.trusted}
         calls = {"--call-tools": self.call_tools, "--call-tool": self.call_tool, "--sequence": self.sequence}
-        return (option for option, given in (reach | calls).items() if given)
+        return (option for option, given in (extent | reach | calls).items() if given)
 
     def target(self, text: str) -> Any:
         """The target with the environment and the directory that were asked for."""
@@ -138,8 +149,24 @@ _OPTIONS = (
         help="Compare: what breaks, what may, and what does not, from OLD to TARGET; each a target or a surface file.",
     ),
     click.option(
+        "--full", is_flag=True,
+        help="Every revision that the server speaks. Without it, the newest with a handshake and the one without.",
+    ),
+    click.option(
+        "--passive", is_flag=True,
+        help="Open, ping and list, and nothing else: no tool call, no read, no prompt, no malformed message.",
+    ),
+    click.option(
+        "--fail-on", type=click.Choice(get_args(FailOn)), default="any",
+        help="any: each broken MUST gives exit code 1. mine: only those that are not known faults of the SDK.",
+    ),
+    click.option(
+        "--runs", type=click.IntRange(1, 20), default=1,
+        help="With --update-baseline: check so often, and mark what is not found each time as occasional.",
+    ),
+    click.option(
         "--revision", "revisions", multiple=True, type=click.Choice(REVISIONS), metavar="REVISION",
-        help="Only this revision; may be repeated. Without it, all that the peer speaks.",
+        help="Only this revision; may be repeated. Without it, see --full; of a client, all that it speaks.",
     ),
     click.option(
         "--transport", "transports", multiple=True, type=click.Choice(_TRANSPORTS), metavar="TRANSPORT",

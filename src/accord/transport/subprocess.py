@@ -148,7 +148,7 @@ def _hint(
         return str(exc)
     if os.path.dirname(program):
         exists = os.path.exists(os.path.join(cwd or "", program))
-        return f"the interpreter in the first line of {program} is missing" if exists else "no such file"
+        return f"the interpreter in the first line of {program} is missing" if exists else f"no such file: {program}"
     return f"{program} is not on PATH ({environment.get('PATH', 'which is not set')})"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,8 @@ from tests.interop.serving import Serving, serving
 
 async def check(faulty: Faulty, command: Command) -> Report:
     """Check only the rule in question."""
-    settings = CheckSettings(
-        revisions=(faulty.revision,), only=(faulty.rule,), call_tools=True, timeout=2, opening=10, jobs=4
-    )
+    bounds: dict[str, Any] = {"timeout": 2, "opening": 10, "jobs": 4, "whole_traffic": False}
+    settings = CheckSettings(revisions=(faulty.revision,), only=(faulty.rule,), call_tools=True, **bounds)
     with serving(command()) if faulty.path else nullcontext() as served:
         target = f"{served.url}{faulty.path}" if isinstance(served, Serving) else command()
         return await check_server(target, settings)

@@ -268,5 +268,5 @@ def silence_for_wrong_params(change: Change) -> None:
 @mutant("rough/flood", revision="2024-11-05")
 def one_of_a_thousand_is_lost(change: Change) -> None:
     change.heard(
-        lambda message: None if isinstance(message, dict) and message.get("id") == "accord-check-99" else message
+        lambda message: None if isinstance(message, dict) and message.get("id") == "accord-check-flood-99" else message
     )

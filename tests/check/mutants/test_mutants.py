@@ -56,7 +56,7 @@ def neighbours(rule: str) -> tuple[str, ...]:
 def settings_for(mutant: Mutant) -> CheckSettings:
     """Only the rule and its neighbours, and where it is broken."""
     only = (*neighbours(mutant.rule), "shapes")
-    bounds: dict[str, Any] = {"timeout": 1, "opening": 5, "jobs": 4, "cases": mutant.cases}
+    bounds: dict[str, Any] = {"timeout": 1, "opening": 5, "jobs": 4, "cases": mutant.cases, "whole_traffic": False}
     return CheckSettings(revisions=(mutant.revision,), only=only, call_tools=mutant.calls, **bounds)
 
 
@@ -73,6 +73,6 @@ async def test_a_mutant_is_caught_by_the_rule_that_it_breaks(
 
 @pytest.mark.parametrize("over", ["memory", "http", "sse"])
 async def test_the_right_server_is_right(over: str) -> None:
-    report = await check(None, CheckSettings(call_tools=True, timeout=10, jobs=4), over)
+    report = await check(None, CheckSettings(call_tools=True, timeout=10, jobs=4, full=True), over)
     assert [(each.rule, each.text, each.evidence) for each in report.findings] == []
     assert report.score == 100

@@ -62,7 +62,7 @@ SURVEYED: tuple[Surveyed, ...] = (
     Surveyed("fastmcp 4.1.2", "HTTP+SSE", lambda: [*peer_server("fastmcp"), "sse"], "/sse"),
 )
 
-SETTINGS = CheckSettings(level="should")
+SETTINGS = CheckSettings(level="should", full=True)
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def test_a_finding_that_is_seen_at_a_new_place_is_new() -> None:
 def test_of_two_causes_that_one_case_finds_an_entry_accepts_the_one_that_it_names() -> None:
     outcomes = [samples.outcome("tools/x", "fail", symptom=symptom) for symptom in ("shape:a", "shape:b")]
     report = samples.report(outcomes, [samples.finding("tools/x", symptom=each.symptom) for each in outcomes])
-    accepts = update(report, Baseline()).accepted
+    accepts = update([report], Baseline()).accepted
     assert [each.symptom for each in accepts] == ["shape:a", "shape:b"]
     assert [each.known for each in apply(report, accepted(accepts[0])).findings] == [True, False]
 
@@ -88,19 +88,19 @@ def test_an_update_accepts_all_that_is_found_and_keeps_the_reasons() -> None:
     stale, unjudged = Accepted(rule="tools/z"), Accepted(rule="tools/never")
     outcomes = [*failing(STDIO).outcomes, samples.outcome("tools/y", "fail"), samples.outcome("tools/z")]
     report = samples.report(outcomes, [samples.finding("tools/x"), samples.finding("tools/y")])
-    assert update(report, accepted(stale, unjudged, kept)).accepted == (unjudged, kept, Accepted(rule="tools/y"))
+    assert update([report], accepted(stale, unjudged, kept)).accepted == (unjudged, kept, Accepted(rule="tools/y"))
 
 
 def test_an_update_names_the_places_where_others_pass() -> None:
-    assert update(failing(STDIO, symptom="silent"), Baseline()).accepted == (
+    assert update([failing(STDIO, symptom="silent")], Baseline()).accepted == (
         Accepted(rule="tools/x", revision="2025-11-25", transport="stdio", symptom="silent"),
     )
-    assert update(failing(STDIO, HTTP), Baseline()).accepted == (Accepted(rule="tools/x"),)
+    assert update([failing(STDIO, HTTP)], Baseline()).accepted == (Accepted(rule="tools/x"),)
 
 
 def test_after_an_update_nothing_is_new_and_nothing_is_stale() -> None:
     report = samples.realistic()
-    done = apply(report, update(report, Baseline()))
+    done = apply(report, update([report], Baseline()))
     assert all(each.known for each in done.findings)
     assert not done.stale
     assert not done.failed
@@ -114,7 +114,7 @@ def test_a_finding_whose_rule_passes_where_another_fails_for_its_cause_does_not_
         samples.outcome("tools/x", revision="2024-11-05"),
     ]
     report = samples.report([here, *there], [samples.finding("tools/x", STDIO, HTTP, also=("tools/y",))])
-    done = apply(report, update(report, Baseline()))
+    done = apply(report, update([report], Baseline()))
     assert (done.stale, done.failed) == ((), False)
 
 

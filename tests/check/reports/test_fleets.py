@@ -22,8 +22,8 @@ def plain(width: int = 100) -> str:
 def test_a_row_holds_the_scores_of_now_and_those_of_earlier_runs() -> None:
     found = {row.name: row for row in rows(samples.fleet())}
     assert list(found) == ["weather", "git", "memory", "broken", "newcomer"]
-    assert found["weather"].scores["2026-07-28"] == {"stdio": 84, "http": 85}
-    assert found["weather"].lowest("2026-07-28") == 84
+    assert found["weather"].scores["2026-07-28"] == {"stdio": 90, "http": 81}
+    assert found["weather"].lowest("2026-07-28") == 81
     assert found["weather"].past == [60, 75, 80, 81]
     assert (found["weather"].failing, found["weather"].warning) == (2, 1)
     assert (found["broken"].score, found["broken"].past) == (None, [90, 95, 95])
@@ -36,7 +36,7 @@ def test_the_board_at_a_terminal_has_a_row_for_each_server() -> None:
         "server    score  2024-11-05  2025-03-26  2025-06-18  2025-11-25  2026-07-28  failed  warned  history"
     )
     assert lines[1] == (
-        "weather      81          84          84          84          84          84       2       1  ▅▆▆▆"
+        "weather      81          90          90          90          90          81       2       1  ▅▆▆▆"
     )
     assert lines[4].split() == ["broken", "-", "-", "-", "-", "-", "-", "0", "0", "▇▇▇"]
     assert "broken could not be checked: the server ended at once (exit code 1): no module named 'mcp'" in lines

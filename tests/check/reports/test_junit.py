@@ -5,9 +5,11 @@ from __future__ import annotations
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
+import msgspec
 from hypothesis import given, settings
 
 from accord.check.baseline import Accepted, Baseline, apply
+from accord.check.report import Untested
 from accord.check.reports.junit import junit
 from accord.check.reports.visible import visible
 
@@ -56,10 +58,19 @@ def test_a_broken_must_fails_with_what_was_seen_and_the_bytes() -> None:
     assert failure.text == "the usual way: a result came\nNo look-up.\n→ {}\n← []"
 
 
-def test_a_broken_should_passes_and_is_told_in_the_output() -> None:
+def test_a_broken_should_does_not_fail_and_is_no_plain_pass() -> None:
     suite = read(junit(samples.report([samples.outcome("tools/x", "warn", level="should", text="it is slow")])))[0]
     assert suite.get("failures") == "0"
+    assert [each.get("message") for each in suite.iter("skipped")] == ["warning: SHOULD broken: it is slow"]
     assert suite.findtext("system-out") == "warning: tools/x: it is slow"
+
+
+def test_a_revision_that_could_not_be_tested_is_an_error_of_its_own() -> None:
+    untested = Untested(revision="2025-06-18", transport="stdio", text="no answer to initialize in 5 s")
+    report = msgspec.structs.replace(samples.realistic(), untested=(untested,))
+    root = read(junit(report))
+    is_sound(root)
+    assert [each.get("message") for each in root.iter("error")] == ["not tested: no answer to initialize in 5 s"]
 
 
 def test_what_was_not_judged_is_skipped_and_says_why() -> None:

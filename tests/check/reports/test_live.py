@@ -19,7 +19,7 @@ def test_without_a_terminal_there_is_a_line_for_each_visit_that_ends() -> None:
     assert not said
     live.visit_ended(VISITS[0])
     assert click.unstyle("\n".join(said)) == (
-        "✗ 2024-11-05 over stdio: score 84, 13 rules passed, 2 failed, 1 warned, 2 not observed, 3 not applicable; "
+        "✗ 2024-11-05 over stdio: score 90, 13 rules passed, 2 failed, 1 warned, 2 not observed, 3 not applicable; "
         "0.3 s"
     )
 
@@ -68,7 +68,7 @@ def test_of_a_fleet_each_server_has_a_line_when_it_ends() -> None:
         live.server_ended(checked)
     assert list(map(click.unstyle, said)) == [
         "✗ weather: score 81, 15 rules passed, 3 failed, 1 warned, 2 not observed; 12.3 s",
-        "✓ git: score 75, 1 rule passed, 1 warned; 4.2 s",
+        "✓ git: score 98, 1 rule passed, 1 warned; 4.2 s",
         "✓ memory: score 100, 1 rule passed; 3.1 s",
         "✗ broken: the server ended at once (exit code 1): no module named 'mcp'; 0.2 s",
         "✓ newcomer: score 100, 1 rule passed; 1.0 s",

@@ -15,9 +15,10 @@ from tests.check.reports.hostile import TEXTS
 def test_the_comment_has_the_score_the_board_and_each_finding_folded() -> None:
     text = markdown(samples.realistic())
     assert text.startswith(
-        "### accord check: 81 of 100\n\n<p><code>weather 1.4.2</code></p>\n\n15 rules passed, 3 failed"
+        "### accord check: not conformant: 3 MUSTs broken; score 81\n\n"
+        "<p><code>weather 1.4.2</code></p>\n\n15 rules passed, 3 failed"
     )
-    assert "| 2026-07-28 | http | 85 | 2 | 1 | 14 | 2 | 2 |" in text
+    assert "| 2026-07-28 | http | 81 | 2 | 1 | 14 | 2 | 2 |" in text
     assert text.count("<details>") == text.count("</details>") == 4
     assert "<summary>✗ MUST <code>http/origin</code>: A request whose Origin" in text
 

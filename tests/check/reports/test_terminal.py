@@ -32,9 +32,10 @@ def test_a_finding_is_told_with_all_that_helps_to_mend_it() -> None:
 
 def test_the_board_has_a_row_for_each_visit_and_the_last_line_sums_up() -> None:
     *lines, last = plain(in_lines(samples.realistic())).splitlines()
-    assert "2026-07-28  http          85      14       2       1             2               2      0.3" in lines
+    assert "2026-07-28  http          81      14       2       1             2               2      0.3" in lines
     assert last == (
-        "score 81: 15 rules passed, 3 failed, 1 warned, 2 not observed; 1 finding known; "
+        "not conformant: 3 MUSTs broken; score 81: 15 rules passed, 3 failed, 1 warned, 2 not observed; "
+        "4 findings; 1 known; "
         "702 generated cases (seed 7); 12.3 s"
     )
 
@@ -59,7 +60,7 @@ def test_known_findings_are_told_only_when_all_is_wanted() -> None:
 def test_a_clean_report_is_a_board_and_one_line() -> None:
     lines = plain(in_lines(samples.report([samples.outcome("a/b")]))).splitlines()
     assert len(lines) == 4
-    assert lines[-1] == "score 100: 1 rule passed; 12.3 s"
+    assert lines[-1] == "no MUST broken; score 100: 1 rule passed; 12.3 s"
 
 
 @given(TEXTS, st.integers(0, 200))

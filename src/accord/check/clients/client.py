@@ -15,13 +15,12 @@ from accord.check.clients.run import Run
 from accord.check.clients.scene import Scene
 from accord.check.clients.unopened import nothing_opened
 from accord.check.clients.visit import Visiting
-from accord.check.notes import Watcher
+from accord.check.notes import Unwatched, Watcher
 from accord.check.record import Room
 from accord.check.report import Outcome, Report, TransportName, Visit
 from accord.check.rule import Rule
 from accord.check.rules import CLIENT_AREAS, client_rules
 from accord.check.selection import selected
-from accord.check.server import Unwatched
 from accord.check.settings import CheckSettings
 from accord.errors import ConnectError, TargetError
 from accord.messages.revision import REVISIONS, RULES

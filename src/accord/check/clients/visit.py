@@ -39,7 +39,7 @@ class Visiting:
             revision=self.usual.revision,
             transport=self.usual.transport,
             score=score(self.outcomes, whole=not cut_off),
-            seconds=round(sum(run.finished - run.began for run in self.runs), 3),
+            seconds=round(max(run.finished for run in self.runs) - min(run.began for run in self.runs), 3),
             counts=counts(self.outcomes),
             error="; ".join(filter(None, [cut_off, *self._notes.defects])),
         )

@@ -23,7 +23,8 @@ def as_json(told: Report | Fleet) -> str:
 
 def data(told: Report | Fleet) -> dict[str, Any]:
     """The same as JSON data, with its format and whether it failed."""
-    return {"format": FORMAT, "failed": told.failed, **storable(msgspec.to_builtins(told))}
+    conformant = {"conformant": not told.musts_broken} if isinstance(told, Report) else {}
+    return {"format": FORMAT, "failed": told.failed, **conformant, **storable(msgspec.to_builtins(told))}
 
 
 def dumped(data: dict[str, Any]) -> str:

@@ -1,7 +1,8 @@
 """JUnit XML: a test suite per visit, a test case per rule in it, as Ant and Jenkins read it.
 
-A broken MUST fails, unless the baseline has it. What was not judged is skipped, and says why. A broken SHOULD passes,
-as for the exit code, and is told in the suite's output. Stale entries of the baseline fail in a suite of their own.
+A broken MUST fails, unless the baseline has it. A broken SHOULD or MAY does not fail, as for the exit code, and is no
+plain pass either: it is skipped with the message `warning: ...`. What was not judged is skipped, and says why.
+Revisions that could not be tested, and stale entries of the baseline, fail in suites of their own.
 """
 
 from __future__ import annotations
@@ -21,8 +22,13 @@ def junit(report: Report) -> str:
     for number, visit in enumerate(report.visits):
         suite = _suite(root, report, number, place(visit.revision, visit.transport), visit.seconds)
         _add_visit(suite, visit, report, known)
+    if report.untested:
+        suite = _suite(root, report, len(report.visits), "not tested", 0.0)
+        for each in report.untested:
+            where = place(each.revision, each.transport)
+            _say(_case(suite, where, "accord.visit", 0.0), "error", f"not tested: {each.text}", "untested")
     if report.stale:
-        _add_stale(_suite(root, report, len(report.visits), "baseline", 0.0), report.stale)
+        _add_stale(_suite(root, report, len(root), "baseline", 0.0), report.stale)
     for suite in root:
         _count(suite)
     indent(root)
@@ -48,6 +54,7 @@ def _add_visit(suite: Element, visit: Visit, report: Report, known: Collection[t
     if visit.error:
         _say(_case(suite, "the visit itself", "accord.visit", 0.0), "error", visit.error, "visit")
     remarks = [f"left out: {each}" for each in visit.left_out]
+    remarks += [f"not confirmed: {each}" for each in visit.unconfirmed]
     remarks += [f"warning: {each.rule}: {each.text}" for each in outcomes if each.verdict == "warn"]
     SubElement(suite, "system-out").text = visible("\n".join(remarks))
     SubElement(suite, "system-err").text = visible(visit.error)
@@ -70,9 +77,16 @@ def _judge(case: Element, outcome: Outcome, known: Collection[tuple[str, str, st
         _say(case, "skipped", f"accepted by the baseline: {outcome.text}")
     elif outcome.verdict == "fail":
         lines = [f"{outcome.case}: {outcome.text}", outcome.cause, *outcome.evidence]
-        _say(case, "failure", outcome.text, outcome.level, "\n".join(filter(None, lines)))
+        _say(case, "failure", outcome.text, outcome.level, _joined(lines))
+    elif outcome.verdict == "warn":
+        lines = [f"{outcome.case}: {outcome.text}", outcome.cause, *outcome.evidence]
+        _say(case, "skipped", f"warning: {outcome.level.upper()} broken: {outcome.text}", "", _joined(lines))
     elif outcome.verdict in ("not-applicable", "not-observed"):
         _say(case, "skipped", f"{WORDS[outcome.verdict]}: {outcome.text}" if outcome.text else WORDS[outcome.verdict])
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "\n".join(filter(None, lines))
 
 
 def _say(case: Element, kind: str, message: str, type: str = "", text: str = "") -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from accord.check.report import Finding, Report, Verdict, Visit
 from accord.check.reports.markup import Markup, joined, link, tag
 from accord.check.reports.visible import in_one_line, shortened
-from accord.check.reports.wording import MARKS, WORDS, counted, peer, summary, where, worst_first
+from accord.check.reports.wording import MARKS, WORDS, counted, headline, peer, remarks, summary, where, worst_first
 
 _MOST = 60_000
 """Characters: a comment takes 65,536."""
@@ -27,7 +27,11 @@ _COLUMNS: tuple[Verdict, ...] = ("fail", "warn", "pass", "not-observed", "not-ap
 
 def markdown(report: Report) -> str:
     """The comment."""
-    head = [f"### accord check: {report.score} of 100", tag("p", _code(peer(report))), f"{summary(report)}."]
+    head = [
+        f"### accord check: {headline(report)}; score {report.score}",
+        tag("p", _code(peer(report))),
+        f"{summary(report)}.",
+    ]
     blocks = [*head, "\n".join(_board(report.visits)), *_remarks(report)]
     left = _MOST - sum(len(each) + 2 for each in blocks)
     findings = worst_first(report.findings)
@@ -51,22 +55,11 @@ def _board(visits: tuple[Visit, ...]) -> list[str]:
 
 
 def _remarks(report: Report) -> list[str]:
-    ended = [
-        tag("p", f"{each.revision} over {each.transport} ended early: ", _code(each.error))
-        for each in report.visits
-        if each.error
-    ]
-    left_out = [
-        tag("p", f"{visit.revision} over {visit.transport} left out: ", _code(each))
-        for visit in report.visits
-        for each in visit.left_out
-    ]
-    stale = [tag("p", "In the baseline, and not found any more: ", _code(each)) for each in report.stale]
-    return [*ended, *left_out, *stale]
+    return [tag("p", f"{remark.mark} ", _code(remark.text)) for remark in remarks(report)]
 
 
 def _finding(finding: Finding, report: Report) -> str:
-    known = " (known)" if finding.known else ""
+    known = " (known)" if finding.known else f" (known fault of {finding.sdk})" if finding.sdk else ""
     head = [f"{MARKS[finding.verdict]} {finding.level.upper()} ", tag("code", finding.rule), f": {finding.says}{known}"]
     lines = [
         tag("summary", *head),

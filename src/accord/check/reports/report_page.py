@@ -9,7 +9,19 @@ from accord.check.reports.charts import bar, grade, ring
 from accord.check.reports.markup import Markup, joined, link, shown, tag
 from accord.check.reports.page import page
 from accord.check.reports.visible import shortened
-from accord.check.reports.wording import MARKS, SUMMARY, WORDS, counted, peer, place, where, worst_first, worst_of
+from accord.check.reports.wording import (
+    MARKS,
+    SUMMARY,
+    WORDS,
+    counted,
+    headline,
+    peer,
+    place,
+    remarks,
+    where,
+    worst_first,
+    worst_of,
+)
 
 _LONGEST = 20_000
 """Characters of a line of evidence."""
@@ -22,7 +34,7 @@ _TRANSPORTS = ("stdio", "http", "sse", "memory")
 
 def report_page(report: Report) -> str:
     """The document."""
-    title = f"{report.score} · {peer(report)} · accord check"
+    title = f"{headline(report)} · {peer(report)} · accord check"
     return page(title, _head(report), tag("main", _board(report), _remarks(report), _filters(report), *_lists(report)))
 
 
@@ -33,7 +45,14 @@ def _head(report: Report) -> Markup:
         for each in SUMMARY
         if found[each] or each in ("pass", "fail", "warn")
     ]
-    facts = [f"checked as a {report.role}", report.started, f"{report.seconds:.1f} s", f"accord {report.version}"]
+    made_with = [f"made with {report.sdk}"] if report.sdk else []
+    facts = [
+        *made_with,
+        f"checked as a {report.role}",
+        report.started,
+        f"{report.seconds:.1f} s",
+        f"accord {report.version}",
+    ]
     if report.generated:
         seed = "" if report.seed is None else f", seed {report.seed}"
         facts.append(f"{counted(report.generated, 'generated case')}{seed}")
@@ -42,6 +61,7 @@ def _head(report: Report) -> Markup:
         tag("p", "accord check", class_="kicker"),
         tag("h1", shown(shortened(peer(report), _LONGEST_NAME))),
         tag("p", tag("code", shown(shortened(report.target, _LONGEST_NAME))), class_="target") if report.name else "",
+        tag("p", tag("b", headline(report)), class_="headline"),
         tag("ul", *chips, class_="chips"),
         tag("p", " · ".join(facts), class_="facts"),
     )
@@ -74,22 +94,8 @@ def _cell(visit: Visit | None) -> Markup:
 
 
 def _remarks(report: Report) -> Markup:
-    ended = [
-        tag("li", tag("b", f"{place(each.revision, each.transport)} ended early: "), shown(each.error))
-        for each in report.visits
-        if each.error
-    ]
-    left_out = [
-        tag("li", tag("b", f"{place(visit.revision, visit.transport)} left out: "), shown(each))
-        for visit in report.visits
-        for each in visit.left_out
-    ]
-    stale = [
-        tag("li", tag("b", "In the baseline, and not found any more: "), shown(entry), "; take it out")
-        for entry in report.stale
-    ]
-    remarks = [*ended, *left_out, *stale]
-    return tag("ul", *remarks, class_="remarks") if remarks else Markup()
+    found = [tag("li", tag("b", f"{remark.mark} "), shown(remark.text)) for remark in remarks(report)]
+    return tag("ul", *found, class_="remarks") if found else Markup()
 
 
 # --- the findings ----------------------------------------------------------------------------------------------

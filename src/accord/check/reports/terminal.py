@@ -12,7 +12,7 @@ import click
 
 from accord.check.report import Finding, Report, Verdict, Visit
 from accord.check.reports.visible import in_one_line, visible
-from accord.check.reports.wording import MARKS, WORDS, place, summary, where, worst_first
+from accord.check.reports.wording import MARKS, WORDS, headline, remarks, summary, where, worst_first
 
 COLOURS: dict[Verdict, str] = {"fail": "red", "warn": "yellow", "pass": "green"}
 _BOARD: tuple[Verdict, ...] = ("pass", "fail", "warn", "not-observed", "not-applicable")
@@ -27,25 +27,30 @@ _LEAST = 40
 def in_lines(report: Report, *, width: int = 100, verbose: bool = False) -> Iterator[str]:
     """The report, line by line, for `width` columns. With `verbose` evidence is whole, and known findings are told."""
     width = max(width, _LEAST)
-    for finding in worst_first(report.findings):
-        if verbose or not finding.known:
-            yield from _finding(finding, report, width, verbose)
-            yield ""
+    shown = [each for each in worst_first(report.findings) if verbose or not each.known]
+    owner = None
+    for finding in shown:
+        if report.sdk and finding.sdk != owner:
+            owner = finding.sdk
+            yield click.style(_owned(owner), bold=True)
+        yield from _finding(finding, report, width, verbose)
+        yield ""
     yield from board(report.visits)
-    for visit in report.visits:
-        if visit.error:
-            yield from _labelled("!", f"{place(visit.revision, visit.transport)} ended early: {visit.error}", width)
-        for each in visit.left_out:
-            yield from _labelled("?", f"{place(visit.revision, visit.transport)} left out: {each}", width)
-    for entry in report.stale:
-        yield from _labelled("✗", f"in the baseline, and not found any more: {entry}; take it out", width)
+    for remark in remarks(report):
+        yield from _labelled(remark.mark, remark.text, width)
     yield ""
     yield total(report)
 
 
+def _owned(sdk: str) -> str:
+    return f"In {sdk}, the SDK: upgrade it, or report this there" if sdk else "In your server"
+
+
 def total(report: Report) -> str:
-    """The last line: `score 92: 210 rules passed, 3 failed; 12.4 s`."""
-    return f"{score(report.score)}: {summary(report)}; {report.seconds:.1f} s"
+    """The last line: `not conformant: 2 MUSTs broken; score 81: 210 rules passed, 3 failed; 2 findings; 12.4 s`."""
+    colour = "red" if report.musts_broken else "yellow" if not report.whole else "green"
+    words = click.style(headline(report), fg=colour, bold=True)
+    return f"{words}; {score(report.score)}: {summary(report)}; {report.seconds:.1f} s"
 
 
 def score(number: int) -> str:

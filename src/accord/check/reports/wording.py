@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
 
-from accord.check.report import VERDICTS, WEIGHTS, Finding, Outcome, Place, Report, Verdict, Visit, counts
+from accord.check.report import FACTORS, VERDICTS, Finding, Outcome, Place, Report, Verdict, Visit, counts
 
 MARKS: dict[Verdict, str] = {"fail": "✗", "warn": "!", "pass": "✓", "not-observed": "?", "not-applicable": "·"}
 
@@ -23,10 +24,17 @@ JUDGED: frozenset[Verdict] = frozenset(("pass", "fail", "warn"))
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """New ones before known ones, then by level, then those that are seen in most places."""
+    """New ones before known ones, the server's own before those of its SDK, then by level, then by number of places."""
     return sorted(
         findings,
-        key=lambda each: (each.known, each.verdict != "fail", -WEIGHTS[each.level], -len(each.places), each.rule),
+        key=lambda each: (
+            each.known,
+            bool(each.sdk),
+            each.verdict != "fail",
+            FACTORS[each.level],
+            -len(each.places),
+            each.rule,
+        ),
     )
 
 
@@ -73,12 +81,49 @@ def tally(found: dict[Verdict, int]) -> str:
 def summary(report: Report) -> str:
     """One line: how the rules fared over all visits, and what is known or stale of it."""
     parts = [tally(counts(report.outcomes))]
+    if report.findings:
+        parts.append(counted(len(report.findings), "finding"))
     if known := sum(each.known for each in report.findings):
-        parts.append(f"{counted(known, 'finding')} known")
+        parts.append(f"{known:,} known")
     if report.generated:
         seed = "" if report.seed is None else f" (seed {report.seed})"
         parts.append(f"{counted(report.generated, 'generated case')}{seed}")
     return "; ".join(parts)
+
+
+def headline(report: Report) -> str:
+    """What matters before any number: `not conformant: 10 MUSTs broken`."""
+    if report.musts_broken:
+        by_sdk = sum(each.verdict == "fail" and bool(each.sdk) for each in report.findings)
+        by_whom = f" ({by_sdk} by the SDK, {report.sdk})" if by_sdk else ""
+        return f"not conformant: {counted(report.musts_broken, 'MUST')} broken{by_whom}"
+    return "no MUST broken" if report.whole else "not everything could be tried"
+
+
+class Remark(NamedTuple):
+    """What is to be known of a check beside its findings: its mark, and the text."""
+
+    mark: str
+    text: str
+
+
+def remarks(report: Report) -> Iterator[Remark]:
+    """What was not tried, what was not confirmed, and what is stale."""
+    if report.interrupted:
+        yield Remark("!", "it was interrupted: what was not tried by then is not judged")
+    for untested in report.untested:
+        where = place(untested.revision, untested.transport)
+        yield Remark("!", f"{where} was not tested, since it could not be opened, twice: {untested.text}")
+    for visit in report.visits:
+        where = place(visit.revision, visit.transport)
+        if visit.error:
+            yield Remark("!", f"{where} ended early: {visit.error}")
+        yield from (Remark("?", f"{where} left out: {each}") for each in visit.left_out)
+        yield from (Remark("?", f"{where} not confirmed: {each}") for each in visit.unconfirmed)
+    for entry in report.stale:
+        yield Remark("✗", f"in the baseline, and not found any more: {entry}; take it out")
+    if report.full_adds:
+        yield Remark("·", f"--full adds: {'; '.join(report.full_adds)}")
 
 
 def known_places(report: Report) -> set[tuple[str, str, str]]:

@@ -51,7 +51,13 @@ ROOTS_AGAIN = Rule(
 _ROOTS = "roots/list"
 
 
-@ROOTS_AGAIN.case("roots that change once the server has asked for them", kind="own")
+async def _asks_for_roots(talk: Talk) -> None:
+    await talk.tide()  # what a server asks at the beginning has come
+    if not any(question.method == _ROOTS for question in questions([talk.record])):
+        raise NotApplicable("it does not ask for the roots by itself")
+
+
+@ROOTS_AGAIN.case("roots that change once the server has asked for them", kind="own", applies=_asks_for_roots)
 async def _(talk: Talk) -> None:
     await talk.tide()  # what a server asks at the beginning has come
     since = len(talk.record.entries)

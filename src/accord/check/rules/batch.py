@@ -6,7 +6,7 @@ from typing import Any
 
 from accord.check.reading import Heard, is_answer, was_refused
 from accord.check.record import Said, objects
-from accord.check.rule import LINES, Rule
+from accord.check.rule import LINES, Broken, Rule
 from accord.check.talk import Talk
 from accord.check.values import shown
 from accord.messages.base import JSONObject
@@ -35,7 +35,11 @@ async def _(talk: Talk) -> None:
 
 async def _served(talk: Talk, items: list[Any], *, misbehaved: bool = False) -> None:
     for pending in talk.send_batch(items, misbehaved=misbehaved):
-        answer = await pending.answer()
+        try:
+            answer = await pending.answer()
+        except Broken as exc:
+            exc.cause = ""  # no request got lost: the array was not read
+            raise
         if answer.error is not None:
             raise talk.broken(f"{shown(pending.id)} is answered with {shown(answer.error)}", since=pending.since)
 

@@ -9,7 +9,7 @@ from accord.check.reading import Heard, is_answer, key, messages
 from accord.check.record import Record
 from accord.check.rule import LINES, Rule
 from accord.check.rules.progress import PROGRESS, token_of
-from accord.check.slow import start_slow
+from accord.check.slow import has_slow, start_slow
 from accord.check.symptoms import NOTIFICATION_ANSWERED
 from accord.check.talk import Talk
 from accord.check.values import shown
@@ -41,8 +41,15 @@ STOPS = Rule(
 )
 
 
-@QUIET.case("a call in the middle of its work", kind="own", needs="tools", calls=True, until=MODERN)
-@QUIET.case("the same over stdio, where no stream can be closed", kind="own", calls=True, since=MODERN, over=LINES)
+@QUIET.case("a call in the middle of its work", kind="own", needs="tools", calls=True, applies=has_slow, until=MODERN)
+@QUIET.case(
+    "the same over stdio, where no stream can be closed",
+    kind="own",
+    calls=True,
+    applies=has_slow,
+    since=MODERN,
+    over=LINES,
+)
 async def _(talk: Talk) -> None:
     call = await start_slow(talk)
     _cancel(talk, call.id)
@@ -135,8 +142,10 @@ RACE = Rule(
 )
 
 
-@RACE.case("fifty requests, each cancelled at once, and one that is not", kind="own", until=MODERN)
-@RACE.case("fifty requests, each cancelled at once, and one that is not", kind="own", since=MODERN, over=LINES)
+@RACE.case("fifty requests, each cancelled at once, and one that is not", kind="own", shares=True, until=MODERN)
+@RACE.case(
+    "fifty requests, each cancelled at once, and one that is not", kind="own", shares=True, since=MODERN, over=LINES
+)
 async def _(talk: Talk) -> None:
     since = len(talk.record.entries)
     for number in range(50):

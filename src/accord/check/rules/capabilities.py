@@ -8,7 +8,8 @@ from accord.check.blocks import inside
 from accord.check.reading import Heard, heard, messages
 from accord.check.record import Record
 from accord.check.rule import NotApplicable, Rule
-from accord.check.rules.lifecycle import ENDS, LISTS
+from accord.check.rules.lifecycle import ENDS
+from accord.check.speech import LISTS
 from accord.check.talk import Talk
 from accord.check.values import declares, shown
 from accord.errors import METHOD_NOT_FOUND

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-from accord.check.reading import Heard, heard
+from accord.check.reading import Heard, heard, is_foreign, key, messages
 from accord.check.record import Record
 from accord.check.rule import Rule
 from accord.check.talk import NOBODY, Talk
@@ -20,6 +21,7 @@ from accord.errors import (
 )
 from accord.messages.base import JSONObject
 from accord.messages.meta import PROTOCOL_VERSION
+from accord.wire.transcript import SENT
 
 CODES = "basic/index#error-codes"
 
@@ -119,19 +121,39 @@ SENTENCE = Rule(
     cause="A whole traceback, or the dump of a validator, is the message: put details into data.",
 )
 _LONG = 500
+_OURS = 40
+"""Characters from which on a text of ours, repeated in an error, does not count."""
 
 
 @SENTENCE.reading("all errors")
 def _(records: Sequence[Record]) -> int:
     judged = 0
-    for each in heard(records):
-        error = each.message.get("error")
-        text = error.get("message") if isinstance(error, dict) else None
-        if isinstance(text, str):
-            judged += 1
-            if "\n" in text.strip() or len(text) > _LONG:
-                raise each.broken(f"a message of {len(text.splitlines())} lines and {len(text):,} characters")
+    for record in records:
+        requests: dict[Any, JSONObject] = {}
+        for said, message in messages(record):
+            if said.direction == SENT:
+                requests[key(message.get("id"))] = message
+                continue
+            error = message.get("error")
+            text = error.get("message") if isinstance(error, dict) else None
+            each = Heard(record, said, message)
+            if isinstance(text, str) and not is_foreign(record, said, message):
+                judged += 1
+                text = _without_ours(text.strip(), requests.get(key(message.get("id")), {}))
+                if "\n" in text or len(text) > _LONG:
+                    lines = len(text.splitlines())
+                    counted = "1 line" if lines == 1 else f"{lines:,} lines"
+                    raise each.broken(f"a message of {counted} and {len(text):,} characters")
     return judged
+
+
+def _without_ours(text: str, request: Any) -> str:
+    """The text without the long texts that it repeats from our request."""
+    if isinstance(request, str):
+        return text.replace(request, "...") if len(request) > _OURS else text
+    for value in request.values() if isinstance(request, dict) else request if isinstance(request, list) else ():
+        text = _without_ours(text, value)
+    return text
 
 
 @OWN.case("what every feature has to refuse")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from accord.check.rule import NotApplicable, Rule
-from accord.check.rules.lifecycle import LISTS
 from accord.check.rules.meta import NAME, PREFIX
-from accord.check.speech import INFO, envelope_of, hello_params
+from accord.check.speech import INFO, LISTS, envelope_of, hello_params
 from accord.check.talk import Talk
 from accord.check.values import shown
 from accord.check.waiting import Answer
@@ -158,7 +157,7 @@ async def _(talk: Talk) -> None:
         await talk.result(method)
 
 
-@STATELESS.case("requests after one that was refused, by another client", kind="own")
+@STATELESS.case("requests after one that was refused, by another client", kind="own", shares=True)
 async def _(talk: Talk) -> None:
     wrong = "1900-01-01"
     await talk.request(talk.harmless, meta={PROTOCOL_VERSION: wrong}, headers={"MCP-Protocol-Version": wrong})

@@ -89,7 +89,7 @@ def _invalid(talk: Talk) -> dict[str, JSONObject]:
     }
 
 
-@INVALID.case("jsonrpc, method and params of wrong types", kind="own")
+@INVALID.case("jsonrpc, method and params of wrong types", kind="own", shares=True)
 async def _(talk: Talk) -> None:
     invalid = _invalid(talk)
     talk.send(b'{"jsonrpc":"2.0","id":')  # what comes of it is read by other rules

@@ -8,7 +8,7 @@ from typing import Any
 from accord.check.reading import Answered, Heard, answers, heard, is_answer, messages
 from accord.check.record import Record
 from accord.check.rule import NotApplicable, NotObserved, Rule
-from accord.check.speech import INFO, hello_params
+from accord.check.speech import INFO, LISTS, hello_params
 from accord.check.talk import Talk
 from accord.check.values import shown
 from accord.check.waiting import Answer
@@ -19,8 +19,6 @@ from accord.wire.transcript import SENT
 INITIALIZATION = "basic/lifecycle#initialization"
 NEGOTIATION = "basic/lifecycle#version-negotiation"
 ENDS = PER_REQUEST[0]
-LISTS = {"tools": "tools/list", "resources": "resources/list", "prompts": "prompts/list"}
-"""By capability: what lists it."""
 
 HELLO = Rule(
     "lifecycle/hello",

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UNSET
 
 from accord.check.rule import Rule
-from accord.check.slow import start_slow
+from accord.check.slow import has_slow, start_slow
 from accord.check.speech import hello_params
 from accord.check.talk import Talk
 from accord.check.values import shown
@@ -71,7 +71,7 @@ BUSY = Rule(
 )
 
 
-@BUSY.case("a ping in the middle of a long call", kind="own", needs="tools", calls=True)
+@BUSY.case("a ping in the middle of a long call", kind="own", needs="tools", calls=True, applies=has_slow)
 async def _(talk: Talk) -> None:
     call = await start_slow(talk)
     answer = await talk.request("ping")

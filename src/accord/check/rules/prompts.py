@@ -144,7 +144,8 @@ async def _(talk: Talk) -> None:
     for prompt in strict[:_MOST]:
         answer = await talk.request("prompts/get", {"name": prompt.get("name"), "arguments": {}})
         if answer.code != INVALID_PARAMS:
-            raise talk.broken(f"{prompt.get('name')!r} gives {shown(answer.error or answer.result)}")
+            cause = "" if answer.error is None else "The error of the handler is passed on with another code."
+            raise talk.broken(f"{prompt.get('name')!r} gives {shown(answer.error or answer.result)}", cause=cause)
 
 
 CHECKED = Rule(

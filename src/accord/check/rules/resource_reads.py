@@ -164,11 +164,21 @@ HOSTILE = Rule(
 _NEARLY = (f"/{',' * 60}/", f"{',' * 60}/", "/" * 5_000, f"{'a' * 20_000}\n", "%2C" * 2_000, "?a=" + "&a=" * 2_000)
 
 
-@HOSTILE.case("commas, slashes and long texts after the beginning of each template", kind="own", needs="resources")
-async def _(talk: Talk) -> None:
-    heads = [str(each.get("uriTemplate")).partition("{")[0] for each in (await talk.templates())[:_MOST]]
-    if not heads:
+async def _has_templates(talk: Talk) -> None:
+    if not await talk.templates():
         raise NotObserved("it lists no template")
+
+
+@HOSTILE.case(
+    "commas, slashes and long texts after the beginning of each template",
+    kind="own",
+    needs="resources",
+    shares=True,
+    applies=_has_templates,
+)
+async def _(talk: Talk) -> None:
+    await _has_templates(talk)
+    heads = [str(each.get("uriTemplate")).partition("{")[0] for each in (await talk.templates())[:_MOST]]
     for uri in [head + rest for head in heads for rest in _NEARLY]:
         pending = talk.begin("resources/read", {"uri": uri})
         await talk.tide()

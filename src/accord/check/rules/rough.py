@@ -88,7 +88,9 @@ STRAY_ANSWERS: dict[str, Any] = {
 _PARAMS: tuple[Any, ...] = (None, 7, [], {"requestId": {}, "progressToken": [], "progress": "x", "taskId": 7})
 
 
-@SURVIVES.case("what is no JSON, JSON that is no message, stray answers, and wrong types in each field", kind="own")
+@SURVIVES.case(
+    "what is no JSON, JSON that is no message, stray answers, and wrong types in each field", kind="own", shares=True
+)
 async def _(talk: Talk) -> None:
     good: JSONObject = {"jsonrpc": "2.0", "id": "accord-check-9", **_body(talk)}
     values: tuple[Any, ...] = (None, True, 7_777, 1.5, "", [], {})
@@ -109,7 +111,7 @@ async def _(talk: Talk) -> None:
 _DEEP = 20_000
 
 
-@SURVIVES.case("deep nesting, huge numbers, long texts and half characters", kind="own")
+@SURVIVES.case("deep nesting, huge numbers, long texts and half characters", kind="own", shares=True)
 async def _(talk: Talk) -> None:
     inside = b'{"jsonrpc":"2.0","method":"notifications/accord-check-nobody","params":{"a":%s}}'
     named = b'{"jsonrpc":"2.0","id":%s,"method":"accord-check-nobody"}'
@@ -131,7 +133,7 @@ async def _(talk: Talk) -> None:
     await _survives(talk, wrong)
 
 
-@SURVIVES.case("one id for two requests at once", kind="own")
+@SURVIVES.case("one id for two requests at once", kind="own", shares=True)
 async def _(talk: Talk) -> None:
     twice = {"jsonrpc": "2.0", "id": "accord-check-twice", **_body(talk)}
     for _ in range(2):
@@ -180,11 +182,11 @@ _STALLED = 3
 """So many times the patience with one answer no answer at all may come: a flood is heavy work."""
 
 
-@FLOOD.case("a thousand (over HTTP 200) harmless requests without waiting", kind="own")
+@FLOOD.case("a thousand (over HTTP 200) harmless requests without waiting", kind="own", shares=True)
 async def _(talk: Talk) -> None:
     count = MANY if talk.http is None else MANY_BY_HTTP
     since = len(talk.record.entries)
-    left = {talk.begin(talk.harmless, id=f"accord-check-{number}").future for number in range(count)}
+    left = {talk.begin(talk.harmless, id=f"accord-check-flood-{number}").future for number in range(count)}
     while left:
         done, left = await asyncio.wait(left, timeout=_STALLED * talk.settings.timeout)
         if not done or any(future.exception() for future in done):

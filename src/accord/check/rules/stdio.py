@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from accord.check.record import Record, Said, decoded, is_json, objects
-from accord.check.rule import LINES, STDIO, Broken, Rule
+from accord.check.rule import LINES, STDIO, Broken, NotObserved, Rule
 from accord.check.talk import Talk
 from accord.check.values import shown
 from accord.wire.lines import Unreadable
-from accord.wire.transcript import RECEIVED, SENT
+from accord.wire.transcript import RECEIVED
 
 _PLACES = ("basic/transports#stdio", "basic/transports/stdio")
 _SHUTDOWN = ("basic/lifecycle#shutdown", "basic/transports/stdio#shutdown")
 _EXIT_SECONDS = 5.0
-_SEEN_BEFORE = 2.0
-"""Seconds for a server that was seen to run on: it was waited for at length once."""
 _STARTS = 4
 """A start may take so many times as long as the slowest that was seen."""
 _HALF = b'{"jsonrpc":"2.0","id":99,"meth'
@@ -98,17 +96,24 @@ EXITS = Rule(
 )
 
 
-@EXITS.case("after the handshake, with nothing to do", kind="own")
+async def _was_not_seen_to_stay(talk: Talk) -> None:
+    """One finding is enough: each case waits as long."""
+    if talk.doors.outlived:
+        seconds = f"{talk.doors.outlived:g} s"
+        raise NotObserved(f"it ran on for {seconds} after its input had ended in another conversation")
+
+
+@EXITS.case("after the handshake, with nothing to do", kind="own", applies=_was_not_seen_to_stay)
 async def _(talk: Talk) -> None:
     await _exits(talk)
 
 
-@EXITS.case("before anything was said", kind="raw")
+@EXITS.case("before anything was said", kind="raw", applies=_was_not_seen_to_stay)
 async def _(talk: Talk) -> None:
     await _exits(talk)
 
 
-@EXITS.case("in the middle of a line", kind="own")
+@EXITS.case("in the middle of a line", kind="own", applies=_was_not_seen_to_stay)
 async def _(talk: Talk) -> None:
     talk.expect(_HALF, misbehaved=True)
     talk.child.write(_HALF)
@@ -123,14 +128,13 @@ async def _(talk: Talk) -> None:
 
 
 async def _exits(talk: Talk) -> None:
+    await _was_not_seen_to_stay(talk)
     wire = talk.child
     wire.end_input()
-    before = talk.doors.outlived
-    seconds = _SEEN_BEFORE if before else _patience(talk)
+    seconds = _patience(talk)
     if not await wire.gone(seconds):
-        talk.doors.outlived = max(seconds, before)
-        known = f", as it did for {before:g} s in another conversation" if before else ""
-        raise talk.broken(f"it still runs {seconds:g} s after its input has ended{known}")
+        talk.doors.outlived = seconds
+        raise talk.broken(f"it still runs {seconds:g} s after its input has ended")
 
 
 LAST_WORDS = Rule(
@@ -213,14 +217,8 @@ def _evidence(record: Record, group: Sequence[Said]) -> tuple[str, ...]:
 
 def _patience(talk: Talk) -> float:
     """How long its end may take, in seconds: a process that has said nothing yet may still be starting."""
-    starting = min(talk.patience, _STARTS * max(map(_start, talk.beside)))
+    starting = min(talk.patience, _STARTS * max(record.silence for record in talk.beside))
     return max(_EXIT_SECONDS, 2 * talk.settings.timeout, starting)
-
-
-def _start(record: Record) -> float:
-    """How long the server took to say anything, in seconds; 0 where it did not."""
-    sent = next((said.at for said in record.entries if said.direction == SENT), 0.0)
-    return next((said.at - sent for said in record.entries if said.direction == RECEIVED), 0.0)
 
 
 def _text(said: Said) -> str:

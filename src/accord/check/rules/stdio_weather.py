@@ -61,7 +61,7 @@ NOISE = Rule(
 )
 
 
-@NOISE.case("seven kinds of noise after the opening", kind="own")
+@NOISE.case("seven kinds of noise after the opening", kind="own", shares=True)
 async def _(talk: Talk) -> None:
     for noise in _NOISE:
         talk.send(noise)
@@ -84,7 +84,7 @@ LONG = Rule(
 )
 
 
-@LONG.case("a message of 5 MB", kind="own")
+@LONG.case("a message of 5 MB", kind="own", shares=True)
 async def _(talk: Talk) -> None:
     message = harmless(talk)
     message.setdefault("params", {}).setdefault("_meta", {})["com.example/filler"] = "x" * _LONG
@@ -102,7 +102,7 @@ SLOW_READER = Rule(
 )
 
 
-@SLOW_READER.case("more answers than a pipe holds, read late", kind="own")
+@SLOW_READER.case("more answers than a pipe holds, read late", kind="own", shares=True)
 async def _(talk: Talk) -> None:
     wire = talk.child
     wire.pause()
@@ -148,7 +148,12 @@ CURSORS = Rule(
 )
 
 
-@CURSORS.case("the second page from another process", kind="own", needs="tools")
+async def _has_pages(talk: Talk) -> None:
+    if not isinstance((await talk.result("tools/list")).get("nextCursor"), str):
+        raise NotObserved("its tools fit on one page")
+
+
+@CURSORS.case("the second page from another process", kind="own", needs="tools", applies=_has_pages)
 async def _(talk: Talk) -> None:
     first = await talk.result("tools/list")
     cursor = first.get("nextCursor")

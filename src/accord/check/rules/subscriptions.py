@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from accord.check.listening import (
     ACKNOWLEDGED,
@@ -11,7 +12,9 @@ from accord.check.listening import (
     acknowledgment,
     all_told,
     subscribe,
+    subscribes,
     subscription_of,
+    unsubscribe,
     wishes_of,
 )
 from accord.check.lists import PROMPTS, RESOURCES, TOOLS
@@ -21,6 +24,7 @@ from accord.check.rule import LINES, STDIO, Broken, NotObserved, Rule
 from accord.check.talk import Talk
 from accord.check.values import shown
 from accord.check.wires.child import ChildWire
+from accord.messages.base import JSONObject
 from accord.messages.meta import SUBSCRIPTION_ID
 
 _PLACE = "basic/patterns/subscriptions"
@@ -35,23 +39,30 @@ FIRST = Rule(
 )
 
 
-@FIRST.case("a subscription to all lists", kind="own")
+@FIRST.case("a subscription to all lists", kind="own", shares=True, applies=subscribes)
 async def _(talk: Talk) -> None:
-    pending = await subscribe(talk, WISH)
-    said = await acknowledgment(talk, pending)
+    said = await _acknowledged(talk, WISH)
     granted = said.get("params", {}).get("notifications")
     if not isinstance(granted, dict):
         raise talk.broken(f"what is granted is {shown(granted)}")
 
 
-@FIRST.case("one whose id is a text", kind="own")
+@FIRST.case("one whose id is a text", kind="own", shares=True, applies=subscribes)
 async def _(talk: Talk) -> None:
-    await acknowledgment(talk, await subscribe(talk, WISH, id="accord-check-7"))
+    await _acknowledged(talk, WISH, id="accord-check-subscription")
 
 
-@FIRST.case("one that wants nothing", kind="own")
+@FIRST.case("one that wants nothing", kind="own", shares=True, applies=subscribes)
 async def _(talk: Talk) -> None:
-    await acknowledgment(talk, await subscribe(talk, {}))
+    await _acknowledged(talk, {})
+
+
+async def _acknowledged(talk: Talk, wish: JSONObject, **more: Any) -> JSONObject:
+    """The acknowledgment of a subscription, which is ended then."""
+    pending = await subscribe(talk, wish, **more)
+    said = await acknowledgment(talk, pending)
+    await unsubscribe(talk, pending)
+    return said
 
 
 GRANTED = Rule(
@@ -64,9 +75,9 @@ GRANTED = Rule(
 )
 
 
-@GRANTED.case("a subscription to one list", kind="own")
+@GRANTED.case("a subscription to one list", kind="own", shares=True, applies=subscribes)
 async def _(talk: Talk) -> None:
-    said = await acknowledgment(talk, await subscribe(talk, {"toolsListChanged": True}))
+    said = await _acknowledged(talk, {"toolsListChanged": True})
     granted = said.get("params", {}).get("notifications") or {}
     more = [name for name, value in granted.items() if name in KINDS.values() and value and name != "toolsListChanged"]
     if more:
@@ -83,9 +94,9 @@ SUPPORTED = Rule(
 )
 
 
-@SUPPORTED.case("a subscription to all lists", kind="own")
+@SUPPORTED.case("a subscription to all lists", kind="own", shares=True, applies=subscribes)
 async def _(talk: Talk) -> None:
-    said = await acknowledgment(talk, await subscribe(talk, WISH))
+    said = await _acknowledged(talk, WISH)
     granted = said.get("params", {}).get("notifications") or {}
     for listing in (TOOLS, PROMPTS, RESOURCES):
         if granted.get(listing.flag) and not talk.has(listing.capability):
@@ -173,14 +184,17 @@ SEVERAL = Rule(
 )
 
 
-@SEVERAL.case("two at once", kind="own")
+@SEVERAL.case("two at once", kind="own", shares=True, applies=subscribes)
 async def _(talk: Talk) -> None:
     first = await subscribe(talk, {"toolsListChanged": True})
     await acknowledgment(talk, first)
     second = await subscribe(talk, {"promptsListChanged": True})
     await acknowledgment(talk, second)
     await talk.tide()
-    if first.arrived:
+    has_ended = first.arrived
+    for pending in (first, second):
+        await unsubscribe(talk, pending)
+    if has_ended:
         raise talk.broken("the first subscription ended when the second began")
 
 
@@ -194,7 +208,7 @@ ENDED = Rule(
 )
 
 
-@ENDED.case("a subscription that is cancelled", kind="own")
+@ENDED.case("a subscription that is cancelled", kind="own", shares=True, applies=subscribes)
 async def _(talk: Talk) -> None:
     pending = await subscribe(talk, WISH)
     await acknowledgment(talk, pending)
@@ -245,7 +259,7 @@ GRACEFUL = Rule(
 )
 
 
-@GRACEFUL.case("a subscription, and SIGTERM", kind="own")
+@GRACEFUL.case("a subscription, and SIGTERM", kind="own", applies=subscribes)
 async def _(talk: Talk) -> None:
     pending = await subscribe(talk, WISH)
     await acknowledgment(talk, pending)

@@ -1,0 +1,103 @@
+"""Confirming failures: what has failed in company is tried again alone before it becomes a verdict.
+
+A case may fail for what another case did a moment before, or because the machine was busy. So each failure is tried
+once more when everything else is over and the server answers promptly again, and that attempt gives the verdict.
+Shared cases have a conversation of their own for that, in the reverse order: whatever came before a case in the first
+attempt comes after it in the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+
+from accord.check.attempts import Attempt, Attempts
+from accord.check.budget import Budget
+from accord.check.opening import Doors
+from accord.check.rule import Broken, NotObserved, Unspoken
+from accord.check.talk import Talk
+from accord.check.waiting import SILENT
+from accord.errors import AccordError
+
+_PROMPT = 0.2
+"""Of the time for one answer: a server that answers within it has recovered."""
+_PROBES = 10
+
+
+class Confirming:
+    """Tries failures again. `shared` is the conversation that knows what the server has."""
+
+    def __init__(self, doors: Doors, shared: Talk | None) -> None:
+        self._doors = doors
+        self._timeout = doors.settings.timeout
+        self._budget = Budget.for_confirming(self._timeout, doors.room)
+        self._known = shared
+        self._confirmed: set[tuple[str, str]] = set()
+        self.unconfirmed: list[str] = []
+        """What failed once, and held when it was tried alone: in words."""
+
+    async def confirm(self, failures: Iterable[Attempt]) -> list[Attempt]:
+        """What is to be believed in the place of each."""
+        failures = list(failures)
+        if not failures or not await self._recovers():
+            return failures
+        self._doors.outlived = 0.0  # it may have been slow for what went on beside it
+        shared = [each for each in failures if each.case.kind == "shared"]
+        others = [each for each in failures if each.case.kind != "shared"]
+        together = Attempts(self._doors, self._budget)
+        found = [await self._again(each, lambda each: _shared(together, each)) for each in reversed(shared)]
+        if together.shared is not None:
+            await self._doors.end(together.shared)
+        alone = Attempts(self._doors, self._budget, self._known)
+        return found + [await self._again(each, lambda each: alone.alone(each.rule, each.case)) for each in others]
+
+    async def _again(self, first: Attempt, attempt: Callable[[Attempt], Awaitable[Attempt]]) -> Attempt:
+        if self._key(first) in self._confirmed:
+            return first
+        if self._budget.spent:
+            return self._untried(first)
+        second = await attempt(first)
+        if second.failed:
+            self._confirmed.add(self._key(first))
+            return second if isinstance(second.error, Broken | TimeoutError) else first
+        if self._budget.spent and isinstance(second.error, NotObserved):
+            return self._untried(first)
+        what = "passed" if second.error is None else "could not be judged"
+        self.unconfirmed.append(f"{first.rule.id} ({first.case.says}) failed once, and {what} alone: {first.error}")
+        return second
+
+    def _untried(self, first: Attempt) -> Attempt:
+        if not first.depends_on_time(self._timeout):
+            return first
+        text = f"it failed once, and no time was left to try it again alone: {first.error}"
+        return first._replace(error=NotObserved(text))
+
+    def _key(self, attempt: Attempt) -> tuple[str, str]:
+        """What need not be confirmed twice: one rule with one symptom, and a method that is never answered."""
+        return "" if attempt.symptom.startswith(SILENT) else attempt.rule.id, attempt.symptom
+
+    async def _recovers(self) -> bool:
+        """Wait until the server answers promptly, where one process serves all conversations; false if it is gone."""
+        if self._doors.transport == "stdio":
+            return True
+        try:
+            talk = await self._doors.open()
+        except (Broken, NotObserved, Unspoken, AccordError):
+            return False
+        try:
+            for _ in range(_PROBES):
+                answer = await talk.request(talk.harmless)
+                if answer.seconds <= _PROMPT * self._timeout:
+                    break
+        except (Broken, NotObserved):
+            return False
+        finally:
+            await self._doors.end(talk)
+        return True
+
+
+async def _shared(attempts: Attempts, failed: Attempt) -> Attempt:
+    """In a fresh shared conversation, which is opened anew when the case before has ended it."""
+    try:
+        return await attempts.in_shared(failed.rule, failed.case)
+    except (Broken, Unspoken, NotObserved, AccordError) as exc:
+        return failed._replace(error=exc)
