@@ -100,6 +100,10 @@ PAGES = (
 ENVIRONMENT = {
     "ACCORD_TRACEBACK": "Set to 1, the command line prints the traceback of what failed, as `--traceback` does.",
     "COLUMNS": "Width of the tables of the command line, where its output is no terminal.",
+    "FASTMCP_HOST": "The host that servers of `accord.compat.fastmcp` are reached at, unless they say so themselves.",
+    "FASTMCP_PORT": "Their port.",
+    "FASTMCP_STATELESS_HTTP": "Set to 1, they are served without sessions.",
+    "FASTMCP_STREAMABLE_HTTP_PATH": "Their path.",
     "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY": "Proxy of clients, unless `HTTPSettings(proxy=...)` gives one.",
     "NO_COLOR": "Set to anything, the command line prints no colors.",
 }

@@ -119,7 +119,7 @@ class Packer:
     def _structured(self, value: Any, returns: Returns, rules: Rules) -> Raw:
         """The value as structured content, and as text for those who read only that (server, Tools)."""
         blocks = None
-        if isinstance(value, list | tuple) and not (returns.result_schema or {}).get("items") and _holds_blocks(value):
+        if isinstance(value, (list, tuple)) and not (returns.result_schema or {}).get("items") and _holds_blocks(value):
             blocks = content_of(value)
             value = [item.to_content() if isinstance(item, AsContent) else item for item in value]
         packed = returns.pack(value)
