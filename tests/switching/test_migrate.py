@@ -201,11 +201,10 @@ def test_what_stays_is_told_with_the_words_to_write(line: str, says: str) -> Non
     assert says in why
 
 
-def test_a_template_that_was_checked_is_told_but_rewritten() -> None:
+def test_a_template_keeps_its_check_in_accords_own_words() -> None:
     text = 'from mcp.server import MCPServer\nmcp = MCPServer("x")\n@mcp.resource("f://{name}")\ndef f(name): ...\n'
     assert "from accord import Server" in native(text)
-    ((line, why),) = left(text)
-    assert (line, "check it" in why) == (3, True)
+    assert left(text) == []
 
 
 def test_a_field_in_the_spelling_of_the_wire_is_told() -> None:

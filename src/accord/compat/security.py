@@ -1,8 +1,8 @@
 """Who and what is kept out: of an application over HTTP, of a folder, and of the variables of a template.
 
 mcp 2 and FastMCP 4 look for `..` that leads out, absolute paths and NUL in these also where a program says nothing of
-it. accord gives a variable to the function as it came; what serves files is `server.add_directory`, which opens nothing
-outside of its root. Programs that lean on the check keep it.
+it, and let it say of which variables that is not so; mcp 1 does not look. Programs keep what their library does, in the
+place of accord's own check.
 """
 
 from __future__ import annotations

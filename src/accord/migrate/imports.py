@@ -36,11 +36,6 @@ class Imported(NamedTuple):
         place = place_of(self.module, self.name)
         return place is not None and place.module == TYPES
 
-    @property
-    def checks_variables(self) -> bool:
-        """Whether it is a server that keeps `..` and absolute paths out of the variables of templates."""
-        return self.name == "MCPServer" or not self.module.startswith("mcp.server.fastmcp")
-
 
 def rewritten_imports(source: Source, native: Mapping[str, str]) -> Iterator[Edit | Left]:
     """What to change in the import lines, and what of them has to be done by hand. `native` are names of the program

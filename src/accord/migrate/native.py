@@ -58,8 +58,7 @@ class Native:
     def _whole_server(self) -> None:
         servers = {local: "Server" for local, found in self._imported.items() if found.name in SERVERS}
         contexts = {local: "Context" for local, found in self._imported.items() if found.name == CONTEXT}
-        checked = any(self._imported[local].checks_variables for local in servers)
-        words = server_words(self._source, servers, checked=checked)
+        words = server_words(self._source, servers)
         found = [*self._bound(), *words, *context_words(self._source, contexts)]
         self._take({**servers, **contexts}, iter(found))
 

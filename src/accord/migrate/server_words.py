@@ -42,10 +42,8 @@ _WILD = re.compile(r"{\w+\*}")
 _HTTP = ("http", "streamable-http")
 
 
-def server_words(source: Source, servers: Mapping[str, str], *, checked: bool) -> Iterator[Edit | Left]:
-    """What to change for servers of these class names, and what keeps them from it. `checked`: theirs look at the
-    variables of templates, and refuse what could be a way out of a folder.
-    """
+def server_words(source: Source, servers: Mapping[str, str]) -> Iterator[Edit | Left]:
+    """What to change for servers of these class names, and what keeps them from it."""
     made = [call for call in _calls(source) if isinstance(call.func, ast.Name) and call.func.id in servers]
     for call in made:
         yield from _making(call, source)
@@ -55,8 +53,6 @@ def server_words(source: Source, servers: Mapping[str, str], *, checked: bool) -
     held = set(variables(source, made))
     yield from _used(source, held)
     yield from _returning(source, held)
-    if checked:
-        yield from _templates(source, held)
 
 
 def variables(source: Source, made: Collection[ast.Call]) -> Iterator[str]:
@@ -147,16 +143,6 @@ def _is_tool(decorator: ast.expr, held: Collection[str]) -> bool:
         case ast.Attribute(value=ast.Name(id=name), attr="tool"):
             return name in held
     return False
-
-
-def _templates(source: Source, held: Collection[str]) -> Iterator[Left]:
-    """Templates, whose variables nobody checks any more."""
-    for call in _calls(source):
-        match call:
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="resource"), args=[ast.Constant(str(uri))]):
-                if name in held and "{" in uri:
-                    why = f"{uri}: a variable comes as it is; check it before it is part of a path"
-                    yield Left(call.lineno, why, stops=False)
 
 
 def _running(call: ast.Call, source: Source) -> Iterator[Edit | Left]:
