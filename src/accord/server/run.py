@@ -13,10 +13,12 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Coroutine, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accord.errors import DeclarationError
+from accord.errors import DeclarationError, LifespanError
 from accord.server.audience import Audience, audience_of
 from accord.server.dispatch import Dispatch
 from accord.server.hearing import Hearing
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
     from accord.session.exchange import Exchange
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+_NOT_OF_THE_AUTHOR = (str(Path(__file__).parent.parent), contextlib.__file__, str(Path(asyncio.__file__).parent))
+"""Where the frames are that a traceback of a lifespan can do without."""
 
 _LEAVING = 1.0
 """Seconds that threads which handlers left behind may hold up the end of the process."""
@@ -112,7 +117,24 @@ async def _until_over(connection: Connection, stop: asyncio.Event | None) -> Non
 
 def run_stdio(server: Server) -> None:
     """Serve this process's stdin and stdout; returns when that is over."""
-    run_to_end(serve_stdio(server), asyncio.new_event_loop())
+    try:
+        run_to_end(serve_stdio(server), asyncio.new_event_loop())
+    except LifespanError as exc:
+        raise SystemExit(failed_start(exc)) from None
+
+
+def failed_start(error: LifespanError) -> str:
+    """Say why a server could not start: the traceback of its author's code, and the error in one line.
+
+    `SystemExit` of it ends the process with 1, over stdio and HTTP alike.
+    """
+    if error.__cause__ is None:
+        return f"accord: {error}"
+    trace = traceback.TracebackException.from_exception(error.__cause__)
+    own = [frame for frame in trace.stack if not frame.filename.startswith(_NOT_OF_THE_AUTHOR)]
+    if own:
+        trace.stack = traceback.StackSummary.from_list(own)
+    return f"{''.join(trace.format())}accord: {error}"
 
 
 def run_to_end(serving: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from accord.errors import StoreError
+from accord.errors import LifespanError, StoreError
 from accord.limits import Limits
 from accord.server.http.access import AccessLog, LineWriter
 from accord.server.http.options import HTTPOptions
@@ -24,7 +24,7 @@ from accord.server.http.serving.descriptors import raise_descriptor_limit
 from accord.server.http.serving.listening import Listening
 from accord.server.http.serving.protocol import Application
 from accord.server.http.serving.stopping import Stopping
-from accord.server.run import run_to_end
+from accord.server.run import failed_start, run_to_end
 
 if TYPE_CHECKING:
     from accord.server.server import Server
@@ -59,6 +59,8 @@ def run_http(server: Server, address: str, options: HTTPOptions | None = None) -
     raise_descriptor_limit()
     try:
         run_to_end(_serve(server, where, sockets, options or HTTPOptions()), new_loop())
+    except LifespanError as exc:
+        raise SystemExit(failed_start(exc)) from None
     except StoreError as exc:
         raise SystemExit(f"accord: {exc}") from None
 
