@@ -29,6 +29,8 @@ from accord.schema.hints import Field, Narrowed, Node
 log: logging.Logger = logging.getLogger("accord.server")
 
 
+_MENDED_BYTES = 256 << 10
+"""Up to here other readings of a value are tried."""
 _TOLD = 10
 """Failures that are told one by one."""
 _NAMES = 20
@@ -119,7 +121,8 @@ class Arguments:
             return convert(value, type_)
         except msgspec.ValidationError:
             strict = self._strict or (isinstance(node, Narrowed) and node.strict)
-        for other in () if strict else _readings(value):
+        exact = strict or explain.size(value) > _MENDED_BYTES
+        for other in () if exact else _readings(value):
             try:
                 fitted = convert(other, type_)
             except msgspec.ValidationError:
@@ -127,7 +130,7 @@ class Arguments:
             if isinstance(value, str) and not self._texts:
                 log.warning("accord: argument %r of %s came as JSON in a string; it was decoded", key, self._name)
             return fitted
-        for line in explain.argument(key, node, value if strict else narrowed(value), failures.room):
+        for line in explain.argument(key, node, value if exact else narrowed(value), failures.room):
             failures.add(line)
         return None
 

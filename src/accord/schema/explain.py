@@ -40,7 +40,7 @@ def argument(name: str, node: Node, value: Any, most: int) -> Iterator[str]:
 
 def failures(node: Node, value: Any) -> Iterator[tuple[str, str]]:
     """Each place in a value that does not fit, as `.key[0]`, and why; of a large value the first only."""
-    return _Search().look(node, value, "", _LEVELS if len(_json(value)) <= _SEARCHED_BYTES else 0)
+    return _Search().look(node, value, "", _LEVELS if size(value) <= _SEARCHED_BYTES else 0)
 
 
 class _Search:
@@ -151,6 +151,13 @@ def excerpt(value: Any, *, typed: bool = True) -> str:
     kind = next((word for type_, word in _KINDS if isinstance(value, type_)), "value")
     text = "" if value is None else shortened(_json(value))
     return f"{kind} {text}".strip() if typed or not text else text
+
+
+def size(value: Any) -> int:
+    """How long a JSON value is as JSON; texts without their escapes."""
+    if isinstance(value, str):
+        return len(value)
+    return len(_json(value)) if isinstance(value, (list, dict)) else 0
 
 
 def _json(value: Any) -> str:
