@@ -203,9 +203,8 @@ class Signature:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             values, rest = self._arguments.read(arguments)
         else:
-            given = bytes(arguments)
-            if given.count(b":") > self._least:  # with fewer, nothing is there twice
-                check_members(given, "arguments")
+            if bytes(arguments).count(b":") > self._least:  # with fewer, nothing is there twice
+                check_members(bytes(arguments), "arguments")
         if self._in_order:
             return values, rest
         return self._placed(values, rest, context)
