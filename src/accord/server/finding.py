@@ -53,6 +53,8 @@ class Finding:
             offer, variables = self._registry.resource(uri)
         except ResourceNotFound:
             found = await self.provisions.resource(uri) if self._registry.shown.provided else None
+            if found is None and (self._registry.shown.ruled or self._registry.shown.guarded or peer.view is not None):
+                raise ResourceNotFound(uri=uri) from None  # why a template does not take it would tell of the template
             if found is None:
                 raise
             offer, variables = found, {}

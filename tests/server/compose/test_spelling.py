@@ -50,6 +50,8 @@ def test_a_canonical_uri_has_a_lower_host_and_no_needless_escapes(uri: str, form
         "docs://private/",
         "docs://%70rivate",
         "docs://private?page=2",
+        "docs://private./plan",
+        "docs://private%20/plan",
     ],
 )
 def test_a_rule_on_what_is_below_covers_every_spelling_and_what_lists_it(uri: str) -> None:
@@ -60,6 +62,11 @@ def test_a_rule_on_what_is_below_covers_every_spelling_and_what_lists_it(uri: st
 @pytest.mark.parametrize("uri", ["docs://privates", "docs://open/private2", "docs://a/plan", "note://private/plan"])
 def test_a_rule_covers_nothing_beside_it(uri: str) -> None:
     assert not covers("docs://private/*", uri)
+
+
+def test_a_rule_covers_what_a_file_system_that_ignores_case_takes_for_the_same() -> None:
+    assert covers("docs://all/Private/*", "docs://all/PRIVATE/plan")
+    assert covers("docs://all/private/plan.md", "docs://all/private/Plan.MD")
 
 
 def test_names_of_tools_are_compared_as_they_are() -> None:

@@ -66,7 +66,7 @@ ASKED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("tools/call", {"name": "delete_row"}, {"name": "delete_ro"}),
     ("prompts/get", {"name": "plan"}, {"name": "plam"}),
     ("resources/read", {"uri": "data://secret"}, {"uri": "data://secres"}),
-    ("resources/read", {"uri": "rows://a/../b"}, {"uri": "rowz://a/../b"}),
+    ("resources/read", {"uri": "rows://a/b"}, {"uri": "rowz://a/b"}),
     (
         "completion/complete",
         {"ref": {"type": "ref/prompt", "name": "plan"}, "argument": {"name": "city", "value": ""}},
@@ -98,6 +98,16 @@ async def test_what_is_hidden_is_answered_like_what_was_never_there(
         assert "result" in found or "no argument" in text(found)
     same = [str(error).replace("plam", "plan").replace("rowz", "rows").replace("secres", "secret") for error in errors]
     assert same[0] == same[1].replace("delete_ro'", "delete_row'")
+
+
+async def test_a_value_that_a_hidden_template_refuses_does_not_tell_of_it() -> None:
+    async with site(guarded(auth=APIKeys(KEYS))) as here:
+        eve = await Stateful(here.raw, authorization="Bearer k-eve").open()
+        said = [
+            text(await (await eve.ask("resources/read", {"uri": f"{uri}/../b"})).result())
+            for uri in ("rows://a", "rowz://a")
+        ]
+    assert said[0].replace("rows", "rowz") == said[1]
 
 
 async def test_whom_nobody_vouches_for_has_no_scopes() -> None:

@@ -17,7 +17,8 @@ from urllib.parse import unquote
 _UNRESERVED = frozenset(string.ascii_letters + string.digits + "-._~")
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _HOST = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/?#]*)?")
-_ONE_SPELLING = re.compile(r"[a-z][a-z0-9+.-]*:(?://)?[a-z0-9_~-][a-z0-9._~-]*(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*")
+_SEGMENT = r"[a-z0-9_~-](?:[a-z0-9._~-]*[a-z0-9_~-])?"
+_ONE_SPELLING = re.compile(rf"[a-z][a-z0-9+.-]*:(?://)?{_SEGMENT}(?:/{_SEGMENT})*")
 """URIs that have one reading only: most of them, recognized in one step."""
 _ROUNDS = 4
 """How often escapes are decoded: `%252f` is `/` to whoever decodes twice."""
@@ -66,7 +67,10 @@ def resolved(path: str) -> Iterator[str]:
                 del kept[max(len(kept) - 1, host) :]
             elif segment not in ("", "."):
                 kept.append(segment)
-        yield start + "/".join(kept)
+        path = start + "/".join(kept)
+        yield path
+        # as file systems that ignore case, and dots and blanks at the end of a name
+        yield start + "/".join(segment.rstrip(". \t") for segment in kept).casefold()
 
 
 def _normal_escape(found: re.Match[str]) -> str:
