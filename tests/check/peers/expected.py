@@ -80,7 +80,7 @@ PEERS: tuple[Peer, ...] = (
         {
             "batch/served": ("2025-03-26",),
             "http/version-mismatch": MODERN,
-            "codes/one-sentence": (*ALL, *MODERN),
+            "codes/one-sentence": ALL,
             "tools/unknown-name-code": (*ALL, *MODERN),
             "resources/missing-code": ALL,
             "prompts/unknown-name": (*ALL, *MODERN),

@@ -27,13 +27,17 @@ SURVIVES = Rule(
 )
 
 
+_HEAVY = 4
+"""So many times as long as one answer it may take a server to read all that is wrong."""
+
+
 async def _survives(talk: Talk, bad: Mapping[str, Any]) -> None:
     """Say all of it, then something good; if that is not answered, find out after which it is not."""
     since = len(talk.record.entries)
     for message in bad.values():
         talk.send(message)
     try:
-        await talk.tide()
+        await talk.tide(_HEAVY * talk.settings.timeout)
     except Broken as exc:
         alone = await talk.reopen()
         what = await _culprit(alone, bad)
@@ -46,7 +50,7 @@ async def _culprit(talk: Talk, bad: Mapping[str, Any]) -> str:
     for what, message in bad.items():
         talk.send(message)
         try:
-            await talk.tide()
+            await talk.tide(_HEAVY * talk.settings.timeout)
         except Broken:
             return what
     return "all of this together"
