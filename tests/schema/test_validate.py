@@ -236,3 +236,9 @@ def test_large_values_are_checked_in_time() -> None:
     with pytest.raises(Mismatch) as caught:
         compile({"enum": [str(i) for i in range(50_000)]}).validate("x" * 100_000)
     assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("place", ["9" * 5_000, "999", "\u0663" * 5_000])
+def test_a_reference_to_a_place_that_no_list_has_is_an_error_of_the_schema(place: str) -> None:
+    with pytest.raises(SchemaError, match="there is nothing there"):
+        compile({"allOf": [{"type": "object"}], "properties": {"a": {"$ref": f"#/allOf/{place}"}}})

@@ -222,7 +222,7 @@ def target(reference: str, base: Any) -> Any:
 def _at_pointer(pointer: str, value: Any) -> Any:
     for step in pointer.split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+        if isinstance(value, list) and key.isdecimal() and len(key) < 10 and int(key) < len(value):
             value = value[int(key)]
         elif isinstance(value, dict):
             value = value.get(key)
