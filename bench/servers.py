@@ -7,11 +7,11 @@ Over HTTP with a port, else over stdio.
 
 import sys
 
-from accord import Context, Server
+from accord import Context, Limits, Server
 
 LINE = "The quick brown fox jumps over the lazy dog, and the lazy dog does not mind.\n"
 
-server = Server("bench")
+server = Server("bench", limits=Limits(sessions_per_address=10_000))  # all of them come from this machine
 
 
 def declare_calls() -> None:
