@@ -157,12 +157,11 @@ _MARKED = (
     ("hooks.slack.com", r"(hooks\.slack\.com/services/)[\w/-]{20,}+"),
     ("/webhooks/", r"(/webhooks/\d{1,30}/)[\w-]{30,}+"),  # Discord
     ("sig=", r"([?&]sig=)[^\s&\"'<>]++"),  # Azure
-    ("://", _PASSWORD_WITH_SLASH),
     ("://", _TOKEN_AS_USER),
-    (" -p", _LOGIN),
+    ("login", r"(\blogin[ \t]{1,3}\S{1,100}[ \t]{1,3}password[ \t]{1,3})\S+"),  # .netrc
     (" -u", _USER),
     ("-user", _USER),
-    ("login", r"(\blogin[ \t]{1,3}\S{1,100}[ \t]{1,3}password[ \t]{1,3})\S+"),  # .netrc
+    (" -p", _LOGIN),
     (" is ", _SENTENCE),
     (" was ", _SENTENCE),
 )
@@ -230,7 +229,9 @@ _QUOTED = re.compile(r"""(")(?:[^"\\]++|\\.)*+|(')(?:[^'\\]++|\\.)*+|(\\{1,3}["'
 _NESTED = re.compile(r"""[\[{]\s{0,3}["'\[{\]}\\]""")
 _PLAIN = re.compile(r"""[^\s&;"'<>]*+""")
 _LINE = re.compile(r"[^\r\n]*+")
-_SCHEME = re.compile(r"(?i:bearer)[ \t]{1,3}(?=[\w.~+/=-]{8})|(?i:basic)[ \t]{1,3}(?=[a-z]{0,40}[A-Z0-9+/=])(?=\S{8})")
+_SCHEME = re.compile(
+    r"(?i:bearer)[ \t]{1,3}(?=[\w.~+/=-]{8})|(?i:basic)[ \t]{1,3}(?=[a-z]{0,40}[A-Z0-9+/=])(?=[\w.~+/=-]{8})"
+)
 _CREDENTIAL = re.compile(r"[\w.~+/=-]*+")
 
 
@@ -240,6 +241,7 @@ _HIDDEN = rf"\1{REDACTED}"
 def _text(text: str) -> str:
     made = _compiled(_FORMS).sub(REDACTED, text)
     if "://" in made:
+        made = _compiled(_PASSWORD_WITH_SLASH).sub(_HIDDEN, made)  # before the other, which finds what it leaves
         made = _URL_PASSWORD.sub(rf"\1{REDACTED}@", made)
     for mark, pattern in _MARKED:
         if mark in made:
