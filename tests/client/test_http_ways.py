@@ -206,6 +206,29 @@ async def test_how_the_probe_was_refused_is_told_where_there_is_no_other_way(sta
             await Client(server.url, revisions=["2026-07-28"]).connect()
 
 
+@pytest.mark.parametrize("body", ["no such site", '{"jsonrpc":"2.0","error":{"code":-32600,"message":"no such site"}}'])
+async def test_a_refusal_of_every_way_with_the_same_words_is_told_once(body: str) -> None:
+    async def page(visit: Visit) -> None:
+        await visit.respond(404, body.encode(), "application/json" if body.startswith("{") else "text/plain")
+
+    async with site(page) as server:
+        with pytest.raises(ConnectError) as raised:
+            await Client(server.url).connect()
+    assert str(raised.value).count("no such site") == 1
+    assert "jsonrpc" not in str(raised.value)
+
+
+async def test_a_refusal_shows_the_message_of_a_json_rpc_error_and_not_its_json() -> None:
+    async def page(visit: Visit) -> None:
+        await visit.respond(
+            401, b'{"jsonrpc":"2.0","error":{"code":-32600,"message":"send a key"}}', "application/json"
+        )
+
+    async with site(page) as server:
+        with pytest.raises(ConnectError, match=r"HTTP 401 Unauthorized; it says send a key$"):
+            await Client(server.url).connect()
+
+
 async def test_a_json_rpc_error_to_the_probe_is_told_where_there_is_no_other_way() -> None:
     async def play(visit: Visit) -> None:
         await visit.error(-32603, "database is down")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from accord.client.target import AsPrincipal, Command, Remote, Serves, check_principal, identity
-from accord.client.ways import WAYS, Way, may_be_sse, may_lead_elsewhere
+from accord.client.ways import WAYS, Way, have_same_response, may_be_sse, may_lead_elsewhere
 from accord.errors import ConnectError, ConnectionLost, TargetError
 from accord.limits import Limits
 from accord.messages.methods import Method
@@ -146,7 +146,8 @@ class Connector:
         try:
             return await self._go(remote, Way.SSE)
         except ConnectError as second:
-            raise ConnectError(f"{first}; and then {second}") from first
+            then = "HTTP+SSE likewise" if have_same_response(first, second) else f"and then {second}"
+            raise ConnectError(f"{first}; {then}") from first
 
     async def _go(self, remote: Remote, way: Way) -> Connection:
         transport = (SSETransport if way is Way.SSE else StreamableTransport)(

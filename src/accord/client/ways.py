@@ -70,6 +70,15 @@ def may_be_sse(error: AccordError) -> bool:
     return any(isinstance(each, HTTPError) and each.status in (400, 404, 405) for each in _causes(error))
 
 
+def have_same_response(first: AccordError, second: AccordError) -> bool:
+    """Return whether two errors come from HTTP responses with the same status and body."""
+    responses = [
+        [(each.status, each.body) for each in _causes(error) if isinstance(each, HTTPError)]
+        for error in (first, second)
+    ]
+    return bool(responses[0]) and responses[0][-1:] == responses[1][-1:]
+
+
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error

@@ -185,8 +185,8 @@ class ClientOpening:
         if not shakes and isinstance(self._probe_refusal, HeaderMismatch):
             return self._open_unseen(choose(PER_REQUEST, self._session.spoken))
         if self._refusal is not None:
-            before = f"; server/discover before: {self._probe_refusal}" if self._probe_refusal is not None else ""
-            raise ConnectError(f"the server refused initialize: {self._refusal}{before}") from self._refusal
+            probe = _probe_refused(self._probe_refusal, self._refusal)
+            raise ConnectError(f"the server refused initialize: {self._refusal}{probe}") from self._refusal
         if newest_handshake(self._session.spoken) is None and self._probe_refusal is not None:
             raise ConnectError(
                 f"the server refused server/discover: {self._probe_refusal}; an older one wants initialize, "
@@ -294,3 +294,11 @@ class ClientOpening:
 def _is_final(error: Exception) -> bool:
     """Whether `initialize` would fare no better than the probe did."""
     return isinstance(error, ConnectionLost) or (isinstance(error, HTTPError) and error.final)
+
+
+def _probe_refused(refusal: Exception | None, other: Exception) -> str:
+    """Return how the probe was refused, for an error that begins with `other`: the same reason is not repeated."""
+    if refusal is None:
+        return ""
+    is_same = type(refusal) is type(other) and vars(refusal) == vars(other)
+    return "; server/discover likewise" if is_same else f"; server/discover before: {refusal}"

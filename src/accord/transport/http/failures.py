@@ -13,7 +13,10 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from accord.errors import AccordError, ConnectionLost, HTTPError, NotExecuted, RemoteProtocolError
+from accord.messages.envelope import ErrorObject
 from accord.transport.http.secrecy import Secrets
 
 if TYPE_CHECKING:
@@ -21,6 +24,13 @@ if TYPE_CHECKING:
 
 _EXCERPT = 500
 """Characters of a body in an error."""
+
+
+class _ErrorBody(msgspec.Struct):
+    error: ErrorObject
+
+
+_error_body = msgspec.json.Decoder(_ErrorBody).decode
 
 
 @cache
@@ -101,10 +111,18 @@ def refused(response: ClientResponse, body: bytes, what: str, secrets: Secrets) 
     if challenge:
         parts.append(f"it asks for {challenge}")
     if shown:
-        parts.append(f"it says {shown}")
+        parts.append(f"it says {excerpt(_message(body), secrets)}")
     if _names_host(status, body):
         parts.append(f"the server does not answer to the name {response.url.host!r}: have it accept this Host")
     return HTTPError("; ".join(parts), status=status, body=shown, challenge=challenge)
+
+
+def _message(body: bytes) -> bytes:
+    """Return the message of a JSON-RPC error, and any other body as it is."""
+    try:
+        return _error_body(body).error.message.encode() or body
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return body
 
 
 def ends_session(status: int, body: bytes) -> bool:
