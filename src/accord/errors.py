@@ -342,10 +342,16 @@ def from_wire(code: int, message: str, data: Any = None) -> ProtocolError:
     return _BY_CODE.get(code, ProtocolError)(message, code=code, data=data)
 
 
-def describe(exc: BaseException) -> str:
-    """An exception in one line, for a peer: its type and text; a group of one is that one."""
+def innermost(exc: BaseException) -> BaseException:
+    """Return the only exception of a group of one, however deep; any other exception as it is."""
     while isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
         exc = exc.exceptions[0]
+    return exc
+
+
+def describe(exc: BaseException) -> str:
+    """An exception in one line, for a peer: its type and text; a group of one is that one."""
+    exc = innermost(exc)
     try:
         text = str(exc)
     except BaseException:  # a handler may raise anything, in `__str__` too

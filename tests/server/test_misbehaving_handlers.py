@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import threading
 from pathlib import Path
 from typing import Annotated, Any
@@ -415,6 +416,10 @@ async def test_a_generator_as_a_result_is_told_to_be_a_list() -> None:
 SECRET = "Zq8vT3nLw5xYb7Kd2mPf"
 
 
+class SecretError(Exception):
+    """The name of a type is no name of a secret."""
+
+
 def failing(kind: str) -> str:
     if kind == "dsn":
         raise ConnectionError(f"could not connect to postgresql://app:{SECRET}@db.internal/shop")
@@ -422,6 +427,12 @@ def failing(kind: str) -> str:
         raise RuntimeError(f"401 from /v1/users/3 with Authorization: Bearer {SECRET}")
     if kind == "path":
         Path("/home/ann/secret project/config.toml").read_text()
+    if kind == "paths":
+        os.rename("/books/ann/a", "/books/ann/b")
+    if kind == "bytes":
+        os.stat(b"/books/ann/a")
+    if kind == "named":
+        raise SecretError("not so secret")
     if kind == "windows":
         raise ValueError(r"cannot read C:\Users\ann\config.toml, nor file:///etc/app/x.conf")
     if kind == "wrapped":
@@ -433,6 +444,9 @@ TOLD = {
     "dsn": "ConnectionError: could not connect to postgresql://app:[redacted]@db.internal/shop",
     "bearer": "RuntimeError: 401 from /v1/users/3 with Authorization: [redacted]",
     "path": "FileNotFoundError: [Errno 2] No such file or directory: '[path]'",
+    "paths": "FileNotFoundError: [Errno 2] No such file or directory: '[path]' -> '[path]'",
+    "bytes": "FileNotFoundError: [Errno 2] No such file or directory: '[path]'",
+    "named": "SecretError: not so secret",
     "windows": "ValueError: cannot read [path], nor file://[path]",
     "wrapped": "ValueError: api_key=[redacted] in [path]:3",
     "meant": f"as written: /home/ann/x token={SECRET}",

@@ -20,7 +20,7 @@ from operator import is_
 from string import ascii_letters, digits
 from typing import Any
 
-from accord.errors import AccordError, describe
+from accord.errors import AccordError, describe, innermost
 from accord.messages.base import JSONValue
 
 REDACTED = "[redacted]"
@@ -46,13 +46,15 @@ def describe_redacted(exc: BaseException) -> str:
     """Return what a peer is told of an exception that nobody meant for it: its type and its text, with secrets and
     absolute paths of files replaced. An `AccordError`, `ToolError` above all, stays as it was written.
     """
+    exc = innermost(exc)
     text = describe(exc)
     if isinstance(exc, AccordError):
         return text
-    filename = getattr(exc, "filename", None)
-    if isinstance(filename, str) and os.path.isabs(filename):
-        text = text.replace(repr(filename), repr(_PATH)).replace(filename, _PATH)
-    return str(redact(_compiled(_FILES).sub(_PATH, text)))
+    name, colon, message = text.partition(": ")  # the name of a type, such as `SecretError`, says nothing of the text
+    for filename in (getattr(exc, "filename", None), getattr(exc, "filename2", None)):
+        if isinstance(filename, str | bytes) and os.path.isabs(filename):
+            message = message.replace(repr(filename), repr(_PATH)).replace(os.fsdecode(filename), _PATH)
+    return f"{redact(name)}{colon}{redact(_compiled(_FILES).sub(_PATH, message))}"
 
 
 def redacted_traceback(record: logging.LogRecord) -> bool:
@@ -157,11 +159,12 @@ _MARKED = (
     ("hooks.slack.com", r"(hooks\.slack\.com/services/)[\w/-]{20,}+"),
     ("/webhooks/", r"(/webhooks/\d{1,30}/)[\w-]{30,}+"),  # Discord
     ("sig=", r"([?&]sig=)[^\s&\"'<>]++"),  # Azure
+    ("://", _PASSWORD_WITH_SLASH),
     ("://", _TOKEN_AS_USER),
-    ("login", r"(\blogin[ \t]{1,3}\S{1,100}[ \t]{1,3}password[ \t]{1,3})\S+"),  # .netrc
+    (" -p", _LOGIN),
     (" -u", _USER),
     ("-user", _USER),
-    (" -p", _LOGIN),
+    ("login", r"(\blogin[ \t]{1,3}\S{1,100}[ \t]{1,3}password[ \t]{1,3})\S+"),  # .netrc
     (" is ", _SENTENCE),
     (" was ", _SENTENCE),
 )
@@ -229,9 +232,7 @@ _QUOTED = re.compile(r"""(")(?:[^"\\]++|\\.)*+|(')(?:[^'\\]++|\\.)*+|(\\{1,3}["'
 _NESTED = re.compile(r"""[\[{]\s{0,3}["'\[{\]}\\]""")
 _PLAIN = re.compile(r"""[^\s&;"'<>]*+""")
 _LINE = re.compile(r"[^\r\n]*+")
-_SCHEME = re.compile(
-    r"(?i:bearer)[ \t]{1,3}(?=[\w.~+/=-]{8})|(?i:basic)[ \t]{1,3}(?=[a-z]{0,40}[A-Z0-9+/=])(?=[\w.~+/=-]{8})"
-)
+_SCHEME = re.compile(r"(?i:bearer)[ \t]{1,3}(?=[\w.~+/=-]{8})|(?i:basic)[ \t]{1,3}(?=[a-z]{0,40}[A-Z0-9+/=])(?=\S{8})")
 _CREDENTIAL = re.compile(r"[\w.~+/=-]*+")
 
 
@@ -241,7 +242,6 @@ _HIDDEN = rf"\1{REDACTED}"
 def _text(text: str) -> str:
     made = _compiled(_FORMS).sub(REDACTED, text)
     if "://" in made:
-        made = _compiled(_PASSWORD_WITH_SLASH).sub(_HIDDEN, made)  # before the other, which finds what it leaves
         made = _URL_PASSWORD.sub(rf"\1{REDACTED}@", made)
     for mark, pattern in _MARKED:
         if mark in made:
