@@ -360,6 +360,15 @@ UNSAFE = [
     ("x:y{?page}", "x:y?page=..", "has a segment '..'"),
     ("x:y{?page*}", "x:y?..%2F=1", "has a segment '..'"),
     ("x:{a,b}", "x:fine,..", "has a segment '..'"),
+    ("notes://{+path}", "notes://\uff0e\uff0e/x", "has a segment '..'"),
+    ("notes://{+path}", "notes://x/\u2025", "has a segment '..'"),
+    ("notes://{+path}", "notes://\uff0e\uff0e\uff0fx", "has a segment '..'"),
+    ("notes://{name}.{ext}", "notes://..%2Fsecret.txt", "have a segment '..'"),
+    ("notes://{name}.{ext}", "notes://..%5Csecret.txt", "have a segment '..'"),
+    ("notes://{name}.{ext}", "notes://..%252Fsecret.txt", "have a segment '..'"),
+    ("notes://{name}{.ext}", "notes://..%2Fsecret", "have a segment '..'"),
+    ("notes://{a:1}.{b}{c}", "notes://..%2Fsecret", "have a segment '..'"),
+    ("notes://.{+path}", "notes://../secret", "have a segment '..'"),
 ]
 
 
@@ -385,6 +394,11 @@ def test_values_that_lead_out_of_a_folder_are_told(template: str, uri: str, why:
         ("x:{/path*}", "x:/a/b"),
         ("x:{/path*}", "x:/"),
         ("x:y{?page,more*}", "x:y?page=1&a=b/c"),
+        ("notes://{name}.{ext}", "notes://a.txt"),
+        ("notes://{name}.{ext}", "notes://a..txt"),
+        ("notes://../{name}.{ext}", "notes://../a.txt"),
+        ("notes://{start}..{end}", "notes://1..2"),
+        ("notes://{name}.txt{?from,until}", "notes://a.txt?from=.&until=."),
     ],
 )
 def test_other_values_are_safe(template: str, uri: str) -> None:

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import quote, unquote
@@ -117,6 +118,7 @@ class Template:
         self.prefix: str = self._track[0] if self._track and isinstance(self._track[0], str) else ""
         """The units that each URI begins with which it matches."""
         self._slashes = _slashes(self._track)
+        self._joins = _joins(self._parts)
         self._parameters = {
             separator: [
                 field
@@ -175,14 +177,28 @@ class Template:
 
     def unsafe_in(self, values: Mapping[str, Any]) -> str | None:
         """Why values must not become file paths: `..`, NUL, an absolute path, a drive; also where a handler would
-        decode them a second time. None for safe values, and for all where the template takes `unsafe_variables`.
+        decode them a second time, or put them together as the template does. None for safe values, and for all where
+        the template takes `unsafe_variables`.
         """
         if self.unsafe_variables:
             return None
         for name, value in values.items():
             if (why := _unsafe(value)) is not None:
                 return f"{name!r} {why}"
-        return None
+        return "its variables together have a segment '..'" if self._climbs(values) else None
+
+    def _climbs(self, values: Mapping[str, Any]) -> bool:
+        """Return whether literals and values make a segment `..` that none of them has alone: `{name}.{ext}` does with
+        an empty name and `./x`.
+        """
+        if not self._joins:
+            return False
+        whole = "".join(part if isinstance(part, str) else _marked(part, values) for part in self._parts)
+        for _ in range(_ROUNDS):
+            whole = unquote(whole)
+            if any("\0" in part and _is_parent(part.replace("\0", "")) for part in _segments(whole)):
+                return True
+        return False
 
     def _agreed(self, found: _Found) -> dict[str, Any] | None:
         """One value for each name, taken from where it stands in full if it does; None where two differ."""
@@ -197,6 +213,19 @@ class Template:
 
 
 _DRIVE = re.compile(r"[A-Za-z]:")
+_ROUNDS = 3
+"""How often escapes are decoded where templates make one text of several values."""
+
+
+def _joins(parts: Sequence[str | _Expression]) -> bool:
+    """Return whether a segment is made of more than one variable."""
+    text = "".join(part if isinstance(part, str) else f"{part.operator.first}\0" for part in parts)
+    return any("\0" in segment and segment != "\0" for segment in text.split("/"))
+
+
+def _marked(expression: _Expression, values: Mapping[str, Any]) -> str:
+    """The expansion between two NUL, which no value has; nothing for what is in no path."""
+    return "" if expression.operator.first in tuple("?&#;") else f"\0{_expand(expression, values)}\0"
 
 
 def _unsafe(value: Any) -> str | None:
@@ -217,9 +246,19 @@ def _unsafe_path(path: str) -> str | None:
         return "is an absolute path"
     if _DRIVE.match(path):
         return "begins with the letter of a drive"
-    if any(part.strip(" ") == ".." for part in path.replace("\\", "/").split("/")):
+    if any(map(_is_parent, _segments(path))):
         return "has a segment '..'"
     return None
+
+
+def _segments(path: str) -> list[str]:
+    """Return the segments of a path, with plain characters for others that stand for dots and slashes."""
+    return unicodedata.normalize("NFKC", path).replace("\\", "/").split("/")
+
+
+def _is_parent(segment: str) -> bool:
+    """Return whether it is `..`; with blanks around it as well."""
+    return segment.strip(" ") == ".."
 
 
 def _slashes(track: Sequence[str | _Slot]) -> tuple[int, float]:
