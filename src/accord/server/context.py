@@ -9,7 +9,7 @@ import msgspec
 
 from accord.messages import codec
 from accord.messages.meta import TRACE, Params
-from accord.server.compose.access import Viewer, names_outside, viewer
+from accord.server.compose.access import Viewer, all_names_outside, names_outside, viewer
 from accord.session.exchange import headers_of
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class Context:
 
     def enable(self, *names: str, tags: Iterable[str] = (), only: bool = False) -> None:
         """Show tools, prompts, resources (by URI) and templates (by text) to this session again; see `disable`."""
-        self._call.show(True, names, tags, only)
+        self._show(True, names, tags, only)
 
     def disable(self, *names: str, tags: Iterable[str] = ()) -> None:
         """Hide tools, prompts, resources (by URI) and templates (by text) from this session, which is told.
@@ -164,7 +164,12 @@ class Context:
         Through 2025-11-25. Raises `NotSupported` in 2026-07-28, which knows no session: "the list of tools [...] MUST
         NOT vary per-connection"; there, hide by authorization: `@server.tool(scopes={...})`.
         """
-        self._call.show(False, names, tags, False)
+        self._show(False, names, tags, False)
+
+    def _show(self, shown: bool, names: Iterable[str], tags: Iterable[str], only: bool) -> None:
+        """The names are those of this server, and a session knows those of the server that it is connected to."""
+        outer, inner = self._calling.server.registry, self.server.registry
+        self._call.show(shown, all_names_outside(outer, inner, names), tags, only)
 
     # --- telling -----------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from accord import (
     Principal,
     ResourceNotFound,
     Server,
+    ToolChange,
 )
 from accord.messages.revision import HANDSHAKE, REVISIONS
 
@@ -177,6 +178,28 @@ async def test_a_session_over_http_hides_things_from_itself_alone() -> None:
         assert "write" not in await tools_of(one)
         assert "write" in await tools_of(other)
         assert "write" in await tools_of(third)
+
+
+@pytest.mark.parametrize("prefix", ["a", ""])
+async def test_a_mounted_server_hides_its_own_things_from_a_session_by_its_own_names(prefix: str) -> None:
+    inner, outer = server(), Server("outer")
+    outer.mount(inner, prefix)
+    if prefix:
+        outer.tool("write")(lambda: "of the outer server")
+        outer.resource("data://first")(lambda: "of the outer server")
+        outer.change_tool("a_wipe", ToolChange(name="erase"))
+    start, way = (f"{prefix}_", f"{prefix}/") if prefix else ("", "")
+    names = ["write", "wipe", "plan", "data://first", "data://items/{id}"]
+    async with Client(outer, revisions=["2025-11-25"]) as client:
+        await client.call_tool(f"{start}hide", {"names": names, "tags": []})
+        seen = [each for each in await everything(client) if each not in ("a_hide", "a_show")]
+        assert seen == (["write", "a_read", "data://first"] if prefix else ["read"])
+        for uri in ("first", "items/1"):
+            with pytest.raises(ResourceNotFound):
+                await client.read_resource(f"data://{way}{uri}")
+        await client.call_tool(f"{start}show", {"names": ["wipe", "data://first"]})
+        seen = [each for each in await everything(client) if each not in ("a_hide", "a_show")]
+        assert len(seen) == (5 if prefix else 3)
 
 
 async def test_without_sessions_nothing_is_hidden_from_one() -> None:

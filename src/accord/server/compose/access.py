@@ -165,6 +165,16 @@ def names_outside(registry: Registry, inner: Registry, kind: str, name: str) -> 
             yield outside if change is None else change.name or outside
 
 
+def all_names_outside(registry: Registry, inner: Registry, names: Iterable[str]) -> list[str]:
+    """The names on a server of what a mounted one calls so, of whatever kind; as they are where it is not mounted."""
+    found: dict[str, None] = {}
+    for name in names:
+        kinds = ("tool", "prompt", "resource") if ":" in name else ("tool", "prompt")
+        outside = dict.fromkeys(each for kind in kinds for each in names_outside(registry, inner, kind, name))
+        found |= outside or {name: None}
+    return list(found)
+
+
 def check_readable(registry: Registry, inner: Registry, uri: str, exchange: Exchange, peer: Peer) -> None:
     """Check that a client of a server may read what a handler of a mounted one reads for it.
 
