@@ -58,7 +58,8 @@ class Finding:
             if found is None:
                 raise
             offer, variables = found, {}
-        if (offer.open and peer.view is None) or viewer(peer, exchange).sees(offer, uri):
+        everybody = offer.open and peer.view is None and not self._registry.shown.guarded
+        if everybody or viewer(peer, exchange).reads(self._registry, offer, uri):
             return offer, variables
         raise ResourceNotFound(uri=uri)
 
@@ -75,7 +76,7 @@ class Finding:
             if registry.shown.provided and await self._may_be_provided(ref, kind, name, who):
                 return None
             raise
-        if who.sees(offer, None if kind == "prompt" or name in offer.names else name):
+        if who.sees(offer) if kind == "prompt" or name in offer.names else who.reads(registry, offer, name):
             return offer
         raise InvalidParams(f"no {'prompt' if kind == 'prompt' else 'resource template'} {name!r:.200}")
 

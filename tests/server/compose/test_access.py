@@ -182,6 +182,25 @@ async def test_the_scopes_of_a_resource_hold_in_another_spelling_beside_an_open_
         assert (await eve.read_resource("docs://open")).contents
 
 
+@pytest.mark.parametrize("prefix", ["", "in/"])
+async def test_an_open_template_gives_no_other_spelling_of_what_asks_for_scopes(prefix: str) -> None:
+    made, outer = Server("docs", auth=WHO), Server("outer", auth=WHO)
+    made.resource("docs://of/plan", scopes={"admin"})(lambda: "secret")
+    made.resource("docs://secret/{+id}", scopes={"admin"})(lambda id: id)
+    made.resource("docs://{+path}")(lambda path: path)
+    made.resource("docs://of/PUBLIC")(lambda: "open")
+    outer.mount(made, prefix.rstrip("/"))
+    hidden = ["secret/1", "secret%2F1", "%73ecret/1", "SECRET/1", "./secret/1", "secret%5C1", "of/plan", "of%2Fplan"]
+    async with over_http(outer) as url, client_of(url, "eve") as eve, client_of(url, "ann") as ann:
+        for path in (*hidden, "of/./plan"):
+            uri = at(f"docs://{path}", prefix)
+            with pytest.raises(ResourceNotFound):
+                await eve.read_resource(uri)
+            assert (await ann.read_resource(uri)).contents
+        for path in ("of/PUBLIC", "open", "secrets/1", "Open%2F1", "secret"):
+            assert (await eve.read_resource(at(f"docs://{path}", prefix))).contents
+
+
 @pytest.mark.parametrize("listed_before", [False, True])
 @pytest.mark.parametrize("by", ["name", "tag"])
 async def test_a_rule_holds_by_the_name_and_the_tags_before_a_change(listed_before: bool, by: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from accord.errors import ResourceNotFound
-from accord.server.compose.spelling import spellings
+from accord.server.compose.spelling import canonical, spellings
 
 if TYPE_CHECKING:
     from accord.server.compose.change import ToolChange
@@ -45,6 +45,17 @@ class Viewer(msgspec.Struct, frozen=True):
         names = offer.names if uri is None else (*offer.names, uri)
         return self.view is None or self.view.shows(names, offer.marks.tags)
 
+    def reads(self, registry: Registry, offer: Offer, uri: str) -> bool:
+        """Return whether a registration may answer it for a URI: it sees that, and whatever else of the server another
+        spelling of the URI leads to, for the handler of a template may read that out of it.
+        """
+        if not self.sees(offer, uri):
+            return False
+        if not (registry.shown.guarded or self.view is not None) or canonical(uri) in map(canonical, offer.names):
+            return True
+        others = {spelling: registry.find("resource", spelling) for spelling in spellings(uri)[1:]}
+        return all(other is None or other is offer or self.sees(other, spelling) for spelling, other in others.items())
+
     def may_have(self, scopes: frozenset[str] | None) -> bool:
         """Return whether it was granted these scopes; None is what nobody may have."""
         return scopes is not None and (self.granted is None or scopes <= self.granted)
@@ -59,7 +70,7 @@ class Viewer(msgspec.Struct, frozen=True):
         """Return whether it may hear of a "tool", "prompt" or "resource", whether that is registered or not."""
         offer = registry.find(kind, name)
         if offer is not None:
-            return self.sees(offer, name) if kind == "resource" else bool(self.versions(offer))
+            return self.reads(registry, offer, name) if kind == "resource" else bool(self.versions(offer))
         rules = rules_by_name(registry, kind, name)
         if rules is None or not self.may_have(rules.scopes):
             return False
