@@ -63,7 +63,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     http_body_bytes: int = 4 << 20
     """Server: the body of one HTTP request; a larger one is answered with 413."""
     http_nodes: int = 100_000
-    """Server: arrays, objects and members of objects in the body of one HTTP request; more is refused."""
+    """Server: arrays, objects and members of objects in the body of one HTTP request, and twice as many items of
+    its arrays; more is refused."""
+    http_bodies_bytes: int = 256 << 20
+    """Server: memory of larger bodies of HTTP requests, as it is estimated, from their first byte until they are
+    answered; one more is answered with 503."""
+    http_bodies_bytes_per_address: int = 128 << 20
+    """Server: the same for one address, and for one principal."""
     http_requests: int = 4_096
     """Server: requests being worked on at once for all those whom nobody vouches for (HTTP, 2026-07-28)."""
     http_requests_per_address: int = 2_048

@@ -125,7 +125,10 @@ def test_no_text_in_the_params_of_a_client_is_without_a_bound() -> None:
         (b"{" + b",".join([b'"a":1'] * 40_000) + b"}", True),
         (b'{"text":"' + b"[{:" * 40_000 + b'"}', False),
         (b'{"text":"' + rb"\"[:\"" * 40_000 + b'"}', False),
-        (b"[" + b",".join([b'""'] * 40_000) + b"]" + b" " * 40_000, False),
+        (b"[" + b",".join([b'""'] * 20_000) + b"]" + b" " * 40_000, False),
+        (b"[" + b",".join([b'""'] * 40_000) + b"]", True),
+        (b"[" + b",".join([b"1"] * 40_000) + b"]", True),
+        (b'["' + b"," * 80_000 + b'"]', False),
         (b'["' + b'","'.join([b":"] * 40_000) + b'"]', True),  # so many texts are not looked through
         (b"[" * 20_000, False),  # small enough not to be measured
     ],

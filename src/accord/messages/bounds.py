@@ -62,15 +62,17 @@ _TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 
 def has_more_nodes(message: bytes, most: int) -> bool:
-    """Return whether a message has more arrays, objects and members of objects than that.
+    """Return whether a message has more arrays, objects and members of objects than that, or more than twice as many
+    items of arrays.
 
     Texts are left out of the count, but for a message with more than twice as many texts.
     """
-    if len(message) <= MEASURED_BYTES or _marks(message) <= most:
+    if len(message) <= MEASURED_BYTES or not _exceeds(message, most):
         return False
     texts = (message.count(b'"') - message.count(rb"\"")) // 2
-    return texts > 2 * most or _marks(_TEXT.sub(b"", message)) > most
+    return texts > 2 * most or _exceeds(_TEXT.sub(b"", message), most)
 
 
-def _marks(message: bytes) -> int:
-    return message.count(b"[") + message.count(b"{") + message.count(b":")
+def _exceeds(message: bytes, most: int) -> bool:
+    marks = message.count(b"[") + message.count(b"{") + message.count(b":")
+    return marks > most or message.count(b",") > 2 * most

@@ -18,6 +18,7 @@ from accord.messages.bounds import has_more_nodes
 from accord.messages.envelope import Incoming, Malformed, outlines
 from accord.messages.revision import BEFORE_OPENING, HANDSHAKE, LATEST, NO_SESSIONS, RULES, Rules
 from accord.server.http.access import noted
+from accord.server.http.bodies import BodyCharge
 from accord.server.http.callers import Callers
 from accord.server.http.session import HTTPSession
 from accord.server.http.sessionless import Sessionless
@@ -72,7 +73,22 @@ class Endpoint:
             raise Rejected(415, "the body of a POST is JSON: send Content-Type: application/json")
         if not all(accepts(headers.get(b"accept"))):
             raise Rejected(406, "the answer is JSON or events: send Accept: application/json, text/event-stream")
-        body = await request.body(receive, self.site.limits.http_body_bytes, self.site.limits.body_seconds)
+        charge = BodyCharge(self.site, who, request)
+        try:
+            body = await self._body(request, receive, charge)
+            await self._answer(body, request, receive, send, who)
+        finally:
+            charge.release()
+
+    async def _body(self, request: Request, receive: Receive, charge: BodyCharge) -> bytes:
+        """Return the body of a POST. Raises `Rejected`."""
+        limits = self.site.limits
+        body = await request.body(receive, limits.http_body_bytes, limits.body_seconds, charge.add)
+        charge.measure(body)
+        return body
+
+    async def _answer(self, body: bytes, request: Request, receive: Receive, send: Send, who: Principal | None) -> None:
+        headers = request.headers
         try:
             self._check_nodes(body)
         except Malformed as bad:
@@ -107,8 +123,8 @@ class Endpoint:
         most = self.site.limits.http_nodes
         if has_more_nodes(body, most):
             id = next((each.id for each in outlines(body)), None)
-            why = f"more than {most:,} arrays, objects and members (Limits.http_nodes): send less at once"
-            raise Malformed(InvalidRequest(f"a message has {why}"), id)
+            why = f"more than {most:,} arrays, objects and members, or twice as many items (Limits.http_nodes)"
+            raise Malformed(InvalidRequest(f"a message has {why}: send less at once"), id)
 
     async def _session_for(self, body: bytes, request: Request, who: Principal | None) -> HTTPSession:
         """The session that a POST belongs to; a new one for `initialize`."""
@@ -202,12 +218,16 @@ class Endpoint:
         if not is_json(request.headers.get(b"content-type")):
             raise Rejected(415, "the body of a POST is JSON: send Content-Type: application/json")
         self._legacy(id, who)
-        body = await request.body(receive, self.site.limits.http_body_bytes, self.site.limits.body_seconds)
+        charge = BodyCharge(self.site, who, request)
         try:
-            self._check_nodes(body)
-        except Malformed as bad:
-            raise Rejected(413, str(bad)) from bad
-        await self._legacy(id, who).post(body, send, who, request.headers)  # it may have ended meanwhile
+            body = await self._body(request, receive, charge)
+            try:
+                self._check_nodes(body)
+            except Malformed as bad:
+                raise Rejected(413, str(bad)) from bad
+            await self._legacy(id, who).post(body, send, who, request.headers, charge)  # it may have ended meanwhile
+        finally:
+            charge.release()
 
     def _legacy(self, id: str, who: Principal | None) -> SSESession:
         session = self.sse.find(id, who)

@@ -14,6 +14,7 @@ from accord.server.audience import Audience, audience_of
 from accord.server.dispatch import Dispatch
 from accord.server.hearing import Hearing
 from accord.server.http.accounts import account_of
+from accord.server.http.bodies import BodyBudget
 from accord.server.peer import Line, Peer
 from accord.server.results import Packer
 from accord.session.profile import Profile
@@ -50,6 +51,7 @@ class Site:
         """Whether sessions are kept for the next process."""
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self.limits: Limits = over_http(server.limits)
+        self.bodies: BodyBudget = BodyBudget(self.limits)
         self._told_of_workers = False
         self._rates: dict[str, tuple[Rate, Rate]] = {}
         if server.auth is None and server.registry.shown.guarded:

@@ -25,6 +25,7 @@ from accord.wire import sse
 
 if TYPE_CHECKING:
     from accord.server.http.auth import Principal
+    from accord.server.http.bodies import BodyCharge
     from accord.server.http.site import Site
 
 
@@ -61,8 +62,12 @@ class SSESession(Visitor):
         with self:
             await watched(self._stream, receive)
 
-    async def post(self, body: bytes, send: Send, who: Principal | None, headers: Mapping[bytes, bytes]) -> None:
-        """Take what one POST of `who` brought; what it is answered goes out on the stream."""
+    async def post(
+        self, body: bytes, send: Send, who: Principal | None, headers: Mapping[bytes, bytes], charge: BodyCharge
+    ) -> None:
+        """Take what one POST of `who` brought; what it is answered goes out on the stream. Its requests hold `charge`
+        until they are answered.
+        """
         events = self.receive(body, who, headers)
         self.check_answer(events)
         for event in events:
@@ -71,6 +76,8 @@ class SSESession(Visitor):
                 event.exchange.driver = task
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
+                charge.hold()
+                task.add_done_callback(lambda _: charge.release())
             elif type(event) is Reply:
                 self.conversation.way.send(event.message)
             elif type(event) is Opened:

@@ -63,9 +63,11 @@ class Request:
             return None
         return next((name for name, value in given if _is_single(name) and self.headers[name] != value), None)
 
-    async def body(self, receive: Receive, most: int, seconds: float) -> bytes:
-        """The body. Raises `Rejected` for more than `most` bytes (413), or when it is not there in `seconds` (408), and
-        `Disconnected`.
+    async def body(self, receive: Receive, most: int, seconds: float, charge: Callable[[int], None]) -> bytes:
+        """Return the body. `charge` is called with the size of each part of a body that comes in several.
+
+        Raises `Rejected` for more than `most` bytes (413), or when it is not there in `seconds` (408), what `charge`
+        raises, and `Disconnected`.
         """
         length = self.headers.get(b"content-length", b"")
         if length.isdigit() and int(length) > most:
@@ -75,7 +77,7 @@ class Request:
             if message["type"] == "http.request" and not message.get("more_body"):
                 body = _bounded(message.get("body", b""), most)
             else:
-                body = await within(seconds, _read_on(receive, most, message))
+                body = await within(seconds, _read_on(receive, most, message, charge))
         except TimeoutError:
             raise Rejected(408, f"the body was not there after {seconds:g} s", _CLOSE) from None
         self.size = len(body)
@@ -120,7 +122,7 @@ def _bounded(body: bytes, most: int) -> bytes:
     return body
 
 
-async def _read_on(receive: Receive, most: int, message: Any) -> bytes:
+async def _read_on(receive: Receive, most: int, message: Any, charge: Callable[[int], None]) -> bytes:
     parts, size = [], 0
     while True:
         if message["type"] == "http.disconnect":
@@ -128,6 +130,7 @@ async def _read_on(receive: Receive, most: int, message: Any) -> bytes:
         part = message.get("body", b"")
         parts.append(part)
         size += len(part)
+        charge(len(part))
         if size > most:
             raise _too_large(most)
         if not message.get("more_body"):

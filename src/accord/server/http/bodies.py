@@ -1,0 +1,89 @@
+"""The memory that bodies of requests take, from their first byte until their request is answered.
+
+A connection sends 4 MiB in a moment, decoded values take several times the bytes that they came in, and a handler may
+hold them for minutes. So what all of them take is estimated and bounded, and what those of one account take.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from accord.limits import Limits
+from accord.server.http.accounts import is_address
+from accord.transport.asgi.request import Rejected
+
+if TYPE_CHECKING:
+    from accord.server.http.auth import Principal
+    from accord.server.http.site import Site
+    from accord.transport.asgi.request import Request
+
+SMALL_BYTES = 8 << 10
+"""A body up to this size that is there at once is not counted: `Limits.requests_in_flight` bounds those."""
+
+_NODE_BYTES = 64
+"""Memory of a value beside its text."""
+
+_LATER = ((b"retry-after", b"5"), (b"connection", b"close"))
+
+
+class BodyBudget:
+    """What the bodies of one site take, all together and by account."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._most = limits.http_bodies_bytes
+        self._most_of_one = limits.http_bodies_bytes_per_address
+        self._of: dict[str, int] = {}
+        self.total: int = 0
+        """Bytes, as they are estimated."""
+
+    def take(self, account: str, size: int) -> None:
+        """Count so many bytes more. Raises `Rejected` (503) where that is too much."""
+        of_one = self._of.get(account, 0) + size
+        if self.total + size > self._most or of_one > self._most_of_one:
+            whose = "" if of_one <= self._most_of_one else " of this address" if is_address(account) else " of yours"
+            raise Rejected(503, f"too many large requests{whose} are being received and worked on; try again", _LATER)
+        self.total += size
+        self._of[account] = of_one
+
+    def give_back(self, account: str, size: int) -> None:
+        """Count so many bytes less."""
+        self.total -= size
+        self._of[account] -= size
+        if not self._of[account]:
+            del self._of[account]
+
+
+class BodyCharge:
+    """What one body takes. It is given back when everyone who holds it has released it."""
+
+    __slots__ = ("_account", "_holders", "_request", "_site", "_size", "_who")
+
+    def __init__(self, site: Site, who: Principal | None, request: Request) -> None:
+        self._site = site
+        self._who = who
+        self._request = request
+        self._account = ""
+        self._size = 0
+        self._holders = 1
+
+    def add(self, size: int) -> None:
+        """Charge a part that has come. Raises `Rejected`."""
+        account = self._account = self._account or self._site.account(self._who, self._request)
+        self._site.bodies.take(account, size + _NODE_BYTES)
+        self._size += size + _NODE_BYTES
+
+    def measure(self, body: bytes) -> None:
+        """Charge what the whole body takes once it is decoded. Raises `Rejected`."""
+        if len(body) > SMALL_BYTES:
+            nodes = body.count(b",") + body.count(b":") + body.count(b"[") + body.count(b"{")
+            self.add(max(0, 2 * len(body) + _NODE_BYTES * nodes - self._size))
+
+    def hold(self) -> None:
+        """Keep it charged until one more `release`."""
+        self._holders += 1
+
+    def release(self) -> None:
+        """Give it back, unless someone else holds it."""
+        self._holders -= 1
+        if not self._holders and self._size:
+            self._site.bodies.give_back(self._account, self._size)
