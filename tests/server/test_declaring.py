@@ -236,7 +236,13 @@ MISTAKES = [
     (lambda: Server("x").tool(output_schema={})(plain), "no option output_schema=: .* `-> YourType`"),  # type: ignore
     (lambda: Server("x").tool(input_schema={})(plain), r"no option input_schema=: .*add_tool"),  # type: ignore
     (lambda: Server("x").prompt(arguments=[])(plain), "no option arguments=: .* annotate them"),  # type: ignore
-    (lambda: Server("x").tool(descriptoin="x")(plain), "no option descriptoin=: .* title, icons"),  # type: ignore
+    (lambda: Server("x").tool(descriptoin="x")(plain), "no option descriptoin=, did you mean description="),  # type: ignore
+    (lambda: Server("x").tool(colour="x")(plain), "no option colour=: .* name, description, .* scopes"),  # type: ignore
+    (lambda: Server("x").tool(timeout="5")(plain), "timeout= takes seconds, .* not '5'"),  # type: ignore
+    (lambda: Server("x").tool(timeout=-1)(plain), "timeout= takes seconds, .* not -1"),
+    (lambda: Server("x").resource("notes")(plain), "'notes' has no scheme: .* 'resource://notes'"),
+    (lambda: Server("x").resource("my notes://all")(plain), "'my notes://all' has no scheme"),
+    (lambda: Server("x").resource("notes/{day}")(lambda day: day), "'notes/{day}' has no scheme"),
     (lambda: Server("x").run(http=8000), 'like "127.0.0.1:8000"'),  # type: ignore[arg-type]
     (lambda: Server("x").search_tools(budget="x"), r"search_tools\(4000"),  # type: ignore[arg-type]
     (lambda: Server("x").search_tools(always="plain"), r"always= takes a set of texts, not one: .*\{'plain'\}"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -34,6 +36,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*[:{]|\{")
+"""How a URI begins (RFC 3986, section 3.1), or a template of URIs whose scheme may hold a variable."""
+
+_PARAMETERS = ("name", "description", "tags", "scopes", "version", "middleware", "timeout", "strict")
 _PROMPT_FIELDS = ("title", "icons", "meta")
 _TOOL_FIELDS = (*_PROMPT_FIELDS, "annotations")
 
@@ -70,6 +76,8 @@ def make_tool(
     """
     function = plain(function)
     _refuse_options("tool", about, _TOOL_FIELDS)
+    if timeout is not None and (not isinstance(timeout, int | float) or timeout < 0):
+        raise DeclarationError(f"timeout= takes seconds, as in timeout=30, not {timeout!r}")
     if not isinstance(about.get("annotations"), ToolAnnotations | None):
         raise DeclarationError("annotations of a tool are ToolAnnotations(read_only_hint=True, ...)")
     read = signature(
@@ -94,9 +102,14 @@ def make_tool(
 def _refuse_options(kind: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
     """Raise `DeclarationError` for options that are not fields of a tool or prompt that its author writes."""
     for option in given:
-        if option not in known:
-            instead = _INSTEAD.get(option, f"further options are {', '.join(known)}")
-            raise DeclarationError(f"a {kind} has no option {option}=: {instead}")
+        if option in known:
+            continue
+        options = [*(_PARAMETERS if kind == "tool" else _PARAMETERS[:-2]), *known]
+        close = difflib.get_close_matches(option, options, 1)
+        if close and option not in _INSTEAD:
+            raise DeclarationError(f"a {kind} has no option {option}=, did you mean {close[0]}=?")
+        instead = _INSTEAD.get(option, f"its options are {', '.join(options)}")
+        raise DeclarationError(f"a {kind} has no option {option}=: {instead}")
 
 
 def declare_prompt(
@@ -140,6 +153,8 @@ def declare_resource(
     """Offer a function as a resource, or with `{variables}` in the URI as a template of resources; `about` are
     further fields of `Resource` or `ResourceTemplate`, as `listed` gives them. Raises `DeclarationError`.
     """
+    if _SCHEME.match(uri) is None:
+        raise DeclarationError(f"resource {uri!r} has no scheme: a URI begins with one, as in 'resource://{uri}'")
     read = signature(plain(function), context=Context, injected=is_filled, unstructured=UNSTRUCTURED, texts=True)
     marked = partial(mark, tags=tags, scopes=scopes, middleware=middleware)
     fields = {"name": name or read.name, "description": description or read.description or None, **about}
