@@ -219,8 +219,11 @@ def test_each_kind_of_error_has_its_code() -> None:
 
 
 def test_a_defect_says_that_it_is_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert tell(ValueError("x")) == 70
-    assert capsys.readouterr().err == "error: ValueError: x (a defect in accord; --traceback shows where)\n"
+    assert tell(ValueError("x\x1b]0;y\u202e")) == 70
+    assert (
+        capsys.readouterr().err
+        == "error: ValueError: x\\x1b]0;y\\u202e (a defect in accord; --traceback shows where)\n"
+    )
 
 
 def unstyled(text: str) -> str:

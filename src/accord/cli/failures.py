@@ -80,7 +80,7 @@ def tell(error: BaseException, *, as_json: bool = False, trace: bool = False) ->
 def message(error: BaseException) -> str:
     """What was raised, in words."""
     if not isinstance(error, AccordError):
-        return f"{type(error).__name__}: {error} (a defect in accord; --traceback shows where)"
+        return printable(f"{type(error).__name__}: {error} (a defect in accord; --traceback shows where)")
     pages = error.elicitations if isinstance(error, UrlElicitationRequired) else ()
     told = "\n".join([str(error), *(f"{page.get('message', '')} {page.get('url', '')}".strip() for page in pages)])
     return printable(told).replace("\n", "\n  ")
