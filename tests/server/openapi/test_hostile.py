@@ -127,6 +127,16 @@ async def test_headers_that_say_how_a_request_travels_are_no_arguments() -> None
     assert tool.input_schema["properties"] == {}
 
 
+async def test_what_makes_another_operation_of_a_request_is_no_argument() -> None:
+    names = ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-URL", "X-Rewrite-URL"]
+    server = Server("api")
+    headers = [parameter(name, "header") for name in names]
+    server.add_fastapi(Echo({"/a": {"post": get(*headers, parameter("_method"), parameter("method"))}}))
+    async with Client(server) as client:
+        (tool,) = await client.list_tools()
+    assert list(tool.input_schema["properties"]) == ["method"]
+
+
 async def test_variables_of_a_template_that_become_alike_stay_apart() -> None:
     echo, server = Echo({"/x/{a-b}/{a_b}": {"get": get()}}), Server("api")
     server.add_fastapi(echo, routes=READS_AS_RESOURCES)
@@ -223,6 +233,10 @@ REACHING: list[tuple[str, JSON]] = [
     ("deep", {"kind": "files", "rest": "a/b"}),
     ("deep", {"kind": "x", "rest": "../files/a"}),
     ("one", {"name": "report-2026.csv"}),
+    ("part", {"id": "7", "part": "secrets.json"}),
+    ("part", {"id": "7", "part": "secrets."}),
+    ("part", {"id": "7", "part": "secrets?x"}),
+    ("part", {"id": "7", "part": "secrets%23x"}),
 ]
 
 
@@ -239,6 +253,7 @@ async def test_a_generic_operation_does_not_reach_a_skipped_one(name: str, argum
     [
         ("posts", {"id": "7"}),
         ("part", {"id": "7", "part": "letters"}),
+        ("part", {"id": "7", "part": "secrets.ann"}),
         ("thing", {"kind": "rooms", "id": "tenants"}),
         ("thing", {"kind": "v2", "id": "locks"}),
         ("one", {"name": "report.csv"}),

@@ -31,6 +31,10 @@ _OF_THE_CONNECTION = {"host", "content-length", "transfer-encoding", "connection
 _OF_THE_CONNECTION |= {"expect", "keep-alive", "proxy-authorization", "proxy-connection", "http2-settings", "via"}
 _OF_THE_CONNECTION |= {"content-encoding", "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"}
 """Headers that say how a request travels, from whom and to whom: no model chooses these."""
+_OF_THE_METHOD = {"x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"}
+"""Headers by which many servers take a request for another operation, perhaps one that was skipped."""
+_METHOD_IN_QUERY = "_method"
+"""The parameter of a query that does the same."""
 URLENCODED = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 FORMS = (URLENCODED, MULTIPART)
@@ -213,7 +217,9 @@ def _parameter(document: Document, node: JSONObject) -> Parameter | None:
     name, place = node.get("name"), node.get("in")
     if not isinstance(name, str) or not name or place not in tuple(_STYLES):
         raise SchemaError(f"a parameter has a name and a place (`in`), and one has {name!r:.100} and {place!r:.100}")
-    if place == "header" and name.lower() in _IGNORED | _OF_THE_CONNECTION:
+    if place == "header" and name.lower() in _IGNORED | _OF_THE_CONNECTION | _OF_THE_METHOD:
+        return None
+    if place == "query" and name.lower() == _METHOD_IN_QUERY:
         return None
     kinds = _kinds(node)
     schema = document.resolve(next(iter(kinds.values()))).get("schema", True) if kinds else node.get("schema", True)

@@ -2,7 +2,8 @@
 
 `DELETE /{kind}/{id}` reaches a skipped `DELETE /tenants/{id}` when `kind` is "tenants". A filled path is compared with
 the templates of all skipped operations, segment by segment, in every reading that a server may have of it: decoded once
-and more often, in other case, without `.`, `..`, empty segments and parameters behind a `;`.
+and more often, in other case, without `.`, `..`, empty segments, parameters behind a `;`, what follows a decoded `?` or
+`#`, and a format at the end (`/tenants.json`), which some frameworks take off.
 
 A template that says more about a path than a skipped one keeps it: "concrete (non-templated) paths would be matched
 before their templated counterparts" (OpenAPI, Paths Object). So `/users/{id}/posts` stays, where `/users/{id}/{part}`
@@ -23,6 +24,8 @@ from accord.server.openapi.address import VARIABLE
 
 _ROUNDS = 3
 _SLASHES = re.compile(r"[/\\]")
+_QUERY = re.compile(r"[?#]")
+_FORMAT = re.compile(r"\.(?:json|xml|html?|txt|csv|ya?ml|js|pdf|rss|atom)?")
 _ANYTHING, _PARTLY, _LITERAL = range(3)
 """How much a segment of a template says."""
 
@@ -87,13 +90,23 @@ def _compiled(segment: str) -> tuple[int, re.Pattern[str]]:
 
 def _readings(path: str) -> Iterator[tuple[str, ...]]:
     """The segments of a path, as a server may read it: an encoded slash is a slash, or is none; a `;` begins a
-    parameter, or does not.
+    parameter, or does not; a decoded `?` ends it, or does not; and so does a format.
     """
     for _ in range(_ROUNDS):
-        for segments in (path.split("/"), _SLASHES.split(path)):
-            yield _resolved(segments)
-            yield _resolved([segment.partition(";")[0] for segment in segments])
+        for text in {path, _QUERY.split(path, maxsplit=1)[0]}:
+            for segments in (text.split("/"), _SLASHES.split(text)):
+                yield from _without_format(_resolved(segments))
+                yield from _without_format(_resolved([segment.partition(";")[0] for segment in segments]))
         path = unquote(path)
+
+
+def _without_format(segments: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the segments as they are, and without a format at their end."""
+    yield segments
+    if segments:
+        name, dot, suffix = segments[-1].rpartition(".")
+        if name and _FORMAT.fullmatch(dot + suffix):
+            yield (*segments[:-1], name)
 
 
 def _resolved(segments: list[str]) -> tuple[str, ...]:
