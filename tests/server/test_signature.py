@@ -357,6 +357,12 @@ def test_the_context_cannot_be_given_as_an_argument() -> None:
     assert refused(tool, {"x": 1, "ctx": {}}) == ['unknown argument "ctx", known are: "x"']
 
 
+def test_an_argument_for_a_tool_without_any_is_refused_with_that() -> None:
+    def tool() -> Any: ...
+
+    assert refused(tool, {"x": 1}) == ['unknown argument "x", it takes none']
+
+
 def test_injected_parameters_are_left_to_the_server() -> None:
     def tool(x: int, ok: Annotated[bool, "ask"], ctx: Context) -> Any:
         return x, ok, ctx
@@ -693,8 +699,8 @@ def _loop() -> list[Any]:
         (Movie, {}, 'missing "title"'),
         (float, float("nan"), "nan is no JSON number"),
         (Any, {"a": [float("inf")]}, "inf is no JSON number"),
-        (Any, object(), "cannot be JSON"),
-        (Any, "\ud800", "cannot be JSON"),
+        (Any, object(), "result cannot be sent: object cannot be turned into JSON: use a built-in type, a dataclass"),
+        (Any, "\ud800", "result cannot be sent"),
         (Any, _loop(), "nested too deeply"),
         (Model, {"when": "x"}, "name: Field required"),
     ],

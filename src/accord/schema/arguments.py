@@ -136,14 +136,15 @@ class Arguments:
 
     def _unknown(self, key: str) -> str:
         close = difflib.get_close_matches(key, self._known, n=1) if len(key) <= _LONGEST_GUESS else []
-        hint = f'did you mean "{close[0]}"?' if close else f"known are: {self._known_names}"
+        known = f"known are: {self._known_names}" if self._known else "it takes none"
+        hint = f'did you mean "{close[0]}"?' if close else known
         return f'unknown argument "{explain.shortened(key)}", {hint}'
 
     @cached_property
     def _known_names(self) -> str:
         names = [f'"{field.key}"' for field in self._fields]
         more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-        return (", ".join(names[:_NAMES]) or "none") + more
+        return ", ".join(names[:_NAMES]) + more
 
 
 class Failures:

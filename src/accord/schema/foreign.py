@@ -17,6 +17,9 @@ import msgspec
 
 JSONObject = dict[str, Any]
 
+JSON_TYPES = "use a built-in type, a dataclass, a TypedDict, an Enum, a msgspec.Struct or a pydantic model"
+"""What to do about a type without JSON."""
+
 
 def schema(hint: Any, *, output: bool) -> tuple[JSONObject, JSONObject]:
     """The schema pydantic gives, without titles, and its definitions apart."""
@@ -55,7 +58,7 @@ def _cure(value: Any) -> str:
         return "; did you forget `await`?"
     if isinstance(value, GeneratorType | AsyncGeneratorType):
         return f": {value.__qualname__}() yields; collect what it yields in a list and return that"
-    return ""
+    return f": {JSON_TYPES}"
 
 
 @lru_cache(maxsize=256)

@@ -27,6 +27,7 @@ import msgspec
 
 from accord.errors import DeclarationError
 from accord.schema import records
+from accord.schema.foreign import JSON_TYPES
 from accord.schema.records import MISSING as MISSING
 
 
@@ -359,5 +360,4 @@ def _named(thing: Any, name: str) -> bool:
 
 def _refusal(hint: Any, why: str = "") -> DeclarationError:
     name = hint.__qualname__ if isinstance(hint, type) else repr(hint)
-    advice = why or "use a built-in type, a dataclass, a TypedDict, an Enum, a msgspec.Struct or a pydantic model"
-    return DeclarationError(f"{name} cannot be a JSON value: {advice}")
+    return DeclarationError(f"{name} cannot be a JSON value: {why or JSON_TYPES}")

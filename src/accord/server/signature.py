@@ -227,7 +227,7 @@ class Signature:
         try:
             packed = to_json(value)
         except ValueError as exc:
-            raise ToolError(f"{self.name} returned what cannot be JSON: {exc}") from exc
+            raise ToolError(f"the result cannot be sent: {exc}") from exc
         if self._all.result is not None:
             self._check(packed)
         return msgspec.Raw(packed)
