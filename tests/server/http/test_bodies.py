@@ -12,7 +12,7 @@ from accord.server.http.bodies import SMALL_BYTES, BodyBudget
 from accord.transport.asgi.request import Rejected
 
 from tests.server.http.raw import Socket
-from tests.server.http.speaking import Here, Legacy, Modern, Stateful, quick, site, until
+from tests.server.http.speaking import BASIC, Here, Legacy, Modern, Stateful, encode, quick, request, site, until
 
 LARGE = "x" * 30_000  # and once more in its text
 
@@ -87,6 +87,31 @@ async def test_a_body_counts_from_its_first_byte() -> None:
             task.cancel()
             writer.transport.abort()
         await until(lambda: taken(here) == 0)
+
+
+async def test_what_sessions_keep_of_initialize_is_bounded() -> None:
+    def hello(members: int) -> Any:
+        capabilities = {"experimental": {"x": {"y": [{}] * members}}}
+        info = {"name": "raw", "version": "1"}
+        return request(
+            "initialize", {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info}
+        )
+
+    server, _ = store(http_bodies_bytes=1_200_000)
+    async with site(server) as here:
+        opened = [await here.raw.send("POST", "/mcp", BASIC, encode(hello(4_000))) for _ in range(5)]
+        assert [answer.status for answer in opened] == [200] * 2 + [503] * 3
+        small = await Stateful(here.raw).open()
+        ids = {**BASIC, "mcp-session-id": opened[0].headers["mcp-session-id"]}
+        again = await here.raw.send("POST", "/mcp", ids, encode(hello(5_000)))
+        assert again.status == 503, "a repeated initialize counts as well"
+        assert (await here.raw.send("POST", "/mcp", ids, encode(hello(1)))).status == 200
+        hellos = here.endpoint.site.hellos
+        assert hellos.total > 1_000_000
+        for each in list(here.endpoint.sessions):
+            await here.endpoint.sessions.end(each, "the test ends")
+        assert hellos.total == 0
+        assert small.revision == "2025-11-25"
 
 
 def test_one_address_does_not_take_it_all() -> None:

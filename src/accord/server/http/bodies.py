@@ -26,6 +26,12 @@ _NODE_BYTES = 64
 _LATER = ((b"retry-after", b"5"), (b"connection", b"close"))
 
 
+def memory_of(body: bytes) -> int:
+    """Estimate the bytes that a body takes, with what it is decoded to."""
+    nodes = body.count(b",") + body.count(b":") + body.count(b"[") + body.count(b"{")
+    return 2 * len(body) + _NODE_BYTES * nodes
+
+
 class BodyBudget:
     """What the bodies of one site take, all together and by account."""
 
@@ -75,8 +81,7 @@ class BodyCharge:
     def measure(self, body: bytes) -> None:
         """Charge what the whole body takes once it is decoded. Raises `Rejected`."""
         if len(body) > SMALL_BYTES:
-            nodes = body.count(b",") + body.count(b":") + body.count(b"[") + body.count(b"{")
-            self.add(max(0, 2 * len(body) + _NODE_BYTES * nodes - self._size))
+            self.add(max(0, memory_of(body) - self._size))
 
     def hold(self) -> None:
         """Keep it charged until one more `release`."""

@@ -52,6 +52,8 @@ class Site:
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self.limits: Limits = over_http(server.limits)
         self.bodies: BodyBudget = BodyBudget(self.limits)
+        self.hellos: BodyBudget = BodyBudget(self.limits)
+        """What sessions keep of larger `initialize` requests."""
         self._told_of_workers = False
         self._rates: dict[str, tuple[Rate, Rate]] = {}
         if server.auth is None and server.registry.shown.guarded:

@@ -12,8 +12,11 @@ from hashlib import blake2b
 from hmac import compare_digest
 from typing import TYPE_CHECKING
 
-from accord.errors import NotConnected
+from accord.errors import NotConnected, ProtocolError
+from accord.messages import envelope
+from accord.messages.envelope import Malformed
 from accord.server.http.auth import id_of
+from accord.server.http.bodies import SMALL_BYTES, memory_of
 from accord.server.http.site import SEVERAL_WORKERS, Site
 from accord.server.peer import Peer
 from accord.session.calls import UNKNOWN_ANSWER
@@ -47,6 +50,7 @@ class Visitor:
         self.open: int = 0
         """Requests of its client that are being answered, and streams that are open."""
         self._visits = 0
+        self._hello = 0  # bytes charged for what it keeps of `initialize`
         self.site: Site = site
         self.session: Session = site.session()
         self.conversation: Conversation = Conversation(
@@ -67,11 +71,19 @@ class Visitor:
     def receive(self, body: bytes, who: Principal | None, headers: Mapping[bytes, bytes]) -> list[Event]:
         """What one POST brought. Its requests may do what whoever posted it may, not what the session began with."""
         self.peer.who = who
+        if len(body) > SMALL_BYTES and _is_initialize(body):
+            self._keep_hello(memory_of(body))
         events = self.session.receive(body)
         for event in events:
             if type(event) is RequestReceived:
                 event.exchange.who, event.exchange.headers = who, headers
         return events
+
+    def _keep_hello(self, size: int) -> None:
+        """Charge what is kept of `initialize`: of the largest, where it is repeated. Raises `Rejected`."""
+        if size > self._hello:
+            self.site.hellos.take(self.account, size - self._hello)
+            self._hello = size
 
     def check_answer(self, events: list[Event]) -> None:
         """Raise `Rejected` for an answer to a question that was not asked here: nobody waits for it, and whoever asked
@@ -108,6 +120,9 @@ class Visitor:
     async def close(self, why: str) -> None:
         """End it: what runs is answered with an error and cancelled, what waits for the client fails."""
         end_all(self.conversation, why)
+        if self._hello:
+            self.site.hellos.give_back(self.account, self._hello)
+            self._hello = 0
         self._joined.close()
         seconds = self.site.limits.close_seconds
         await self.conversation.finish_telling(seconds / 2)
@@ -119,6 +134,13 @@ class Visitor:
 
     async def forget(self) -> None:
         """It will not come back: keep nothing of it."""
+
+
+def _is_initialize(body: bytes) -> bool:
+    try:
+        return envelope.read(body).method == "initialize"
+    except (Malformed, ProtocolError):
+        return False
 
 
 _KEY = os.urandom(16)
