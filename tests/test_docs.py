@@ -30,7 +30,7 @@ from pathlib import Path
 
 import pytest
 
-from accord import Limits
+from accord import HTTPOptions, Limits
 
 ROOT = Path(__file__).parent.parent
 PAGES = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if path.exists()]
@@ -256,6 +256,12 @@ def test_the_limits_over_http_have_the_defaults_that_are_shown() -> None:
         shown |= dict(zip(re.findall(r"\w+", row["fields"]), map(number, row["defaults"].split(", ")), strict=True))
     assert len(shown) > 20
     assert shown == {field: getattr(Limits(), field) for field in shown}
+
+
+def test_the_table_of_http_options_has_every_option() -> None:
+    _, _, table = (ROOT / "docs" / "http.md").read_text(encoding="utf-8").partition("| `HTTPOptions` |")
+    shown = re.findall(r"^\| `(\w+)` \|", table.partition("\n\n")[0], re.MULTILINE)
+    assert sorted(shown) == sorted(HTTPOptions.__struct_fields__)
 
 
 def number(text: str) -> float:
