@@ -17,6 +17,7 @@ from accord.errors import InvalidResult, LocalProtocolError
 from accord.messages import codec
 from accord.messages.adapt import is_wrapper
 from accord.messages.base import JSONObject
+from accord.messages.bounds import MEASURED_BYTES, RESULT_NODES, has_more_nodes
 from accord.messages.content import TextContent, decode_around_unknown
 from accord.messages.meta import Result
 from accord.messages.tools import CallToolResult
@@ -25,6 +26,9 @@ from accord.schema.values import to_json
 
 T = TypeVar("T", bound=Result)
 A = TypeVar("A")
+
+_EXCERPT_BYTES = 200
+"""Of a result that is refused, in the error that says so."""
 
 log: logging.Logger = logging.getLogger("accord.client")
 
@@ -83,6 +87,9 @@ class Reader:
         return result
 
     def _decoded(self, method: str, type_: type[A], raw: Raw) -> A:
+        if len(raw) > MEASURED_BYTES and has_more_nodes(bytes(raw), RESULT_NODES):
+            why = f"more than {RESULT_NODES:,} arrays, objects and members, or twice as many items"
+            raise InvalidResult(f"{self._name}: the answer to {method} has {why}", raw=bytes(raw)[:_EXCERPT_BYTES])
         try:
             result: A = codec.decoder(cast(Any, type_)).decode(raw)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
@@ -101,7 +108,7 @@ class Reader:
                 return decode_around_unknown(raw, type_)
         except (msgspec.MsgspecError, RecursionError, TypeError, AttributeError, KeyError):
             pass
-        excerpt = bytes(raw)[:200].decode(errors="replace")
+        excerpt = bytes(raw)[:_EXCERPT_BYTES].decode(errors="replace")
         raise InvalidResult(
             f"{self._name}: the answer to {method} is not what it should be: {first}; it begins {excerpt}",
             raw=bytes(raw),

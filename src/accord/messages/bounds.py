@@ -55,6 +55,10 @@ Answers: TypeAlias = Annotated[dict[Name, dict[str, Any]], Meta(max_length=MEMBE
 META_BYTES = 256 << 10
 """`_meta` of a request, in bytes of JSON."""
 
+RESULT_NODES = 1_000_000
+"""Arrays, objects and members in the result of a server, and twice as many items of arrays: 64 MiB of them would take
+more than a gigabyte."""
+
 MEASURED_BYTES = 64 << 10
 """Messages up to this size are not measured: whatever is in them is read in a moment."""
 
