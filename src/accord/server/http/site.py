@@ -130,7 +130,7 @@ def over_http(limits: Limits) -> Limits:
 
 
 def for_all(limits: Limits) -> Limits:
-    """Limits of one peer, as they hold for all those together whom nobody tells apart."""
+    """Return the limits of one peer as they hold for all anonymous clients of one address together."""
     return msgspec.structs.replace(
         limits,
         requests_in_flight=min(limits.http_requests, limits.http_requests_per_address),
