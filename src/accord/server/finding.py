@@ -33,15 +33,17 @@ class Finding:
     async def tool(self, name: str, exchange: Exchange, peer: Peer) -> Offer:
         """A tool. Raises `InvalidParams`, also for one that this client may not see."""
         offer = self._registry.tools.get(name)
-        if offer is None and self._registry.shown.provided:
-            offer = await self.provisions.tool(name)
+        if self._registry.shown.provided and self._is_hidden(offer, exchange, peer):
+            provided = await self.provisions.tool(name)
+            offer = offer or provided
         return _version(offer, "tool", name, exchange, peer)
 
     async def prompt(self, name: str, exchange: Exchange, peer: Peer) -> Offer:
         """A prompt. Raises `InvalidParams`, also for one that this client may not see."""
         offer = self._registry.prompts.get(name)
-        if offer is None and self._registry.shown.provided:
-            offer = await self.provisions.prompt(name)
+        if self._registry.shown.provided and self._is_hidden(offer, exchange, peer):
+            provided = await self.provisions.prompt(name)
+            offer = offer or provided
         return _version(offer, "prompt", name, exchange, peer)
 
     async def resource(self, uri: str, exchange: Exchange, peer: Peer) -> tuple[Offer, dict[str, Any]]:
@@ -61,7 +63,15 @@ class Finding:
         everybody = offer.open and peer.view is None and not self._registry.shown.guarded
         if everybody or viewer(peer, exchange).reads(self._registry, offer, uri):
             return offer, variables
+        if self._registry.shown.provided:
+            await self.provisions.resource(uri)
         raise ResourceNotFound(uri=uri)
+
+    def _is_hidden(self, offer: Offer | None, exchange: Exchange, peer: Peer) -> bool:
+        """Return whether a client cannot know it. Providers are asked for that as well: one that fails, or takes its
+        time, would otherwise tell apart what is hidden and what is not there.
+        """
+        return offer is None or not viewer(peer, exchange).versions(offer)
 
     async def completed(self, ref: Reference, exchange: Exchange, peer: Peer) -> Offer | None:
         """The prompt, resource or template that someone types arguments for; None for what a provider may have.
@@ -78,6 +88,8 @@ class Finding:
             raise
         if who.sees(offer) if kind == "prompt" or name in offer.names else who.reads(registry, offer, name):
             return offer
+        if registry.shown.provided:
+            await self._may_be_provided(ref, kind, name, who)
         raise InvalidParams(f"no {'prompt' if kind == 'prompt' else 'resource template'} {name!r:.200}")
 
     async def _may_be_provided(self, ref: Reference, kind: str, name: str, who: Viewer) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from accord import (
+    AccordError,
     APIKeys,
     Client,
     Context,
@@ -180,6 +181,50 @@ async def test_the_scopes_of_a_resource_hold_in_another_spelling_beside_an_open_
             with pytest.raises(ResourceNotFound):
                 await eve.read_resource(uri)
         assert (await eve.read_resource("docs://open")).contents
+
+
+class Failing(Provider):
+    """It counts what it is asked for, and fails."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    async def tool(self, name: str) -> Provided | None:
+        return self._fail(name)
+
+    async def prompt(self, name: str) -> Provided | None:
+        return self._fail(name)
+
+    async def resource(self, uri: str) -> Provided | None:
+        return self._fail(uri)
+
+    def _fail(self, name: str) -> Provided | None:
+        self.asked.append(name)
+        raise RuntimeError("out of order")
+
+
+@BOTH
+async def test_a_provider_that_fails_does_not_tell_what_is_hidden_from_what_is_not_there(revision: str) -> None:
+    made, failing = Server("docs", auth=WHO), Failing()
+    made.tool("wipe", scopes={"admin"})(lambda: "wiped")
+    made.prompt("plan", scopes={"admin"})(lambda: "a plan")
+    made.resource("docs://plan", scopes={"admin"})(lambda: "a plan")
+    made.add_provider(failing)
+    async with over_http(made) as url, client_of(url, "eve", revision) as eve:
+        asks: list[tuple[Callable[[str], Awaitable[object]], str, str]] = [
+            (eve.call_tool, "wipe", "wash"),
+            (eve.get_prompt, "plan", "plot"),
+            (eve.read_resource, "docs://plan", "docs://plot"),
+        ]
+        for ask, hidden, absent in asks:
+            told = []
+            for name in (hidden, absent):
+                with pytest.raises(AccordError) as failed:
+                    await ask(name)
+                told.append((type(failed.value), str(failed.value).replace(name, "it")))
+            assert told[0] == told[1]
+    assert failing.asked == ["wipe", "wash", "plan", "plot", "docs://plan", "docs://plot"]
 
 
 @pytest.mark.parametrize("prefix", ["", "in/"])
