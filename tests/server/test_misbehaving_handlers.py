@@ -435,6 +435,8 @@ def failing(kind: str) -> str:
         raise SecretError("not so secret")
     if kind == "windows":
         raise ValueError(r"cannot read C:\Users\ann\config.toml, nor file:///etc/app/x.conf")
+    if kind == "drives":
+        raise ValueError("cannot read C:/Users/ann/config.toml, nor file:///D:/app/x.conf")
     if kind == "wrapped":
         raise BaseExceptionGroup("g", [ValueError(f"api_key={SECRET} in /opt/app/settings.py:3")])
     raise ToolError(f"as written: /home/ann/x token={SECRET}")
@@ -448,6 +450,7 @@ TOLD = {
     "bytes": "FileNotFoundError: [Errno 2] No such file or directory: '[path]'",
     "named": "SecretError: not so secret",
     "windows": "ValueError: cannot read [path], nor file://[path]",
+    "drives": "ValueError: cannot read [path], nor file:///[path]",
     "wrapped": "ValueError: api_key=[redacted] in [path]:3",
     "meant": f"as written: /home/ann/x token={SECRET}",
 }

@@ -19,6 +19,7 @@ SECRET_NAMES = [
     "Password",
     "PASSWORD",
     "db_password",
+    "PGPASSWORD",
     "passwordHash",
     "passwd",
     "mysql_pwd",

@@ -74,7 +74,8 @@ _ROOTS = (
 )
 _FILES = rf"""(?x)(?<=["'])/(?:{_ROOTS})/[^"'\n]*+(?=["'])                     # in quotes: it may have blanks
     | (?:(?<![\w./:-])|(?<=file://))/(?:{_ROOTS})/[^\s"'<>|:;,()\[\]{{}}]*+
-    | (?<![\w/])[A-Za-z]:\\(?:[^\s"'<>|:;,()]|\\)*+ | (?<![\w\\])\\\\[\w.-]++\\[^\s"'<>|:;,()]*+   # Windows
+    | (?:(?<![\w/])|(?<=file:///))(?:[A-Za-z]:\\|[A-Z]:/(?!/))(?:[^\s"'<>|:;,()]|\\)*+  # Windows
+    | (?<![\w\\])\\\\[\w.-]++\\[^\s"'<>|:;,()]*+
     """
 """Absolute paths of files; `/v1/users` may be the path of a URL."""
 
@@ -132,7 +133,9 @@ _FORMS = r"""(?x)
     | npm_[A-Za-z0-9]{30,}+ | pypi-[\w-]{50,}+ | hf_[A-Za-z0-9]{20,}+          # npm, PyPI, Hugging Face
     """
 _URL_PASSWORD = re.compile(r"""(://[^\s/:@"'<>]*+:)[^\s/"'<>]+@""")
-_PASSWORD_WITH_SLASH = r"""(://(?<!http://)(?<!https://)[^\s/:@"'<>]*+:)(?!\d*+/)[^\s@"'<>]{1,200}(?=@)"""
+_PASSWORD_WITH_SLASH = (
+    r"""(://(?<!http://)(?<!https://)[^\s/:@"'<>]*+:)(?!\d*+/)[^\s@"'<>]{1,200}(?:@[^\s/@"'<>]*)*(?=@)"""
+)
 _TOKEN_AS_USER = r"(://)(?=[A-Za-z_.~-]{0,64}\d)[\w.~-]{20,256}(?=(?::[^\s/@\"'<>]{0,256})?@)"
 _LOGIN = r"(\b(?:mysql\w{0,10}|mariadb|sshpass|htpasswd|login)\b[^\n;|&]{0,100}?[ ]-p[ ]?)(?![ -])\S+"
 _USER = r"((?:\bcurl\b[^\n;|&]{0,200}?[ ](?:-u|-U)|--(?:proxy-)?user)[ =]?[^\s:@/]{1,100}:)(?=\S*[^\d\s])\S+"
@@ -183,6 +186,9 @@ _SECRET |= {"credential", "credentials", "creds", "cred", "authorization", "cook
 _SECRET |= {"apikey", "apikeys", "secretkey", "privatekey", "accesskey", "accesstoken", "refreshtoken", "authtoken"}
 _SECRET |= {"clientsecret", "sessionid", "sessionkey", "jsessionid", "phpsessid", "sessid", "csrftoken", "xsrftoken"}
 
+_ENDS = ("password", "passwd", "passphrase")
+"""Words that end like this are secret too: `PGPASSWORD`, `dbpassword`."""
+
 _KEYS = ["api", "private", "access", "secret", "signing", "encryption", "ssh", "account", "master", "subscription"]
 _KEYS += ["shared", "deploy", "hmac", "session", "auth", "storage"]
 _PAIRS = {(kind, key) for kind in _KEYS for key in ("key", "keys")}
@@ -212,8 +218,10 @@ def _is_secret(name: str) -> bool:
     if not words or words[-1] in _TRAITS:
         return False
     pairs = zip(["", *words], words, strict=False)
-    return words[-1] == "auth" or any(
-        pair in _PAIRS or (pair[1] in _SECRET and pair[0] not in _PLACES_OF_TOKENS) for pair in pairs
+    return (
+        words[-1] == "auth"
+        or words[-1].endswith(_ENDS)
+        or any(pair in _PAIRS or (pair[1] in _SECRET and pair[0] not in _PLACES_OF_TOKENS) for pair in pairs)
     )
 
 
