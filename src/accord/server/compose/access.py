@@ -137,6 +137,8 @@ def rules_by_name(registry: Registry, kind: str, name: str) -> NameRules | None:
     if registry.conceals(kind, name) or (change is None and kind == "tool" and name in registry.changes):
         return None
     before = name if change is None else change[0]
+    if before != name and registry.find(kind, name) is None and registry.conceals(kind, before):
+        return None  # the tool that would have this name is hidden
     names: tuple[str, ...] = (name,) if before == name else (name, before)
     scopes, tags, had = NO_SCOPES, NO_SCOPES, NO_SCOPES
     for mount in registry.mounts:
