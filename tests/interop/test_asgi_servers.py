@@ -171,7 +171,10 @@ async def test_who_takes_trailers_for_headers(host: Host, options: tuple[str, ..
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory of a process is read where Linux tells it")
-@pytest.mark.parametrize(("host", "options", "bounded"), PARSERS)
+@pytest.mark.parametrize(
+    ("host", "options", "bounded"),
+    [each for each in PARSERS if each[0] != "granian"],  # bounded as well, but then it does not always end at SIGTERM
+)
 async def test_who_bounds_requests_that_are_sent_before_the_answers_are_read(
     host: Host, options: tuple[str, ...], bounded: bool, folder: Path
 ) -> None:

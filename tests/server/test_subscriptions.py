@@ -152,7 +152,7 @@ async def test_a_long_uri_is_not_subscribed_to() -> None:
     async with raw_peer(made) as peer:
         longest = "test://items/".ljust(8192, "a")
         error = (await peer.ask("resources/subscribe", {"uri": longest + "a"}))["error"]
-        assert (error["code"], "8,192 bytes" in error["message"], len(error["message"]) < 500) == (-32602, True, True)
+        assert (error["code"], "8192" in error["message"], len(error["message"]) < 500) == (-32602, True, True)
         for uri in (longest, "test://items/"):
             assert "result" in await peer.ask("resources/subscribe", {"uri": uri})
         made.resource_updated("test://items/" + "a/" * 1_000_000)

@@ -72,7 +72,7 @@ class RequestMeta(Model):
         default=None, name=CLIENT_CAPABILITIES
     )
     log_level: Annotated[LoggingLevel | None, since("2026-07-28")] = field(default=None, name=LOG_LEVEL)
-    traceparent: Annotated[Name | None, since("2026-07-28")] = None
+    traceparent: Annotated[State | None, since("2026-07-28")] = None
     tracestate: Annotated[State | None, since("2026-07-28")] = None
     baggage: Annotated[State | None, since("2026-07-28")] = None
 
