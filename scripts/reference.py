@@ -98,6 +98,7 @@ PAGES = (
 )  # fmt: skip
 
 ENVIRONMENT = {
+    "ACCORD_BEARER": "Token that the command line sends to a URL, as `--bearer` does, out of sight of `ps`.",
     "ACCORD_TRACEBACK": "Set to 1, the command line prints the traceback of what failed, as `--traceback` does.",
     "COLUMNS": "Width of the tables of the command line, where its output is no terminal.",
     "FASTMCP_HOST": "The host that servers of `accord.compat.fastmcp` are reached at, unless they say so themselves.",
