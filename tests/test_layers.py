@@ -16,6 +16,7 @@ import re
 import resource
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,20 +39,19 @@ OPTIONAL = (
     "aiohttp",
     "attr",
     "attrs",
-    "httptools",
     "joserfc",
     "keyring",
     "opentelemetry",
     "pydantic",
     "redis",
 )
-OPTIONAL += ("rich", "starlette", "textual", "uvicorn", "uvloop", "watchfiles", "yaml", "yarl")
+OPTIONAL += ("rich", "starlette", "textual", "uvloop", "watchfiles", "yaml", "yarl")
 HEAVY = ("asyncio", "inspect", "jsonschema_rs")
 """Imported when first needed: a program with one tool starts in 60 ms over a bare interpreter."""
 
 REVISION_FILES = ("messages/revision.py", "messages/base.py", "messages/views.py")
 
-LOADS_LATER = ("asyncio", "uvicorn", "aiohttp", "rich", "pydantic", "jsonschema_rs")
+LOADS_LATER = ("asyncio", "uvloop", "aiohttp", "rich", "pydantic", "jsonschema_rs")
 
 
 @dataclass(frozen=True)
@@ -293,6 +293,32 @@ def test_the_rule_lets_pass_what_is_fine(rule: Rule, file: str, source: str) -> 
 
 def test_the_line_is_read_from_left_to_right() -> None:
     assert order("a b → c | d → e") == {"a": 0, "b": 1, "c": 2, "d": 2, "e": 4}
+
+
+UNDECLARED = {
+    "pytest": "it loads the plugin",
+    "starlette": "only for programs that use it already",
+    "yaml": "only for OpenAPI documents in YAML; the error names it",
+    "yarl": "the type of URLs in the API of aiohttp, which depends on it",
+}
+"""Modules that the sources import and no requirement of the package names, with the reason."""
+
+
+def test_the_package_requires_what_its_sources_import_and_nothing_else() -> None:
+    project = tomllib.loads((SOURCES.parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    requirements = [
+        *project["dependencies"],
+        *(one for extra in project["optional-dependencies"].values() for one in extra),
+    ]
+    required = {re.split(r"[^\w-]", requirement)[0].replace("-", "_") for requirement in requirements}
+    required = {name.removesuffix("_api") for name in required}  # opentelemetry-api is opentelemetry
+    required.remove("pydantic")  # which is found in sys.modules
+    imported = {
+        found.module.partition(".")[0]
+        for path in SOURCES.rglob("*.py")
+        for found in imports(path.read_text(encoding="utf-8"), path.relative_to(SOURCES).as_posix())
+    }
+    assert imported - sys.stdlib_module_names - {"accord"} - UNDECLARED.keys() == required
 
 
 def fastest(code: str, runs: int = 5) -> float:

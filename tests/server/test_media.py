@@ -280,7 +280,7 @@ async def test_a_path_that_cannot_be_read_is_the_error_of_its_call() -> None:
     async with Client(server()) as client:
         failed = await client.call_tool("missing")
         assert failed.is_error
-        assert failed.text == "FileNotFoundError: [Errno 2] No such file or directory: '/nowhere/plot.png'"
+        assert failed.text == "FileNotFoundError: [Errno 2] No such file or directory: '[path]'"
         assert len((await client.call_tool("image")).content) == 1
 
 

@@ -472,6 +472,11 @@ pieces += [
 
 @given(st.lists(st.sampled_from(pieces), max_size=14).map("".join))
 @example("cookie'authorization: a cookie'")
+@example("://a:b/@@")
+@example("://a:b/@c@d")
+@example("basic pass=.")
+@example("login x password ; login -p/")
+@example("--user a:; login -p/")
 @settings(max_examples=1_000)
 def test_any_text_is_read_and_twice_is_once(text: str) -> None:
     once = redact(text)

@@ -89,8 +89,8 @@ class Stop:
     """Set by Ctrl-C and SIGTERM; `code` is the exit code that says which."""
 
     def __init__(self) -> None:
-        self.event = asyncio.Event()
-        self.code = 0
+        self.event: asyncio.Event = asyncio.Event()
+        self.code: int = 0
 
     def set(self, code: int) -> None:
         """End the check, and report what was found by then."""

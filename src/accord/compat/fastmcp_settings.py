@@ -40,4 +40,4 @@ class Settings:
         raise Different(f"fastmcp.settings.{name} is not in accord: say it of the server, or of each client")
 
 
-settings = Settings()
+settings: Settings = Settings()

@@ -45,9 +45,12 @@ class ToolOutput(Generic[T_co]):
     def __init__(self, data: T_co, content: Sequence[Any] = (), meta: Mapping[str, Any] | None = None) -> None:
         if not isinstance(content, list | tuple):
             raise DeclarationError(f"content={content!r:.100} is no list: write ToolOutput(data, content=[...])")
-        self.data = data
-        self.content = content
-        self.meta = None if meta is None else dict(meta)
+        self.data: T_co = data
+        """The structured data."""
+        self.content: Sequence[Any] = content
+        """Texts, media and blocks of content that are sent beside the data."""
+        self.meta: dict[str, Any] | None = None if meta is None else dict(meta)
+        """The `_meta` of the result."""
 
     def __repr__(self) -> str:
         return f"ToolOutput({self.data!r}, content={self.content!r})"

@@ -81,7 +81,9 @@ async def test_nothing_hostile_is_more_than_not_found(docs: Path, revision: str)
         for uri in HOSTILE:
             answer = await peer.ask("resources/read", {"uri": uri})
             assert "SECRET" not in str(answer)
-            assert answer["error"]["code"] == (-32602 if revision == "2026-07-28" else -32002), (uri, answer)
+            too_long = len(uri) > 8_192  # refused where it is decoded, before anything is looked for
+            code = -32602 if too_long or revision == "2026-07-28" else -32002
+            assert answer["error"]["code"] == code, (uri[:100], answer)
         assert "result" in await peer.ask("resources/read", {"uri": "docs://readme.md"})
 
 

@@ -50,4 +50,4 @@ async def test_another_path_is_not_there() -> None:
     for path in ("/apis/mcp", "/api/api/mcp", "/api//mcp", "/other"):
         answer = await raw.send("GET", path, {**BASIC, **HOST})
         assert answer.status == 404
-        assert b"MCP is at /mcp" in await answer.body()
+        assert b"MCP is at /api/mcp" in await answer.body()

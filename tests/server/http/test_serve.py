@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -282,6 +283,30 @@ def test_a_request_that_runs_is_told_of_the_disconnect_though_another_was_sent_b
                 pass
         while b"/until-gone" in it.get("/running"):
             pass
+
+
+@kinds
+@pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
+def test_a_request_that_runs_is_told_of_the_disconnect_though_its_connection_is_not_read(
+    kind: dict[str, str], reset: bool
+) -> None:
+    with serving("http_unread_seconds=1", **kind) as it:
+        with it.ask("/until-gone") as first:
+            first.sendall(b"GET /second HTTP/1.1\r\nhost: here\r\n\r\n" * 5_000)  # more than is read ahead
+            while b"/until-gone" not in it.get("/running"):
+                pass
+            if reset:
+                first.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        give_up = time.monotonic() + AT_ONCE
+        while b"/until-gone" in it.get("/running"):
+            assert time.monotonic() < give_up
+
+
+@kinds
+def test_a_client_that_sends_more_than_is_read_ahead_is_answered_in_full(kind: dict[str, str]) -> None:
+    with serving("http_unread_seconds=1", **kind) as it, it.ask("/wait/3") as sock:
+        sock.sendall(b"GET /second HTTP/1.1\r\nhost: here\r\n\r\n" * 5_000 + b"GET /end HTTP/1.1\r\nhost: here\r\n\r\n")
+        assert until(sock, b"/end").count(b"/second") == 5_000
 
 
 def test_requests_sent_at_once_are_answered_one_after_the_other() -> None:

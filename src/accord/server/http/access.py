@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -22,14 +22,13 @@ from accord.errors import ProtocolError
 from accord.messages import envelope
 from accord.messages.envelope import Malformed
 from accord.session import peek
-from accord.transport.asgi.request import NOTES
+from accord.transport.asgi.request import NOTES, Receive, Scope, Send
 from accord.wire.headers import PROTOCOL_VERSION, SESSION_ID
 from accord.wire.streamable import NAMED
 
 if TYPE_CHECKING:
-    from uvicorn._types import ASGIApplication, ASGIReceiveCallable, ASGISendCallable, ASGISendEvent, Scope
-
     from accord.server.http.auth import Principal
+    from accord.server.http.serving.protocol import Application
 
 _KNOWN = ("revision", "mcp", "name", "principal", "session")
 _LONGEST = 200
@@ -43,18 +42,18 @@ Record = dict[str, Any]
 class AccessLog:
     """The application, with each of its exchanges told to `observe`."""
 
-    def __init__(self, app: ASGIApplication, observe: Callable[[Record], None]) -> None:
-        self._app: Any = app
+    def __init__(self, app: Application, observe: Callable[[Record], None]) -> None:
+        self._app: Application = app
         self._observe = observe
 
-    async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         notes: dict[str, Any] = scope.setdefault("state", {}).setdefault(NOTES, {})
         begun, status, sent = time.perf_counter(), 0, 0
 
-        async def counted(event: ASGISendEvent) -> None:
+        async def counted(event: MutableMapping[str, Any]) -> None:
             nonlocal status, sent
             if event["type"] == "http.response.start":
                 status = event["status"]

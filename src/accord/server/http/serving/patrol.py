@@ -8,8 +8,9 @@ same in look after look is closed. The deadline of a body is the application's.
 from __future__ import annotations
 
 import asyncio
+import select
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from accord.limits import Limits
@@ -18,6 +19,9 @@ from accord.wire.http1.connection import DRAINING, HEAD, HTTPConnection
 
 _LONGEST = 2.0
 """Seconds between two looks, at most."""
+
+_HANGUP: int = getattr(select, "POLLRDHUP", 0)
+"""Linux: the event of a peer that has closed its side while bytes before that are unread; elsewhere it is POLLHUP."""
 
 _UNSENT, _IDLE, _HEAD = "unsent", "idle", "head"
 
@@ -68,6 +72,8 @@ class Patrol:
 
     def look(self, now: float) -> None:
         """One look, at the monotonic time `now`."""
+        for connection in _disconnected(self._connections):
+            connection.transport.abort()
         waits: dict[Watched, _Wait] = {}
         for connection in list(self._connections):
             wait = self._wait(connection, now)
@@ -90,6 +96,22 @@ class Patrol:
         if before is None or (before.kind, before.requests) != (kind, requests) or unsent < before.unsent:
             return _Wait(now, kind, unsent, requests)
         return before if unsent == before.unsent else before._replace(unsent=unsent)
+
+
+def _disconnected(connections: Iterable[Watched]) -> Iterator[Watched]:
+    """Yield the connections that are not read, because of what follows their request, and whose clients are gone."""
+    paused = {
+        connection.transport.get_extra_info("socket").fileno(): connection
+        for connection in connections
+        if connection.http.writable and not connection.http.reading and not connection.transport.is_closing()
+    }
+    if not paused or not hasattr(select, "poll"):  # Windows has none
+        return
+    poll = select.poll()
+    for descriptor in paused:
+        poll.register(descriptor, _HANGUP)
+    for descriptor, _ in poll.poll(0):
+        yield paused[descriptor]
 
 
 def _kind(http: HTTPConnection) -> str | None:

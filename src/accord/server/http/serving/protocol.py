@@ -65,8 +65,8 @@ class HTTPProtocol(asyncio.Protocol):
         self._loop = loop
         self._reading = True
         self._room: asyncio.Event | None = None
-        self.connections = connections
-        self.tasks = tasks
+        self.connections: set[HTTPProtocol] = connections
+        self.tasks: set[asyncio.Task[None]] = tasks
         self.http: HTTPConnection = HTTPConnection(budget)
         self.exchange: HTTPExchange | None = None
         """The request that is being served."""
@@ -75,8 +75,8 @@ class HTTPProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport: asyncio.Transport = transport  # type: ignore[assignment]  # uvloop's is not declared as one
-        self.server = _address(transport.get_extra_info("sockname"))
-        self.peer = _address(transport.get_extra_info("peername"))
+        self.server: tuple[str, int] | None = _address(transport.get_extra_info("sockname"))
+        self.peer: tuple[str, int] | None = _address(transport.get_extra_info("peername"))
         self.scheme = "http" if transport.get_extra_info("sslcontext") is None else "https"
         self.connections.add(self)
 
