@@ -116,6 +116,12 @@ def hands_over_answers(transport: Transport) -> TypeGuard[AnswerTransport]:
     return hasattr(transport, "on_answer")
 
 
+def bytes_of_answers(transport: Transport) -> int:
+    """Return what each answer takes beside its own bytes; 0 for most transports."""
+    found: int = getattr(transport, "answer_bytes", 0)
+    return found
+
+
 def has_gaps(transport: Transport) -> TypeGuard[GappyTransport]:
     """Whether this one may."""
     return hasattr(transport, "on_missed")

@@ -112,8 +112,7 @@ class Connection(Conversation):
         """Answer one request; `exchange.driver` is the task that does."""
         message = await self.answer(exchange)
         if message is not None:
-            self.transport.send(message)
-            self._reading.owed += len(message)
+            self._reading.send_answer(message)
 
     def end_listen(self, exchange: Exchange, reason: str | None = None) -> None:
         """End a subscription of the peer from our side, and cancel the handler that serves it."""
@@ -134,8 +133,7 @@ class Connection(Conversation):
         }
 
     def _on_reply(self, event: events.Reply) -> None:
-        self.transport.send(event.message)
-        self._reading.owed += len(event.message)
+        self._reading.send_answer(event.message)
 
     def _on_opened(self, event: events.Opened) -> None:
         if self.session.role == "client":

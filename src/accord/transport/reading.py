@@ -16,7 +16,7 @@ from accord.limits import Limits
 from accord.session import events
 from accord.session.exchange import Exchange
 from accord.session.session import Session
-from accord.transport.base import Message, Transport, Unreadable, hands_over_answers
+from accord.transport.base import Message, Transport, Unreadable, bytes_of_answers, hands_over_answers
 from accord.transport.lead import lead
 
 log: logging.Logger = logging.getLogger("accord")
@@ -57,6 +57,12 @@ class Reading:
         """Whether the end is wanted: then it is no loss."""
         self.owed: int = 0
         """Bytes sent in answer since the peer was last known to take them."""
+        self._answer_bytes = bytes_of_answers(transport)
+
+    def send_answer(self, message: bytes) -> None:
+        """Send an answer. Where the peer takes none, reading stops once too many bytes are owed."""
+        self._transport.send(message)
+        self.owed += len(message) + self._answer_bytes
 
     def read_on(self) -> None:
         """Another task reads from here on; the one that did so far ends when its handler has ended.

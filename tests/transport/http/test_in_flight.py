@@ -327,3 +327,37 @@ async def test_in_2026_a_server_that_asks_in_a_stream_gets_no_answer() -> None:
         async with Client(server.url, elicitation=lambda params: {"name": "Ada"}) as client:
             assert (await client.call_tool("echo")).text == "done"
         assert {visit.verb for visit in server.visits} == {"server/discover", "tools/call"}
+
+
+# --- a server that asks and takes no answers ---------------------------------------------------------------------
+
+
+async def test_questions_without_end_make_no_answers_without_end() -> None:
+    asked = 20_000
+    sent = 0
+
+    async def play(visit: Visit) -> None:
+        nonlocal sent
+        if visit.verb == "tools/call":
+            await visit.stream()
+            for number in range(0, asked, 100):
+                for each in range(number, number + 100):
+                    await visit.event({"jsonrpc": "2.0", "id": each, "method": "ping"})
+                sent = number
+                await asyncio.sleep(0)
+            await visit.gone.wait()
+        elif visit.method == "POST" and "method" not in visit.message:
+            await visit.gone.wait()  # it does not take our answers
+        else:
+            await quiet(visit)
+
+    limits = Limits(line_bytes=8 << 20)  # a flood is what owes as much
+    async with site(older(play)) as server, Client(server.url, limits=limits) as client:
+        before = len(asyncio.all_tasks())
+        call = asyncio.create_task(client.call_tool("slow", timeout=60))
+        most = 0
+        for _ in range(3_000):
+            await asyncio.sleep(0)
+            most = max(most, len(asyncio.all_tasks()) - before)
+        call.cancel()
+        assert most < 1_000, (most, sent)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+ANSWER_BYTES = 32 << 10
+"""What an answer of ours takes until a server has taken it: a request over HTTP, with its task and its connection. A
+server that asks and takes no answers would otherwise have a million of them, each of a few bytes."""
+
 
 class Backlog:
     """How much of what was sent a server has not responded to."""
@@ -33,6 +37,7 @@ class Backlog:
 
     async def below(self, most: int) -> None:
         """Wait until it is less than `most`, or has ended."""
+        await asyncio.sleep(0)  # what was begun to be sent in this turn is added in the next
         while self._size >= most and not self._ended:
             if self._less is None:
                 self._less = asyncio.Event()

@@ -11,7 +11,7 @@ from accord.errors import AccordError, ConnectError, ConnectionLost
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages.envelope import RequestId
 from accord.transport.base import Message, Unanswered
-from accord.transport.http.backlog import Backlog
+from accord.transport.http.backlog import ANSWER_BYTES, Backlog
 from accord.transport.http.bodies import beginning, is_stream, said
 from accord.transport.http.failures import refused, visible
 from accord.transport.http.fetcher import STREAM_ONLY, Fetcher
@@ -31,6 +31,8 @@ log: logging.Logger = logging.getLogger("accord")
 
 class SSETransport:
     """Reaches the server whose stream is at `url`. `name` is what to call it in errors."""
+
+    answer_bytes: int = ANSWER_BYTES
 
     def __init__(
         self, url: str, *, name: str = "", settings: HTTPSettings | None = None, limits: Limits = DEFAULT_LIMITS
@@ -137,21 +139,21 @@ class SSETransport:
             return
         out = look(message)
         if out.method is None:
-            self._start(self._post(out, message), message)
+            self._start(self._post(out, message), len(message) + ANSWER_BYTES)
         elif out.method == CANCELLED:
             if not self._unsend(out):
-                self._start(self._post(out, message), message)
+                self._start(self._post(out, message), len(message))
         elif out.id is None:
-            self._told = self._start(self._after(self._told, out, message), message)
+            self._told = self._start(self._after(self._told, out, message), len(message))
         else:
-            self._unsent[out.id] = self._start(self._ask(self._told, out.id, out, message), message)
+            self._unsent[out.id] = self._start(self._ask(self._told, out.id, out, message), len(message))
 
-    def _start(self, work: Coroutine[Any, Any, None], message: bytes) -> asyncio.Task[None]:
+    def _start(self, work: Coroutine[Any, Any, None], size: int) -> asyncio.Task[None]:
         def posted(task: asyncio.Task[None]) -> None:
             self._posting.discard(task)
-            self._backlog.remove(len(message))
+            self._backlog.remove(size)
 
-        self._backlog.add(len(message))
+        self._backlog.add(size)
         task = self._loop.create_task(work)  # a client may notify between two runs of its loop
         self._posting.add(task)
         task.add_done_callback(posted)

@@ -15,7 +15,7 @@ from typing import Any
 from accord.errors import AccordError, ConnectionLost, SessionEnded
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.transport.base import Message
-from accord.transport.http.backlog import Backlog
+from accord.transport.http.backlog import ANSWER_BYTES, Backlog
 from accord.transport.http.exchange import Exchanges
 from accord.transport.http.fetcher import Fetcher
 from accord.transport.http.intake import Intake
@@ -35,6 +35,8 @@ _LEAD = 0.1
 
 class StreamableTransport:
     """Reaches the server at `url`. `name` is what to call it in errors."""
+
+    answer_bytes: int = ANSWER_BYTES
 
     def __init__(
         self, url: str, *, name: str = "", settings: HTTPSettings | None = None, limits: Limits = DEFAULT_LIMITS

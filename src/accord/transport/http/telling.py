@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from accord.errors import AccordError, HTTPError, NotExecuted
 from accord.limits import Limits
-from accord.transport.http.backlog import Backlog
+from accord.transport.http.backlog import ANSWER_BYTES, Backlog
 from accord.transport.http.bodies import beginning
 from accord.transport.http.failures import refused
 from accord.transport.http.fetcher import Fetcher
@@ -50,14 +50,15 @@ class Telling:
     async def tell(self, out: Outgoing, message: bytes) -> None:
         """Send one message."""
         what = f"{out.method or 'an answer'} to {self._name}"
-        self._backlog.add(len(message))
+        size = len(message) + (ANSWER_BYTES if out.method is None else 0)
+        self._backlog.add(size)
         try:
             async with asyncio.timeout(self._limits.connect_seconds):
                 await (self._deliver if out.method is not None else self._answer)(out, message, what)
         except (AccordError, TimeoutError) as exc:
             log.warning("accord: %s", str(exc) or f"{what}: not taken in {self._limits.connect_seconds:g} s")
         finally:
-            self._backlog.remove(len(message))
+            self._backlog.remove(size)
 
     async def _answer(self, out: Outgoing, message: bytes, what: str) -> None:
         try:
