@@ -112,6 +112,19 @@ def test_pictures_are_told_and_saved(accord: Run, shop: str, tmp_path: Path) -> 
     assert accord("call", shop, "picture", "-o", "no/such/folder").returncode == 2
 
 
+def test_the_data_beside_a_picture_that_is_saved_are_printed(accord: Run, tmp_path: Path) -> None:
+    (tmp_path / "chart.py").write_text(
+        "from accord import Image, Server, ToolOutput\n"
+        "server = Server('chart')\n"
+        "@server.tool\n"
+        "def chart() -> ToolOutput[list[int]]:\n"
+        "    return ToolOutput([1, 2], content=[Image(data=b'a picture')])\n"
+    )
+    done = accord("call", "chart.py", "chart", "--output", "it.png")
+    assert json.loads(done.stdout) == [1, 2]
+    assert (tmp_path / "it.png").read_bytes() == b"a picture"
+
+
 def test_read(accord: Run, shop: str) -> None:
     assert accord("read", shop, "shop://hours").stdout == "9 to 5\n"
     assert accord("read", shop, "shop://cup/photo").stdout == "[binary] image/png, 3 bytes; --output FILE saves it\n"

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 import msgspec
+from msgspec import UNSET
 
 from accord.cli import completion, content, values
 from accord.cli.asking import Asking, asking_options, client_options
@@ -57,6 +58,8 @@ def command(
         result = await _call(client, tool, arguments)
         if output is not None and not result.is_error:
             content.save(content.binaries(result.content), output)
+            if output != "-" and result.structured_content is not UNSET:
+                click.echo(content.pretty(result.data))
         else:
             show(tool, result, settings)
         return TOOL_FAILED if result.is_error else 0
