@@ -369,6 +369,12 @@ UNSAFE = [
     ("notes://{name}{.ext}", "notes://..%2Fsecret", "have a segment '..'"),
     ("notes://{a:1}.{b}{c}", "notes://..%2Fsecret", "have a segment '..'"),
     ("notes://.{+path}", "notes://../secret", "have a segment '..'"),
+    ("notes://{folder}/{name}", "notes:///secret", "are an absolute path"),
+    ("notes:{folder}/{name}", "notes:/secret", "are an absolute path"),
+    ("notes://of/{+folder}/{name}", "notes://of//secret", "are an absolute path"),
+    ("notes://{folder}{/name}", "notes:///secret", "are an absolute path"),
+    ("notes://of{/folder,name}", "notes://of//secret", "are an absolute path"),
+    ("notes://of{/folder}/{name}", "notes://of//secret", "are an absolute path"),
 ]
 
 
@@ -391,6 +397,10 @@ def test_values_that_lead_out_of_a_folder_are_told(template: str, uri: str, why:
         ("notes://{name}", "notes://"),
         ("notes://{name}", "notes://abc:def"),
         ("file:///{+path}", "file:///a/b/c.txt"),
+        ("file://{host}/{+path}", "file:///a/b/c.txt"),
+        ("notes://v{version}/{name}", "notes://v/a"),
+        ("notes://{name}{/part}", "notes://"),
+        ("notes://of{/folder,name}", "notes://of/a"),
         ("x:{/path*}", "x:/a/b"),
         ("x:{/path*}", "x:/"),
         ("x:y{?page,more*}", "x:y?page=1&a=b/c"),

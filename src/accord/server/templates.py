@@ -185,7 +185,9 @@ class Template:
         for name, value in values.items():
             if (why := _unsafe(value)) is not None:
                 return f"{name!r} {why}"
-        return "its variables together have a segment '..'" if self._climbs(values) else None
+        if self._climbs(values):
+            return "its variables together have a segment '..'"
+        return "its variables together are an absolute path" if self._is_absolute(values) else None
 
     def _climbs(self, values: Mapping[str, Any]) -> bool:
         """Return whether literals and values make a segment `..` that none of them has alone: `{name}.{ext}` does with
@@ -198,6 +200,25 @@ class Template:
             whole = unquote(whole)
             if any("\0" in part and _is_parent(part.replace("\0", "")) for part in _segments(whole)):
                 return True
+        return False
+
+    def _is_absolute(self, values: Mapping[str, Any]) -> bool:
+        """Return whether variables make an absolute path with the slashes behind them: `{folder}/{name}` does with an
+        empty folder. In `file://{host}/{+path}` the host may be empty (RFC 8089, 2).
+        """
+        before = ""
+        for at, part in enumerate(self._parts):
+            if isinstance(part, str):
+                before = part
+                continue
+            given = [values[field.name] for field in part.fields if field.name in values]
+            behind = _begins_with_slash(self._parts[at + 1 : at + 2], values)
+            if part.operator.first == "/":
+                if "" in given[: None if behind else -1]:
+                    return True
+            elif behind and not (part.operator.first or any(given)) and _begins_a_path(before):
+                return True
+            before = ""
         return False
 
     def _agreed(self, found: _Found) -> dict[str, Any] | None:
@@ -226,6 +247,16 @@ def _joins(parts: Sequence[str | _Expression]) -> bool:
 def _marked(expression: _Expression, values: Mapping[str, Any]) -> str:
     """The expansion between two NUL, which no value has; nothing for what is in no path."""
     return "" if expression.operator.first in tuple("?&#;") else f"\0{_expand(expression, values)}\0"
+
+
+def _begins_with_slash(rest: Sequence[str | _Expression], values: Mapping[str, Any]) -> bool:
+    """Return whether what comes next is a slash."""
+    return any((part if isinstance(part, str) else _expand(part, values)).startswith("/") for part in rest)
+
+
+def _begins_a_path(before: str) -> bool:
+    """Return whether what follows a literal begins a segment, and is not the host of a file."""
+    return before.endswith(("/", ":")) and before.lower() != "file://"
 
 
 def _unsafe(value: Any) -> str | None:
