@@ -88,8 +88,8 @@ class Finding:
             raise
         if who.sees(offer) if kind == "prompt" or name in offer.names else who.reads(registry, offer, name):
             return offer
-        if registry.shown.provided:
-            await self._may_be_provided(ref, kind, name, who)
+        if registry.shown.provided and await self._may_be_provided(ref, kind, name, who):
+            return None  # as for what is not there
         raise InvalidParams(f"no {'prompt' if kind == 'prompt' else 'resource template'} {name!r:.200}")
 
     async def _may_be_provided(self, ref: Reference, kind: str, name: str, who: Viewer) -> bool:

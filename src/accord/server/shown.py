@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from accord.errors import DeclarationError
+from accord.errors import DeclarationError, ResourceNotFound
 from accord.server.compose.access import scopes_asked
-from accord.server.compose.spelling import canonical_index
+from accord.server.compose.spelling import canonical, canonical_index
 from accord.server.compose.versions import told
 from accord.server.middleware.chain import chained, guards_in
 from accord.server.offer import Offer, Passed
@@ -46,6 +46,7 @@ class Shown:
 
     def __init__(self, registry: Registry, declared: Declared) -> None:
         self._registry = registry
+        self._unruled: dict[str, dict[str, Any]] = {}
         self.tools: dict[str, Offer] = self._seen("tool", declared)
         self.prompts: dict[str, Offer] = self._seen("prompt", declared)
         self.resources: dict[str, Offer] = self._seen("resource", declared)
@@ -79,6 +80,44 @@ class Shown:
     def by_canonical_uri(self) -> dict[str, Offer]:
         """The resources, by canonical URI."""
         return canonical_index(self.resources)
+
+    @cached_property
+    def hides(self) -> bool:
+        """Whether rules of this server, or of a mounted one, may hide something."""
+        return bool(self._registry.visibility) or any(
+            mount.server.registry.shown.hides for mount in self._registry.mounts
+        )
+
+    @cached_property
+    def _hidden_uris(self) -> frozenset[str]:
+        """The canonical URIs of resources that are hidden, here or in mounted servers."""
+        hidden = {canonical(uri) for uri in self._unruled["resource"]}
+        for mount in self._registry.mounts:
+            hidden |= {canonical(mount.uri(uri)) for uri in mount.server.registry.shown._hidden_uris}
+        return frozenset(hidden - self.by_canonical_uri.keys())
+
+    @cached_property
+    def _unruled_index(self) -> TemplateIndex:
+        return TemplateIndex(self._unruled["resource template"].values())
+
+    def withholds(self, uri: str) -> bool:
+        """Return whether what would answer for a URI is hidden, here or in a mounted server: a template that is shown
+        does not take its place.
+        """
+        if not self.hides or canonical(uri) in self.by_canonical_uri:
+            return False
+        if canonical(uri) in self._hidden_uris:
+            return True
+        try:
+            found = self._unruled_index.match(uri)
+        except ResourceNotFound:
+            return False  # nothing answers
+        if found is not None and all(found[0] is not offer for _, offer in self.templates.values()):
+            return True
+        if found is not None and not found[0].inward:
+            return False  # one that was declared here goes before those of mounted servers
+        inside = [(mount.server.registry.shown, mount.inner_uri(uri)) for mount in self._registry.mounts]
+        return any(inner_uri is not None and shown.withholds(inner_uri) for shown, inner_uri in inside)
 
     def listed(self, method: str) -> dict[str, Offer]:
         """What a list is made of."""
@@ -122,6 +161,7 @@ class Shown:
             found = _changed(registry, found)
         if kind == "tool" and registry.search is not None:
             found = {**registry.search.offers, **found}
+        self._unruled[kind] = found
         if registry.visibility:
             found = {
                 name: held for name, held in found.items() if registry.visibility.shows((name,), _marks(held).tags)

@@ -246,6 +246,52 @@ async def test_an_open_template_gives_no_other_spelling_of_what_asks_for_scopes(
             assert (await eve.read_resource(at(f"docs://{path}", prefix))).contents
 
 
+class Proposing(Provider):
+    """It proposes something for whatever it is asked."""
+
+    async def complete(self, ref: Reference, argument: str, typed: str) -> Sequence[str] | None:
+        return ["Oslo"]
+
+
+@pytest.mark.parametrize("prefix", ["", "in_"])
+async def test_a_provider_completes_a_hidden_prompt_as_one_that_is_not_there(prefix: str) -> None:
+    made, outer = Server("docs", auth=WHO), Server("outer", auth=WHO)
+    made.prompt("plan", scopes={"admin"})(lambda city: city)
+    made.add_provider(Proposing())
+    outer.mount(made, prefix.rstrip("_"))
+    async with over_http(outer) as url, client_of(url, "eve") as eve:
+        for name in ("plan", "plot"):
+            found = await eve.complete(PromptReference(name=f"{prefix}{name}"), argument="city", value="")
+            assert found.values == ["Oslo"]
+
+
+@BOTH
+@pytest.mark.parametrize("prefix", ["", "in/"])
+@pytest.mark.parametrize("where", ["inner", "outer"])
+async def test_an_open_template_gives_nothing_of_what_a_tag_hides(where: str, prefix: str, revision: str) -> None:
+    made, outer = Server("docs"), Server("outer", auth=WHO)
+    made.resource("docs://plan", tags={"secret"})(lambda: "secret")
+    made.resource("docs://private/{id}", tags={"secret"})(lambda id: id)
+    made.resource("docs://{+path}")(lambda path: path)
+    outer.mount(made, prefix.rstrip("/"))
+    (made if where == "inner" else outer).disable(tags={"secret"})
+    async with over_http(outer) as url, client_of(url, "eve", revision) as eve:
+        for path in ("plan", "%70lan", "./plan", "PLAN", "private/1", "private%2F1"):
+            with pytest.raises(ResourceNotFound):
+                await eve.read_resource(at(f"docs://{path}", prefix))
+        for path in ("plans", "private", "private/1/2", "open"):
+            assert (await eve.read_resource(at(f"docs://{path}", prefix))).contents
+
+
+async def test_a_template_stays_open_where_the_one_that_is_hidden_comes_after_it() -> None:
+    made = Server("docs")
+    made.resource("docs://{+path}")(lambda path: path)
+    made.resource("docs://private/{id}", tags={"secret"})(lambda id: id)
+    made.disable(tags={"secret"})
+    async with Client(made) as client:
+        assert (await client.read_resource("docs://private/1")).contents
+
+
 @pytest.mark.parametrize("listed_before", [False, True])
 @pytest.mark.parametrize("by", ["name", "tag"])
 async def test_a_rule_holds_by_the_name_and_the_tags_before_a_change(listed_before: bool, by: str) -> None:

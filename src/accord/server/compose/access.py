@@ -47,13 +47,17 @@ class Viewer(msgspec.Struct, frozen=True):
 
     def reads(self, registry: Registry, offer: Offer, uri: str) -> bool:
         """Return whether a registration may answer it for a URI: it sees that, and whatever else of the server another
-        spelling of the URI leads to, for the handler of a template may read that out of it.
+        spelling of the URI leads to, for the handler of a template may read that out of it; nor does a rule hide what
+        would answer in its place.
         """
         if not self.sees(offer, uri):
             return False
         if not (registry.shown.guarded or self.view is not None) or canonical(uri) in map(canonical, offer.names):
             return True
-        others = {spelling: registry.find("resource", spelling) for spelling in spellings(uri)[1:]}
+        readings = spellings(uri)
+        if any(map(registry.shown.withholds, readings)):
+            return False
+        others = {spelling: registry.find("resource", spelling) for spelling in readings[1:]}
         return all(other is None or other is offer or self.sees(other, spelling) for spelling, other in others.items())
 
     def may_have(self, scopes: frozenset[str] | None) -> bool:
