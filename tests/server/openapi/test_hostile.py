@@ -130,11 +130,33 @@ async def test_headers_that_say_how_a_request_travels_are_no_arguments() -> None
 async def test_what_makes_another_operation_of_a_request_is_no_argument() -> None:
     names = ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-URL", "X-Rewrite-URL"]
     server = Server("api")
+    names += [name.replace("-", "_") for name in names]
     headers = [parameter(name, "header") for name in names]
     server.add_fastapi(Echo({"/a": {"post": get(*headers, parameter("_method"), parameter("method"))}}))
     async with Client(server) as client:
         (tool,) = await client.list_tools()
     assert list(tool.input_schema["properties"]) == ["method"]
+
+
+@pytest.mark.parametrize("media", ["application/x-www-form-urlencoded", "multipart/form-data", "application/json"])
+@pytest.mark.parametrize("name", ["_method", "_METHOD", ".method", "_method[]"])
+async def test_no_member_of_a_body_chooses_the_method_of_a_skipped_operation(media: str, name: str) -> None:
+    echo = Echo({"/a": {"post": body({"type": "object"}, media), "delete": get()}})
+    routes = [RouteMap(methods={"DELETE"}, into="skip")]
+    for method in ("delete", ["DELETE"]):
+        failed, text = await called(echo, {"body": {name: method}}, routes=routes)
+        assert failed
+        assert "another operation" in text
+    assert echo.asked == []
+    assert not (await called(echo, {"body": {name: "PUT", "method": "DELETE"}}, routes=routes))[0]
+
+
+async def test_no_member_of_a_query_chooses_the_method_of_a_skipped_operation() -> None:
+    echo = Echo({"/a": {"post": get(parameter("q", schema={"type": "object"})), "delete": get()}})
+    routes = [RouteMap(methods={"DELETE"}, into="skip")]
+    assert (await called(echo, {"q": {"_method": "DELETE"}}, routes=routes))[0]
+    assert echo.asked == []
+    assert not (await called(echo, {"q": {"_method": "PUT"}}, routes=routes))[0]
 
 
 async def test_variables_of_a_template_that_become_alike_stay_apart() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 from msgspec import UNSET
 
@@ -14,12 +15,14 @@ from accord.server.openapi.address import divides
 from accord.server.openapi.api import API
 from accord.server.openapi.arguments import Arguments, Places
 from accord.server.openapi.body import encode
-from accord.server.openapi.operation import Operation, Route
+from accord.server.openapi.operation import URLENCODED, Operation, Route
 from accord.server.openapi.outgoing import sendable
 from accord.server.openapi.styles import in_cookie, in_header, in_path, in_query
 from accord.server.openapi.traffic import APIRequest
 
 _ACCEPTED = "application/json, */*;q=0.5"
+_OVERRIDE = re.compile(r"\s*[_. ]method\s*(?:\[|$)", re.IGNORECASE)
+"""The member of a query or a body by which many frameworks choose the method; PHP takes a `.` for a `_`."""
 
 
 class Call:
@@ -63,6 +66,7 @@ class Call:
         body = None
         if places.body is not UNSET and self.arguments.body is not None:
             body, headers["content-type"] = self._encoded(places.body)
+        self._check_method("&".join(query), places.body, body)
         url = self.api.base.join(path, "&".join([*query, *self.api.query]))
         return APIRequest(method=self.route.method, url=url, headers=headers, body=body)
 
@@ -87,6 +91,17 @@ class Call:
             if ("query", name.lower()) in self.api.fixed:
                 raise InvalidArguments(f"{name!r} in the query is set by the server: leave it out")
 
+    def _check_method(self, query: str, value: Any, body: bytes | None) -> None:
+        """No member of an argument has a server take the request for one of a method with skipped operations."""
+        given: list[tuple[str, Any]] = [*parse_qsl(query)]
+        if body is not None and self.arguments.body is not None and self.arguments.body.media == URLENCODED:
+            given += parse_qsl(body.decode())
+        elif isinstance(value, dict):
+            given += value.items()
+        for name, method in given:
+            if _OVERRIDE.match(name) and any(map(self.api.skipped.has, _texts(method))):
+                raise InvalidArguments(f"{name!r:.100} makes it another operation of the API, which is not offered")
+
     def _encoded(self, value: Any) -> tuple[bytes, str]:
         body = self.arguments.body
         assert body is not None, "there is one where a value for it is"
@@ -94,3 +109,8 @@ class Call:
         if not (media.isascii() and media.isprintable()):
             raise InvalidArguments(f"the media type {media!r:.200} of the body cannot be sent")
         return content, media
+
+
+def _texts(value: Any) -> list[str]:
+    """Return a text, or those in a list."""
+    return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str)]

@@ -217,7 +217,7 @@ def _parameter(document: Document, node: JSONObject) -> Parameter | None:
     name, place = node.get("name"), node.get("in")
     if not isinstance(name, str) or not name or place not in tuple(_STYLES):
         raise SchemaError(f"a parameter has a name and a place (`in`), and one has {name!r:.100} and {place!r:.100}")
-    if place == "header" and name.lower() in _IGNORED | _OF_THE_CONNECTION | _OF_THE_METHOD:
+    if place == "header" and name.lower().replace("_", "-") in _IGNORED | _OF_THE_CONNECTION | _OF_THE_METHOD:
         return None
     if place == "query" and name.lower() == _METHOD_IN_QUERY:
         return None

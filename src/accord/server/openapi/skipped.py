@@ -40,6 +40,10 @@ class SkippedPaths:
         """Skip an operation."""
         self._templates.setdefault(_same(method), {})[template] = _Template(template)
 
+    def has(self, method: str) -> bool:
+        """Return whether there are operations of a method that are skipped."""
+        return _same(method.strip().upper()) in self._templates
+
     def reached_by(self, method: str, template: str, path: str) -> bool:
         """Return whether a path that `template` was filled to is one of a skipped operation."""
         skipped = self._templates.get(_same(method))
