@@ -54,6 +54,7 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
         "fastapi==0.165.0",
         "django==5.2.19",
         "uvicorn==0.54.0",
+        "httptools==0.9.0",
         "granian==2.8.7",
         "hypercorn==0.18.0",
         "litestar==2.25.0",

@@ -240,7 +240,9 @@ _QUOTED = re.compile(r"""(")(?:[^"\\]++|\\.)*+|(')(?:[^'\\]++|\\.)*+|(\\{1,3}["'
 _NESTED = re.compile(r"""[\[{]\s{0,3}["'\[{\]}\\]""")
 _PLAIN = re.compile(r"""[^\s&;"'<>]*+""")
 _LINE = re.compile(r"[^\r\n]*+")
-_SCHEME = re.compile(r"(?i:bearer)[ \t]{1,3}(?=[\w.~+/=-]{8})|(?i:basic)[ \t]{1,3}(?=[a-z]{0,40}[A-Z0-9+/=])(?=\S{8})")
+_SCHEME = re.compile(
+    r"(?i:bearer)[ \t]{1,3}(?=[\w.~+/=-]{8})|(?i:basic)[ \t]{1,3}(?=[a-z]{0,40}[A-Z0-9+/=])(?=[\w.~+/=-]{8})"
+)
 _CREDENTIAL = re.compile(r"[\w.~+/=-]*+")
 
 

@@ -360,4 +360,4 @@ async def test_questions_without_end_make_no_answers_without_end() -> None:
             await asyncio.sleep(0)
             most = max(most, len(asyncio.all_tasks()) - before)
         call.cancel()
-        assert most < 1_000, (most, sent)
+        assert most < asked / 5, (most, sent)  # two tasks for each question, if nothing stops it
