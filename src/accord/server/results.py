@@ -124,8 +124,7 @@ class Packer:
             value = [item.to_content() if isinstance(item, AsContent) else item for item in value]
         packed = returns.pack(value)
         content = [TextContent(text=str(packed, "utf-8"))] if blocks is None else adapt_content(blocks, rules.revision)
-        structured = returns.wrap(packed) if rules.structured_objects_only else packed
-        return self.raw(CallToolResult(content=content, structured_content=structured), rules)
+        return self.raw(CallToolResult(content=content, structured_content=_sent(packed, returns, rules)), rules)
 
     def resource(self, value: Any, uri: str, about: Resource | ResourceTemplate, cache: CacheHint, rules: Rules) -> Raw:
         """What a resource returned; what it says itself of how long that may be kept goes before `cache`."""
@@ -161,7 +160,7 @@ def _adapted(result: CallToolResult, returns: Returns | None, rules: Rules) -> C
     if returns is not None and not result.is_error:
         if structured is UNSET:
             raise ToolError("the tool declares structured output and returned none: set structured_content=")
-        structured = _checked(structured, returns, rules)
+        structured = _sent(returns.pack(structured), returns, rules)
     elif structured is not UNSET:  # encoded before anything else looks at it: a view would read NaN as null
         structured = _undeclared(encode(structured), rules)
     return msgspec.structs.replace(result, content=content, structured_content=structured)
@@ -172,7 +171,7 @@ def _with_content(output: ToolOutput[Any], returns: Returns | None, rules: Rules
     content = [block for item in output.content for block in content_of(item)]
     structured: Any = UNSET
     if returns is not None:
-        structured = _checked(output.data, returns, rules)
+        structured = _sent(returns.pack(output.data), returns, rules)
     elif not isinstance(output.data, (str, *_BLOCKS)):
         encoded = encode(output.data)
         structured = Raw(encoded) if encoded.startswith(b"{") else UNSET
@@ -188,9 +187,8 @@ def _undeclared(encoded: bytes, rules: Rules) -> Any:
     return UNSET if rules.structured_objects_only and not encoded.startswith(b"{") else Raw(encoded)
 
 
-def _checked(value: Any, returns: Returns, rules: Rules) -> Raw:
-    """Return structured content, checked, as it travels in the revision. Raises `ToolError`."""
-    packed = returns.pack(value)
+def _sent(packed: Raw, returns: Returns, rules: Rules) -> Raw:
+    """Return structured content as it travels in the revision."""
     return returns.wrap(packed) if rules.structured_objects_only else packed
 
 

@@ -238,4 +238,4 @@ def _listed_offer(definition: Any) -> Offer:
 
 
 def _not_called(*_: Any) -> Any:
-    raise NotImplementedError
+    raise NotImplementedError  # a call asks the provider by name, and gets a registration that can be called
