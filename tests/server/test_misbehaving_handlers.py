@@ -376,12 +376,12 @@ async def test_nan_in_a_result_made_by_hand_is_a_tool_error_in_every_revision(re
 
 
 async def test_the_threads_of_a_connection_end_with_it() -> None:
-    before = threading.active_count()
+    before = set(threading.enumerate())
     for _ in range(5):
         async with raw_peer(server_with(lambda: "x")) as peer:
             assert (await peer.call("it"))["content"][0]["text"] == "x"
     async with asyncio.timeout(20):
-        while threading.active_count() > before:
+        while set(threading.enumerate()) - before:
             await asyncio.sleep(0.01)
 
 
