@@ -54,6 +54,8 @@ class Audience:
         self._by_uri: dict[str, dict[Listener, None]] = {}
         self._bytes: Counter[str] = Counter()  # by principal: memory for what is subscribed to
         self._noted: dict[tuple[str, str], None] = {}
+        self.renewals: dict[Callable[[], None], None] = {}
+        """Called when the server offers other lists than before."""
 
     # --- who is there ------------------------------------------------------------------------------------------
 
@@ -180,6 +182,8 @@ class Audience:
         profile = self._profile()
         for client in self._clients.values():
             client.renew(profile)
+        for renew in list(self.renewals):
+            renew()
 
     def _who(self, method: str, uri: str) -> Iterable[Listener]:
         if not uri:

@@ -6,7 +6,7 @@ The era of a POST (2026-07-28, Protocol Version Header, Server Validation; 2025-
     2026-07-28  the same     an exchange of its own
     other       2026-07-28   -32020: "The header value MUST match"
     unknown     the same     -32022, with what is supported
-    2026-07-28  none         -32602, from the session: requests carry `_meta`
+    2026-07-28  none         -32602: requests carry `_meta`
     older       none         part of a session
     none        none         the revision of the session, or 2025-03-26
 """

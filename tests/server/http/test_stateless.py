@@ -206,6 +206,51 @@ async def test_a_handshake_leaves_nothing_to_requests_of_their_own() -> None:
         assert (refused.status, (await refused.json())["error"]["code"]) == (400, -32021)
 
 
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+
+
+@pytest.mark.parametrize(("method", "params"), [("initialize", HELLO), ("ping", {})])
+async def test_a_method_of_the_handshake_without_meta_is_refused_and_changes_no_later_request(
+    method: str, params: JSON
+) -> None:
+    async with site(desk()) as here:
+        client = Modern(here.raw)
+        for _ in range(2):
+            refused = await client.post(request(method, params))
+            assert (refused.status, (await refused.json())["error"]["code"]) == (400, -32602)
+        await (await client.post(notification("notifications/initialized"))).end()
+        refused = await client.post(request("tools/call", {"name": "echo", "arguments": {"text": "x"}}))
+        assert (refused.status, (await refused.json())["error"]["code"]) == (400, -32602)
+        assert text(await (await client.call("echo", {"text": "x"})).json()) == "x"
+
+
+@pytest.mark.parametrize("stateless", [False, True])
+async def test_a_list_that_the_server_offers_later_is_offered_to_addresses_that_asked_before(stateless: bool) -> None:
+    server = Server("desk", "1", limits=quick())
+
+    @server.tool
+    async def echo(text: str) -> str:
+        return text
+
+    async with site(server, options=HTTPOptions(stateless=stateless)) as here:
+        new, old = Modern(here.raw), Stateful(here.raw, **{"mcp-protocol-version": "2025-11-25"})
+        clients = (new, old) if stateless else (new,)
+        for client in clients:
+            assert (await (await client.ask("prompts/list")).json())["error"]["code"] == -32601
+
+        @server.prompt
+        async def greet(name: str) -> str:
+            return f"greet {name}"
+
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        for client in clients:
+            listed = (await (await client.ask("prompts/list")).json())["result"]
+            assert [prompt["name"] for prompt in listed["prompts"]] == ["greet"]
+        discovered = (await (await new.ask("server/discover")).json())["result"]
+        assert "prompts" in discovered["capabilities"]
+
+
 # --- the table of statuses ---------------------------------------------------------------------------------------
 
 STATUSES: list[tuple[str, str, JSON, int, int]] = [

@@ -71,6 +71,7 @@ class Callers:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._found: OrderedDict[tuple[str, str], Caller] = OrderedDict()
+        site.audience.renewals[self._renew] = None
 
     def __len__(self) -> int:
         return len(self._found)
@@ -121,6 +122,12 @@ class Callers:
             else:
                 del self._found[key]
 
+    def _renew(self) -> None:
+        """Offer to each caller what the server offers now."""
+        newest, older = self._site.profile(), self._site.profile(lasts=False)
+        for (_, revision), caller in self._found.items():
+            caller.session.profile = older if revision else newest
+
     def drain(self) -> None:
         """Take nothing new."""
         for caller in self._found.values():
@@ -128,6 +135,7 @@ class Callers:
 
     async def close(self) -> None:
         """End what is left, and what waits for answers with nothing in flight."""
+        self._site.audience.renewals.pop(self._renew, None)
         for caller in self._found.values():
             end_all(caller.conversation, "the server was closed")
             if self._site.server.asked is not None:

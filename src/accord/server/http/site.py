@@ -71,10 +71,17 @@ class Site:
         limits = self.limits
         if anonymous:
             limits = for_all(limits)
-        server, profile = self.server, self.server.profile()
-        if not lasts:
-            profile = Profile(profile.info, without_sessions(profile.capabilities), profile.instructions)
-        return Session("server", profile, revisions=server.revisions, limits=limits, methods=server.extended.rows)
+        server = self.server
+        return Session(
+            "server", self.profile(lasts=lasts), revisions=server.revisions, limits=limits, methods=server.extended.rows
+        )
+
+    def profile(self, *, lasts: bool = True) -> Profile:
+        """Return what the server says of itself now; `lasts` is as for `session`."""
+        profile = self.server.profile()
+        if lasts:
+            return profile
+        return Profile(profile.info, without_sessions(profile.capabilities), profile.instructions)
 
     def account(self, who: Principal | None, request: Request) -> str:
         """Whose quotas a request uses up."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from accord.errors import DeclarationError, InternalError, InvalidRequest, ProtocolError
+from accord.errors import DeclarationError, InternalError, InvalidParams, InvalidRequest, ProtocolError
 from accord.messages.envelope import Incoming
 from accord.messages.revision import RULES
 from accord.server.compose.access import has_scopes
@@ -79,6 +79,9 @@ class Stateless:
         named = posted.meta.protocol_version if posted.meta is not None else None
         if named != ALONE[request.headers[PROTOCOL_VERSION]]:
             check_version(request.headers, named, self._site.server.revisions)
+        if named is None:
+            # By the rules of the session this could open a connection, which every caller of this address shares.
+            raise InvalidParams("_meta lacks io.modelcontextprotocol/protocolVersion")
         check_method(request.headers, method)
         if (by := NAMED.get(method)) is not None:
             subject = posted.subject(by)
