@@ -131,6 +131,12 @@ async def test_a_server_that_lets_nobody_in_twice_does_not_run_once_for_each_cas
     assert len(started) > 2 * most, f"{most} of {len(started)} ran at once"
 
 
+async def test_a_command_that_is_not_there_is_named_with_its_whole_path(tmp_path: Path) -> None:
+    with pytest.raises(ConnectError) as raised:
+        await check_server(f"{tmp_path}/nowhere/server --option", CheckSettings(only=("ping",)))
+    assert str(raised.value) == f'cannot start "server --option": no such file: {tmp_path}/nowhere/server'
+
+
 def test_last_words_are_whole_lines_and_not_the_underlining_of_a_traceback() -> None:
     assert last_words("") == last_words("\n  ^^^^\n") == ""
     assert last_words("x" * 390 + "\nTraceback:\n    code\n    ^^~~\nKeyError: 1\n").split("\n")[1:] == [

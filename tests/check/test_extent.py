@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
+import signal
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -147,3 +151,28 @@ async def test_an_answer_that_cannot_be_read_fails_its_call_with_the_reason(resu
     (finding,) = report.findings
     assert finding.text.startswith("the answer to ping cannot be read: ")
     assert why in finding.text
+
+
+SILENT_TO_PING = TWO_ERAS.replace('said = {"result": {}}', 'open(sys.argv[1], "w").close(); continue')
+"""It creates a file when a ping comes, and does not answer."""
+
+
+async def test_ctrl_c_prints_what_was_found_and_exits_with_130(tmp_path: Path) -> None:
+    pinged = tmp_path / "pinged"
+    program = SILENT_TO_PING.replace('"version": "1"', '"version": 1')  # the fault that is found before the ping
+    target = shlex.join([sys.executable, "-c", program, str(pinged)])
+    words = ["check", target, "--revision", "2025-11-25", "--timeout", "60"]
+    words += ["--only", "ping/answered", "--only", "shapes/messages"]
+    check = await asyncio.create_subprocess_exec(sys.executable, "-m", "accord", *words, stdout=subprocess.PIPE)
+    try:
+        async with asyncio.timeout(60):
+            while not pinged.exists():
+                await asyncio.sleep(0.05)
+            check.send_signal(signal.SIGINT)
+            printed, _ = await check.communicate()
+    finally:
+        if check.returncode is None:
+            check.kill()
+    assert check.returncode == 130
+    assert "it was interrupted" in printed.decode()
+    assert "shapes/messages" in printed.decode()

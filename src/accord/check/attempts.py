@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 from accord.check.budget import Budget
 from accord.check.opening import Doors
@@ -28,7 +28,7 @@ _TIMED = 0.5
 
 
 class Attempt(NamedTuple):
-    """One try of one case: what it raised, what was said meanwhile, and the seconds it took."""
+    """One try of one case: what it raised, what was said meanwhile, and the seconds it took in an open conversation."""
 
     rule: Rule
     case: Case
@@ -50,6 +50,23 @@ class Attempt(NamedTuple):
         """Whether a faster machine may give another verdict; `timeout` is that of one answer."""
         is_late = isinstance(self.error, TimeoutError) or self.symptom.startswith(SILENT)
         return is_late or self.seconds >= _TIMED * timeout
+
+
+class Timer:
+    """Measures the time of one attempt, in seconds; it restarts when the conversation of the case is open."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        self._began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._began
+
+
+_Run: TypeAlias = Callable[[Timer], Awaitable[None]]
 
 
 class Attempts:
@@ -86,16 +103,16 @@ class Attempts:
             return Attempt(rule, case, NotObserved(self.budget.spent or "the server ended too often before"))
         talk.record.case = case.says
         try:
-            return await self.attempt(rule, case, talk, lambda: case.run(talk))
+            return await self.attempt(rule, case, talk, lambda timer: case.run(talk))
         finally:
             talk.record.case = ""
 
     async def alone(self, rule: Rule, case: Case) -> Attempt:
         """In a conversation that nobody else has, whatever kind it is of."""
-        return await self.attempt(rule, case, self._known, lambda: self._in_own(case))
+        return await self.attempt(rule, case, self._known, lambda timer: self._in_own(case, timer))
 
     async def in_turn(self, cases: Sequence[tuple[Rule, Case]], note: Callable[[Attempt], None]) -> None:
-        """One after the other in one process, as long as none fails; `note` gets what came of each."""
+        """One after the other in one process, as long as it answers; `note` gets what came of each."""
         talk: Talk | None = None
         try:
             for rule, case in cases:
@@ -110,22 +127,33 @@ class Attempts:
     async def _next_in_turn(self, rule: Rule, case: Case, talk: Talk | None) -> tuple[Attempt, Talk | None]:
         used: list[Talk] = [] if talk is None else [talk]
 
-        async def run() -> None:
+        async def run(timer: Timer) -> None:
             if not used:
                 used.append(await self.doors.open("own", case.says))
+                timer.restart()
             used[0].record.case = case.says
             await self._run(case, used[0])
 
         attempt = await self.attempt(rule, case, self._known, run)
-        if attempt.failed and used:
+        if used and attempt.failed and not await self._answers(used[0], attempt):
             await self.doors.end(used.pop())
         return attempt, used[0] if used else None
 
-    async def _in_own(self, case: Case) -> None:
+    async def _answers(self, talk: Talk, attempt: Attempt) -> bool:
+        """Whether a failed attempt got its answers, only wrong ones, and the next case may use the same process."""
+        if not isinstance(attempt.error, Broken) or attempt.depends_on_time(self._settings.timeout) or not talk.alive:
+            return False
+        try:
+            return (await talk.request(talk.harmless)).error is None
+        except (Broken, NotObserved):
+            return False
+
+    async def _in_own(self, case: Case, timer: Timer) -> None:
         if case.kind == "raw":
             talk = await self.doors.raw(case.kind, case.says)
         else:
             talk = await self.doors.open("own", case.says, capabilities=case.capabilities)
+            timer.restart()
         try:
             await self._run(case, talk)
         finally:
@@ -144,22 +172,22 @@ class Attempts:
     def _known(self) -> Talk:
         return self.shared or self.doors.opened[0]
 
-    async def attempt(self, rule: Rule, case: Case, talk: Talk, run: Callable[[], Any]) -> Attempt:
+    async def attempt(self, rule: Rule, case: Case, talk: Talk, run: _Run) -> Attempt:
         """Run it, where it applies; `talk` is a conversation that knows what the server has."""
         if case.needs is not None and not talk.has(case.needs):
             return Attempt(rule, case, NotApplicable(f"the server does not declare {case.needs}"))
         if self.budget.spent:
             return Attempt(rule, case, NotObserved(self.budget.spent))
-        began = time.monotonic()
+        timer = Timer()
         since = len(talk.record.entries)
         try:
             async with asyncio.timeout(min(self._limit, self.budget.left)):
                 await self._ask_whether_it_applies(case, talk)
-                await run()
+                await run(timer)
         except Exception as exc:
-            error = self._weighed(exc, time.monotonic() - began)
-            return Attempt(rule, case, error, talk.record.evidence(since), time.monotonic() - began)
-        return Attempt(rule, case, seconds=time.monotonic() - began)
+            error = self._weighed(exc, timer.seconds)
+            return Attempt(rule, case, error, talk.record.evidence(since), timer.seconds)
+        return Attempt(rule, case, seconds=timer.seconds)
 
     @property
     def _limit(self) -> float:

@@ -2,12 +2,13 @@
 
 A case may fail for what another case did a moment before, or because the machine was busy. So each failure is tried
 once more when everything else is over and the server answers promptly again, and that attempt gives the verdict.
-Shared cases have a conversation of their own for that, in the reverse order: whatever came before a case in the first
-attempt comes after it in the second.
+Shared cases have another conversation for that, in the reverse order: whatever came before a case in the first attempt
+comes after it in the second. Over stdio that goes on beside the other cases, unless a failure depends on time.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
 from accord.check.attempts import Attempt, Attempts
@@ -43,12 +44,23 @@ class Confirming:
         self._doors.outlived = 0.0  # it may have been slow for what went on beside it
         shared = [each for each in failures if each.case.kind == "shared"]
         others = [each for each in failures if each.case.kind != "shared"]
-        together = Attempts(self._doors, self._budget)
-        found = [await self._again(each, lambda each: _shared(together, each)) for each in reversed(shared)]
+        if self._doors.transport != "stdio" or any(each.depends_on_time(self._timeout) for each in failures):
+            return await self._confirm_shared(shared) + await self._confirm_others(others)
+        async with asyncio.TaskGroup() as group:  # separate processes, and no failure depends on time
+            together = group.create_task(self._confirm_shared(shared))
+            alone = group.create_task(self._confirm_others(others))
+        return together.result() + alone.result()
+
+    async def _confirm_shared(self, failures: list[Attempt]) -> list[Attempt]:
+        together = Attempts(self._doors, self._budget, self._doors.release_second() if failures else None)
+        found = [await self._again(each, lambda each: _shared(together, each)) for each in reversed(failures)]
         if together.shared is not None:
             await self._doors.end(together.shared)
+        return found
+
+    async def _confirm_others(self, failures: list[Attempt]) -> list[Attempt]:
         alone = Attempts(self._doors, self._budget, self._known)
-        return found + [await self._again(each, lambda each: alone.alone(each.rule, each.case)) for each in others]
+        return [await self._again(each, lambda each: alone.alone(each.rule, each.case)) for each in failures]
 
     async def _again(self, first: Attempt, attempt: Callable[[Attempt], Awaitable[Attempt]]) -> Attempt:
         if self._key(first) in self._confirmed:

@@ -68,7 +68,7 @@ async def same_everywhere(talk: Talk, listing: Listing) -> None:
     """Break the rule for a list that differs between two connections at the same time."""
     await _look_around(talk)
     before = await names(talk, listing)
-    there = await names(await talk.reopen(), listing)
+    there = await names(await talk.second(), listing)
     if before == await names(talk, listing) and sorted(before) != sorted(there):
         differing = sorted(set(before) ^ set(there))
         raise talk.broken(f"another connection has another list; not in both: {shown(differing)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from accord.check.reach import Reach
@@ -31,6 +32,7 @@ class Doors:
         self.opened: list[Talk] = []
         self.slow: set[Any] = set()
         """Names of tools that did not answer in time."""
+        self._second: Talk | None = None
         self._schemas: dict[str, JSONObject] = {}
         """The input schemas of tools, as the shared conversation listed them."""
         self._lists: bool = True
@@ -72,6 +74,18 @@ class Doors:
             await self.end(talk)
             raise
         return talk
+
+    async def second(self, case: str = "") -> Talk:
+        """The second conversation of shared cases, opened when it is first needed, and again when it has ended."""
+        if self._second is None or not self._second.alive:
+            self._second = await self.open("own", case)
+        self._second.record.case = case
+        return self._second
+
+    def release_second(self) -> Talk | None:
+        """Return the second conversation, if it is open, and let the next case that needs one open another."""
+        talk, self._second = self._second, None
+        return talk if talk is not None and talk.alive else None
 
     async def open_up(self, talk: Talk) -> None:
         """Open it by what its revision has for that. Raises `Unspoken`, and `Broken` when nothing sensible comes."""
@@ -121,9 +135,10 @@ class Doors:
             raise Unreached(str(exc)) from exc
 
     async def close(self) -> None:
-        """End those that are still open."""
-        for talk in self.opened:
-            await self.end(talk)
+        """End those that are still open, all at once."""
+        async with asyncio.TaskGroup() as group:
+            for talk in self.opened:
+                group.create_task(self.end(talk))
 
     async def end(self, talk: Talk) -> None:
         """End a conversation, and take note of how: a server that stays is not waited for again."""

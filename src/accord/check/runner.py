@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
-from accord.check.attempts import Attempt, Attempts
+from accord.check.attempts import Attempt, Attempts, Timer
 from accord.check.budget import Budget
 from accord.check.confirming import Confirming
 from accord.check.exercise import exercise
@@ -202,8 +202,7 @@ class Visiting:
         if self.explored is None:
             await self._explore()
         for rule, case in cases:
-            judge = partial(self._judge_generated, rule, case, notes)
-            attempt = await self._attempts.attempt(rule, case, talk, judge)
+            attempt = await self._attempts.attempt(rule, case, talk, partial(self._judge_generated, rule, case, notes))
             if attempt.error is None:
                 notes.add(rule, case, "pass", seconds=attempt.seconds)
             else:
@@ -218,7 +217,7 @@ class Visiting:
             self._left_out += self.explored.left_out
             self._budget.spend_apart(self.explored.seconds)
 
-    async def _judge_generated(self, rule: Rule, case: Case, notes: Notes) -> None:
+    async def _judge_generated(self, rule: Rule, case: Case, notes: Notes, _timer: Timer) -> None:
         if self.explored is None:
             raise NotObserved("no generated calls are wanted (--call-tools, --cases)")
         broken = case.run(self.explored)

@@ -67,7 +67,7 @@ async def _until(stop: asyncio.Event | None, visits: Visits) -> bool:
     working, stopping = asyncio.create_task(visits.run()), asyncio.create_task(stop.wait())
     try:
         await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
-        interrupted = not working.done()
+        interrupted = not working.done() and stopping.result()
     finally:
         working.cancel()
         stopping.cancel()

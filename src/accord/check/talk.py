@@ -46,6 +46,8 @@ class Origin(Protocol):
 
     async def open_up(self, talk: Talk) -> None: ...
 
+    async def second(self, case: str = "") -> Talk: ...
+
 
 class Talk(Conversation):
     """A conversation with a server, in the words of its revision."""
@@ -241,6 +243,10 @@ class Talk(Conversation):
     async def reopen(self, capabilities: JSONObject | None = None) -> Talk:
         """Another conversation with the same server, opened; with capabilities of ours other than all."""
         return await self.doors.open("own", self.record.case, capabilities=capabilities)
+
+    async def second(self) -> Talk:
+        """A second open conversation, which shared cases have in common: each leaves it as it was."""
+        return await self.doors.second(self.record.case)
 
     async def another(self) -> Talk:
         """Another one, in which nothing was said yet."""

@@ -59,9 +59,13 @@ def _one(asked: Asked, target: str | None) -> int:
     wanted = [forms.wanted(each) for each in asked.reports]
     known = _baseline(asked)
     live = Live(screen.say, screen.move if sys.stderr.isatty() else None, width=width())
-    stop = Stop()
-    by_signal = stop if target is not None else None  # a client is not checked halfway
-    reports = [_run(_checked(asked, target, live, stop), by_signal) for _ in range(asked.runs) if not stop.code]
+    reports: list[Report] = []
+    code = 0
+    while len(reports) < asked.runs and not code:
+        stop = Stop()  # one for each run: each has an event loop of its own
+        by_signal = stop if target is not None else None  # a client is not checked halfway
+        reports.append(_run(_checked(asked, target, live, stop), by_signal))
+        code = stop.code
     report = reports[-1]
     screen.clear()
     if asked.baseline is not None and asked.update_baseline and not report.interrupted:
@@ -75,7 +79,7 @@ def _one(asked: Asked, target: str | None) -> int:
     else:
         for line in in_lines(report, width=width(), verbose=asked.verbose):
             click.echo(line)
-    return stop.code or (TOOL_FAILED if report.fails_on(asked.fail_on) else 0)
+    return code or (TOOL_FAILED if report.fails_on(asked.fail_on) else 0)
 
 
 def _baseline(asked: Asked) -> baselines.Baseline | None:

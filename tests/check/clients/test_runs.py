@@ -43,6 +43,13 @@ async def test_a_command_is_run_in_each_scene(place: str, over: str) -> None:
     assert [(visit.revision, visit.transport) for visit in report.visits] == [("2025-11-25", over)]
 
 
+async def test_runs_that_go_on_side_by_side_count_once_in_the_time_of_their_visit() -> None:
+    settings = CheckSettings(revisions=("2025-11-25",), only=("client-envelope",), opening=20, jobs=2)
+    report = await check_client(f"{CLIENT} {{url}}", "http", settings)
+    (visit,) = report.visits
+    assert 0 < visit.seconds <= report.seconds
+
+
 async def test_a_client_of_the_first_revision_is_served_by_http_with_sse() -> None:
     settings = CheckSettings(revisions=("2024-11-05",), only=("client-sse/endpoint",), opening=20)
     report = await check_client(f"{CLIENT} {{url}}", "http", settings)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, strategies as st
 
 from accord.check.baseline import Accepted, Baseline, apply, load, save, update
 from accord.check.report import Report
+from accord.cli.commands import accord
 from accord.errors import TargetError
 
 from tests.check.reports import samples
@@ -116,6 +120,63 @@ def test_a_finding_whose_rule_passes_where_another_fails_for_its_cause_does_not_
     report = samples.report([here, *there], [samples.finding("tools/x", STDIO, HTTP, also=("tools/y",))])
     done = apply(report, update([report], Baseline()))
     assert (done.stale, done.failed) == ((), False)
+
+
+def test_a_finding_of_some_runs_only_is_accepted_as_occasional_and_is_never_stale() -> None:
+    runs = [failing(STDIO, HTTP), failing(), failing(STDIO, HTTP)]
+    baseline = update(runs, Baseline())
+    assert baseline.accepted == (Accepted(rule="tools/x", occasional=True),)
+    for report in runs:
+        done = apply(report, baseline)
+        assert (done.stale, done.failed) == ((), False)
+
+
+def test_a_finding_at_other_places_in_each_run_does_not_fail_the_baseline_of_these_runs() -> None:
+    runs = [failing(STDIO, symptom="silent"), failing(HTTP, symptom="silent"), failing(STDIO, HTTP, symptom="silent")]
+    baseline = update(runs, Baseline())
+    for report in runs:
+        done = apply(report, baseline)
+        assert (done.stale, done.failed) == ((), False)
+
+
+def test_an_entry_that_no_run_confirms_is_removed_and_one_that_some_confirm_stays() -> None:
+    stale = Accepted(rule="tools/x", why="until 3.0")
+    assert update([failing(), failing()], accepted(stale)).accepted == ()
+    (kept,) = update([failing(), failing(STDIO, HTTP)], accepted(stale)).accepted
+    assert (kept.rule, kept.occasional, kept.why) == ("tools/x", True, "until 3.0")
+
+
+PINGS_NOT_ALWAYS = """
+import json, pathlib, sys
+starts = pathlib.Path(sys.argv[1])
+starts.write_text(starts.read_text() + "x" if starts.exists() else "x")
+is_faulty = len(starts.read_text()) in (2, 3)
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["method"] == "initialize":
+        info = {"name": "not always", "version": "1"}
+        said = {"result": {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": info}}
+    elif message["method"] == "ping" and not is_faulty:
+        said = {"result": {}}
+    else:
+        said = {"error": {"code": -32601, "message": "unknown"}}
+    if "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **said}), flush=True)
+"""
+
+
+def test_a_baseline_of_several_runs_holds_for_a_server_that_fails_in_some_of_them(tmp_path: Path) -> None:
+    program, baseline = tmp_path / "server.py", tmp_path / "baseline.json"
+    program.write_text(PINGS_NOT_ALWAYS)
+    words = ["check", shlex.join([sys.executable, str(program), str(tmp_path / "starts")]), "--baseline", str(baseline)]
+    words += ["--revision", "2025-11-25", "--only", "ping/answered"]
+    written = CliRunner().invoke(accord, [*words, "--update-baseline", "--runs", "3"])
+    assert (written.exit_code, written.exception) == (0, None), written.output
+    assert [(each.rule, each.occasional) for each in load(baseline).accepted] == [("ping/answered", True)]
+    (tmp_path / "starts").write_text("x")  # the next start, and the one that confirms it, are faulty again
+    for _ in ("with the fault", "without it"):
+        result = CliRunner().invoke(accord, words)
+        assert result.exit_code == 0, result.output
 
 
 def test_the_file_is_sorted_with_an_entry_a_line(tmp_path: Path) -> None:

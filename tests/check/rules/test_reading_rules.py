@@ -14,6 +14,7 @@ from accord.check.report import TransportName
 from accord.check.rule import Broken, Rule
 from accord.check.rules.cancel import OWN
 from accord.check.rules.capabilities import DECLARED, REVISION
+from accord.check.rules.codes import SENTENCE
 from accord.check.rules.envelope import CODE, ERROR, JSON_RPC, ONE_OF_TWO, RESULT
 from accord.check.rules.icons import DATA, SIZES, SOURCE
 from accord.check.rules.ids import ECHO, ONCE, UNUSED
@@ -293,3 +294,25 @@ def test_messages_that_are_wrong_in_two_ways_are_two_findings() -> None:
     assert "prompts" in str(second)
     assert first.symptom != second.symptom
     assert len(second.evidence) == 2
+
+
+LONG_URI = f"file:///{'a' * 5_000}"
+
+
+def fails(id: Any, message: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": message}}
+
+
+def test_a_long_text_of_ours_that_an_error_repeats_does_not_make_its_message_long() -> None:
+    read_of_it = asks(1, "resources/read", uri=LONG_URI)
+    assert judged(SENTENCE, ("→", read_of_it), ("←", fails(1, f"Resource not found: {LONG_URI}"))) == 1
+
+
+def test_a_long_text_that_is_not_ours_makes_the_message_of_an_error_long() -> None:
+    told = broken(SENTENCE, ("→", asks(1, "tools/list")), ("←", fails(1, f"Resource not found: {LONG_URI}")))
+    assert told == "a message of 1 line and 5,028 characters"
+
+
+@pytest.mark.parametrize(("text", "counted"), [("x" * 501, "1 line"), ("first\nsecond", "2 lines")])
+def test_the_lines_of_a_long_message_are_counted_in_words(text: str, counted: str) -> None:
+    assert broken(SENTENCE, ("→", asks(1)), ("←", fails(1, text))).startswith(f"a message of {counted} and ")
