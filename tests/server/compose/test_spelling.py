@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from accord.server.compose.spelling import canonical, spellings
+from accord.server.compose.visibility import Visibility
 from accord.server.middleware.scopes import Pattern
 
 SECRET = "docs://private/plan"
@@ -52,11 +53,37 @@ def test_a_canonical_uri_has_a_lower_host_and_no_needless_escapes(uri: str, form
         "docs://private?page=2",
         "docs://private./plan",
         "docs://private%20/plan",
+        "docs://ann@private/plan",
+        "docs://ann:pw%40x@private:80/plan",
+        "docs://ann%40private/plan",
+        "docs://private:/plan",
+        "docs://priv\nate/plan",
+        "docs://priv%0Aate/plan",
+        "do\tcs://private/plan",
+        " docs://private/plan",
+        "\x01DOCS://private/plan",
+        "docs://\uff50rivate/plan",
+        "docs://priv\u200bate/plan",
+        "docs://private;v=1/plan",
     ],
 )
 def test_a_rule_on_what_is_below_covers_every_spelling_and_what_lists_it(uri: str) -> None:
     assert covers("docs://private/*", uri)
     assert covers("docs://%70rivate/*", uri)
+
+
+def test_a_rule_on_one_uri_covers_it_with_parameters_behind_its_path() -> None:
+    assert covers(SECRET, SECRET + ";v=1")
+
+
+def test_a_rule_on_one_port_hides_nothing_at_another() -> None:
+    hidden = Visibility()
+    hidden.set(False, ["http://localhost:3000/x"], ())
+    assert not hidden.shows(("http://localhost:3000/x",), ())
+    assert not hidden.shows(("http://ann@localhost:3000/x",), ())
+    assert hidden.shows(("http://localhost:4000/x",), ())
+    assert not covers("http://localhost:3000/*", "http://localhost:4000/x")
+    assert covers("http://localhost:3000/*", "http://ann@localhost:3000/x")
 
 
 @pytest.mark.parametrize("uri", ["docs://privates", "docs://open/private2", "docs://a/plan", "note://private/plan"])

@@ -20,6 +20,12 @@ _HOST = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/?#]*)?")
 _SEGMENT = r"[a-z0-9_~-](?:[a-z0-9._~-]*[a-z0-9_~-])?"
 _ONE_SPELLING = re.compile(rf"[a-z][a-z0-9+.-]*:(?://)?{_SEGMENT}(?:/{_SEGMENT})*")
 """URIs that have one reading only: most of them, recognized in one step."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_IGNORABLE = re.compile("[\u00ad\u034f\u180b-\u180f\u200b-\u200f\u2060-\u206f\ufe00-\ufe0f\ufeff]")
+"""Characters that IDNA drops."""
+_USER = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/?#\\]*@")
+_PORT = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://(?:\[[^\]]*\]|[^/?#\\:\[]*)):\d*(?=[/?#\\]|$)")
+_PARAMETERS = re.compile(r";[^/?#\\]*")
 _ROUNDS = 4
 """How often escapes are decoded: `%252f` is `/` to whoever decodes twice."""
 
@@ -33,11 +39,12 @@ def canonical(uri: str) -> str:
     return _ESCAPE.sub(_normal_escape, _lower_host(_ESCAPE.sub(_normal_escape, uri)))
 
 
-def spellings(name: str) -> tuple[str, ...]:
+def spellings(name: str, *, without_port: bool = True) -> tuple[str, ...]:
     """Return the readings of a URI that rules are compared with, itself first; a name that is no URI has one."""
     if ":" not in name or _ONE_SPELLING.fullmatch(name):
         return (name,)
-    found = dict.fromkeys((name, *decoded(name)))
+    forms = [name, *decoded(name)]
+    found = dict.fromkeys((*forms, *_parsed(name, without_port), *_parsed(forms[-1], without_port)))
     for form in list(found):
         path = re.split("[?#]", form, maxsplit=1)[0]
         found |= dict.fromkeys((path, *resolved(path)))
@@ -53,6 +60,19 @@ def decoded(name: str) -> Iterator[str]:
         if decoded == name:
             return
         name = decoded
+
+
+def _parsed(uri: str, without_port: bool) -> Iterator[str]:
+    """Yield what the parser of a URL makes of a URI: `urllib.parse.urlsplit` drops line breaks, tabs and what stands
+    before the scheme, `hostname` has no user and no port, IDNA has one form of a letter (UTS 46), and parameters behind
+    a `;` are not part of the path.
+    """
+    plain = _CONTROL.sub("", uri).strip()
+    if not plain.isascii():
+        plain = _IGNORABLE.sub("", unicodedata.normalize("NFKC", plain))
+    plain = _USER.sub(r"\1", _lower_host(plain))
+    yield plain
+    yield _PARAMETERS.sub("", _PORT.sub(r"\1", plain) if without_port else plain)
 
 
 def resolved(path: str) -> Iterator[str]:
@@ -84,8 +104,8 @@ def _lower_host(uri: str) -> str:
 
 @lru_cache(maxsize=256)
 def all_spellings(names: frozenset[str]) -> frozenset[str]:
-    """Return the spellings of names that a program gave."""
-    return frozenset(spelling for name in names for spelling in spellings(name))
+    """Return the spellings of names that a program gave; a port that it names is meant."""
+    return frozenset(spelling for name in names for spelling in spellings(name, without_port=False))
 
 
 @lru_cache(maxsize=256)
