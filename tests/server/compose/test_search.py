@@ -396,6 +396,30 @@ async def test_scopes_hold_in_a_search_and_in_a_call_as_in_lists() -> None:
             await bob.call_tool("reset_weather")
 
 
+async def test_a_search_says_nothing_of_the_words_of_hidden_tools() -> None:
+    keys = APIKeys({"a": Principal("ann", frozenset({"admin"})), "b": Principal("bob")})
+    made, secret = Server("few", auth=keys), Server("many", auth=keys)
+    for each in (made, secret):
+        for name in ("apple", "berry", "cherry", "date", "elder", "fig", "grape", "pear_one", "pear_two", "user"):
+            each.tool(name)(lambda: "")
+        each.search_tools(10)
+    for number in range(30):
+        secret.tool(f"purge_users_pea_{number}", scopes={"admin"})(lambda: "")
+    queries = ["apple berry cherry date elder fig grape pear purge", "userspurge", "pea", "purge", "pear apple", ""]
+    async with (
+        over_http(made) as url,
+        over_http(secret) as other,
+        client_of(url, "b") as bob,
+        client_of(other, "b") as bob_there,
+        client_of(other, "a") as ann,
+    ):
+        for query in queries:
+            arguments = {"query": query, "limit": 20}
+            found = [await each.call_tool("search_tools", arguments) for each in (bob, bob_there)]
+            assert found[0].structured_content == found[1].structured_content, query
+        assert await find(ann, "purge")
+
+
 async def test_what_a_session_hides_is_not_found_in_it() -> None:
     made = catalogue()
 

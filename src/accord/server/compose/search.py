@@ -8,8 +8,9 @@ vary per-connection". The others can be called by their names as ever.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -41,6 +42,8 @@ _MOST = 1_000
 """Tools that are looked at after the ranking."""
 _KEPT = ("type", "enum", "const")
 """What a shortened definition says of an argument."""
+_RANKINGS = 16
+"""Indexes that are kept: one for each set of tools that somebody sees."""
 _SENTENCE = 200
 """Characters of the description in a shortened definition."""
 _NAME, _ARGUMENT = 3, 2
@@ -122,7 +125,7 @@ class Search:
             limit: How many tools to give at most.
         """
         catalogue = await self._all()
-        best = [*islice(filter(catalogue.seen_by(ctx.viewer), catalogue.best(query)), _MOST)]
+        best = catalogue.best(query, ctx.viewer)[:_MOST]
         tools = list(self._fitting([catalogue.tools[key] for key in best], max(1, min(limit, self._most))))
         return Found(tools, len(best) - len(tools))
 
@@ -149,7 +152,7 @@ class Search:
         if kept is None or kept[0] is not own or kept[1] != definitions:
             kept = self._catalogue = own, definitions, Catalogue({**provided, **self._own()})
         elif provided:
-            kept[2].offers |= provided  # what rules ask for may be new
+            kept[2].update(provided)
         return kept[2]
 
 
@@ -161,38 +164,58 @@ def check_free(registry: Registry) -> None:
 
 
 class Catalogue:
-    """Tools that can be searched, each in all of its versions, as nobody may see them without `seen_by`."""
+    """Tools that can be searched, each in all of its versions."""
 
     def __init__(self, offers: Mapping[str, Offer]) -> None:
-        self.offers: dict[str, Offer] = dict(offers)
-        self._keys: dict[str, tuple[str, str | None]] = {}
+        self._offers: dict[str, Offer] = dict(offers)
         self.tools: dict[str, Tool] = {}
+        """The definitions, by name and version."""
+        self._texts: dict[str, list[str]] = {}
+        self._names: dict[str, list[str]] = {}
         for name, offer in offers.items():
-            versions: Mapping[Any, Offer] = offer.versions or {None: offer}
-            for version, each in versions.items():
-                key = f"{name} {version or ''}"
-                self._keys[key], self.tools[key] = (name, version), each.define(RULES[LATEST])
-        self._ranking = Ranking(
-            {key: list(_words(self._keys[key][0], tool)) for key, tool in self.tools.items()},
-            {key: words(name) for key, (name, _) in self._keys.items()},
-        )
+            for version, each in _versions(offer):
+                key = _key(name, version)
+                self.tools[key] = each.define(RULES[LATEST])
+                self._texts[key], self._names[key] = list(_words(name, self.tools[key])), list(words(name))
+        self._rankings: OrderedDict[tuple[str, ...], Ranking] = OrderedDict()
 
-    def best(self, query: str) -> list[str]:
-        """The keys of the tools that have a word of the query, the best first; all of them for no word at all."""
-        return self._ranking.best(query) if query.strip() else list(self.tools)
+    def update(self, offers: Mapping[str, Offer]) -> None:
+        """Take registrations of the same definitions, of which the rules may be new."""
+        self._offers |= offers
 
-    def seen_by(self, viewer: Viewer) -> Callable[[str], bool]:
-        """Whether a tool is listed for somebody: the newest version that exists for them."""
+    def best(self, query: str, viewer: Viewer) -> list[str]:
+        """Return the keys of the tools that have a word of the query, the best first; of all tools for no word at all.
+        They are found and ranked among those that the viewer sees: what is hidden has no words and no weight.
+        """
+        keys = tuple(self._seen_by(viewer))
+        return self._ranking(keys).best(query) if query.strip() else list(keys)
 
-        def is_seen(key: str) -> bool:
-            name, version = self._keys[key]
-            offer = self.offers[name]
+    def _seen_by(self, viewer: Viewer) -> Iterator[str]:
+        """Yield the keys of what is listed for somebody: of each tool the newest version that exists for them."""
+        for name, offer in self._offers.items():
             if not offer.versions:
-                return viewer.sees(offer)
-            *_, newest = (None, *viewer.versions(offer))
-            return newest == version
+                if viewer.sees(offer):
+                    yield _key(name, None)
+            elif versions := viewer.versions(offer):
+                yield _key(name, [*versions][-1])
 
-        return is_seen
+    def _ranking(self, keys: tuple[str, ...]) -> Ranking:
+        """Return the index of these tools; those of the last few viewers who see different tools are kept."""
+        made = self._rankings.pop(keys, None)
+        if made is None:
+            made = Ranking({key: self._texts[key] for key in keys}, {key: self._names[key] for key in keys})
+        self._rankings[keys] = made
+        if len(self._rankings) > _RANKINGS:
+            self._rankings.popitem(last=False)
+        return made
+
+
+def _versions(offer: Offer) -> Iterable[tuple[str | None, Offer]]:
+    return offer.versions.items() or [(None, offer)]
+
+
+def _key(name: str, version: str | None) -> str:
+    return f"{name} {version or ''}"
 
 
 def tokens(tool: Tool | JSONObject) -> int:
