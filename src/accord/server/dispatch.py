@@ -244,7 +244,8 @@ class Dispatch:
                 value = await self._calling.reach(offer, params.uri, variables, exchange, peer, call)
             except ResourceNotFound as error:  # by a handler that did not say which: then it is the one asked for
                 raise error if error.uri else ResourceNotFound(error.message, uri=params.uri) from error
-            return self._packer.resource(value, params.uri, offer.define(exchange.rules), cache, exchange.rules)
+            about, public = offer.define(exchange.rules), self._finding.is_public(offer, params.uri)
+            return self._packer.resource(value, params.uri, about, cache, exchange.rules, public=public)
 
         return await self._answer(turn, exchange, peer, work)
 

@@ -11,9 +11,10 @@ from accord.errors import InvalidParams, ResourceNotFound
 from accord.messages import codec
 from accord.messages.completion import PromptReference, Reference
 from accord.messages.meta import Params
-from accord.server.compose.access import Viewer, viewer
+from accord.server.compose.access import NO_SCOPES, Viewer, viewer
 from accord.server.compose.versions import VERSION
 from accord.server.offer import Offer
+from accord.server.registry import KINDS
 
 if TYPE_CHECKING:
     from accord.limits import Limits
@@ -60,12 +61,20 @@ class Finding:
             if found is None:
                 raise
             offer, variables = found, {}
-        everybody = offer.open and peer.view is None and not self._registry.shown.guarded
+        shown = self._registry.shown
+        everybody = offer.open and peer.view is None and not shown.guarded and not shown.hides
         if everybody or viewer(peer, exchange).reads(self._registry, offer, uri):
             return offer, variables
         if self._registry.shown.provided:
             await self.provisions.resource(uri)
         raise ResourceNotFound(uri=uri)
+
+    def is_public(self, offer: Offer, uri: str) -> bool:
+        """Return whether everybody may read what answers for a URI, whatever they were granted."""
+        shown = self._registry.shown
+        return (offer.open and not shown.guarded and not shown.hides) or Viewer(NO_SCOPES).reads(
+            self._registry, offer, uri
+        )
 
     def _is_hidden(self, offer: Offer | None, exchange: Exchange, peer: Peer) -> bool:
         """Return whether a client cannot know it. Providers are asked for that as well: one that fails, or takes its
@@ -93,8 +102,11 @@ class Finding:
         raise InvalidParams(f"no {'prompt' if kind == 'prompt' else 'resource template'} {name!r:.200}")
 
     async def _may_be_provided(self, ref: Reference, kind: str, name: str, who: Viewer) -> bool:
-        """Whether a provider may be asked. Where there are rules, only about what it has: they may be on its names."""
-        if not self._registry.shown.ruled and who.view is None:
+        """Whether a provider may be asked. Where there are rules, only about what it has: they may be on its names. So
+        too where a template may be hidden, whose values would be left out.
+        """
+        shown = self._registry.shown
+        if not shown.ruled and who.view is None and (kind == "prompt" or not shown.guarded):
             return True
         if kind == "prompt":
             offer = await self.provisions.prompt(name)
@@ -120,10 +132,11 @@ class Finding:
             found.setdefault(name, offer)
         return self._registry.searched(method, found, provided)
 
-    def is_seen(self, name: str, definition: Any, who: Viewer) -> bool:
-        """Whether somebody may see a definition that a middleware has put into a list."""
-        offer = self.provisions.registered(name, definition)
-        return offer is not None and who.sees(offer)
+    def is_seen(self, method: str, name: str, who: Viewer) -> bool:
+        """Return whether somebody may see a definition that a middleware has put into a list under that name: something
+        of that name may be registered, and hidden.
+        """
+        return who.knows(self._registry, KINDS[method], name)
 
     @property
     def provisions(self) -> Provisions:

@@ -72,7 +72,8 @@ class Listing:
 
         found = await self._calling.surround(end, "", None, None, exchange, peer)
         named = {name_of(each): each for each in found}
-        return {name: each for name, each in named.items() if name in items or self._finding.is_seen(name, each, who)}
+        method = exchange.method.name
+        return {name: each for name, each in named.items() if name in items or self._finding.is_seen(method, name, who)}
 
     def _page(self, items: dict[str, Any], cursor: str | None, exchange: Exchange) -> Raw:
         page, following = cut(list(items), cursor, self._registry.page_size)

@@ -46,6 +46,9 @@ _LISTS = {
 }
 """Where each kind of thing is listed; what stands before the first slash is what changes with it."""
 
+KINDS: dict[str, str] = {method: kind for kind, method in _LISTS.items()}
+"""What each list has."""
+
 RESULTS: dict[str, tuple[type, str]] = {
     "tools/list": (ListToolsResult, "tools"),
     "prompts/list": (ListPromptsResult, "prompts"),
@@ -244,7 +247,11 @@ class Registry:
         raise ResourceNotFound(uri=uri)
 
     def find(self, kind: str, name: str) -> Offer | None:
-        """The tool, prompt or resource of that name or URI, declared or mounted, that is shown; None where none is."""
+        """The tool, prompt or resource of that name or URI, or the template of that text, declared or mounted, that is
+        shown; None where none is.
+        """
+        if kind == "resource template":
+            return self.templates[name][1] if name in self.templates else None
         if kind != "resource":
             return self.tools.get(name) if kind == "tool" else self.prompts.get(name)
         try:

@@ -126,14 +126,26 @@ class Packer:
         content = [TextContent(text=str(packed, "utf-8"))] if blocks is None else adapt_content(blocks, rules.revision)
         return self.raw(CallToolResult(content=content, structured_content=_sent(packed, returns, rules)), rules)
 
-    def resource(self, value: Any, uri: str, about: Resource | ResourceTemplate, cache: CacheHint, rules: Rules) -> Raw:
-        """What a resource returned; what it says itself of how long that may be kept goes before `cache`."""
+    def resource(
+        self,
+        value: Any,
+        uri: str,
+        about: Resource | ResourceTemplate,
+        cache: CacheHint,
+        rules: Rules,
+        *,
+        public: bool = True,
+    ) -> Raw:
+        """What a resource returned; what it says itself of how long that may be kept goes before `cache`. What not
+        everybody may read is private, whatever they say: private results "MUST NOT be served to a different
+        authorization context" (server, Caching).
+        """
         if isinstance(value, ReadResourceResult):
             check_meta(value.meta or {})
         else:
             value = ReadResourceResult(contents=contents_of(value, uri, about.mime_type))
         ttl_ms = cache.ttl_ms if value.ttl_ms is None else max(0, value.ttl_ms)  # "MUST provide a value that is >= 0"
-        scope = value.cache_scope or cache.scope
+        scope = (value.cache_scope or cache.scope) if public else "private"
         return self.raw(msgspec.structs.replace(value, ttl_ms=ttl_ms, cache_scope=scope), rules)
 
     def prompt(self, value: Any, description: str | None, rules: Rules) -> Raw:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from accord.server.template_index import TemplateIndex
 
 if TYPE_CHECKING:
     from accord.messages.revision import Rules
+    from accord.server.compose.visibility import Visibility
     from accord.server.registry import Registry
     from accord.server.templates import Template
 
@@ -163,9 +164,8 @@ class Shown:
             found = {**registry.search.offers, **found}
         self._unruled[kind] = found
         if registry.visibility:
-            found = {
-                name: held for name, held in found.items() if registry.visibility.shows((name,), _marks(held).tags)
-            }
+            seen = {name: _visible(name, held, registry.visibility) for name, held in found.items()}
+            found = {name: held for name, held in seen.items() if held is not None}
         for name, held in found.items():
             if isinstance(held, tuple):
                 dress(name, held[1], registry)
@@ -233,5 +233,16 @@ def _changed(registry: Registry, found: dict[str, Offer]) -> dict[str, Offer]:
     return changed
 
 
-def _marks(held: Any) -> Any:
-    return (held[1] if isinstance(held, tuple) else held).marks
+def _visible(name: str, held: Any, visibility: Visibility) -> Any:
+    """What is held, as far as rules show it: of several versions those that are not hidden, the newest last."""
+    offer: Offer = held[1] if isinstance(held, tuple) else held
+    versions: Mapping[Any, Offer] = offer.versions or {offer.marks.version: offer}
+    shown = {version: each for version, each in versions.items() if visibility.shows((name,), each.marks.tags)}
+    if len(shown) == len(versions):
+        return held
+    if not shown:
+        return None
+    newest, _ = [*shown.items()][-1]
+    made = shown[newest].derived()
+    made.versions = {**shown, newest: made}
+    return made

@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from accord import (
     AccordError,
     APIKeys,
+    CacheHint,
     Client,
     Context,
     InvalidParams,
@@ -283,6 +285,25 @@ async def test_an_open_template_gives_nothing_of_what_a_tag_hides(where: str, pr
             assert (await eve.read_resource(at(f"docs://{path}", prefix))).contents
 
 
+@BOTH
+async def test_an_open_template_outside_gives_nothing_of_what_a_mounted_server_hides(revision: str) -> None:
+    made, outer = Server("docs"), Server("outer")
+    made.resource("docs://plan", tags={"secret"})(lambda: "secret")
+    made.disable(tags={"secret"})
+    outer.mount(made, "in")
+    outer.resource("docs://{+path}")(lambda path: path)
+    async with Client(outer, revisions=[revision]) as client:
+        for uri in ("docs://in/plan", "docs://in/%70lan", "docs://./in/plan"):
+            with pytest.raises(ResourceNotFound):
+                await client.read_resource(uri)
+        assert (await client.read_resource("docs://in/open")).contents
+        async with client.subscribe("docs://in/") as changes:
+            for uri in ("docs://in/plan", "docs://in/open"):
+                outer.resource_updated(uri)
+            async with asyncio.timeout(10):
+                assert await anext(changes) == ResourceUpdated("docs://in/open")
+
+
 async def test_a_template_stays_open_where_the_one_that_is_hidden_comes_after_it() -> None:
     made = Server("docs")
     made.resource("docs://{+path}")(lambda path: path)
@@ -343,6 +364,87 @@ async def test_what_a_middleware_adds_to_a_list_is_judged_too() -> None:
 
     async with over_http(made) as url, client_of(url, "eve") as eve:
         assert await tools_of(eve) == ["own", "look"]
+
+
+async def test_a_middleware_that_keeps_a_list_tells_nobody_of_what_others_see() -> None:
+    made = Server("keeps", auth=WHO)
+    made.tool("open")(lambda: "")
+    made.tool("wipe", scopes={"admin"})(lambda: "")
+    made.tool("old", tags={"old"})(lambda: "")
+    made.resource("docs://plan", scopes={"admin"})(lambda: "")
+    made.resource("docs://{+path}", scopes={"admin"})(lambda path: "")
+    kept: dict[str, Any] = {}
+
+    @made.middleware
+    async def keep(request: Any, call_next: Any) -> Any:
+        if not request.lists:
+            return await call_next(request)
+        if request.method not in kept:
+            kept[request.method] = await call_next(request)
+        return kept[request.method]
+
+    async with over_http(made) as url, client_of(url, "eve") as eve, client_of(url, "ann") as ann:
+        assert await tools_of(ann) == ["open", "wipe", "old"]
+        assert await ann.list_resources()
+        assert await ann.list_resource_templates()
+        made.disable(tags={"old"})
+        assert await tools_of(eve) == ["open"]
+        assert await eve.list_resources() == []
+        assert await eve.list_resource_templates() == []
+
+
+async def test_what_not_everybody_may_read_is_not_for_shared_caches() -> None:
+    public = CacheHint(ttl=60, scope="public")
+    inner, outer = Server("inner"), Server("outer", auth=WHO, middleware=[RULES])
+    inner.resource("docs://plan", cache=public)(lambda: "plan")
+    inner.resource("docs://mine", scopes={"admin"}, cache=public)(lambda: "mine")
+    inner.resource("docs://all/{+path}", cache=public)(lambda path: path)
+    outer.add_middleware(RequireScopes({"docs://in/plan": {"admin"}, "docs://in/all/secret": {"admin"}}))
+    outer.mount(inner, "in")
+    scopes = {"plan": "private", "mine": "private", "all/secret": "private", "all/open": "public"}
+    async with over_http(outer) as url, client_of(url, "ann") as ann:
+        for path, scope in scopes.items():
+            assert (await ann.read_resource(f"docs://in/{path}")).cache_scope == scope
+
+
+class Parsing(Provider):
+    """Takes URIs apart with the standard library."""
+
+    async def resource(self, uri: str) -> Provided | None:
+        parts = urlsplit(uri)
+        if parts.scheme != "docs" or not parts.hostname:
+            return None
+        return Provided(Resource(uri=uri, name=uri), lambda: f"{parts.hostname}{parts.path}")
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "docs://ann@private/plan",
+        "docs://private:80/plan",
+        "docs://priv\nate/plan",
+        "do\tcs://private/plan",
+        " docs://private/plan",
+        "\x00docs://private/plan",
+    ],
+)
+async def test_a_provider_that_parses_uris_gives_nothing_that_a_rule_covers(uri: str) -> None:
+    made = Server("parses", auth=WHO, middleware=[RULES])
+    made.add_provider(Parsing())
+    async with over_http(made) as url, client_of(url, "ann") as ann, client_of(url, "eve") as eve:
+        assert (await ann.read_resource("docs://private/plan")).contents
+        with pytest.raises(AccordError):
+            await eve.read_resource(uri)
+
+
+async def test_a_provider_that_completes_everything_tells_no_hidden_template_from_one_that_is_not_there() -> None:
+    made = Server("docs", auth=WHO)
+    made.resource("docs://{+path}", scopes={"admin"})(lambda path: path)
+    made.add_provider(Proposing())
+    async with over_http(made) as url, client_of(url, "eve") as eve:
+        for text in ("docs://{+path}", "docs://{path}", "note://{+path}"):
+            with pytest.raises(InvalidParams, match="no resource template"):
+                await eve.complete(ResourceTemplateReference(uri=text), argument="path", value="")
 
 
 def hidden() -> Server:

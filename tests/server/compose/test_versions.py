@@ -113,6 +113,31 @@ async def test_a_version_that_somebody_may_not_see_does_not_exist_for_him() -> N
         assert for_bob.meta == {"accord/version": "2", "accord/versions": ["2"]}
 
 
+@pytest.mark.parametrize("revision", META)
+@pytest.mark.parametrize(("gone", "left"), [("1", ["2", "3"]), ("2", ["1", "3"]), ("3", ["1", "2"])])
+async def test_a_version_that_a_tag_hides_does_not_exist(gone: str, left: list[str], revision: str) -> None:
+    inner, made = Server("inner"), Server("versions")
+    for version in ("1", "2", "3"):
+        tags = {"old"} if version == gone else ()
+        inner.tool("tell", version=version, tags=tags)(lambda version=version: version)
+        inner.prompt("ask", version=version, tags=tags)(lambda version=version: version)
+    made.mount(inner)
+    made.disable(tags={"old"})
+    async with Client(made, revisions=[revision]) as client:
+        [tool] = await client.list_tools()
+        assert tool.meta == {"accord/version": left[-1], "accord/versions": left}
+        assert (await client.call_tool("tell")).text == left[-1]
+        for version in left:
+            assert (await client.call_tool("tell", meta={"accord/version": version})).text == version
+        with pytest.raises(InvalidParams):
+            await client.call_tool("tell", meta={"accord/version": gone})
+        with pytest.raises(InvalidParams):
+            await client.get_prompt("ask", meta={"accord/version": gone})
+    made.enable(tags={"old"})
+    async with Client(made, revisions=[revision]) as client:
+        assert (await client.call_tool("tell", meta={"accord/version": gone})).text == gone
+
+
 def test_a_name_is_declared_twice_only_with_another_version() -> None:
     made = server("1")
     for options, why in (({}, "declared twice"), ({"version": "1"}, "version 1 of tool 'tell' is declared twice")):

@@ -46,6 +46,30 @@ def client_of(form: str, raw: Any, key: str) -> Any:
     return (Modern if form == "modern" else Stateful)(raw, authorization=f"Bearer {key}")
 
 
+@pytest.mark.parametrize("key", SEEN)
+async def test_a_middleware_that_passes_a_request_on_to_the_rules_guards_as_they_do(key: str) -> None:
+    server = guarded(auth=APIKeys(KEYS))
+    server.registry.around = ()
+
+    @server.middleware
+    async def passing(request: Any, call_next: Any) -> Any:
+        return await RULES(request, call_next)
+
+    async with site(server) as here:
+        client = client_of("modern", here.raw, key)
+        assert names(await (await client.ask("tools/list")).result()) == SEEN[key]
+        for name in SEEN["k-ann"]:
+            said = await (await client.call(name)).result()
+            assert ("error" not in said) == (name in SEEN[key]), name
+        for uri in ("data://secret", "data://%73ecret", "rows://a"):
+            said = await (await client.ask("resources/read", {"uri": uri})).result()
+            assert ("error" not in said) == (key != "k-eve"), uri
+        said = await (await client.ask("prompts/get", {"name": "plan"})).result()
+        assert ("error" not in said) == (key != "k-eve")
+        if key == "k-eve":
+            assert said["error"] == {"code": -32602, "message": "no prompt 'plan'"}
+
+
 @pytest.mark.parametrize("form", ["modern", "stateful"])
 @pytest.mark.parametrize("key", SEEN)
 async def test_each_sees_and_calls_what_its_scopes_allow(form: str, key: str) -> None:

@@ -52,7 +52,8 @@ class Viewer(msgspec.Struct, frozen=True):
         """
         if not self.sees(offer, uri):
             return False
-        if not (registry.shown.guarded or self.view is not None) or canonical(uri) in map(canonical, offer.names):
+        judged = registry.shown.guarded or registry.shown.hides or self.view is not None
+        if not judged or canonical(uri) in map(canonical, offer.names):
             return True
         readings = spellings(uri)
         if any(map(registry.shown.withholds, readings)):
@@ -71,7 +72,9 @@ class Viewer(msgspec.Struct, frozen=True):
         return {version: each for version, each in offer.versions.items() if self.sees(each)}
 
     def knows(self, registry: Registry, kind: str, name: str) -> bool:
-        """Return whether it may hear of a "tool", "prompt" or "resource", whether that is registered or not."""
+        """Return whether it may hear of a "tool", "prompt", "resource" or "resource template", whether that is
+        registered or not.
+        """
         offer = registry.find(kind, name)
         if offer is not None:
             return self.reads(registry, offer, name) if kind == "resource" else bool(self.versions(offer))

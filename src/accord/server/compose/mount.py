@@ -62,8 +62,10 @@ class Mount:
         return found[1] + found[2][len(start) :] if found[2].startswith(start) else None
 
     def inner(self, kind: str, name: str) -> str | None:
-        """The name inside of a "tool" or "prompt", or the URI of a "resource"; None for what is not from here."""
-        return self.inner_uri(name) if kind == "resource" else self.inner_name(name)
+        """The name inside of a "tool" or "prompt", the URI of a "resource", the text of a "resource template"; None for
+        what is not from here.
+        """
+        return self.inner_name(name) if kind in ("tool", "prompt") else self.inner_uri(name)
 
     def has(self, kind: str, name: str) -> bool:
         """Whether the mounted server shows something that has this name outside."""

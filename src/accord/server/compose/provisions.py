@@ -105,10 +105,6 @@ class Provisions:
             known = kept[place, method] = given, offers
         return known[1]
 
-    def registered(self, name: str, definition: Any) -> Offer | None:
-        """What a middleware has put into a list, as a registration of this server; None where that is hidden."""
-        return self._marked(name, _listed_offer(definition))
-
     async def complete(self, ref: Reference, argument: str, typed: str) -> Completion | Iterable[str] | None:
         """Values for an argument; None where it is nobody's."""
         for provider in self._registry.providers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -14,6 +14,8 @@ from accord.server.parameters import called
 
 if TYPE_CHECKING:
     from accord.server.middleware.request import CallNext, Middleware
+
+C = TypeVar("C", bound=Callable[..., Any])
 
 Guard = Callable[[str, Collection[str]], frozenset[str]]
 """Says which scopes a principal must have to see something of that name and with these tags."""
@@ -31,6 +33,8 @@ class Around(msgspec.Struct, frozen=True, eq=False):
     """What the middleware has as `scopes_of`: it is asked before anything is listed, found or called, about every name
     that it has had, and every spelling of a URI.
     """
+    only_guards: bool = False
+    """Whether that is all it does, so that a call need not pass through it."""
 
 
 def all_around(middleware: Iterable[Middleware]) -> tuple[Around, ...]:
@@ -51,7 +55,8 @@ def around(middleware: Middleware) -> Around:
     wanted = _wanted(middleware)
     if wanted not in (2, 3):
         raise DeclarationError(f"the middleware {name} takes {wanted} arguments: {_HOW}")
-    return Around(middleware, wanted == 3, getattr(middleware, "scopes_of", None))
+    only_guards = getattr(type(middleware).__call__, "only_guards", False)
+    return Around(middleware, wanted == 3, getattr(middleware, "scopes_of", None), only_guards)
 
 
 def _wanted(middleware: Middleware) -> int:
@@ -65,6 +70,12 @@ def _wanted(middleware: Middleware) -> int:
     return len(needed)
 
 
+def only_guards(call: C) -> C:
+    """Mark the `__call__` of a middleware that checks nothing but what its `scopes_of` asks for."""
+    call.only_guards = True  # type: ignore[attr-defined]
+    return call
+
+
 def guards_in(steps: Iterable[Around]) -> tuple[Guard, ...]:
     """Return what those of them ask that ask for scopes."""
     return tuple(step.guard for step in steps if step.guard is not None)
@@ -72,6 +83,7 @@ def guards_in(steps: Iterable[Around]) -> tuple[Guard, ...]:
 
 def chained(steps: Sequence[Around]) -> CallNext | None:
     """All of them, the first outermost; None for none."""
+    steps = [step for step in steps if not step.only_guards]
     if not steps:
         return None
     following: CallNext = Request.run

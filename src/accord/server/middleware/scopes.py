@@ -7,11 +7,15 @@ from collections.abc import Collection, Mapping
 from fnmatch import translate
 from typing import Any
 
-from accord.errors import DeclarationError
-from accord.server.compose.spelling import decoded, resolved
+from accord.errors import DeclarationError, InvalidParams, ProtocolError, ResourceNotFound
+from accord.server.compose.spelling import decoded, resolved, spellings
 from accord.server.compose.visibility import words
+from accord.server.middleware.chain import only_guards
 from accord.server.middleware.request import CallNext, Request
+from accord.server.offer import name_of
 from accord.server.templates import Template
+
+_KINDS = {"tools/call": "tool", "prompts/get": "prompt"}
 
 _HOW = 'say what asks for which scopes: RequireScopes({"delete_*": {"admin"}}, tags={"billing": {"finance"}})'
 
@@ -48,9 +52,31 @@ class RequireScopes:
         found += [scopes for tag, scopes in self._tags.items() if tag in tags]
         return frozenset().union(*found)
 
+    @only_guards
     async def __call__(self, request: Request, call_next: CallNext) -> Any:
-        """See `Server.add_middleware`. Nothing is left to check: whoever may not see it does not get here."""
+        """Check a request that a middleware of yours passes on to this one. On a server, and around one tool, it is not
+        called: `scopes_of` is asked before. Raises `InvalidParams` and `ResourceNotFound`, as for what does not exist.
+        """
+        if request.local:
+            return await call_next(request)
+        granted = frozenset() if request.principal is None else request.principal.scopes
+        if request.lists:
+            listed = {name_of(each): each for each in await call_next(request)}
+            return [each for name, each in listed.items() if self._asked(name, request.tags_of(name)) <= granted]
+        if not self._asked(request.name, request.tags) | self._asked(request.declared_as, ()) <= granted:
+            raise _unknown(request)
         return await call_next(request)
+
+    def _asked(self, name: str, tags: Collection[str]) -> frozenset[str]:
+        return frozenset().union(*(self.scopes_of(each, tags) for each in spellings(name)))
+
+
+def _unknown(request: Request) -> ProtocolError:
+    """The error for what does not exist."""
+    kind, name = _KINDS.get(request.method), request.asked_for
+    if request.method == "completion/complete":
+        kind = "resource template" if ":" in name else "prompt"
+    return ResourceNotFound(uri=name) if kind is None else InvalidParams(f"no {kind} {name!r:.200}")
 
 
 class Pattern:
