@@ -22,9 +22,11 @@ from accord.check.rule import Broken, NotObserved
 from accord.check.settings import CheckSettings
 from accord.check.speech import CANNED, all_capabilities, http_headers
 from accord.check.values import shown
-from accord.check.waiting import GARBLED, GONE, Answer, Pending
+from accord.check.waiting import GARBLED, GONE, Answer, Pending, arrives
 from accord.check.wires.base import Wire
+from accord.check.wires.child import ChildWire
 from accord.check.wires.http import Headers, HTTPWire
+from accord.check.wires.processor import ProcessorUse, processor_use
 from accord.messages import envelope
 from accord.messages.base import JSONObject
 from accord.messages.revision import RULES, Rules
@@ -88,6 +90,10 @@ class Conversation:
         is_starting = self.transport == "stdio" and not any(each.direction == RECEIVED for each in self.record.entries)
         return self.settings.opening if is_starting else self.settings.timeout
 
+    def processor_use(self) -> ProcessorUse | None:
+        """Return what the process of the peer has used of the processor; None where it is not a process of ours."""
+        return processor_use(self.wire.pid) if isinstance(self.wire, ChildWire) and self.wire.pid else None
+
     def next_id(self) -> int:
         """An id that was not used here."""
         return next(self._ids)
@@ -139,11 +145,9 @@ class Conversation:
                 found.set_exception(exc)
 
         self._listeners.append(listen)
+        limit = self.settings.timeout if seconds is None else seconds
         try:
-            async with asyncio.timeout(self.settings.timeout if seconds is None else seconds):
-                return await found
-        except TimeoutError:
-            return None
+            return found.result() if await arrives(found, self, limit, limit) else None
         finally:
             self._listeners.remove(listen)
 

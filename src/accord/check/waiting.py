@@ -10,10 +10,16 @@ import msgspec
 from msgspec import UNSET
 
 from accord.check.rule import Broken
+from accord.check.wires.processor import ProcessorUse
 from accord.messages.base import JSONObject, RequestId
 
 _BUSY = 6
 """A server that goes on saying other things has so many times as long for an answer."""
+_STARVED = 12
+"""So many times as long has one that is at work on a machine that leaves it too little of the processor."""
+_ENOUGH = 0.8
+"""A server that got this share of the processor was not kept from its work."""
+_LOOK_SECONDS = 0.5
 SILENT, GONE, GARBLED = "silent", "gone", "garbled"
 _LOST = (
     "The request gets lost, or its handler waits for what does not come. A server that is just slow is given more time "
@@ -55,6 +61,10 @@ class Listener(Protocol):
         """When the peer last said anything, by the clock of the loop."""
         ...
 
+    def processor_use(self) -> ProcessorUse | None:
+        """Return what the process of the peer has used of the processor; None where it is not a process of ours."""
+        ...
+
     def others(self, since: int, id: Any) -> list[JSONObject]: ...
 
     def broken(self, text: str, *, since: int | None = None, symptom: str = "", cause: str = "") -> Broken: ...
@@ -91,7 +101,7 @@ class Pending:
     async def answer(self, seconds: float | None = None) -> Answer:
         """Wait for it. Raises `Broken`: `silent` when none comes in time, `gone` when the server ends before."""
         limit = self._talk.patience if seconds is None else seconds
-        if not await self._arrives(limit, limit * _BUSY if seconds is None else limit):
+        if not await arrives(self.future, self._talk, limit, limit * _BUSY if seconds is None else limit):
             what = self.request.get("method", "the message")
             text, symptom = f"no answer to {what} in {limit:g} s", f"{SILENT}:{what}"
             raise self._talk.broken(text, since=self.since, symptom=symptom, cause=_LOST)
@@ -100,13 +110,31 @@ class Pending:
         answer.others = self._talk.others(self.since, self.id)
         return answer
 
-    async def _arrives(self, limit: float, most: float) -> bool:
-        """Wait `limit` seconds since the server last said anything, `most` in all: it may have much to do."""
-        clock = asyncio.get_running_loop().time
-        began = clock()
-        while not self.future.done():
-            left = min(max(began, self._talk.heard_at) + limit, began + most) - clock()
-            if left <= 0:
-                return False
-            await asyncio.wait([self.future], timeout=left)
-        return True
+
+async def arrives(future: asyncio.Future[Any], peer: Listener, limit: float, most: float) -> bool:
+    """Wait `limit` seconds since the peer last said anything, `most` in all: it may have much to do.
+
+    Beyond that, wait as long as it is at work and others use the processor. Returns whether the future is done.
+    """
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    half: ProcessorUse | None = None  # after half of the time
+    while not future.done():
+        left = min(max(began, peer.heard_at) + limit, began + most) - clock()
+        if left > limit / 2:
+            left -= limit / 2
+        elif left > 0:
+            half = half or peer.processor_use()
+        elif clock() < began + _STARVED * limit and _is_starved(half, peer.processor_use(), limit / 2):
+            left = _LOOK_SECONDS
+        else:
+            return False
+        await asyncio.wait([future], timeout=left)
+    return True
+
+
+def _is_starved(before: ProcessorUse | None, now: ProcessorUse | None, seconds: float) -> bool:
+    """Whether a process is at work, and has got less than these seconds of the processor since then."""
+    if before is None or now is None:
+        return False
+    return now.is_runnable and now.seconds - before.seconds < _ENOUGH * seconds
