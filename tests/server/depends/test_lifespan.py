@@ -7,11 +7,16 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from accord import AccordError, Client, Context, LifespanError, Limits, Server
+from accord import AccordError, Client, Context, Depends, LifespanError, Limits, Server
+
+from tests.server.http.raw import Direct
+from tests.server.http.speaking import Modern
 
 happened: list[str] = []
 
@@ -171,6 +176,34 @@ async def test_a_mounted_server_has_its_own_and_both_end() -> None:
         assert (await client.call_tool("in_answer")).data == 42
         assert (await client.call_tool("in_answer")).data == 42
     assert happened == ["start outer", "start inner", "end inner", "end outer"]
+
+
+USER: ContextVar[str] = ContextVar("user", default="nobody")
+
+
+async def test_what_lasts_knows_nothing_of_who_sent_the_first_request() -> None:
+    server = Server("desk", lifespan=lambda server: asking())
+
+    @asynccontextmanager
+    async def asking() -> AsyncIterator[str]:
+        yield USER.get()
+
+    async def connected() -> str:
+        return USER.get()
+
+    @server.tool
+    async def users(ctx: Context, connection: str = Depends(connected, scope="lifespan")) -> list[str]:
+        return [ctx.lifespan, connection, USER.get()]
+
+    app = server.app
+
+    async def signed_in(scope: Any, receive: Any, send: Any) -> None:
+        USER.set("ann")
+        await app(scope, receive, send)
+
+    answer = await (await Modern(Direct(signed_in)).call("users")).result()
+    assert answer["result"]["structuredContent"] == ["nobody", "nobody", "ann"]
+    await app.close()
 
 
 async def test_an_app_that_nobody_starts_starts_with_its_first_request_and_ends_when_closed() -> None:

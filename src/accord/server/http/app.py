@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import Context as ContextVariables
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
@@ -130,7 +131,7 @@ class HTTPApp:
         if self._ending and self.draining and not self._continues(request):
             raise Rejected(503, *ENDING)
         who = None if self._server.auth is None else await self._who(request)
-        endpoint = self._endpoints.get(asyncio.get_running_loop()) or await self.start()
+        endpoint = await self._endpoint()
         endpoint.working += 1
         try:
             if method == "POST":
@@ -161,7 +162,9 @@ class HTTPApp:
         if not any(revision in HANDSHAKE for revision in self._server.revisions):
             raise Rejected(404, "this server speaks revisions without sessions only")
         who = await self._who(request)
-        await (await self.start()).stream(f"{self._public_root or request.root}/messages", request, receive, send, who)
+        await (await self._endpoint()).stream(
+            f"{self._public_root or request.root}/messages", request, receive, send, who
+        )
 
     async def _messages(self, request: Request, receive: Receive, send: Send) -> None:
         if request.method != "POST":
@@ -169,7 +172,7 @@ class HTTPApp:
         if self.options.stateless:
             raise Rejected(404, f"HTTP+SSE needs sessions: {NO_SESSIONS}")
         who = await self._who(request)
-        await (await self.start()).message(_session_id(request), request, receive, send, who)
+        await (await self._endpoint()).message(_session_id(request), request, receive, send, who)
 
     async def _health(self, request: Request, receive: Receive, send: Send) -> None:
         await say(send, 200, "ok\n")
@@ -222,6 +225,15 @@ class HTTPApp:
             return endpoint
         self._forget_closed_loops()
         endpoint = self._endpoints[loop] = Endpoint(Site(self._server, self.options, events))
+        return endpoint
+
+    async def _endpoint(self) -> Endpoint:
+        """Return the endpoint on this loop for a request. As `start`. What it starts does not see the context variables
+        of the request that happens to be the first, which may say who asks.
+        """
+        endpoint = self._endpoints.get(asyncio.get_running_loop())
+        if endpoint is None:
+            endpoint = await asyncio.create_task(self.start(), context=ContextVariables())
         return endpoint
 
     def _forget_closed_loops(self) -> None:
