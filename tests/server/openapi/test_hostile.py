@@ -139,7 +139,7 @@ async def test_what_makes_another_operation_of_a_request_is_no_argument() -> Non
 
 
 @pytest.mark.parametrize("media", ["application/x-www-form-urlencoded", "multipart/form-data", "application/json"])
-@pytest.mark.parametrize("name", ["_method", "_METHOD", ".method", "_method[]"])
+@pytest.mark.parametrize("name", ["_method", "_METHOD", ".method", "_method[]", "_method\0"])
 async def test_no_member_of_a_body_chooses_the_method_of_a_skipped_operation(media: str, name: str) -> None:
     echo = Echo({"/a": {"post": body({"type": "object"}, media), "delete": get()}})
     routes = [RouteMap(methods={"DELETE"}, into="skip")]

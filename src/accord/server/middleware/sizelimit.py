@@ -51,7 +51,7 @@ class SizeLimit:
             if shorter is not None:
                 return shorter
         raise ToolError(
-            f"the result of {request.name} has {size:,} bytes, and {self._bytes:,} are the most: "
+            f"the result of {request.asked_for} has {size:,} bytes, and {self._bytes:,} are the most: "
             "ask for less, for instance for a part of it"
         )
 

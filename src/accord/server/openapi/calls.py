@@ -21,8 +21,10 @@ from accord.server.openapi.styles import in_cookie, in_header, in_path, in_query
 from accord.server.openapi.traffic import APIRequest
 
 _ACCEPTED = "application/json, */*;q=0.5"
-_OVERRIDE = re.compile(r"\s*[_. ]method\s*(?:\[|$)", re.IGNORECASE)
-"""The member of a query or a body by which many frameworks choose the method; PHP takes a `.` for a `_`."""
+_OVERRIDE = re.compile(r"\s*[_. ]method\s*(?:[\[\0]|$)", re.IGNORECASE)
+"""The member of a query or a body by which many frameworks choose the method; PHP takes a `.` for a `_`, and a NUL for
+the end of a name.
+"""
 
 
 class Call:
