@@ -22,9 +22,9 @@ from accord.errors import AccordError
 _CASE_TIMEOUTS = 8
 """A case may take this many times as long as one answer."""
 _DEATHS = 5
-"""So often a shared conversation is opened again."""
+"""A shared conversation is opened again at most this many times."""
 _TIMED = 0.5
-"""From this share of the time of one answer on, a failure may be a matter of time."""
+"""A failure that took at least this share of the timeout may depend on the speed of the machine."""
 
 
 class Attempt(NamedTuple):
@@ -38,12 +38,12 @@ class Attempt(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether it says that the rule is broken."""
+        """Whether the rule counts as broken after this attempt."""
         return isinstance(self.error, Broken | TimeoutError | Unspoken | AccordError)
 
     @property
     def symptom(self) -> str:
-        """What it shares with failures of the same cause."""
+        """The symptom: failures with the same cause share it."""
         return getattr(self.error, "symptom", "") or self.rule.id
 
     def depends_on_time(self, timeout: float) -> bool:
@@ -85,7 +85,7 @@ class Attempts:
         return self.shared
 
     async def living(self) -> Talk | None:
-        """The shared conversation, opened again if it has ended; None when it ends too often."""
+        """Return the shared conversation, opened again if it has ended; None when it ended too often."""
         if self.shared is not None and self.shared.alive:
             return self.shared
         self._deaths += 1
@@ -97,7 +97,7 @@ class Attempts:
             return await self.open()
 
     async def in_shared(self, rule: Rule, case: Case) -> Attempt:
-        """In the shared conversation."""
+        """Run a case in the shared conversation."""
         talk = await self.living()
         if talk is None:
             return Attempt(rule, case, NotObserved(self.budget.spent or "the server ended too often before"))
@@ -108,11 +108,11 @@ class Attempts:
             talk.record.case = ""
 
     async def alone(self, rule: Rule, case: Case) -> Attempt:
-        """In a conversation that nobody else has, whatever kind it is of."""
+        """Run a case, of any kind, in a new conversation of its own."""
         return await self.attempt(rule, case, self._known, lambda timer: self._in_own(case, timer))
 
     async def in_turn(self, cases: Sequence[tuple[Rule, Case]], note: Callable[[Attempt], None]) -> None:
-        """One after the other in one process, as long as it answers; `note` gets what came of each."""
+        """Run cases one after the other in one process, as long as it answers; `note` gets each attempt."""
         talk: Talk | None = None
         try:
             for rule, case in cases:
@@ -173,7 +173,7 @@ class Attempts:
         return self.shared or self.doors.opened[0]
 
     async def attempt(self, rule: Rule, case: Case, talk: Talk, run: _Run) -> Attempt:
-        """Run it, where it applies; `talk` is a conversation that knows what the server has."""
+        """Run a case if it applies; `talk` is an open conversation, whose capabilities and lists are known."""
         if case.needs is not None and not talk.has(case.needs):
             return Attempt(rule, case, NotApplicable(f"the server does not declare {case.needs}"))
         if self.budget.spent:
@@ -194,7 +194,7 @@ class Attempts:
         return self._settings.timeout * _CASE_TIMEOUTS + self._settings.opening
 
     async def _ask_whether_it_applies(self, case: Case, talk: Talk) -> None:
-        """Before a process is started for it."""
+        """Raise `NotApplicable` or `NotObserved` for a case that does not apply, before a process is started."""
         if case.calls and not await _has_callable(talk):
             raise NotObserved("no tool may be called (--call-tools)")
         if case.applies is not None and talk.alive and self.doors.transport == "stdio":
@@ -202,7 +202,7 @@ class Attempts:
                 await case.applies(talk)
 
     def _weighed(self, exc: Exception, seconds: float) -> Exception:
-        """What it counts as, once its time is charged to the budget."""
+        """Charge a failure's time to the budget, and return the error to report."""
         if isinstance(exc, TimeoutError) and not self.budget.left:
             return NotObserved(self.budget.spent)
         if isinstance(exc, Broken | TimeoutError):

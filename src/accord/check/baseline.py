@@ -37,7 +37,7 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     transport: TransportName | None = None
     symptom: str | None = None
     occasional: bool = False
-    """Whether it is not found in each run: then it is never stale."""
+    """Whether only some runs find it: then it is never stale."""
     why: str = ""
 
     def __str__(self) -> str:
@@ -121,7 +121,7 @@ def update(reports: Sequence[Report], baseline: Baseline) -> Baseline:
 
 
 def _as_often_as_seen(entry: Accepted, reports: Sequence[Report]) -> Accepted:
-    """Marked as occasional where a report judged its rule, and does not have it."""
+    """Mark an entry as occasional if a report judged its rule and did not find it."""
     missing = any(_is_stale(entry, report) for report in reports)
     return msgspec.structs.replace(entry, occasional=True) if missing else entry
 
@@ -140,12 +140,12 @@ def _is_stale(entry: Accepted, report: Report) -> bool:
 
 
 def _reaches(entry: Accepted, outcome: Outcome) -> bool:
-    """Whether it is about what was tried there, however that went."""
+    """Whether the entry covers the rule and the place of an outcome, whatever its verdict."""
     return entry.covers(outcome.rule, _place_of(outcome), entry.symptom or "")
 
 
 def _is_found(entry: Accepted, finding: Finding) -> bool:
-    """Whether the finding is what the entry accepts, be it told by another rule that fails for the same cause."""
+    """Whether the entry accepts the finding, also if it is reported by another rule with the same cause."""
     rules = (finding.rule, *finding.also)
     return any(entry.covers(rule, place, finding.symptom) for rule in rules for place in finding.places)
 
@@ -155,7 +155,7 @@ def _place_of(outcome: Outcome) -> Place:
 
 
 def _entries(finding: Finding, report: Report) -> Iterator[Accepted]:
-    """One for all places where its rule was judged, or one for each place where it failed."""
+    """Yield one entry for all places where the rule was judged, or one for each place where it failed."""
     named = None if finding.symptom in ("", finding.rule) else finding.symptom
     judged = {_place_of(each) for each in report.outcomes if each.rule == finding.rule and each.verdict in _JUDGED}
     if judged <= {*finding.places}:

@@ -15,7 +15,7 @@ from accord.check.settings import CheckSettings
 
 
 class Begun:
-    """Begun now. `called` is what the peer is called in the report."""
+    """A check that begins when this is created. `called` is the name of the peer in the report."""
 
     def __init__(self, role: PeerRole, called: str, rules: Iterable[Rule], settings: CheckSettings) -> None:
         self._role: PeerRole = role
@@ -26,7 +26,7 @@ class Begun:
         self._started = datetime.now(UTC)
 
     def report(self, name: str, visits: Sequence[Visit], outcomes: Sequence[Outcome], **more: Any) -> Report:
-        """Ended now. `name` is what the peer calls itself; `more` are other fields of a `Report`."""
+        """Return the report of a check that ends now. `name` is what the peer calls itself; `more` are other fields."""
         whole = not (more.get("untested") or more.get("interrupted") or any(visit.error for visit in visits))
         return Report(
             role=self._role,

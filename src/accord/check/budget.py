@@ -13,15 +13,15 @@ from accord.check.record import Room
 _WHOLE = 60
 """A visit may take this many times as long as one answer."""
 _ORDINARY = 12
-"""And this many times as long for ordinary traffic, of which a server with many slow tools has any amount."""
+"""Ordinary traffic may take this many times as long: a server may have many slow tools."""
 _IN_VAIN = 15
-"""So many times as long may be waited for what does not come, over all."""
+"""All waits for answers that do not come may take this many times as long together."""
 _CONFIRMING = 12
-"""So many times as long may be spent on trying again what has failed."""
+"""Trying failures again may take this many times as long."""
 
 
 class Budget:
-    """That of one visit, which begins now; `timeout` is that of one answer, in seconds."""
+    """The budget of a visit that begins now; `timeout` is the one of an answer, in seconds."""
 
     def __init__(self, timeout: float, room: Room, whole: float = _WHOLE) -> None:
         self._whole = whole * timeout
@@ -33,7 +33,7 @@ class Budget:
 
     @classmethod
     def for_confirming(cls, timeout: float, room: Room) -> Budget:
-        """One that begins now, for what is tried again."""
+        """Return a budget that begins now, for trying failures again."""
         return cls(timeout, room, _CONFIRMING)
 
     @property
@@ -47,11 +47,11 @@ class Budget:
         return min(self.left, self._ordinary)
 
     def spend_apart(self, seconds: float) -> None:
-        """So much time was for what has a bound of its own."""
+        """Add seconds that were spent on work with a limit of its own."""
         self._end += seconds
 
     def failed(self, seconds: float) -> None:
-        """A case failed that took so long: as long as an answer may take, it was waited in vain."""
+        """Charge the seconds of a failed case, if they are at least those that an answer may take."""
         if seconds >= self._timeout:
             self._vain -= seconds
 

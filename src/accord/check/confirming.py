@@ -20,7 +20,7 @@ from accord.check.waiting import SILENT
 from accord.errors import AccordError
 
 _PROMPT = 0.2
-"""Of the time for one answer: a server that answers within it has recovered."""
+"""A server that answers within this share of the timeout has recovered."""
 _PROBES = 10
 
 
@@ -37,7 +37,7 @@ class Confirming:
         """What failed once, and held when it was tried alone: in words."""
 
     async def confirm(self, failures: Iterable[Attempt]) -> list[Attempt]:
-        """What is to be believed in the place of each."""
+        """Try failures again, and return the attempts that give their verdicts."""
         failures = list(failures)
         if not failures or not await self._recovers():
             return failures
@@ -84,7 +84,7 @@ class Confirming:
         return first._replace(error=NotObserved(text))
 
     def _key(self, attempt: Attempt) -> tuple[str, str]:
-        """What need not be confirmed twice: one rule with one symptom, and a method that is never answered."""
+        """Return the key under which a failure is confirmed once: its symptom, with its rule unless it is silence."""
         return "" if attempt.symptom.startswith(SILENT) else attempt.rule.id, attempt.symptom
 
     async def _recovers(self) -> bool:
@@ -108,7 +108,7 @@ class Confirming:
 
 
 async def _shared(attempts: Attempts, failed: Attempt) -> Attempt:
-    """In a fresh shared conversation, which is opened anew when the case before has ended it."""
+    """Run a case in the shared conversation of `attempts`, opened again if the case before has ended it."""
     try:
         return await attempts.in_shared(failed.rule, failed.case)
     except (Broken, Unspoken, NotObserved, AccordError) as exc:

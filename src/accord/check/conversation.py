@@ -35,15 +35,15 @@ from accord.wire.sse import Event
 from accord.wire.transcript import RECEIVED, SENT
 
 _LAST = 4
-"""Messages that are evidence, where a case does not say which."""
+"""So many of the last messages are evidence, if a case does not say which."""
 _LONGEST_PAUSE = 2.0
-"""Seconds before a stream is taken up again, whatever the server wants."""
+"""A stream is resumed after at most this many seconds, whatever its `retry` says."""
 _CRASHED = "An exception ends the whole server: catch it around each message, and answer with an error."
 _GARBLED = "JSON is put together by hand, or a text is cut in the middle of a character."
 _PAUSE = 0.05
 """Seconds that a pause grows by from one to the next: a server may end each stream at once."""
 _RESUMPTIONS = 40
-"""So often a stream is taken up again for one answer."""
+"""A stream is resumed at most this many times for one answer."""
 
 
 class Conversation:
@@ -76,7 +76,7 @@ class Conversation:
 
     @property
     def http(self) -> HTTPWire | None:
-        """The wire, where it is HTTP: `await talk.http.fetch("POST", body, headers)`."""
+        """The wire if it is HTTP, else None: `await talk.http.fetch("POST", body, headers)`."""
         return self.wire if isinstance(self.wire, HTTPWire) else None
 
     @property
@@ -95,7 +95,7 @@ class Conversation:
         return processor_use(self.wire.pid) if isinstance(self.wire, ChildWire) and self.wire.pid else None
 
     def next_id(self) -> int:
-        """An id that was not used here."""
+        """Return an id that this conversation has not used."""
         return next(self._ids)
 
     def send(
@@ -113,7 +113,7 @@ class Conversation:
         return pending
 
     def expect(self, message: Any, *, misbehaved: bool = False) -> Pending:
-        """Wait for the answer to what is sent in another way, and note that it is."""
+        """Record a message that is sent in another way, and return the `Pending` of its answer."""
         if self.settings.passive and (misbehaved or not _is_passive(message)):
             raise NotObserved("the message was not sent (--passive)")
         raw = message if isinstance(message, bytes) else msgspec.json.encode(message)
@@ -128,12 +128,12 @@ class Conversation:
         return pending
 
     def await_answer(self, pending: Pending) -> None:
-        """What comes with its id is its answer; of two with one id, that of the first."""
+        """Take the next message with its id for its answer; of two requests with one id, the first gets it."""
         if _hashable(pending.id):
             self._pending.setdefault(_key(pending.id), pending)
 
     async def hear(self, wanted: Callable[[JSONObject], bool], seconds: float | None = None) -> JSONObject | None:
-        """The next message that is wanted; None when none comes in time."""
+        """Return the next message for which `wanted` is true; None if none comes in time."""
         found: asyncio.Future[JSONObject] = asyncio.get_running_loop().create_future()
 
         def listen(said: Said) -> None:
@@ -152,21 +152,21 @@ class Conversation:
             self._listeners.remove(listen)
 
     def others(self, since: int, id: Any) -> list[JSONObject]:
-        """What the server has said since then, but the answer to `id`."""
+        """Return what the server has sent since then, without the answer to `id`."""
         heard = (said for said in self.record.entries[since:] if said.direction == RECEIVED)
         return [each for said in heard for each in objects(said.message) if not _answers(each, id)]
 
     def reply(self, stream: int) -> Reply | None:
-        """Over HTTP: what came for a request so far."""
+        """Return what came for a request so far (HTTP)."""
         return self.record.replies[stream - 1] if 0 < stream <= len(self.record.replies) else None
 
     def broken(self, text: str, *, since: int | None = None, symptom: str = "", cause: str = "") -> Broken:
-        """A `Broken` with what was said as evidence: since then, or last."""
+        """Return a `Broken` whose evidence is what was said since then, or the last messages of the case."""
         start = self._of_this_case() if since is None else since
         return Broken(text, symptom=symptom, cause=cause, evidence=self.record.evidence(start))
 
     def _of_this_case(self) -> int:
-        """Where the last messages begin that belong to the case which is tried."""
+        """Return the index of the first of the last messages that belong to the current case."""
         start = len(self.record.entries)
         while start > max(0, len(self.record.entries) - _LAST) and (
             self.record.entries[start - 1].case == self.record.case
@@ -211,7 +211,7 @@ class Conversation:
             listen(said)
 
     def _fail(self, raw: bytes) -> None:
-        """What cannot be read is no answer: each request that it names fails at once, with the reason."""
+        """Fail each request that an unreadable message names, with the reason."""
         try:
             envelope.read(raw)
         except envelope.Malformed as exc:
@@ -227,7 +227,7 @@ class Conversation:
         return self.broken(text, since=pending.since, symptom=f"{GARBLED}:{what}", cause=_GARBLED)
 
     def _cut_off(self, why: str) -> None:
-        """Hear nothing more: what is not kept cannot be judged."""
+        """End the conversation: messages that are not kept cannot be judged."""
         if not self._cut:
             self._cut = why
             self._on_end()
@@ -280,7 +280,7 @@ class Conversation:
             pending.refuse(refusal(reply), reply.status, reply.headers)
 
     def _resume(self, reply: Reply, waiting: list[Pending]) -> bool:
-        """Come back for the rest of a stream that ended early, as its events say; whether they do."""
+        """Resume a stream that ended early, if its events have ids. Returns whether they do."""
         last = next((event.id for event in reversed(reply.events) if isinstance(event, Event) and event.id), None)
         times = waiting[0].resumed
         if last is None or self.http is None or times == _RESUMPTIONS:

@@ -22,7 +22,7 @@ _Told = TypeVar("_Told", Report, Outcome, Visit)
 
 
 def secrets_of(target: Any, *more: Mapping[str, Any] | None) -> Secrets:
-    """Those of a parsed target, and the values of `more`; also as they stand in JSON."""
+    """Return the secrets of a parsed target, and the values of `more`; also as they are written in JSON."""
     given: list[Mapping[str, Any]] = [each for each in more if each]
     values = [str(value) for each in (*given, _mapping(target)) for value in each.values()]
     if isinstance(target, Remote):
@@ -48,7 +48,7 @@ def _parts(url: str) -> Iterable[str]:
 
 
 class Discreet:
-    """Tells a watcher what happens, without secrets."""
+    """Passes events on to a watcher, without secrets."""
 
     def __init__(self, watcher: Watcher, secrets: Secrets) -> None:
         self._secrets = secrets
@@ -65,7 +65,7 @@ class Discreet:
 
 
 def without(secrets: Secrets, told: _Told) -> _Told:
-    """The same without them, whatever a server put where."""
+    """Return the report without these secrets, wherever the server wrote them."""
     return msgspec.convert(_hidden(msgspec.to_builtins(told), secrets), type(told))
 
 

@@ -8,7 +8,7 @@ from accord.check.record import Reply
 from accord.transport.http.secrecy import plain
 
 _BODY = 300
-"""Bytes of a body that are told."""
+"""At most so many bytes of a body are shown."""
 _WORDS = 400
 """Characters of what a process wrote last, in whole lines; of one that is longer, its end."""
 _UNDERLINE = re.compile(r"[\s^~]*").fullmatch
@@ -16,7 +16,7 @@ _UNDERLINE = re.compile(r"[\s^~]*").fullmatch
 
 
 def refusal(reply: Reply) -> str:
-    """What HTTP said where an answer was due: `HTTP 307 to https://example.com/mcp`, `HTTP 404: not here`."""
+    """Describe a response that holds no answer: `HTTP 307 to https://example.com/mcp`, `HTTP 404: not here`."""
     if not reply.status:
         return reply.error
     said = f"HTTP {reply.status}"
@@ -32,7 +32,7 @@ def refusal(reply: Reply) -> str:
 
 
 def last_words(stderr: str) -> str:
-    """The end of what a process wrote to its stderr, behind a semicolon; empty if it wrote nothing."""
+    """Return the end of the stderr of a process, after a semicolon; empty if there is none."""
     kept: list[str] = []
     for line in reversed(stderr.splitlines()):
         if _UNDERLINE(line):

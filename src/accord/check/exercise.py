@@ -27,7 +27,7 @@ _MOST = 5
 
 
 async def exercise(talk: Talk, seconds: float) -> tuple[str, ...]:
-    """Use the server as a client would, for so many seconds at most; what was left out then, in words."""
+    """Use the server as a client would, for at most so many seconds. Returns what was left out, in words."""
     end = time.monotonic() + seconds
     cut = [what for what, part in _parts().items() if not await _quietly(part, talk, end - time.monotonic())]
     if not cut:
@@ -50,7 +50,7 @@ def _parts() -> dict[str, Callable[[Talk], Awaitable[object]]]:
 
 
 async def _quietly(part: Callable[[Talk], Awaitable[object]], talk: Talk, seconds: float) -> bool:
-    """Whether there was time for all of it."""
+    """Do this work, and return whether there was time for all of it."""
     try:
         async with asyncio.timeout(seconds):
             await part(talk)
@@ -117,7 +117,7 @@ async def _call(talk: Talk, tool: JSONObject) -> Answer:
 
 
 def least_params(tool: JSONObject) -> JSONObject:
-    """Those of a call with the least arguments that it takes."""
+    """Return the params of a call with the fewest arguments that the tool takes."""
     return {"name": tool.get("name"), "arguments": least_arguments(tool)}
 
 

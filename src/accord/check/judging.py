@@ -16,7 +16,7 @@ _BAD = ("fail", "warn")
 def findings(
     outcomes: Iterable[Outcome], rules: Mapping[str, Rule], target: str, settings: CheckSettings, role: PeerRole
 ) -> tuple[Finding, ...]:
-    """The worst first, then in the order of the rules."""
+    """Return the findings of these outcomes: the worst first, then in the order of the rules."""
     groups: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         if outcome.verdict in _BAD:
@@ -50,7 +50,7 @@ def _finding(
 
 
 def repeat(outcome: Outcome, rules: Mapping[str, Rule], target: str, settings: CheckSettings, role: PeerRole) -> str:
-    """The command line that tries this rule there again; empty for a server in this process, which no command has."""
+    """Return the command that tries this rule there again; empty for a server in this process."""
     if outcome.transport == "memory":
         return ""
     words = ["accord", "check"]

@@ -32,7 +32,7 @@ KINDS = {
 
 
 _LIMIT = re.compile(r"\b(limit|too many|quota|maximum)", re.IGNORECASE)
-"""How a refusal reads that says nothing of the request."""
+"""How a refusal reads that is about a limit of the server, not about the request."""
 
 
 class Told(NamedTuple):
@@ -43,7 +43,7 @@ class Told(NamedTuple):
 
     @property
     def method(self) -> str:
-        """What it tells."""
+        """The method of the notification."""
         return str(self.heard.message.get("method"))
 
 

@@ -13,7 +13,7 @@ log: logging.Logger = logging.getLogger("accord.check")
 
 
 class Watcher(Protocol):
-    """Is told how it goes."""
+    """Is notified of the progress of a check."""
 
     def visit_began(self, revision: str, transport: str, total: int) -> None: ...
 
@@ -36,7 +36,7 @@ class Unwatched:
 
 
 class Notes:
-    """The outcomes of one visit; each is told as it comes."""
+    """The outcomes of one visit; the watcher is notified of each."""
 
     def __init__(self, revision: str, transport: TransportName, watcher: Watcher) -> None:
         self._revision = revision

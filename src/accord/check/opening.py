@@ -53,7 +53,7 @@ class Doors:
         return max((record.silence for record in self.records), default=0.0)
 
     async def raw(self, kind: Kind = "raw", case: str = "") -> Talk:
-        """A conversation in which nothing was said yet. Raises `ConnectError`."""
+        """Return a conversation in which nothing was said yet. Raises `ConnectError`."""
         record = Record(self.revision, self.transport, kind, case, self.room)
         talk = Talk(self.reach.wire(self.transport, record), record, self.settings, self)
         talk.beside = self.records
@@ -63,7 +63,7 @@ class Doors:
         return talk
 
     async def open(self, kind: Kind = "own", case: str = "", *, capabilities: JSONObject | None = None) -> Talk:
-        """One that is opened. Raises `Unspoken`, `Broken`, `ConnectError`."""
+        """Return a conversation that is open. Raises `Unspoken`, `Broken`, `ConnectError`."""
         talk = await self.raw(kind, case)
         if capabilities is not None:
             talk.declared = capabilities
@@ -76,7 +76,7 @@ class Doors:
         return talk
 
     async def second(self, case: str = "") -> Talk:
-        """The second conversation of shared cases, opened when it is first needed, and again when it has ended."""
+        """Return the second conversation of shared cases, opened on first use, and again when it has ended."""
         if self._second is None or not self._second.alive:
             self._second = await self.open("own", case)
         self._second.record.case = case
@@ -128,20 +128,20 @@ class Doors:
             self._lists = False
 
     async def _discover(self, talk: Talk) -> Answer:
-        """Of an earlier revision is one that "does not respond within a reasonable timeout", and one that ends."""
+        """Send `server/discover`. Raises `Unreached` if it "does not respond within a reasonable timeout", or ends."""
         try:
             return await talk.request("server/discover", seconds=talk.settings.opening)
         except Broken as exc:
             raise Unreached(str(exc)) from exc
 
     async def close(self) -> None:
-        """End those that are still open, all at once."""
+        """Close the conversations that are still open, all at once."""
         async with asyncio.TaskGroup() as group:
             for talk in self.opened:
                 group.create_task(self.end(talk))
 
     async def end(self, talk: Talk) -> None:
-        """End a conversation, and take note of how: a server that stays is not waited for again."""
+        """Close a conversation. A process that outlives its input is not waited for again."""
         await talk.close()
         if isinstance(talk.wire, ChildWire) and talk.wire.stayed:
             self.reach.stays = True

@@ -52,11 +52,11 @@ class Reach:
         """What it is given, and nobody else."""
 
     def called(self, label: str) -> str:
-        """What to call it in a report, where a person called it so: a URL without what may be a secret."""
+        """Return the name for reports: `label`, or for a URL its form without secrets."""
         return self.name if isinstance(self._parsed, Remote) and label.startswith(("http:", "https:")) else label
 
     def transports(self, revision: str) -> tuple[TransportName, ...]:
-        """Where a revision can be spoken."""
+        """Return the transports over which this revision can be spoken."""
         over_http: TransportName = "http" if RULES[revision].streamable else "sse"
         if isinstance(self._parsed, Remote):
             is_sse = self._parsed.sse or self._parsed.url.rstrip("/").endswith("/sse")
@@ -82,7 +82,7 @@ class Reach:
         self._url = found[1]
 
     async def close(self) -> None:
-        """End that."""
+        """End the process that serves a file over HTTP."""
         if self._served is not None:
             await self._served.close()
 

@@ -46,7 +46,7 @@ class Answered(NamedTuple):
 
 
 def heard(records: Iterable[Record]) -> Iterator[Heard]:
-    """All that is JSON-RPC by its look; over HTTP also what came with an error status."""
+    """Yield each object of the server that looks like JSON-RPC; over HTTP also those with an error status."""
     for record in records:
         for said in record.entries:
             if said.direction == RECEIVED:
@@ -69,12 +69,12 @@ def was_refused(answer: Heard) -> bool:
 
 
 def is_answer(message: JSONObject) -> bool:
-    """Whether it is a result or an error."""
+    """Whether a message is a response: a result or an error."""
     return "method" not in message and ("result" in message or "error" in message)
 
 
 def answers(records: Iterable[Record], *methods: str) -> Iterator[Answered]:
-    """Every answer to a request of ours that was in order, be it of these methods only."""
+    """Yield each answer to a valid request of ours; with `methods`, only to those."""
     for record in records:
         asked: dict[tuple[type, Any], tuple[Said, JSONObject]] = {}
         for said, message in messages(record):

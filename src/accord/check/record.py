@@ -40,7 +40,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     """In the course of which case, in words; empty in ordinary traffic."""
 
     def line(self) -> str:
-        """As a line of a transcript."""
+        """Return the message as a line of a transcript."""
         if self.direction == REMARK:
             return f"# {self.raw.decode() if isinstance(self.raw, bytes) else self.raw.reason}"
         return Entry(self.direction, self.raw, self.at).render(_WIDTH)
@@ -68,7 +68,7 @@ class Reply(msgspec.Struct, kw_only=True):
 
     @property
     def ended(self) -> bool:
-        """Whether it is over."""
+        """Whether the response is complete."""
         return self.over.is_set()
 
 
@@ -85,18 +85,18 @@ class Room:
         self._within = within
 
     def take(self, raw: bytes | Unreadable) -> None:
-        """One message more."""
+        """Count one message."""
         self.spend(_weight(raw) if isinstance(raw, bytes) else _ENTRY)
 
     def spend(self, size: int) -> None:
-        """So many bytes more."""
+        """Count so many bytes."""
         self._left -= size
         if self._within is not None:
             self._within.spend(size)
 
     @property
     def full(self) -> str:
-        """In words, that there is no more room; empty while there is."""
+        """A sentence once there is no more room; empty while there is."""
         if self._left >= 0:
             return self._within.full if self._within is not None else ""
         return f"the peer says more than the {self._size >> 20} MB that we keep of {self._of}"
@@ -153,7 +153,7 @@ class Record:
         return said
 
     def remark(self, text: str) -> None:
-        """Note what is no message."""
+        """Record a remark, which is no message."""
         self.add(REMARK, text.encode())
 
     @property

@@ -183,7 +183,7 @@ class Report(_Data, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> bool:
-        """Whether everything was tried that was to be tried."""
+        """Whether the check was complete: no visit ended early, and no revision is untested."""
         return not (self.untested or self.interrupted or any(visit.error for visit in self.visits))
 
     @property

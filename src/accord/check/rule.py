@@ -96,7 +96,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     life: Life
     over: frozenset[TransportName]
     calls: bool = False
-    """Whether it calls a tool, which the person must have allowed."""
+    """Whether the case calls a tool, which the settings must allow."""
     capabilities: JSONObject | None = None
     """What we declare in a conversation of its own; all, if None."""
     shares: bool = False
@@ -107,7 +107,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def concerns_process(self) -> bool:
-        """Whether it tries the process of the server, whatever revision is spoken."""
+        """Whether the case is about the process of the server and the same in every revision."""
         return self.kind in ("own", "raw") and self.over == STDIO and self.life == Life(None, None)
 
 
@@ -199,5 +199,5 @@ class Rule:
         return self.case(says, kind="reading", **where)
 
     def cases_in(self, revision: str, transport: TransportName) -> list[Case]:
-        """Those that can be tried there."""
+        """Return the cases that can be tried there."""
         return [case for case in self.cases if lives_in(revision, *case.life) and transport in case.over]

@@ -11,7 +11,7 @@ from accord.errors import TargetError
 
 
 def selected(rules: Iterable[Rule], settings: CheckSettings) -> list[Rule]:
-    """Those that the settings want. Raises `TargetError` for a pattern that fits no rule."""
+    """Return the rules that the settings select. Raises `TargetError` for a pattern that fits no rule."""
     every = list(rules)
     for pattern in (*settings.only, *settings.skip):
         if not any(_fits(rule, pattern) for rule in every):
@@ -26,7 +26,7 @@ def selected(rules: Iterable[Rule], settings: CheckSettings) -> list[Rule]:
 
 
 def company(rules: Iterable[Rule], wanted: Sequence[Rule], settings: CheckSettings) -> list[Rule]:
-    """The other rules of a whole run, whose traffic is read; none where nobody wants that."""
+    """Return the other rules of a whole run, whose messages selected rules read; none without `whole_traffic`."""
     if not settings.whole_traffic:
         return []
     skipped = [rule for rule in rules if any(_fits(rule, pattern) for pattern in settings.skip)]
@@ -38,7 +38,7 @@ def _fits(rule: Rule, pattern: str) -> bool:
 
 
 def _near(rules: list[Rule], pattern: str) -> str:
-    """What could have been meant: the rules of the area, or the areas."""
+    """Name the rules of the area, or the areas, for an error message."""
     area = pattern.partition("/")[0]
     inside = [rule.id for rule in rules if rule.area == area]
     if inside:

@@ -60,7 +60,7 @@ async def check_server(
 
 
 async def _until(stop: asyncio.Event | None, visits: Visits) -> bool:
-    """Make the visits; whether they were stopped before they were done."""
+    """Make the visits. Returns whether they were stopped before they were done."""
     if stop is None:
         await visits.run()
         return False

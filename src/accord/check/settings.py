@@ -1,4 +1,4 @@
-"""What the person who checks asked for."""
+"""Settings of a check."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CheckSettings(msgspec.Struct, frozen=True, kw_only=True):
     level: Level = "may"
     """Rules of this level and stricter ones."""
     passive: bool = False
-    """Whether nothing is sent but what opens, pings and lists."""
+    """Whether only requests that open, ping and list are sent."""
     timeout: float = 5.0
     """For one answer."""
     opening: float = 30.0
@@ -45,7 +45,7 @@ class CheckSettings(msgspec.Struct, frozen=True, kw_only=True):
     call_tools: bool | tuple[str, ...] = False
     """Whether tools may be called: all, or those named."""
     trusted: bool = False
-    """Whether the server's word counts that a tool only reads."""
+    """Whether tools with `readOnlyHint` may be called."""
     again: tuple[str, ...] = ()
     """Options of the command line that a command which repeats a finding needs, without secrets."""
     seed: int = 0
@@ -57,15 +57,15 @@ class CheckSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def brief(self) -> bool:
-        """Whether some of the revisions are left out."""
+        """Whether older revisions are left out: neither `full` nor `revisions` is given."""
         return not (self.full or self.revisions)
 
     def takes(self, level: Level) -> bool:
-        """Whether rules of this level are tried."""
+        """Whether rules of this level are selected."""
         return LEVELS.index(level) <= LEVELS.index(self.level)
 
     def may_call(self, name: str, read_only: bool = False) -> bool:
-        """Whether a tool may be called, which says of itself that it only reads, or not."""
+        """Whether this tool may be called; `read_only` is its own `readOnlyHint`."""
         if isinstance(self.call_tools, bool):
             return self.call_tools or (self.trusted and read_only)
         return name in self.call_tools or (self.trusted and read_only)

@@ -91,23 +91,23 @@ class Talk(Conversation):
         return declares(self.capabilities, path)
 
     def may_call(self, tool: JSONObject) -> bool:
-        """Whether the person allows to call this tool."""
+        """Whether the settings allow this tool to be called."""
         hints = tool.get("annotations")
         reads = isinstance(hints, dict) and hints.get("readOnlyHint") is True
         return self.settings.may_call(str(tool.get("name")), reads)
 
     async def tools(self) -> list[JSONObject]:
-        """All of them, as they came; none where the server has no such capability."""
+        """Return all tools, as they came; none if the server does not declare the capability."""
         tools = await self._listed("tools/list", "tools", "tools")
         self.schemas.update({str(tool.get("name")): tool["inputSchema"] for tool in tools if "inputSchema" in tool})
         return tools
 
     async def callable(self) -> list[JSONObject]:
-        """The tools that may be called."""
+        """Return the tools that may be called."""
         return [tool for tool in await self.tools() if self.may_call(tool) and tool.get("name") not in self.doors.slow]
 
     def leave_out(self, tool: JSONObject) -> None:
-        """Call this tool no more in this visit: it takes too long."""
+        """Do not call this tool again in this visit: it takes too long."""
         self.doors.slow.add(tool.get("name"))
 
     async def prompts(self) -> list[JSONObject]:
@@ -117,7 +117,7 @@ class Talk(Conversation):
         return await self._listed("resources/list", "resources", "resources")
 
     async def templates(self) -> list[JSONObject]:
-        """None where the server does not know the method, too: it may have resources only."""
+        """Return all resource templates; none if the server does not know the method."""
         return await self._listed("resources/templates/list", "resourceTemplates", "resources", optional=True)
 
     async def _listed(self, method: str, key: str, needs: str, optional: bool = False) -> list[JSONObject]:
@@ -241,13 +241,13 @@ class Talk(Conversation):
         await self.doors.open_up(self)
 
     async def reopen(self, capabilities: JSONObject | None = None) -> Talk:
-        """Another conversation with the same server, opened; with capabilities of ours other than all."""
+        """Open another conversation with the same server; `capabilities` are ours, all by default."""
         return await self.doors.open("own", self.record.case, capabilities=capabilities)
 
     async def second(self) -> Talk:
-        """A second open conversation, which shared cases have in common: each leaves it as it was."""
+        """Return a second open conversation, which shared cases have in common: each leaves it as it was."""
         return await self.doors.second(self.record.case)
 
     async def another(self) -> Talk:
-        """Another one, in which nothing was said yet."""
+        """Open another conversation, in which nothing was said yet."""
         return await self.doors.raw("raw", self.record.case)

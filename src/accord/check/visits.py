@@ -66,7 +66,7 @@ class Visits:
 
     @property
     def visits(self) -> list[Visit]:
-        """Those that were made, the oldest revision first."""
+        """The visits that were made, the oldest revision first."""
         return [visit for visit, _ in self._sorted()]
 
     @property
@@ -79,7 +79,7 @@ class Visits:
 
     @property
     def told(self) -> dict[str, Any]:
-        """Other fields of a report."""
+        """Further fields of the report."""
         return {
             "seed": self._settings.seed if self.generated else None,
             "generated": self.generated,
@@ -90,7 +90,7 @@ class Visits:
 
     @property
     def excuse(self) -> str:
-        """Why there was no visit, each reason once."""
+        """Why no visit was made, each reason once."""
         wanted = ", ".join(self._settings.revisions or REVISIONS)
         what = f"speaks none of {wanted}" if self._reached else "gives no answer that is MCP"
         reasons: dict[tuple[str, str], list[str]] = {}
@@ -101,7 +101,7 @@ class Visits:
         )
 
     def places(self) -> Iterator[Spot]:
-        """Where there is something to try, the newest revision first."""
+        """Yield the places where a rule applies, the newest revision first."""
         for revision in reversed(self._settings.revisions or REVISIONS):
             for transport in self._reach.transports(revision):
                 wanted = not self._settings.transports or transport in self._settings.transports
@@ -109,7 +109,7 @@ class Visits:
                     yield Spot(revision, transport)
 
     async def run(self) -> None:
-        """Visit the newest revision first: there calls are generated, once. What cannot be opened is tried twice."""
+        """Make the visits, the newest revision first. A place that cannot be opened is tried twice."""
         for spot in self.places():
             if self._is_enough(spot):
                 self._left[spot] = len({rule.id for rule, _ in self._cases(self._rules, spot)})
@@ -122,7 +122,7 @@ class Visits:
         self._believe_silence()
 
     def _is_enough(self, spot: Spot) -> bool:
-        """Whether a newer revision with a handshake was visited over the same wire, and that is enough."""
+        """Whether this older revision is left out: a newer one with a handshake was visited over the same transport."""
         newer = any(each.has_handshake and each.wire == spot.wire for each in self._done)
         return self._settings.brief and spot.has_handshake and newer
 
@@ -153,7 +153,7 @@ class Visits:
                 self._opening = min(self._opening, self._settings.timeout)
 
     def _to_try(self, spot: Spot) -> Cases:
-        """What concerns the process is tried once over one wire, unless everything is wanted."""
+        """Return the cases to try; those about the process are tried once over a transport, unless `full` is set."""
         cases = self._cases(self._rules, spot)
         if not (self._settings.brief and any(each.transport == spot.transport for each in self._done)):
             return cases

@@ -44,12 +44,12 @@ class Answer(msgspec.Struct, kw_only=True):
 
     @property
     def code(self) -> int | None:
-        """That of the error; None for a result."""
+        """The code of the error; None for a result."""
         return None if self.error is None else self.error.get("code")
 
 
 class Listener(Protocol):
-    """Who waits for answers: a conversation."""
+    """What a `Pending` needs of its conversation."""
 
     @property
     def patience(self) -> float:
@@ -87,11 +87,11 @@ class Pending:
 
     @property
     def arrived(self) -> bool:
-        """Whether its answer is there."""
+        """Whether the answer has come."""
         return self.future.done()
 
     def refuse(self, text: str, status: int, headers: Mapping[str, str]) -> None:
-        """Settle it by what HTTP said in place of an answer."""
+        """End the wait with an HTTP response that holds no answer."""
         if not self.future.done():
             error = {"code": 0, "message": text}
             self.future.set_result(

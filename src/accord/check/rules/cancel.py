@@ -101,7 +101,7 @@ class _Ended:
 IGNORED = Rule(
     "cancel/ignored",
     "should",
-    "To cancel what is unknown, or done, or nothing at all, changes nothing, and nothing is said to it.",
+    "A cancellation that names no request in flight changes nothing and gets no answer.",
     at=(f"{OLD}#error-handling", f"{NEW}#error-handling"),
     cause="A notification that cannot be followed is answered with an error, or ends the connection.",
 )

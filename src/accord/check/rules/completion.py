@@ -161,7 +161,7 @@ async def _(talk: Talk) -> None:
 CHECKED = Rule(
     "completion/inputs-checked",
     "must",
-    "What is no reference, or no argument, is not completed.",
+    "completion/complete refuses a reference or an argument of the wrong type.",
     at="server/utilities/completion#security",
     cause="Params are used as they come.",
 )

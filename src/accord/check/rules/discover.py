@@ -124,7 +124,7 @@ async def _(talk: Talk) -> None:
 NO_INFO = Rule(
     "discover/anonymous-client",
     "must",
-    "A request whose client does not say who it is is answered as any other.",
+    "A request without clientInfo is answered like any other.",
     at=META,
     since=SINCE,
     cause="clientInfo is required, as it was in initialize.",
@@ -144,7 +144,7 @@ async def _(talk: Talk) -> None:
 STATELESS = Rule(
     "discover/stateless",
     "must",
-    "A request is answered by what stands in it, whatever came before on the same connection, or nothing at all.",
+    "The answer to a request depends only on the request, not on earlier messages of the connection.",
     at="basic/index#statelessness",
     since=SINCE,
     cause="Revision, client or capabilities are kept from the first request of a connection.",

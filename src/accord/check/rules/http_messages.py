@@ -114,7 +114,7 @@ def _(records: Sequence[Record]) -> int:
 NO_ANSWERS = Rule(
     "http/get-no-answers",
     "must",
-    "An answer comes on the stream of its own request, and on that of a GET only if it takes up a broken one.",
+    "An answer is sent on the stream of its request; a GET carries it only if it resumes that stream.",
     at="basic/transports#listening-for-messages-from-the-server",
     since="2025-03-26",
     until="2026-07-28",

@@ -206,7 +206,7 @@ async def _(talk: Talk) -> None:
 IGNORED = Rule(
     "http/session-ignored",
     "should",
-    "The id of a session means nothing, and none is given.",
+    "Session ids are ignored, and none is issued.",
     at="basic/transports/streamable-http#earlier-streamable-http-revisions",
     since="2026-07-28",
     over=HTTP,

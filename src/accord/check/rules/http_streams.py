@@ -133,7 +133,7 @@ def _marks(reply: Reply) -> Iterator[str]:
 REPLAY = Rule(
     "http/replay",
     "must",
-    "A stream that is taken up again goes on with its own messages, and no others.",
+    "A resumed stream continues with its own messages, and no others.",
     at=_RESUMING,
     since="2025-03-26",
     until="2026-07-28",
@@ -170,7 +170,7 @@ def _with_ids(talk: Talk) -> tuple[Reply, str]:
 NO_CANCEL = Rule(
     "http/disconnect-is-no-cancel",
     "should",
-    "A client whose stream breaks has not cancelled its request: it can come back for the answer.",
+    "A broken stream does not cancel its request: the client can resume it to get the answer.",
     at=_SENDING,
     since="2025-03-26",
     until="2026-07-28",
@@ -246,7 +246,7 @@ def _(records: Sequence[Record]) -> int:
 NOT_RESUMED = Rule(
     "http/last-event-id",
     "should",
-    "Last-Event-ID means nothing: streams are not taken up again.",
+    "Last-Event-ID is ignored: streams are not resumed.",
     at="basic/transports/streamable-http#earlier-streamable-http-revisions",
     since="2026-07-28",
     over=HTTP,

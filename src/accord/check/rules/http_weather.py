@@ -15,7 +15,7 @@ _HALF_OPEN = 50
 CUT = Rule(
     "http/cut-requests",
     "must",
-    "A client that is gone in the middle of something harms nobody: others are served.",
+    "A client that disconnects in the middle of a request does not affect other clients.",
     at=_PLACES,
     since="2025-03-26",
     over=HTTP,

@@ -86,7 +86,7 @@ async def _(talk: Talk) -> None:
 KEPT = Rule(
     "logging/level-kept",
     "should",
-    "What is less severe than the level that was set is not sent.",
+    "Messages below the level that was set are not sent.",
     at="server/utilities/logging#setting-log-level",
     until="2026-07-28",
     cause="The level is taken, and nothing looks at it before a message is sent.",
@@ -158,7 +158,7 @@ def _(records: Sequence[Record]) -> int:
 SEVERE = Rule(
     "logging/severe-enough",
     "must",
-    "Log messages are at least as severe as the request wants that they are for.",
+    "Log messages for a request are at least as severe as the level that it names.",
     at="server/utilities/logging#per-request-log-level",
     since="2026-07-28",
     cause="That there is a level is looked at, and not which.",

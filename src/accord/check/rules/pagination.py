@@ -14,7 +14,7 @@ from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
 ENDS = Rule(
     "pagination/ends",
     "should",
-    "Who follows the cursors comes to the end of a list, and to no place twice.",
+    "Following the cursors leads to the end of a list, and to no page twice.",
     at=("server/utilities/pagination#implementation-guidelines", "server/utilities/pagination#response-format"),
     cause="The last page has a cursor, too, or the cursor that came with the request is given back.",
 )

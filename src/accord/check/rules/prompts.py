@@ -49,10 +49,10 @@ async def _(talk: Talk) -> None:
 SAME = Rule(
     "prompts/same-everywhere",
     "must",
-    "Which prompts are listed does not hang on the connection, nor on what was asked before.",
+    "The list of prompts depends neither on the connection nor on earlier requests.",
     at="server/prompts#capabilities",
     since="2026-07-28",
-    cause="The list is kept for each connection: tie it to who asks (authorization), or to nothing.",
+    cause="The list is kept for each connection: let it depend on the authorization, or on nothing.",
 )
 
 
@@ -94,7 +94,7 @@ async def _(talk: Talk) -> None:
 GIVEN = Rule(
     "prompts/given",
     "must",
-    "A prompt that is listed, and requires no arguments, can be had without any.",
+    "A listed prompt that requires no arguments can be fetched without any.",
     at="server/prompts#getting-a-prompt",
     cause="An argument is needed that the list does not call `required`, or the list and the handler know other names.",
 )
@@ -151,7 +151,7 @@ async def _(talk: Talk) -> None:
 CHECKED = Rule(
     "prompts/inputs-checked",
     "must",
-    "A name that is no text gets no prompt, and neither do arguments that are no object.",
+    "prompts/get refuses a name that is not a string, and arguments that are not an object.",
     at=("server/prompts#security", "server/prompts#security-considerations"),
     cause="The params are used as they come.",
 )

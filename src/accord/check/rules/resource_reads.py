@@ -23,7 +23,7 @@ _MOST = 5
 LISTED = Rule(
     "resources/readable",
     "must",
-    "What is listed can be read: it is not answered as if it were not there.",
+    "A listed resource can be read: the answer is not that it does not exist.",
     at="server/resources#reading-resources",
     cause="The list and the reader know different URIs; often one of them has normalised it.",
 )
@@ -95,7 +95,7 @@ async def _(talk: Talk) -> None:
 CHECKED = Rule(
     "resources/uri-checked",
     "must",
-    "What is no URI is not read.",
+    "Reading a text that is not a URI is refused.",
     at="server/resources#security-considerations",
     cause="The text is used as a path, or as a key, without a look at what it is.",
 )
@@ -188,7 +188,7 @@ async def _(talk: Talk) -> None:
 BLOB = Rule(
     "resources/blob",
     "must",
-    "What is binary is base64.",
+    "Binary contents are base64.",
     at=("server/resources#security-considerations", "server/resources#binary-content"),
     cause="Bytes are written as text, as a data URL or in another alphabet.",
 )
@@ -209,7 +209,7 @@ def _(records: Sequence[Record]) -> int:
 TEXT = Rule(
     "resources/text",
     "should",
-    "What is given as text is text: it has no NUL in it, and is no picture, sound, film or archive.",
+    "Contents in `text` are text: they hold no NUL, and no image, audio, video or archive.",
     at=("server/resources#text-content", "schema#textresourcecontents"),
     cause="A file is read as text whatever it is: what is binary belongs into `blob`, as base64.",
 )
@@ -237,7 +237,7 @@ def _(records: Sequence[Record]) -> int:
 TEMPLATE_TYPE = Rule(
     "resources/template-type",
     "should",
-    "What a template with a MIME type leads to is of that type.",
+    "A resource has the MIME type of the template that its URI is made from.",
     at=("server/resources#resource-templates", "schema#resourcetemplate"),
     cause="Resources of several types share a template: leave its `mimeType` out.",
 )

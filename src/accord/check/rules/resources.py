@@ -55,10 +55,10 @@ async def _(talk: Talk) -> None:
 SAME = Rule(
     "resources/same-everywhere",
     "must",
-    "Which resources are listed does not hang on the connection, nor on what was asked before.",
+    "The list of resources depends neither on the connection nor on earlier requests.",
     at="server/resources#capabilities",
     since="2026-07-28",
-    cause="The list is kept for each connection: tie it to who asks (authorization), or to nothing.",
+    cause="The list is kept for each connection: let it depend on the authorization, or on nothing.",
 )
 
 
@@ -176,7 +176,7 @@ def _(records: Sequence[Record]) -> int:
 SUBSCRIBE = Rule(
     "resources/subscribe",
     "must",
-    "A server that declares `resources.subscribe` takes subscriptions to what it lists, and lets them go again.",
+    "A server that declares `resources.subscribe` accepts subscriptions to listed resources, and ends them on request.",
     at=("server/resources#subscriptions", "server/resources#capabilities"),
     until="2026-07-28",
     cause="The capability is declared, and no handler answers `resources/subscribe` or `resources/unsubscribe`.",
@@ -193,7 +193,7 @@ async def _(talk: Talk) -> None:
 TOLD = Rule(
     "resources/updated",
     "should",
-    "Who has subscribed to a resource is told when it changes.",
+    "A client that has subscribed to a resource is notified when it changes.",
     at="server/resources#subscriptions",
     cause="The resource is changed without a notification, or it is sent to nobody who listens.",
 )
@@ -221,7 +221,7 @@ async def _(talk: Talk) -> None:
 UNASKED = Rule(
     "resources/updated-unasked",
     "should",
-    "Nobody is told of changes of resources who did not subscribe to any.",
+    "Only clients that have subscribed to a resource are notified of its changes.",
     at=("server/resources#subscriptions", "schema#resourceupdatednotification"),
     until="2026-07-28",
     cause="Every client is told of every change: keep who has subscribed to what.",

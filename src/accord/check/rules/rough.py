@@ -21,7 +21,7 @@ MESSAGES = ("basic/index#messages", "basic/messages")
 SURVIVES = Rule(
     "rough/survives",
     "must",
-    "After a message that is wrong, a request that is right is answered.",
+    "A valid request is answered after an invalid message.",
     at=MESSAGES,
     cause="An exception while reading ends the loop that reads: catch it around each message.",
 )

@@ -140,7 +140,7 @@ async def _exits(talk: Talk) -> None:
 LAST_WORDS = Rule(
     "stdio/answers-first",
     "may",
-    "What was asked before the input ended is answered before the server ends.",
+    "Requests that came before the end of the input are answered before the server exits.",
     at=_SHUTDOWN,
     over=STDIO,
     cause="The end of the input cancels what is in hand: a script that pipes its requests in gets no answer.",

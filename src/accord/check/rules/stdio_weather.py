@@ -22,7 +22,7 @@ _NOISE = (b"\x00\xff\xfe noise", b"GET / HTTP/1.1", b"\xef\xbb\xbf{}", b"   ", b
 PIECES = Rule(
     "stdio/pieces",
     "must",
-    "A message is read whole, in whatever pieces its bytes come, and so are several that come at once.",
+    "A message is read whole when its bytes arrive in pieces, and when several arrive at once.",
     at=_PLACES,
     over=STDIO,
     cause="Each read of stdin is taken for a message: collect bytes until a newline.",
@@ -54,7 +54,7 @@ async def _(talk: Talk) -> None:
 NOISE = Rule(
     "stdio/noise",
     "should",
-    "A line that is no message harms nothing: what follows is served.",
+    "A line that is not a message is skipped, and the messages after it are served.",
     at=_PLACES,
     over=STDIO,
     cause="An error of the parser ends the loop that reads stdin: catch it there, and go on with the next line.",
@@ -95,7 +95,7 @@ async def _(talk: Talk) -> None:
 SLOW_READER = Rule(
     "stdio/slow-reader",
     "must",
-    "What a slow client does not read at once is not lost.",
+    "Output is not lost when the client reads slowly.",
     at=_PLACES,
     over=STDIO,
     cause="stdout does not block, and what does not fit into the pipe is dropped: wait until it can be written.",

@@ -49,10 +49,10 @@ async def _(talk: Talk) -> None:
 SAME = Rule(
     "tools/same-everywhere",
     "must",
-    "Which tools are listed does not hang on the connection, nor on what was asked before.",
+    "The list of tools depends neither on the connection nor on earlier requests.",
     at="server/tools#capabilities",
     since="2026-07-28",
-    cause="The list is kept for each connection: tie it to who asks (authorization), or to nothing.",
+    cause="The list is kept for each connection: let it depend on the authorization, or on nothing.",
 )
 
 
