@@ -12,8 +12,9 @@ from hypothesis import given, settings, strategies as st
 from accord.errors import InvalidParams
 from accord.messages import codec, envelope
 from accord.messages.envelope import Malformed
-from accord.messages.members import has_repeated, repeated
+from accord.messages.members import first_repeated, has_repeated, repeated
 from accord.messages.prompts import GetPromptParams
+from accord.server.dispatch import read_call
 
 REPEATED: list[tuple[bytes, str]] = [
     (b'{"a":1,"a":2}', "a"),
@@ -90,6 +91,33 @@ def test_any_json_is_judged_as_a_reader_of_pairs_judges_it(value: Any, escaped: 
     text = written(value, escaped).encode()
     assert has_repeated(text) == is_repeated(value)
     assert (repeated(text) is not None) == is_repeated(value)
+
+
+@pytest.mark.parametrize("depth", [*range(900, 1_010), 5_000])
+def test_a_repeated_member_in_params_of_any_depth_is_refused(depth: int) -> None:
+    text = b'{"name":"a","name":"b","more":' + b'{"a":' * depth + b"1" + b"}" * depth + b"}"
+    with pytest.raises(InvalidParams):
+        codec.decode_params(GetPromptParams, text)
+    with pytest.raises(InvalidParams):
+        read_call(text)
+    with pytest.raises(Malformed):
+        envelope.read(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{},"method":"n",' + text[1:])
+
+
+def test_the_name_of_a_repeated_member_is_found_in_linear_time() -> None:
+    class Name(str):
+        compared = 0
+
+        def __eq__(self, other: object) -> bool:
+            Name.compared += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    names = [Name(f"{n:x}") for n in range(3_000)]
+    assert first_repeated([*names, names[-1]]) == names[-1]
+    assert Name.compared < 3 * len(names)
+    assert first_repeated(names) is None
 
 
 # In the envelope

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import threading
+from typing import Any
 
 import pytest
 
-from accord import Context, Server
+from accord import Client, Context, RequestTimeout, Server
 from accord.messages.revision import REVISIONS
 
 from tests.server.raw import raw_peer
@@ -41,3 +44,90 @@ async def test_a_tool_reads_the_servers_own_resources(revision: str) -> None:
 async def test_a_plain_function_behind_a_resource_runs_in_a_thread() -> None:
     async with raw_peer(server()) as peer:
         assert (await peer.call("read", uri="test://plain"))["content"][0]["text"].startswith("accord-worker")
+
+
+# --- after the end of a call -----------------------------------------------------------------------------------------
+
+
+class Late:
+    """A server with a tool whose background task reports when the call has ended."""
+
+    def __init__(self) -> None:
+        self.server = Server("test", "1")
+        self.go = asyncio.Event()
+        self.done = asyncio.Event()
+
+        @self.server.tool
+        async def start(ctx: Context) -> str:
+            self.task = asyncio.create_task(self.report(ctx))
+            return "started"
+
+    async def report(self, ctx: Context) -> None:
+        await self.go.wait()
+        for step in range(3):
+            await ctx.info(f"step {step}")
+            await ctx.report_progress(step)
+        self.done.set()
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_what_is_sent_after_the_end_of_a_call_is_told_once_in_the_log(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    late = Late()
+    async with raw_peer(late.server, revision) as peer:
+        await peer.call("start")
+        late.go.set()
+        await late.done.wait()
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert "test_context.py:" in warning
+    assert "a message for a call that has ended (tools/call, request" in warning
+    assert "let the handler return when all of its work is done" in warning
+
+
+async def test_what_a_handler_sends_between_a_question_and_its_answer_is_no_mistake(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = Server("test", "1")
+    told = asyncio.Event()
+
+    @server.tool
+    async def book(ctx: Context) -> str:
+        async def tell() -> None:
+            await asyncio.sleep(0.05)
+            ctx.info("still there")
+            ctx.report_progress(1)
+            told.set()
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(tell())
+            await ctx.elicit("Which one?", str)
+        return "booked"
+
+    async def answer(params: Any, context: Any) -> str:
+        await told.wait()
+        return "that one"
+
+    async with Client(server, elicitation=answer) as client:
+        assert (await client.call_tool("book")).text == "booked"
+    assert not caplog.records
+
+
+async def test_a_call_that_was_cancelled_may_still_report(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server("test", "1")
+    cleaned = asyncio.Event()
+
+    @server.tool
+    async def wait(ctx: Context) -> None:
+        try:
+            await asyncio.sleep(100)
+        finally:
+            ctx.info("cleaning up")
+            ctx.report_progress(1)
+            cleaned.set()
+
+    async with Client(server) as client:
+        with pytest.raises(RequestTimeout):
+            await client.call_tool("wait", timeout=0.05)
+        await cleaned.wait()
+    assert not caplog.records

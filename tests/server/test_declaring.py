@@ -27,6 +27,7 @@ from accord import (
     Timeout,
     Timing,
     Tool,
+    ToolChange,
 )
 
 from tests.server.raw import raw_peer
@@ -385,3 +386,58 @@ async def test_what_was_removed_need_not_be_resolved() -> None:
     server.remove_prompt("worse")
     async with Client(server) as client:
         assert [tool.name for tool in await client.list_tools()] == ["good"]
+
+
+# --- names and timeouts ----------------------------------------------------------------------------------------------
+
+
+def test_a_lambda_needs_a_name() -> None:
+    server = Server("test")
+    line = sys._getframe().f_lineno + 2
+    with pytest.raises(
+        DeclarationError, match="is a lambda, which has no name of its own: give it one, as in name="
+    ) as raised:
+        server.tool(lambda: "")
+    assert f"test_declaring.py:{line}" in str(raised.value)
+    with pytest.raises(DeclarationError, match=r"the prompt .* is a lambda"):
+        server.prompt(lambda: "")
+    server.tool(lambda: "", name="named")
+    assert list(server.registry.tools) == ["named"]
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("", "has an empty name"),
+        (5, "has the name 5, which is no string"),
+        ("x" * 1_025, "has a name of 1,025 characters, which is longer than 1,024"),
+        ("\ud800", r"has the name '\\ud800', which is not valid Unicode"),
+    ],
+)
+def test_a_name_that_no_client_could_use_is_refused_at_its_declaration(name: Any, problem: str) -> None:
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    server = Server("test")
+    with pytest.raises(DeclarationError, match=rf"the tool \(.*test_declaring.py:\d+\) {problem}"):
+        server.tool(add, name=name)
+    with pytest.raises(DeclarationError, match=problem):
+        server.prompt(lambda: "", name=name)
+    with pytest.raises(DeclarationError, match=problem):
+        server.add_tool(Tool(name=name, input_schema={"type": "object"}), without)
+    with pytest.raises(DeclarationError, match=problem):
+        ToolChange(name=name)
+    assert not server.registry.tools
+
+
+@pytest.mark.parametrize("seconds", [0, 0.0, -1, float("nan"), float("inf"), True, "30"])
+def test_a_timeout_that_is_no_time_is_refused_at_its_declaration(seconds: Any) -> None:
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    server = Server("test")
+    with pytest.raises(DeclarationError, match="timeout= takes seconds above 0, as in timeout=30, not"):
+        server.tool(add, timeout=seconds)
+    with pytest.raises(DeclarationError, match="timeout= takes seconds above 0, as in timeout=30, not"):
+        server.add_tool(Tool(name="raw", input_schema={"type": "object"}), without, timeout=seconds)
+    assert not server.registry.tools

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from accord import CallToolResult, DeclarationError, Server, TextContent, Tool
 from accord.messages.revision import REVISIONS
 
-from tests.server.raw import raw_peer
+from tests.server.raw import META, raw_peer
 
 
 def answering(meta: dict[str, Any]) -> Server:
@@ -57,3 +58,24 @@ def test_a_value_that_json_cannot_hold_is_refused_when_declared(value: Any) -> N
     ):
         with pytest.raises(DeclarationError, match="meta"):
             declare()
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize(
+    ("member", "name"),
+    [('"com.example/a":1,"com.example/a":2', "com.example/a"), ('"com.example/a":{"b":[{"c":1,"c":2}]}', "c")],
+)
+async def test_a_member_that_occurs_twice_in_the_meta_of_a_call_is_refused(
+    revision: str, member: str, name: str
+) -> None:
+    meta = {"progressToken": 1, **(META if revision == "2026-07-28" else {})}
+    called = b'{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{"name":"it","arguments":{},"_meta":%b}}'
+    written = json.dumps(meta, separators=(",", ":"))
+    async with raw_peer(answering({}), revision) as peer:
+        for _ in range(2):
+            peer.say(called % f"{written[:-1]},{member}}}".encode())
+            error = (await peer.hear())["error"]
+            assert error["code"] == -32602
+            assert error["message"] == f"params have the member {name!r} twice"
+            peer.say(called % written.encode())
+            assert "result" in await peer.hear()

@@ -182,13 +182,22 @@ def _check_members(message: bytes | Raw, incoming: Incoming) -> None:
     outline = Outline(None if incoming.id is UNSET else incoming.id, {"jsonrpc", "result" if answer else "method"})
     if len(rest) > _REST_BYTES:
         why = f"more than {_REST_BYTES:,} bytes beside params, result or error"
-    elif (name := repeated(rest)) is not None:
-        why = f"the member {name!r:.100} occurs twice"
+    elif (problem := _repeats(rest)) is not None:
+        why = problem
     else:
         return
     raise Malformed(
         InvalidRequest(f"not a JSON-RPC 2.0 message: {why}"), outline.id, answerable=not answer, outlines=[outline]
     )
+
+
+def _repeats(text: bytes) -> str | None:
+    """What is wrong with the members of an envelope, if anything."""
+    try:
+        name = repeated(text)
+    except RecursionError:
+        return "nested too deep"
+    return None if name is None else f"the member {name!r:.100} occurs twice"
 
 
 def items(message: bytes) -> list[Raw] | None:

@@ -8,6 +8,7 @@ Such JSON is refused. The check counts colons: outside of texts each stands afte
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -22,7 +23,10 @@ _NAMED_BYTES = 64 << 10
 
 
 def has_repeated(text: bytes) -> bool:
-    """Whether an object in this JSON, however deep, has two members of one name. False for what is no JSON."""
+    """Whether an object in this JSON, however deep, has two members of one name. False for what is no JSON.
+
+    Raises `RecursionError` for JSON that is nested too deep to be looked through.
+    """
     colons = text.count(b":")
     if colons < 2:
         return False
@@ -32,14 +36,14 @@ def has_repeated(text: bytes) -> bool:
         # an escaped colon must not stand for one that is missing
         plain = text.replace(rb"\u003a", rb"\ue03a").replace(rb"\u003A", rb"\ue03a") if rb"\u003" in text else text
         return colons != _encode(_decode(plain)).count(b":")
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return False
 
 
 def repeated(text: bytes) -> str | None:
     """The name of a member that occurs twice in an object of this JSON; None if there is none.
 
-    In a long text the name is not looked for: then it is "...".
+    In a long text the name is not looked for: then it is "...". Raises what `has_repeated` raises.
     """
     if not has_repeated(text):
         return None
@@ -48,9 +52,21 @@ def repeated(text: bytes) -> str | None:
     found: list[str] = []
 
     def look(pairs: list[tuple[str, Any]]) -> None:
-        names = [name for name, _ in pairs]
-        if len(set(names)) < len(names):
-            found.append(next(name for at, name in enumerate(names) if name in names[:at]))
+        if (name := first_repeated(name for name, _ in pairs)) is not None:
+            found.append(name)
 
-    json.loads(text, object_pairs_hook=look, parse_int=str, parse_float=str)
+    try:
+        json.loads(text, object_pairs_hook=look, parse_int=str, parse_float=str)
+    except RecursionError:  # it has less room than `has_repeated`
+        return "..."
     return found[0] if found else "..."
+
+
+def first_repeated(names: Iterable[str]) -> str | None:
+    """The first name that has come before; None if there is none."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None

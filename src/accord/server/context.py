@@ -177,9 +177,12 @@ class Context:
         """Tell the client how far this is (basic, Progress). Nothing happens where it did not ask to be told.
 
         `progress` must grow from call to call; reports that come faster than the limit allows are coalesced. Works
-        from a plain `def` handler too. It never waits: `await` on it is allowed, not needed.
+        from a plain `def` handler too. It never waits: `await` on it is allowed, not needed. Once the call has ended
+        nothing can be sent, and one warning per call in the log of the server says so.
         """
         call = self._call
+        if call.has_ended:
+            call.warn_ended()
         call.peer.line.report(call.exchange, progress, total, message)
         return _DONE
 
@@ -188,8 +191,12 @@ class Context:
 
         `data` is anything JSON can hold; what looks like a secret is taken out. Never waits and never fails; messages
         beyond `Limits.logs_per_second` are dropped, and the client is told how many. Raises `ValueError` for a level
-        that does not exist. Deprecated by 2026-07-28: what is not for the client, log to stderr or OpenTelemetry.
+        that does not exist. Once the call has ended nothing can be sent, as for `report_progress`; only over stdio,
+        through 2025-11-25, messages belong to the connection. Deprecated by 2026-07-28: what is not for the client, log
+        to stderr or OpenTelemetry.
         """
+        if self._call.has_ended and self._call.logs_end:
+            self._call.warn_ended()
         self._call.logs.tell(self._call.exchange, level, data, logger)
         return _DONE
 

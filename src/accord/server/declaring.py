@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -76,8 +77,7 @@ def make_tool(
     """
     function = plain(function)
     _refuse_options("tool", about, _TOOL_FIELDS)
-    if timeout is not None and (not isinstance(timeout, int | float) or timeout < 0):
-        raise DeclarationError(f"timeout= takes seconds, as in timeout=30, not {timeout!r}")
+    check_timeout(timeout)
     if not isinstance(about.get("annotations"), ToolAnnotations | None):
         raise DeclarationError("annotations of a tool are ToolAnnotations(read_only_hint=True, ...)")
     read = signature(
@@ -89,7 +89,7 @@ def make_tool(
         ignore_unknown=ignore_unknown,
     )
     tool = Tool(
-        name=name or read.name,
+        name=read.name if name is None else name,
         description=description or read.description or None,
         input_schema={},
         **listed(about),
@@ -97,6 +97,16 @@ def make_tool(
     offer = tool_offer(function, read, tool, timeout)
     mark(offer, tags, scopes, middleware, version)
     return tool.name, offer
+
+
+def check_timeout(seconds: float | None) -> None:
+    """Raise `DeclarationError` for what is no time that a call can take."""
+    if seconds is None:
+        return
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+        raise DeclarationError(
+            f"timeout= takes seconds above 0, as in timeout=30, not {seconds!r}; leave it out for no limit of its own"
+        )
 
 
 def _refuse_options(kind: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
@@ -127,7 +137,11 @@ def declare_prompt(
     """Offer a function as a prompt; `about` are further fields of `Prompt`. Raises `DeclarationError`."""
     _refuse_options("prompt", about, _PROMPT_FIELDS)
     read = signature(plain(function), context=Context, injected=is_filled, unstructured=UNSTRUCTURED, texts=True)
-    prompt = Prompt(name=name or read.name, description=description or read.description or None, **listed(about))
+    prompt = Prompt(
+        name=read.name if name is None else name,
+        description=description or read.description or None,
+        **listed(about),
+    )
     offer = prompt_offer(plain(function), read, prompt)
     offer.proposals = Proposals(f"prompt {prompt.name!r}", read)
     mark(offer, tags, scopes, middleware, version)

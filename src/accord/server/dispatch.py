@@ -319,6 +319,8 @@ def read_call(params: Any) -> Sent:
     spare = len(params) - len(call.name) - len(call.arguments) - _BARE - (carried + 9 if carried else 0)
     if spare >= _SHORTEST_MEMBER or call.arguments is NO_ARGUMENTS:  # no room for another member: none occurs twice
         codec.check_members(bytes(params), "params")
+    elif carried:
+        codec.check_meta_members(bytes(call.meta))
     return call
 
 

@@ -21,7 +21,7 @@ from accord.schema.arguments import arguments_object
 from accord.schema.validate import Validator, compile
 from accord.schema.values import to_json
 from accord.server.context import Context
-from accord.server.declaring import check_declared
+from accord.server.declaring import check_declared, check_timeout
 from accord.server.offer import Offer, is_safe
 from accord.server.parameters import called
 from accord.server.results import encode
@@ -122,6 +122,7 @@ def handmade_offer(tool: Tool, handler: Callable[..., Any] | None, timeout: floa
         )
     if handler is None:
         raise DeclarationError(f"the tool {tool.name!r} has no handler: write add_tool(Tool(...), handler)")
+    check_timeout(timeout)
     check_declared(tool.meta or {})
     context = context_of(handler)
     made = Handmade(tool, context, limits)

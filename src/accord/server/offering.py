@@ -30,7 +30,7 @@ class PromptOptions(TypedDict, total=False):
     """What may be said of a prompt; see `Server.prompt`."""
 
     name: str | None
-    """The name, by default that of the function."""
+    """The name, by default that of the function; a lambda needs one."""
     title: str | None
     """The name that people see."""
     description: str | None
@@ -55,7 +55,8 @@ class ToolOptions(PromptOptions, total=False):
     annotations: ToolAnnotations | None
     """Hints about its behavior: `ToolAnnotations(read_only_hint=True)`."""
     timeout: float | None
-    """Seconds that a call may take, without the time in which the client is asked; None: the limit of the server."""
+    """Seconds above 0 that a call may take, without the time in which the client is asked; None: the limit of the
+    server."""
     strict: bool
     """Whether an argument is taken only as what it is: not `3.0` for `3`, nor JSON in a string for what it holds."""
 

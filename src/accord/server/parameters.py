@@ -142,6 +142,14 @@ def location(function: Any) -> str:
     return f"{near(code.co_filename)}:{code.co_firstlineno}"
 
 
+def calling_place() -> str:
+    """Return where the program has called accord, as `shop.py:14`."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("accord."):
+        frame = frame.f_back
+    return f"{near(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
 def near(filename: str) -> str:
     """Return a path relative to the working directory if it is inside it."""
     try:

@@ -21,6 +21,7 @@ from accord.messages.tools import ListToolsResult
 from accord.server.compose.spelling import canonical
 from accord.server.compose.versions import with_version
 from accord.server.middleware.chain import guards_in
+from accord.server.names import check_name
 from accord.server.offer import Offer
 from accord.server.pages import Pages
 from accord.server.parameters import location
@@ -127,9 +128,13 @@ class Registry:
         return (self._shown or self.shown).templates
 
     def add(self, kind: str, name: str, offer: Any) -> None:
-        """Add one ("tool", "prompt", "resource", "resource template"). Raises `DeclarationError` for a taken name."""
+        """Add one ("tool", "prompt", "resource", "resource template"). Raises `DeclarationError` for a taken name, and
+        for what is no name of a tool or prompt.
+        """
         held = self._declared.of(kind)
         added = _offer(offer)
+        if kind in ("tool", "prompt"):
+            check_name(kind, name, added.function)
         if name in held:
             offer = with_version(kind, name, held[name], offer)
         held[name] = offer

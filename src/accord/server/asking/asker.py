@@ -34,6 +34,10 @@ class Asker(Protocol):
     def over(self) -> bool:
         """Whether the run was ended at a question: whatever it returns or raises now does not count."""
 
+    @property
+    def outlives(self) -> bool:
+        """Whether the handler waits for answers while no request of its call is in flight."""
+
     def check(self, question: Question[Any]) -> None:
         """Whether it can be asked. Raises `NotSupported`, `MissingClientCapability`."""
 
@@ -76,6 +80,7 @@ class Refusing:
     """Where nothing may be asked."""
 
     over = False
+    outlives = False
 
     def __init__(self, exchange: Exchange) -> None:
         self.kept: Kept = Kept()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import compress
@@ -17,6 +18,7 @@ from accord.server.asking.asker import Asker
 from accord.server.asking.declared import Declared
 from accord.server.asking.question import Question
 from accord.server.asking.questions import Elicit, ElicitUrl, Messages, Roots, Sample, Sampled
+from accord.server.parameters import calling_place
 from accord.server.peer import Peer
 from accord.server.roots import RootList
 from accord.session.exchange import Exchange
@@ -24,6 +26,8 @@ from accord.transport.patience import OutOfTime
 
 if TYPE_CHECKING:
     from accord.server.logs import Logs
+
+log: logging.Logger = logging.getLogger("accord.server")
 
 T = TypeVar("T")
 
@@ -37,6 +41,7 @@ class Call:
         "_logs",
         "_roots",
         "_state",
+        "_warned",
         "asked",
         "asker",
         "exchange",
@@ -62,6 +67,7 @@ class Call:
         self._asking = 0
         self._logs: Logs | None = None
         self._state: dict[str, Any] | None = None
+        self._warned = False
 
     @property
     def state(self) -> dict[str, Any]:
@@ -98,6 +104,30 @@ class Call:
         if self._logs is None:
             self._logs = self.peer.new_logs()
         return self._logs
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its result was sent: "Progress notifications MUST stop after completion" (basic, Progress)."""
+        return self.exchange.stage == "answered" and not self.asker.outlives
+
+    @property
+    def logs_end(self) -> bool:
+        """Whether log messages end with the call: they do where each request says whether it wants them, and where they
+        are sent in its response.
+        """
+        return not self.exchange.rules.handshake or self.exchange.way is not None
+
+    def warn_ended(self) -> None:
+        """Log once that the handler sends something after the call has ended."""
+        if not self._warned:
+            self._warned = True
+            log.warning(
+                "accord: %s: a message for a call that has ended (%s, request %r) is not sent: "
+                "let the handler return when all of its work is done",
+                calling_place(),
+                self.exchange.method.name,
+                self.exchange.id,
+            )
 
     def rebind(self, retry: Call) -> None:
         """Go on on behalf of another request."""

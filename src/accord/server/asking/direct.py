@@ -29,6 +29,7 @@ class Direct:
         self.kept: Kept = Kept()
 
     over = False
+    outlives = False
 
     def check(self, question: Question[Any]) -> None:
         """Whether it can be asked. Raises `NotSupported`, `MissingClientCapability`."""

@@ -28,6 +28,8 @@ class Journal:
     digest: when the handler asks something else on its second run, the old answer is dropped and it is asked again.
     """
 
+    outlives = False
+
     def __init__(self, exchange: Exchange, peer: Peer, state: State, answers: Mapping[str, bytes]) -> None:
         self.state: State = state
         self.kept: Kept = Kept(state.kept)

@@ -188,6 +188,11 @@ class Run:
         if not places:
             self._waiting.pop(key, None)
 
+    @property
+    def outlives(self) -> bool:
+        """As `Asker.outlives`: until the handler has ended."""
+        return not self.ended
+
     def check(self, question: Question[Any]) -> None:
         """Whether it can be asked. Raises `NotSupported`, `MissingClientCapability`."""
         self._inside(question)

@@ -30,6 +30,7 @@ from accord.server.asking.question import Question
 from accord.server.compose.reshaped import reshaped
 from accord.server.compose.visibility import words
 from accord.server.middleware.chain import Around
+from accord.server.names import check_name
 from accord.server.offer import Offer
 
 if TYPE_CHECKING:
@@ -83,6 +84,10 @@ class ToolChange(msgspec.Struct, frozen=True, kw_only=True):
     annotations: ToolAnnotations | None = None
     meta: Meta | None = None
     arguments: Mapping[str, ArgumentChange] = {}
+
+    def __post_init__(self) -> None:
+        if self.name is not None:
+            check_name("tool", self.name)
 
     def check(self, offer: Offer) -> None:
         """Raise `DeclarationError` where it does not fit a tool."""
