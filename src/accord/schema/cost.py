@@ -27,9 +27,12 @@ from accord.limits import Limits
 _STEPS = 1_000_000
 """Subschemas looked at for one value, roughly 100 ms."""
 
+_VALUES = 100_000
+"""Values in a schema: `enum` may list many, and each takes microseconds to compile."""
+
 _PATTERN, _PATTERN_CHARACTERS = 20, 5
 """A pattern takes as long to compile as this many subschemas, and one more for so many of its characters."""
-_UNEVALUATED = 3
+UNEVALUATED = 3
 """`unevaluated...` looks again at everything that applies beside it, so nesting it is exponential."""
 _LOOKS_AGAIN = {"unevaluatedItems", "unevaluatedProperties"}
 
@@ -66,6 +69,8 @@ class Cost(msgspec.Struct, frozen=True):
     """References to itself that meet at one place: the base of the exponent, and mostly 1."""
     alternatives: bool
     """It has arms that look into arrays or objects, so that one failure may consist of very many."""
+    size: int = 0
+    """Values in it: members of its objects and items of its arrays, on all levels."""
 
     @property
     def depth(self) -> float:
@@ -75,17 +80,21 @@ class Cost(msgspec.Struct, frozen=True):
 
 def measure(schema: Any, limits: Limits) -> Cost:
     """What a schema costs. Raises SchemaError for one that may not be used."""
-    _check_nesting(schema, limits.depth)
-    return _Walk(schema, limits).cost()
+    size = _size(schema, limits.depth)
+    return msgspec.structs.replace(_Walk(schema, limits).cost(), size=size)
 
 
-def _check_nesting(schema: Any, limit: int) -> None:
-    level = [schema]
-    for _ in range(limit + 1):
+def _size(schema: Any, depth: int) -> int:
+    """How many values a schema has. Raises SchemaError for more than `_VALUES`, and for deeper nesting."""
+    level, size = [schema] if isinstance(schema, (dict, list)) else [], 0
+    for _ in range(depth + 1):
+        size += sum(map(len, level))
+        if size > _VALUES:
+            raise SchemaError(f"the schema has more than {_VALUES:,} values")
         level = [inner for outer in level for inner in _inside(outer) if isinstance(inner, (dict, list))]
         if not level:
-            return
-    raise SchemaError(f"the schema is nested more than {limit} levels deep")
+            return size
+    raise SchemaError(f"the schema is nested more than {depth} levels deep")
 
 
 def _inside(value: Any) -> Any:
@@ -114,7 +123,7 @@ class _Walk:
             return _Measure()
         if depth > self._limits.schema_depth:
             raise SchemaError(f"the schema is nested more than {self._limits.schema_depth} subschemas deep")
-        base = schema if _is_resource(schema) else base
+        base = schema if is_resource(schema) else base
         key = id(schema), id(base)
         if key in self._open:
             return _Measure(back=Counter({(key[0], ()): 1}))
@@ -127,8 +136,9 @@ class _Walk:
     def _sum(self, schema: dict[str, Any], base: Any, depth: int) -> _Measure:
         total = _Measure(1 + sum(_PATTERN + len(pattern) // _PATTERN_CHARACTERS for pattern in _patterns(schema)))
         self._check(total)
-        again = _UNEVALUATED if schema.keys() & _LOOKS_AGAIN else 1
-        for place, inner in self._subschemas(schema, base):
+        again = UNEVALUATED if looks_again(schema) else 1
+        for step, inner in subschemas(schema, base):
+            place = "[]" if step[:1] == "[" else step
             measured = self._measure(inner, base, depth + 1)
             looks = 1 if place else again
             total.nodes += looks * measured.nodes
@@ -154,20 +164,29 @@ class _Walk:
             raise SchemaError("the schema refers to itself without end: a $ref leads back to where it stands")
         self._branching = max(self._branching, _crowd(own))
 
-    def _subschemas(self, schema: dict[str, Any], base: Any) -> Iterator[tuple[str, Any]]:
-        """Each subschema that applies, with the step to the place of the value it looks at."""
-        for keyword, value in schema.items():
-            if keyword in _REFERENCES and isinstance(value, str):
-                yield "", target(value, base)
-            elif keyword in _ONE and not isinstance(value, list):
-                yield _ONE[keyword], value
-            elif keyword in _MANY and isinstance(value, list):
-                yield from ((_MANY[keyword], inner) for inner in value)
-            elif keyword in _NAMED and isinstance(value, dict):
-                yield from ((_NAMED[keyword] or f".{name}", inner) for name, inner in value.items())
+
+def subschemas(schema: dict[str, Any], base: Any) -> Iterator[tuple[str, Any]]:
+    """Each subschema that applies, with the step to the place of the value it looks at: "" for the same place, "[]" for
+    any item and "[0]" for one, "*" for any member and ".name" for one.
+    """
+    for keyword, value in schema.items():
+        if keyword in _REFERENCES and isinstance(value, str):
+            yield "", target(value, base)
+        elif keyword in _ONE and not isinstance(value, list):
+            yield _ONE[keyword], value
+        elif keyword in _MANY and isinstance(value, list):
+            step = _MANY[keyword]
+            yield from ((f"[{at}]" if step else "", inner) for at, inner in enumerate(value))
+        elif keyword in _NAMED and isinstance(value, dict):
+            yield from ((_NAMED[keyword] or f".{name}", inner) for name, inner in value.items())
 
 
-def _is_resource(schema: dict[str, Any]) -> bool:
+def looks_again(schema: dict[str, Any]) -> bool:
+    """Whether it looks again at everything that applies beside it."""
+    return bool(schema.keys() & _LOOKS_AGAIN)
+
+
+def is_resource(schema: dict[str, Any]) -> bool:
     """Whether references inside start anew here: a subschema with an `$id` of its own."""
     name = schema.get("$id")
     return isinstance(name, str) and not name.startswith("#")

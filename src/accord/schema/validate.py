@@ -9,12 +9,14 @@ read when `$schema` names them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from accord.errors import Mismatch, SchemaError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.schema.cost import Cost, measure
+from accord.schema.work import MOST, Work
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator as Compiled
@@ -35,16 +37,20 @@ _PATTERN_BYTES = 1 << 18
 class Validator:
     """A compiled schema."""
 
-    def __init__(self, compiled: Compiled, cost: Cost, depth: float) -> None:
-        self._compiled = compiled
+    def __init__(self, schema: Any, cost: Cost, limits: Limits) -> None:
+        self._compiled = _compiled(schema)
+        self._schema = schema
         self._cost = cost
-        self._depth = min(depth, cost.depth)
+        self._depth = min(limits.depth, cost.depth)
+        self._limits = limits
 
     def validate(self, value: Any) -> None:
         """Raises Mismatch for the first thing that does not fit."""
         levels = list(islice(_levels(value), int(self._depth) + 2))
         if len(levels) > self._depth + 1:
             raise Mismatch(f"nested more than {int(self._depth)} levels deep, too deep for this schema")
+        if sum(levels) * (self._cost.nodes + self._cost.size) > MOST and not self._work.fits(levels):
+            raise Mismatch("too large for this schema, which looks at its parts with too many subschemas")
         try:
             if self._compiled.is_valid(value):
                 return
@@ -53,6 +59,10 @@ class Validator:
         except (ValueError, RecursionError) as exc:
             raise _mismatch(exc) from None
         raise Mismatch("does not fit the schema, somewhere in a value too large to say where")
+
+    @cached_property
+    def _work(self) -> Work:
+        return Work(self._schema, self._cost.nodes, self._limits)
 
     def _failures(self, levels: list[int]) -> float:
         return self._cost.nodes * sum(levels) * float(self._cost.branching) ** len(levels)
@@ -63,8 +73,7 @@ def compile(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Validator:
     if not isinstance(schema, (dict, bool)):
         raise SchemaError(f"a JSON Schema is an object or a boolean, not {type(schema).__name__}")
     _check_dialect(schema)
-    cost = measure(schema, limits)
-    return Validator(_compiled(schema), cost, limits.depth)
+    return Validator(schema, measure(schema, limits), limits)
 
 
 def _check_dialect(schema: Any) -> None:

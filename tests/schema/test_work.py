@@ -1,0 +1,114 @@
+"""A value that would take long to check is refused before; what honest servers send is checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accord.errors import Mismatch
+from accord.limits import Limits
+from accord.schema.cost import measure
+from accord.schema.validate import compile
+from accord.schema.work import MOST, Work
+
+TREE = {
+    "$ref": "#/$defs/node",
+    "$defs": {
+        "node": {
+            "type": "object",
+            "properties": {
+                "value": {"type": "integer"},
+                "left": {"$ref": "#/$defs/node"},
+                "more": {"items": {"$ref": "#/$defs/node"}},
+            },
+        }
+    },
+}  # fmt: skip
+NAMES = [str(n) for n in range(5_000)]
+
+
+def work(schema: Any) -> Work:
+    limits = Limits()
+    return Work(schema, measure(schema, limits).nodes, limits)
+
+
+@pytest.mark.parametrize(
+    ("schema", "widths"),
+    [
+        (True, [1, 0]),
+        ({}, [1, 0]),
+        ({"type": "string", "enum": ["a", "b"]}, [1, 0]),
+        ({"enum": ["a", 1, None]}, [4, 0]),
+        ({"anyOf": [{"const": 1}, {"const": 2}]}, [3, 0]),
+        ({"items": {"anyOf": [{"const": 1}, {"const": 2}]}}, [1, 3, 0]),
+        ({"prefixItems": [{}, {}, {}], "items": {}, "contains": {}}, [1, 3, 0]),
+        ({"properties": {"a": {}, "b": {}, "c": {}}}, [1, 1, 0]),
+        ({"properties": {"a": {"not": {}}, "b": {}}, "additionalProperties": {}}, [1, 3, 0]),
+        ({"allOf": [{"properties": {"a": {}}}, {"properties": {"a": {}}}]}, [3, 2, 0]),
+        ({"allOf": [{"$ref": "#/$defs/two"}, {"$ref": "#/$defs/two"}], "$defs": {"two": {"allOf": [{}, {}]}}}, [9, 0]),
+        (TREE, [2, 2, 2, 2]),
+        ({"items": {"$ref": "#"}}, [1, 2, 2]),
+    ],
+)
+def test_widths_count_the_subschemas_that_look_at_one_place(schema: Any, widths: list[int]) -> None:
+    assert work(schema).widths == widths
+
+
+def test_deeper_levels_of_a_schema_that_refers_to_itself_are_as_wide_as_its_widest() -> None:
+    assert work(TREE).fits([1] * 50)
+    many = {"items": {"$ref": "#"}, "anyOf": [{"const": n} for n in range(4_000)]}
+    assert work(many).fits([1, 1, 1])
+    assert not work(many).fits([1, 1, 1, 10_000])
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"items": {"anyOf": [{"const": n} for n in range(4_000)]}}, [3_999] * 10_000),
+        ({"contains": {"anyOf": [{"const": n} for n in range(4_000)]}}, [-1] * 10_000),
+        ({"items": {"enum": [{"a": n} for n in range(40_000)]}}, [{"a": 39_999}] * 1_000),
+        ({"items": {"not": {"enum": [{"b": n} for n in range(40_000)]}}}, [{"b": -1}] * 1_000),
+        ({"additionalProperties": {"oneOf": [{"const": n} for n in range(4_000)]}}, dict.fromkeys(NAMES, 1)),
+        ({"propertyNames": {"anyOf": [{"const": name} for name in NAMES[:4_000]]}}, dict.fromkeys(NAMES, 1)),
+        ({"patternProperties": {f"{n}.*z$": True for n in range(150)}}, {f"k{n}": 1 for n in range(50_000)}),
+    ],
+    ids=["anyOf", "contains", "enum", "not enum", "oneOf", "propertyNames", "patternProperties"],
+)  # fmt: skip
+def test_a_value_that_would_take_long_is_refused_unlooked_at(schema: Any, value: Any) -> None:
+    with pytest.raises(Mismatch, match="too large for this schema"):
+        compile(schema).validate(value)
+
+
+ROW = {"type": "object", "properties": {f"column{n}": {"type": ["string", "null"]} for n in range(100)}}
+TYPED = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "levels"),
+    [
+        ({"items": {**ROW, "required": [f"column{n}" for n in range(100)]}}, [1, 10_000, 1_000_000]),
+        ({"items": TYPED}, [1, 3_000_000]),
+        ({"items": {"enum": [f"code {n}" for n in range(10_000)]}}, [1, 1_000_000]),
+        ({"items": {"properties": {f"f{n}": TYPED for n in range(300)}}}, [1, 3_000, 900_000]),
+        ({"items": {"oneOf": [ROW, ROW, ROW]}}, [1, 10_000, 1_000_000]),
+    ],
+    ids=["rows", "numbers", "codes", "fields", "kinds of rows"],
+)
+def test_large_results_of_honest_servers_are_checked(schema: Any, levels: list[int]) -> None:
+    assert work(schema).fits(levels)
+
+
+def test_the_count_itself_is_bounded() -> None:
+    branches = {f"b{n}": {"$ref": "#/$defs/n"} for n in range(40)}
+    nested: dict[str, Any] = {"$defs": {"n": {}}}
+    for _ in range(50):
+        nested = {
+            "$defs": {"n": {}},
+            "properties": {"a": nested, **branches},
+            "additionalProperties": {"$ref": "#/$defs/n"},
+        }
+    counted = work(nested)
+    assert len(counted.widths) <= 53
+    assert counted.fits([1] * 50)
+    assert MOST >= 1_000_000
