@@ -274,8 +274,9 @@ class UnsupportedVersion(ProtocolError):
 class UrlElicitationRequired(ProtocolError):
     """-32042 (2025-11-25): the person must visit pages before the request can be served; then it may be sent again.
 
-    `elicitations` are the pages as the server names them, each with `url`, `message` and `elicitationId`. Show the
-    whole URL and ask before opening it.
+    `elicitations` are the pages as the server names them, each with `url`, `message` and `elicitationId`; a client
+    leaves out those that no person may be sent to, such as `javascript:` and `file:` (`data` has them). Show the whole
+    URL and ask before opening it.
     """
 
     default_code = URL_ELICITATION_REQUIRED

@@ -18,7 +18,14 @@ from accord.cli.sampling import described as request_lines
 from accord.cli.screen import Screen, quoted
 from accord.cli.trace import described
 from accord.client.answers import ToolResult
-from accord.errors import ConnectError, InvalidParams, RequestTimeout, TargetError, UrlElicitationRequired
+from accord.errors import (
+    ConnectError,
+    InvalidParams,
+    RemoteProtocolError,
+    RequestTimeout,
+    TargetError,
+    UrlElicitationRequired,
+)
 from accord.messages.content import (
     AudioContent,
     EmbeddedResource,
@@ -114,6 +121,14 @@ def test_a_message_is_told_in_one_line(message: Any, shown: str) -> None:
 
 def test_what_would_steer_a_terminal_is_spelled_out() -> None:
     assert printable("a\tb\nö \x1b[31m\u202e\x9b") == "a\tb\nö \\x1b[31m\\u202e\\x9b"
+    assert printable("a\u115f\u3164\u034fb \u2764\ufe0f") == "a\\u115f\\u3164\\u034fb \u2764\ufe0f"
+    assert printable('"\u3164"', as_json=True) == '"\\u3164"'
+
+
+def test_what_is_no_base64_at_all_is_an_error_of_the_server() -> None:
+    assert [saved.data for saved in binaries([ImageContent(data="AAAA", mime_type="a/b")])] == [b"\0\0\0"]
+    with pytest.raises(RemoteProtocolError, match="content that is no base64"):
+        list(binaries([ImageContent(data="!!A", mime_type="a/b")]))
 
 
 def test_while_a_question_stands_everything_else_waits(capsys: pytest.CaptureFixture[str]) -> None:

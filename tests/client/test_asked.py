@@ -60,6 +60,9 @@ MISLEADING = [
     "http://%31%36%39.254.169.254/",
     "http://METADATA.google.internal./computeMetadata/v1/",
     "http://[::1/",
+    "https://good\u3164.example/",
+    "https://example.com/\u034f",
+    "http://1684301000/",
 ]
 FINE = [
     "https://example.com/in?next=a@b.example#x@y",
@@ -755,6 +758,7 @@ async def test_roots_may_be_set_before_the_connection_is_open() -> None:
     [
         ({"elicitations": [URL]}, [URL]),
         ({"elicitations": [URL, 5, None]}, [URL]),
+        ({"elicitations": [{**URL, "url": "javascript:alert(1)"}, URL, {**URL, "url": 5}, {"message": "?"}]}, [URL]),
         ({"elicitations": 5}, []),
         (5, []),
         (None, []),

@@ -224,6 +224,10 @@ async def test_what_was_not_declared_is_not_supported(asked: Message, match: str
         {"inputRequests": {"a": {"method": "elicitation/create", "params": {"message": "no form"}}}},
         {"inputRequests": {"a": sample(messages=5)}},
         {"inputRequests": {"a": elicit()}, "requestState": 5},
+        {"inputRequests": {"a": elicit()}, "requestState": "s" * 65_537},
+        {"requestState": "s" * 65_537},
+        {"inputRequests": {"a" * 1_025: elicit()}},
+        {"inputRequests": {"a": {"method": "m" * 1_025}}},
         {"inputRequests": {str(number): elicit() for number in range(300)}},
     ],
 )

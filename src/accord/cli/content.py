@@ -15,6 +15,7 @@ from msgspec import UNSET
 
 from accord.cli.failures import printable
 from accord.client.answers import ToolResult
+from accord.errors import RemoteProtocolError
 from accord.messages.content import (
     AudioContent,
     EmbeddedResource,
@@ -135,4 +136,8 @@ def _decoded(data: str) -> bytes:
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
+        pass
+    try:
         return base64.b64decode(data + "==")  # not quite base64; what can be read is better than nothing
+    except (binascii.Error, ValueError) as exc:
+        raise RemoteProtocolError(f"the server gave content that is no base64: {exc}") from exc

@@ -22,6 +22,7 @@ from accord.errors import (
     TargetError,
     UrlElicitationRequired,
 )
+from accord.messages.bounds import INVISIBLE
 
 TOOL_FAILED, USAGE, UNREACHABLE, PROTOCOL, TIMED_OUT = 1, 2, 3, 4, 5
 DEFECT, INTERRUPTED, PIPE_CLOSED = 70, 130, 141
@@ -109,10 +110,11 @@ def colourful(stream: Any) -> bool:
 
 
 def printable(text: str, *, as_json: bool = False) -> str:
-    """Escape what would steer a terminal (C0 and C1 controls, ESC, bidirectional controls): others wrote this.
+    """Escape what would steer a terminal (C0 and C1 controls, ESC, bidirectional controls), and what nobody sees.
 
     Newlines and tabs stay. With `as_json`, text that is JSON stays the same JSON.
     """
+    text = INVISIBLE.sub(lambda found: _escaped(found[0], as_json), text)
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() or each in "\n\t" else _escaped(each, as_json) for each in text)

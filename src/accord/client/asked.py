@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 import msgspec
 from msgspec import Raw
 
-from accord.client.elicitation import Elicitation, Mode
+from accord.client.elicitation import Elicitation, Mode, check_url
 from accord.client.handlers import ClientContext, Threads
 from accord.client.roots import Places, Roots
 from accord.client.sampling import Sampling
@@ -135,10 +135,21 @@ class Asked:
         self.roots.set(places)
 
     def must_visit(self, error: UrlElicitationRequired) -> None:
-        """The server has named pages in an error; it may tell when the person is done with them."""
+        """The server has named pages in an error; it may tell when the person is done with them. A page that no person
+        may be sent to is left out.
+        """
+        error.elicitations = [page for page in error.elicitations if self._may_visit(page)]
         if self.elicitation is not None:
             for page in error.elicitations:
                 self.elicitation.expect(page.get("elicitationId"))
+
+    def _may_visit(self, page: Mapping[str, Any]) -> bool:
+        try:
+            check_url(page.get("url"))
+        except InvalidParams as exc:
+            log.warning("accord: %s: a page to visit is left out: %s", self._server, exc)
+            return False
+        return True
 
     def completed(self, told: ElicitationCompleteParams) -> Any:
         """The person is done with a page: what the callback for that gives."""

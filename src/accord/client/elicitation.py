@@ -22,6 +22,7 @@ from accord.client.handlers import ClientContext, Handler, Threads
 from accord.errors import DeclarationError, InvalidParams, Mismatch, NotSupported
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import codec
+from accord.messages.bounds import INVISIBLE, NAME_LENGTH
 from accord.messages.capabilities import ElicitationCapability
 from accord.messages.elicitation import ElicitationCompleteParams, ElicitParams, ElicitResult
 from accord.messages.revision import Rules
@@ -83,7 +84,7 @@ class Elicitation:
         if mode not in self._modes or (mode == "url" and not rules.elicitation_urls):
             raise NotSupported(f"this client answers no elicitation by {mode}, and has not declared it")
         if mode == "url":
-            _check_url(params.url or "")
+            check_url(params.url or "")
         if mode == "form":
             self._check_form(params.requested_schema)
         return params
@@ -111,7 +112,7 @@ class Elicitation:
 
     def expect(self, elicitation_id: Any) -> None:
         """A page has been named whose completion the server may tell (2025-11-25)."""
-        if isinstance(elicitation_id, str):
+        if isinstance(elicitation_id, str) and len(elicitation_id) <= NAME_LENGTH:
             self._pages[elicitation_id] = None
         if len(self._pages) > _OPEN:
             self._pages.popitem(last=False)
@@ -124,7 +125,10 @@ class Elicitation:
         return self._on_complete(told.elicitation_id) if is_news and self._on_complete is not None else None
 
 
-def _check_url(url: str) -> None:
+def check_url(url: Any) -> None:
+    """Raise `InvalidParams` for what is no URL of a page, or one that a person must not be sent to."""
+    if not isinstance(url, str):
+        raise InvalidParams("elicitation/create: `url` is no string")
     if len(url) > _URL_CHARACTERS:
         raise InvalidParams(f"elicitation/create: `url` is longer than {_URL_CHARACTERS} characters")
     if not _URL.fullmatch(url):
@@ -135,7 +139,7 @@ def _check_url(url: str) -> None:
 
 def _misleads(url: str) -> str:
     """Why a person would not see where a URL leads, or must not be sent there; nothing for any other."""
-    if "\\" in url or not url.isprintable():
+    if "\\" in url or not url.isprintable() or INVISIBLE.search(url):
         return "has a backslash or characters that cannot be seen"
     try:
         split = urlsplit(url)
@@ -146,11 +150,11 @@ def _misleads(url: str) -> str:
         return "has a name or a password before its host"
     if "%" in host and ":" not in host:
         return "has a host in encoded characters"
-    return "leads to the metadata of a cloud machine" if host in _METADATA or _is_link_local(host) else ""
+    return "leads to the metadata of a cloud machine" if host in _METADATA or _is_internal(host) else ""
 
 
-def _is_link_local(host: str) -> bool:
-    """Whether it is an address of 169.254.0.0/16 or fe80::/10, in any form that a browser reads."""
+def _is_internal(host: str) -> bool:
+    """Whether it is link-local (169.254.0.0/16, fe80::/10) or one of `_METADATA`, in any form that a browser reads."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -159,7 +163,7 @@ def _is_link_local(host: str) -> bool:
         except (OSError, ValueError):
             return False
     mapped = getattr(address, "ipv4_mapped", None) or address
-    return bool(mapped.is_link_local)
+    return bool(mapped.is_link_local) or str(mapped) in _METADATA
 
 
 def _result(params: ElicitParams, given: Any) -> ElicitResult:

@@ -24,6 +24,7 @@ from accord.client.repeat import Moved, Stay
 from accord.errors import InternalError, InvalidParams, InvalidResult, RemoteProtocolError, RequestTimeout
 from accord.limits import Limits
 from accord.messages import codec
+from accord.messages.bounds import Name, State
 from accord.messages.meta import InputResponseParams
 from accord.messages.revision import Rules
 from accord.session.session import Session
@@ -42,15 +43,15 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 class _Asked(msgspec.Struct):
     """One input request: of any kind, known here or not."""
 
-    method: str
+    method: Name
     params: Raw | UnsetType = UNSET
 
 
 class _Required(msgspec.Struct, rename="camel"):
     """`InputRequiredResult`, with what is asked not yet read."""
 
-    input_requests: dict[str, _Asked] | None = None
-    request_state: str | None = None
+    input_requests: dict[Name, _Asked] | None = None
+    request_state: State | None = None
 
 
 class Rounds:

@@ -62,6 +62,11 @@ more than a gigabyte."""
 MEASURED_BYTES = 64 << 10
 """Messages up to this size are not measured: whatever is in them is read in a moment."""
 
+INVISIBLE: re.Pattern[str] = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\ufe00-\ufe0d\U000e0100-\U000e01ef]"
+)
+"""Characters that Python counts as printable and that nobody sees; without those that choose the form of an emoji."""
+
 _TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 

@@ -104,9 +104,7 @@ def check_timeout(seconds: float | None) -> None:
     if seconds is None:
         return
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
-        raise DeclarationError(
-            f"timeout= takes seconds above 0, as in timeout=30, not {seconds!r}; leave it out for no limit of its own"
-        )
+        raise DeclarationError(f"timeout= takes seconds, more than 0, as in timeout=30, not {seconds!r}")
 
 
 def _refuse_options(kind: str, given: Mapping[str, Any], known: Sequence[str]) -> None:

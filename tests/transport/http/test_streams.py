@@ -37,6 +37,20 @@ async def test_what_comes_before_the_answer_is_told_before_it() -> None:
         assert server.connections == 1
 
 
+async def test_a_server_that_asks_where_it_may_not_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def play(visit: Visit) -> None:
+        await visit.stream()
+        for number in range(100):
+            await visit.event({"jsonrpc": "2.0", "id": number, "method": "roots/list"})
+        await visit.event(visit.done_message())
+        await visit.end()
+
+    async with site(modern(play)) as server, Client(server.url) as client:
+        for _ in range(3):
+            assert (await client.call_tool("slow")).text == "done"
+    assert [record.getMessage().count("which it may not here") for record in caplog.records] == [1]
+
+
 async def test_a_stream_that_stays_open_after_the_answer_holds_up_nothing() -> None:
     async def play(visit: Visit) -> None:
         await visit.stream()

@@ -67,6 +67,7 @@ class Posts:
         self._in_flight: dict[RequestId, Post] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._refusal: SessionEnded | None = None
+        self._asked_in_vain = False
 
     def get(self, id: object) -> Post | None:
         """The request of this id that is in flight."""
@@ -136,7 +137,11 @@ class Posts:
     def _may_ask(self, post: Post, found: Incoming) -> bool:
         """Whether the server may ask in this stream; if so, it is remembered what."""
         if post.names_revision:  # "The server MUST NOT send JSON-RPC requests on the stream"
-            log.warning("accord: %s: the server asks %.100r, which it may not here: dropped", post.what, found.method)
+            if not self._asked_in_vain:
+                self._asked_in_vain = True
+                log.warning(
+                    "accord: %s: the server asks %.100r, which it may not here: dropped", post.what, found.method
+                )
             return False
         if len(post.questions) < self._limits.requests_in_flight and isinstance(found.id, int | str):
             post.questions.add(found.id)
