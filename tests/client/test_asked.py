@@ -31,6 +31,7 @@ from accord.messages.roots import Root
 from accord.messages.sampling import CreateMessageParams, CreateMessageResult
 
 from tests.client.raw import RawServer, raw_server
+from tests.clock import Clock
 from tests.measure import costs_at_most
 
 ELICITS = [revision for revision in HANDSHAKE if revision not in ("2024-11-05", "2025-03-26")]
@@ -544,22 +545,25 @@ async def test_a_handler_may_call_the_server_while_it_is_asked() -> None:
 
 @pytest.mark.parametrize("bound", ["timeout", "total_timeout"])
 async def test_the_time_of_a_person_does_not_count_for_the_call_that_waits(bound: str) -> None:
-    late = asyncio.Event()
+    began, late = asyncio.Event(), asyncio.Event()
 
     async def ponder(params: ElicitParams) -> str:
         if params.message == "late":
-            asyncio.get_running_loop().call_later(0.3, late.set)  # longer than the call may take
+            began.set()
             await late.wait()
         return params.message
 
     async with raw_server("2025-11-25", elicitation=ponder) as (server, client):
-        times: dict[str, Any] = {bound: 0.2}
+        times: dict[str, Any] = {bound: 30}
         call = asyncio.ensure_future(client.call_tool("book", **times))
         request = await server.hear()
         for message in ("late", "soon"):
             server.send("elicitation/create", form(message=message))
-        heard = [(await server.hear())["result"]["content"]["name"] for _ in range(2)]
-        assert heard == ["soon", "late"]
+        await began.wait()
+        await Clock().jump(31)  # longer than the call may take
+        assert (await server.hear())["result"]["content"]["name"] == "soon"
+        late.set()
+        assert (await server.hear())["result"]["content"]["name"] == "late"
         server.done(request)
         assert (await call).text == "done"
 
@@ -567,10 +571,11 @@ async def test_the_time_of_a_person_does_not_count_for_the_call_that_waits(bound
 @pytest.mark.parametrize("bound", ["timeout", "total_timeout"])
 async def test_after_the_answer_the_time_goes_on(bound: str) -> None:
     async with raw_server("2025-11-25", elicitation=says("Ada")) as (server, client):
-        times: dict[str, Any] = {bound: 0.05}
+        times: dict[str, Any] = {bound: 30}
         call = asyncio.ensure_future(client.call_tool("book", **times))
         await server.hear()
         await server.ask("elicitation/create", form())
+        await Clock().jump(31)
         with pytest.raises(RequestTimeout):
             await call
 

@@ -17,6 +17,7 @@ from accord.messages.content import ImageContent, TextContent
 from accord.messages.revision import REVISIONS
 
 from tests.client.example import server
+from tests.clock import Clock
 
 EXAMPLE = Path(__file__).parent / "example.py"
 TARGETS: dict[str, Any] = {"memory": server, "stdio": [sys.executable, str(EXAMPLE)]}
@@ -34,7 +35,7 @@ def target(request: pytest.FixtureRequest) -> Any:
 
 @asynccontextmanager
 async def connected(target: Any, revision: str, **options: Any) -> AsyncIterator[Client]:
-    async with asyncio.timeout(20), Client(target, revisions=[revision], **options) as client:
+    async with asyncio.timeout(300), Client(target, revisions=[revision], **options) as client:
         assert client.revision == revision
         yield client
 
@@ -150,10 +151,12 @@ async def test_a_timeout_fails_the_call_and_stops_it_at_the_server(target: Any, 
 
 async def test_progress_resets_the_timeout_but_not_the_total(target: Any, revision: str) -> None:
     async with connected(target, revision) as client:
-        result = await client.call_tool("slow", {"steps": 40}, on_progress=lambda *_: None, timeout=2)
-        assert result.data == "40 steps"
+        clock = Clock()
+        times: dict[str, Any] = {"on_progress": lambda *_: clock.move(15), "timeout": 40}
+        assert (await client.call_tool("slow", {"steps": 5}, **times)).data == "5 steps"
+        assert clock.ahead == 75
         with pytest.raises(RequestTimeout, match="in total"):
-            await client.call_tool("slow", {"steps": 50}, on_progress=lambda *_: None, timeout=1, total_timeout=0.3)
+            await client.call_tool("slow", {"steps": 5}, **times, total_timeout=50)
 
 
 async def test_a_cancelled_call_is_cancelled_at_the_server(target: Any, revision: str) -> None:

@@ -18,6 +18,7 @@ from accord.transport.recorded import RecordedTransport
 from accord.wire.transcript import Transcript
 
 from tests.client.raw import Message, RawServer, raw_server
+from tests.clock import Clock
 
 S26 = "2026-07-28"
 
@@ -157,10 +158,11 @@ async def test_the_refusal_is_what_is_raised_when_the_list_fails() -> None:
 
 async def test_sending_again_is_within_the_total_time() -> None:
     async with served() as (server, client, _):
-        calling = asyncio.ensure_future(client.call_tool("good", total_timeout=0.6))
+        calling = asyncio.ensure_future(client.call_tool("good", total_timeout=50))
         server.refuse(await server.hear(), -32020, "Header mismatch")
         server.answer(await server.hear(), tools=[GOOD], ttlMs=0, cacheScope="private")
         await server.hear()
+        await Clock().jump(51)
         with pytest.raises(RequestTimeout):
             await calling
 

@@ -24,6 +24,7 @@ from accord.errors import (
 from accord.messages.elicitation import ElicitParams, ElicitResult
 
 from tests.client.raw import Message, RawServer, raw_server
+from tests.clock import Clock
 
 S26 = "2026-07-28"
 
@@ -398,10 +399,11 @@ async def test_the_time_of_a_person_counts_for_no_bound() -> None:
         return "Ada"
 
     async with raw_server(S26, elicitation=ponder) as (server, client):
-        call = asyncio.ensure_future(client.call_tool("book", timeout=0.5, total_timeout=0.5))
+        call = asyncio.ensure_future(client.call_tool("book", timeout=30, total_timeout=30))
         server.require(await server.hear(), inputRequests={"a": elicit()})
         await asked.wait()
-        asyncio.get_running_loop().call_later(0.6, free.set)
+        await Clock().jump(31)
+        free.set()
         server.done(await server.hear())
         assert (await call).text == "done"
 
@@ -409,28 +411,25 @@ async def test_the_time_of_a_person_counts_for_no_bound() -> None:
 @pytest.mark.parametrize("bound", ["timeout", "total_timeout"])
 async def test_each_round_trip_has_its_time_and_all_of_them_have_one(bound: str) -> None:
     async with raw_server(S26, **answers()) as (server, client):
-        times: dict[str, Any] = {bound: 0.5}
+        times: dict[str, Any] = {bound: 30}
         call = asyncio.ensure_future(client.call_tool("book", **times))
         server.require(await server.hear(), inputRequests={"a": elicit()})
         retry = await server.hear()
         assert retry["params"]["inputResponses"]
+        await Clock().jump(31)
         with pytest.raises(RequestTimeout):
             await call
 
 
 async def test_the_first_round_trip_counts_too() -> None:
-    async def later() -> None:
-        over = asyncio.Event()
-        asyncio.get_running_loop().call_later(0.5, over.set)
-        await over.wait()
-
+    clock = Clock()
     async with raw_server(S26, **answers()) as (server, client):
-        call = asyncio.ensure_future(client.call_tool("book", total_timeout=0.8))
+        call = asyncio.ensure_future(client.call_tool("book", total_timeout=50))
         first = await server.hear()
-        await later()
+        await clock.jump(26)
         server.require(first, inputRequests={"a": elicit()})
         retry = await server.hear()
-        await later()
+        await clock.jump(26)
         server.done(retry)
         with pytest.raises(RequestTimeout):
             await call

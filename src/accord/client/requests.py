@@ -6,6 +6,7 @@ cache; its answer is read; and where that asks for input, it goes out again with
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -143,14 +144,15 @@ class Requests:
             return await self.read(method, type_, params, total_timeout=total, stay=stay, **options)
 
         total = self.total_timeout if total is None else total
-        began = time.monotonic()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         try:
             return await first(total_timeout=total, stay=stay, **options)
         except UrlElicitationRequired as error:
             self._rounds.asked.must_visit(error)
             raise
         except InputRequired as required:
-            left = None if total is None else total - (time.monotonic() - began)
+            left = None if total is None else total - (loop.time() - began)
             return await self._rounds.run(required, stay, params, send, left)
 
     # --- what may be kept --------------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ from accord.messages.tools import ToolAnnotations
 from accord.server.asking.questions import Elicit, Roots
 from accord.session.exchange import Exchange
 
+from tests.clock import Clock
 from tests.server.asking.caller import asks, caller, questions, retry, texts
-from tests.server.conftest import Clock
 
 SAFE = ToolAnnotations(read_only_hint=True)
 MARKS = [None, SAFE]

@@ -16,8 +16,8 @@ from accord.messages.tools import Tool, ToolAnnotations
 from accord.server.asking.questions import Accepted, Cancelled, Declined, Elicit, ElicitUrl, Roots, Sample, Sampled
 from accord.server.roots import RootList
 
+from tests.clock import Clock
 from tests.server.asking.caller import JSON, Later, Refused, asks, caller, params_of, questions, retry, texts, yes
-from tests.server.conftest import Clock
 
 SAFE = ToolAnnotations(read_only_hint=True)
 ELICIT = ["2025-06-18", "2025-11-25", "2026-07-28"]

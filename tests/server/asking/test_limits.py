@@ -15,8 +15,8 @@ from accord.server.asking import runs as asking_runs
 from accord.server.asking.questions import Elicit
 from accord.server.peer import Peer
 
+from tests.clock import Clock
 from tests.server.asking.caller import JSON, Later, asks, caller, retry, texts, yes
-from tests.server.conftest import Clock
 
 
 def serving(**limits: Any) -> tuple[Server, list[str]]:

@@ -20,8 +20,8 @@ from accord.server.asking.seal import Keyring
 from accord.server.asking.state import NOT_OURS, State, States
 from accord.server.peer import Peer
 
+from tests.clock import Clock
 from tests.server.asking.caller import JSON, Caller, asks, caller, questions, retry, texts
-from tests.server.conftest import Clock
 
 SAFE = ToolAnnotations(read_only_hint=True)
 OLD, NEW = bytes(range(32)), bytes(range(32, 64))

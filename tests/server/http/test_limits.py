@@ -10,6 +10,9 @@ import pytest
 
 from accord import Context, Server
 from accord.server.http.auth import APIKeys
+from accord.server.http.serving.address import bind, parse_address
+from accord.server.http.serving.listening import Listening
+from accord.server.http.serving.patrol import Patrol
 
 from tests.server.http.raw import JSON, Answer, Direct, Socket, request_bytes
 from tests.server.http.speaking import Here, Legacy, Modern, Stateful, encode, quick, site, text, until
@@ -118,6 +121,28 @@ async def test_a_body_that_does_not_come_is_408(sent: str, form: str) -> None:
         part = it.body[: len(it.body) // 2] if sent == "half" else b""
         await refused(await here.raw.bytes(it.head(f"content-length: {len(it.body)}") + part), 408)
         await it.served(here.raw)
+
+
+async def test_a_pause_of_the_whole_process_ends_no_connection() -> None:
+    sockets = bind(parse_address("127.0.0.1:0"))
+    server = desk()
+    listening = Listening(server.app, server.limits)
+    await listening.start(sockets)
+    reader, writer = await Socket(sockets[0].getsockname()[1]).connect()
+    writer.write(b"GET /nowhere HTTP/1.1\r\nhost: loc")
+    await until(lambda: listening.connections)
+    patrol = Patrol(listening.connections, server.limits)
+    patrol.look(0)
+    patrol.look(100_000)  # a suspended machine, or a handler that held the loop
+    writer.write(b"alhost\r\n\r\n")
+    assert (await reader.readline()).startswith(b"HTTP/1.1 404 ")
+    await reader.readuntil(b"}}")
+    for seconds in range(200):
+        patrol.look(100_000 + seconds)
+    assert await reader.read() == b""  # it was idle
+    writer.close()
+    await listening.finish(1)
+    await server.app.close()
 
 
 @pytest.mark.parametrize("form", FORMS)

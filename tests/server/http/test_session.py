@@ -20,6 +20,7 @@ from accord.server.http.options import HTTPOptions
 from accord.store.memory import MemoryEvents
 from accord.store.sqlite import SQLiteEvents
 
+from tests.clock import Clock
 from tests.server.http.raw import BASIC, JSON, Answer, Ended
 from tests.server.http.speaking import (
     LATEST,
@@ -747,8 +748,9 @@ async def test_a_session_ends_when_it_was_idle_for_too_long_but_not_while_somebo
 
 
 async def test_an_idle_session_ends_by_itself() -> None:
-    async with site(Desk(limits=quick(session_idle_seconds=0.02))) as here:
+    async with site(Desk()) as here:
         client = await Stateful(here.raw).open()
+        await Clock().jump(1801)
         await until(lambda: not len(here.endpoint.sessions))
         assert (await client.ask("ping")).status == 404
 
@@ -795,9 +797,10 @@ async def test_a_principal_makes_room_with_its_own_unused_sessions_only() -> Non
 
 
 async def test_a_session_that_is_not_used_after_initialize_ends_early() -> None:
-    async with site(Desk(limits=quick(session_unused_seconds=0.02, session_idle_seconds=0.2))) as here:
+    async with site(Desk(limits=quick(session_unused_seconds=60, session_idle_seconds=600))) as here:
         used, unused = await Stateful(here.raw).open(), Stateful(here.raw)
         await unused.initialize()
+        await Clock().jump(61)
         await until(lambda: len(here.endpoint.sessions) == 1)
         assert (await used.ask("ping")).status == 200
         assert (await unused.ask("ping")).status == 404

@@ -16,6 +16,7 @@ from accord.store.base import Replay
 from accord.store.memory import MemoryEvents
 from accord.store.sqlite import SQLiteEvents
 
+from tests.clock import Clock
 from tests.server.http.raw import Answer
 from tests.server.http.speaking import Stateful, encode, quick, request, site, text, until
 
@@ -134,11 +135,14 @@ async def test_a_stream_that_is_asked_for_while_its_session_ends_is_404() -> Non
 
 async def test_a_store_that_fails_to_forget_does_not_end_the_sweeping() -> None:
     events = Moody()
-    async with site(Desk(session_idle_seconds=0.1), options=HTTPOptions(events=events)) as here:
+    clock = Clock()
+    async with site(Desk(), options=HTTPOptions(events=events)) as here:
         await Stateful(here.raw).open()
         events.failing, events.failure = {"forget"}, OSError("the store is gone")
+        await clock.jump(1801)
         await until(lambda: not len(here.endpoint.sessions))
         await Stateful(here.raw).open()
+        await clock.jump(1801)
         await until(lambda: not len(here.endpoint.sessions))
 
 

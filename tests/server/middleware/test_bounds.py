@@ -23,8 +23,8 @@ from accord import (
     ToolAnnotations,
 )
 
+from tests.clock import Clock
 from tests.server.asking.caller import Later, asks, caller, retry
-from tests.server.conftest import Clock
 from tests.server.middleware.ways import SOME, WAYS, called, reached, text
 
 # --- how large -----------------------------------------------------------------------------------------------------

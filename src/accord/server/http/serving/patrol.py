@@ -55,6 +55,9 @@ class Patrol:
         self._every = min(_LONGEST, *(seconds / 8 for seconds in self._seconds.values()))
         self._waits: dict[Watched, _Wait] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._looked: float | None = None
+        self._elapsed: float = 0
+        """Seconds in which clients could be heard: all deadlines are counted in these."""
 
     def start(self) -> None:
         """Look every now and then; on the loop that runs."""
@@ -71,7 +74,14 @@ class Patrol:
         self.look(time.monotonic())
 
     def look(self, now: float) -> None:
-        """One look, at the monotonic time `now`."""
+        """One look, at the monotonic time `now`.
+
+        A pause in which the loop did not run, and so read nothing, counts as two intervals at most: what clients sent
+        meanwhile is read before their deadlines end.
+        """
+        if self._looked is not None:
+            self._elapsed += min(now - self._looked, 2 * self._every)
+        self._looked, now = now, self._elapsed
         for connection in _disconnected(self._connections):
             connection.transport.abort()
         waits: dict[Watched, _Wait] = {}
