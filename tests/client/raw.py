@@ -33,7 +33,7 @@ class RawServer:
     def say(self, message: Message) -> None:
         self.transport.send(json.dumps({"jsonrpc": "2.0", **message}).encode())
 
-    async def hear(self, seconds: float = 20) -> Message:
+    async def hear(self, seconds: float = 100) -> Message:
         """The next message."""
         while not self._inbox:
             async with asyncio.timeout(seconds):

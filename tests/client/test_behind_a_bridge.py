@@ -40,7 +40,7 @@ async def test_a_client_of_each_era_is_served_over_http_and_sse(revision: str | 
         async def person(form: Any) -> dict[str, Any]:
             return {"value": "x"}
 
-        async with asyncio.timeout(30), Client(transport, elicitation=person, **revisions) as client:
+        async with asyncio.timeout(100), Client(transport, elicitation=person, **revisions) as client:
             assert client.revision == (revision or "2026-07-28")
             assert (await client.call_tool("ask")).text == "accept x"
             async with client.subscribe(tools=True) as subscription:

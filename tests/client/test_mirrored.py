@@ -187,7 +187,7 @@ async def over_http(server: Server) -> AsyncIterator[Client]:
     serving = uvicorn.Server(uvicorn.Config(server.app, log_level="warning", lifespan="off"))
     running = asyncio.create_task(serving.serve([listening]))
     try:
-        async with asyncio.timeout(20), Client(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp") as client:
+        async with asyncio.timeout(100), Client(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp") as client:
             yield client
     finally:
         serving.should_exit = True

@@ -54,7 +54,7 @@ class Reborn:
 
     async def life(self) -> Life:
         """The next life, once it is open."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(100):
             return await self._lives.get()
 
 

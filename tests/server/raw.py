@@ -30,7 +30,7 @@ class RawPeer:
     def say(self, message: bytes | dict[str, Any] | list[Any]) -> None:
         self.transport.send(message if isinstance(message, bytes) else json.dumps(message).encode())
 
-    async def hear(self, seconds: float = 20) -> Any:
+    async def hear(self, seconds: float = 100) -> Any:
         """The next message."""
         if not self.inbox:
             async with asyncio.timeout(seconds):

@@ -178,7 +178,7 @@ async def test_a_cancelled_call_stops_and_is_not_answered() -> None:
         id = peer.send("tools/call", {"name": "it"})
         await started.wait()
         peer.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(100):
             await stopped.wait()
         assert (await peer.ask("ping"))["result"] == {}
 
@@ -380,7 +380,7 @@ async def test_the_threads_of_a_connection_end_with_it() -> None:
     for _ in range(5):
         async with raw_peer(server_with(lambda: "x")) as peer:
             assert (await peer.call("it"))["content"][0]["text"] == "x"
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(100):
         while set(threading.enumerate()) - before:
             await asyncio.sleep(0.01)
 

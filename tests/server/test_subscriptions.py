@@ -254,7 +254,7 @@ async def test_the_server_ends_it_gracefully() -> None:
     result = await peer.hear()
     assert (result["id"], result["result"]["_meta"][ID]) == (id, id)
     assert result["result"]["resultType"] == "complete"
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(100):
         await serving
     await ours.close()
 

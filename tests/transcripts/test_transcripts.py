@@ -259,7 +259,7 @@ def test_a_server_that_hears_one_half_of_the_story_says_the_other(story: str, re
         assert await ours.receive() == []
 
     heard: list[Any] = []
-    asyncio.run(asyncio.wait_for(replay(), 30))
+    asyncio.run(asyncio.wait_for(replay(), 100))
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

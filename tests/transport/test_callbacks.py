@@ -119,7 +119,7 @@ async def test_one_may_wait_for_its_own_end_and_does_not() -> None:
     done = asyncio.Event()
     callback = Callback(itself, 10)
     callback.call()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(100):
         await done.wait()
 
 

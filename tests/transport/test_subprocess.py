@@ -94,7 +94,7 @@ async def test_what_a_wrapper_leaves_behind_is_ended_too(what: str) -> None:
 async def test_the_exit_is_seen_though_a_daemon_holds_its_output() -> None:
     transport = await started("daemon")
     pid = int(await line(transport))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(100):
         assert await transport.receive() == []
     assert transport.lost().exit_code == 4
     await transport.close()

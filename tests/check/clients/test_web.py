@@ -40,7 +40,7 @@ async def said(to: Site, *pieces: bytes) -> bytes:
         await writer.drain()
         await asyncio.sleep(0)
     writer.write_eof()
-    answer = await asyncio.wait_for(reader.read(), 20)
+    answer = await asyncio.wait_for(reader.read(), 100)
     writer.close()
     return answer
 
@@ -103,7 +103,7 @@ async def test_a_client_that_hangs_up_is_seen() -> None:
         writer.write(b"GET / HTTP/1.1\r\n\r\n")
         await reader.readuntil(b"\r\n\r\n")
         writer.close()
-        await asyncio.wait_for(gone.wait(), 20)
+        await asyncio.wait_for(gone.wait(), 100)
     assert opened.exchanges[0].hung_up is not None
 
 

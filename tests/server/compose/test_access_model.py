@@ -317,7 +317,7 @@ class Looking:
             for uri in (*uris, "end://x/"):
                 self.server.resource_updated(uri)
             told = []
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(100):
                 while (change := await anext(changes)) != ResourceUpdated("end://x/"):
                     told.append(change.uri)  # type: ignore[union-attr]
         wanted = [uri for uri in self.names("resource", "uri") if uri.startswith("docs:")]

@@ -184,7 +184,7 @@ async def test_a_client_that_comes_later_is_told_too(docs: Path) -> None:
         async with Client(made) as client, client.subscribe(resources=True) as changes:
             await client.list_resources()
             (docs / f"{number}").write_text("x")
-            assert isinstance(await asyncio.wait_for(anext(changes), 30), ListChanged)
+            assert isinstance(await asyncio.wait_for(anext(changes), 100), ListChanged)
 
 
 def test_a_watched_server_ends_with_its_client() -> None:

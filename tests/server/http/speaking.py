@@ -236,7 +236,7 @@ async def site(server: Server, way: str = "direct", options: HTTPOptions | None 
     await until(lambda: _files() <= files, lambda: (files, _files()))
 
 
-async def until(true: Any, why: Any = None, seconds: float = 20) -> None:
+async def until(true: Any, why: Any = None, seconds: float = 100) -> None:
     """Return once this is so, which it must be soon."""
     try:
         async with asyncio.timeout(seconds):

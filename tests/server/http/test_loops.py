@@ -22,7 +22,7 @@ from accord.store.sqlite import SQLiteEvents
 
 from tests.server.http.speaking import BASIC, Direct, Modern, Stateful, quick, text
 
-SECONDS = 20
+SECONDS = 100
 
 
 def made() -> Server:

@@ -39,7 +39,7 @@ async def test_it_serves_until_a_signal_and_puts_the_handlers_back(capfd: pytest
     port, _ = await port_of(serving, capfd)
     assert (await ask(port)).startswith(b"HTTP/1.1 200")
     os.kill(os.getpid(), signal.SIGTERM)
-    await asyncio.wait_for(serving, 20)
+    await asyncio.wait_for(serving, 100)
     assert {number: signal.getsignal(number) for number in before} == before
     with pytest.raises(ConnectionError):
         await ask(port)
@@ -54,7 +54,7 @@ async def test_it_ends_when_its_task_is_cancelled(capfd: pytest.CaptureFixture[s
     port, _ = await port_of(serving, capfd)
     serving.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(serving, 20)
+        await asyncio.wait_for(serving, 100)
     with pytest.raises(ConnectionError):
         await ask(port)
 

@@ -235,7 +235,7 @@ async def test_our_client_works_with_it_and_is_told_what_does_not(revision: str)
     async with served(Desk().asgi(STATELESS)) as socket:
         url = f"http://127.0.0.1:{socket.port}/mcp"
         async with (
-            asyncio.timeout(30),
+            asyncio.timeout(100),
             Client(url, revisions=[revision], elicitation=lambda _: {"value": "x"}) as client,
         ):
             assert client.revision == revision

@@ -11,6 +11,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
+from accord import Client
+from accord.errors import RequestTimeout
+
+from tests.clock import Clock
+
 Message = dict[str, Any]
 
 INFO = {"name": "site", "version": "1"}
@@ -135,7 +142,7 @@ class Site:
         """The visits that asked for this."""
         return [visit for visit in self.visits if visit.verb == verb]
 
-    async def seen(self, verb: str, count: int = 1, seconds: float = 20) -> Visit:
+    async def seen(self, verb: str, count: int = 1, seconds: float = 100) -> Visit:
         """Wait until this was asked for so many times; the last of them."""
         async with asyncio.timeout(seconds):
             while len(self.of(verb)) < count:
@@ -169,6 +176,15 @@ class Site:
         headers = {name.lower(): value for name, value in pairs}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         return Visit(method, path, headers, body, writer)
+
+
+async def runs_out_of_time(client: Client, tool: str, reached: Awaitable[object]) -> None:
+    """Call a tool that gets no answer: its time ends once the server was reached, however long that took."""
+    call = asyncio.ensure_future(client.call_tool(tool, timeout=60))
+    await reached
+    await Clock().jump(61)
+    with pytest.raises(RequestTimeout):
+        await call
 
 
 async def _until(playing: asyncio.Future[None], reader: asyncio.StreamReader, visit: Visit) -> None:

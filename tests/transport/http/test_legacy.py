@@ -187,7 +187,7 @@ async def test_what_a_request_waits_for_needs_no_turn_of_its_own() -> None:
 
     alone = HTTPSettings(connections=1)
     async with site(play, path="/sse") as server, Client(config(server), roots=["/tmp"], http=alone) as client:
-        assert (await asyncio.wait_for(client.call_tool("echo", {"n": 1}), 20)).text == str({"n": 1})
+        assert (await asyncio.wait_for(client.call_tool("echo", {"n": 1}), 100)).text == str({"n": 1})
 
 
 async def test_a_call_that_is_given_up_before_it_was_sent_is_not_sent() -> None:

@@ -48,7 +48,7 @@ async def watching(
 ) -> AsyncIterator[tuple[Site, Client, Subscription]]:
     """A client that watches a resource of such a server, for a while."""
     async with site(watched(listen)) as server, Client(server.url) as client, client.subscribe("a://b") as changes:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(100):
             yield server, client, changes
 
 
