@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from hypothesis import given, settings, strategies as st
 
 from accord import (
+    CacheHint,
     Client,
     Context,
     NotSupported,
@@ -38,6 +39,7 @@ from tests.server.compose.reaching import tools_of
 
 Scopes = frozenset[str]
 NONE: Scopes = frozenset()
+PUBLIC = CacheHint(ttl=60, scope="public")
 PATHS = ("x/open/1", "x/private/1")
 
 
@@ -46,13 +48,15 @@ PATHS = ("x/open/1", "x/private/1")
 
 @dataclass(frozen=True)
 class Item:
-    """Something to learn of: `names` is what it is called now, a URI of a template by the text of that as well."""
+    """Something to learn of: `names` is what it is called now, a URI of a template by the text of that as well. Each
+    version of a tool is one of its own.
+    """
 
     kind: str
     names: tuple[str, ...]
     tags: Scopes = NONE
-    scopes: tuple[Scopes, ...] = (NONE,)
-    """Of each of its versions, the newest last."""
+    scopes: Scopes = NONE
+    version: str | None = None
     had: Scopes = NONE
     """All names and tags that rules are asked about."""
     provided: bool = False
@@ -84,7 +88,7 @@ class Node:
     def guarded(self, item: Item) -> Item:
         asked = [scopes for pattern, scopes in self.rules if any(fnmatchcase(name, pattern) for name in names_of(item))]
         asked += [scopes for tag, scopes in self.tag_rules if tag in item.had | item.tags]
-        return dataclasses.replace(item, scopes=tuple(each.union(*asked) for each in item.scopes))
+        return dataclasses.replace(item, scopes=item.scopes.union(*asked))
 
 
 def names_of(item: Item) -> Scopes:
@@ -107,7 +111,7 @@ def is_hidden(item: Item, words: Scopes) -> bool:
 
 
 def may_see(item: Item, granted: Scopes | None, view: Scopes) -> bool:
-    return not is_hidden(item, view) and (granted is None or any(each <= granted for each in item.scopes))
+    return not is_hidden(item, view) and (granted is None or item.scopes <= granted)
 
 
 # --- the servers -----------------------------------------------------------------------------------------------
@@ -170,16 +174,14 @@ def made_of(node: Node) -> Server:
 def declare(server: Server, item: Item) -> None:
     name = item.names[0]
     if item.kind == "tool":
-        for number, scopes in enumerate(item.scopes, 1):
-            version = f"{number}" if len(item.scopes) > 1 else None
-            server.tool(name=name, tags=item.tags, scopes=scopes, version=version)(lambda: "")
+        server.tool(name=name, tags=item.tags, scopes=item.scopes, version=item.version)(lambda: "")
     elif item.kind == "prompt":
-        prompt = server.prompt(name=name, tags=item.tags, scopes=item.scopes[0])(lambda city="": "")
+        prompt = server.prompt(name=name, tags=item.tags, scopes=item.scopes)(lambda city="": "")
         prompt.complete("city")(lambda typed: ["Oslo"])
     elif item.kind == "resource":
-        server.resource(name, tags=item.tags, scopes=item.scopes[0])(lambda: "text")
+        server.resource(name, tags=item.tags, scopes=item.scopes, cache=PUBLIC)(lambda: "text")
     elif item.kind == "template":
-        template = server.resource(name, tags=item.tags, scopes=item.scopes[0])(lambda path: "text")
+        template = server.resource(name, tags=item.tags, scopes=item.scopes, cache=PUBLIC)(lambda path: "text")
         template.complete("path")(lambda typed: list(PATHS))
 
 
@@ -192,17 +194,19 @@ def items(draw: Any, numbers: Any) -> list[Item]:
     found = []
     for kind in draw(st.lists(st.sampled_from(["tool", "tool", "prompt", "resource", "template"]), max_size=4)):
         number, provided = next(numbers), draw(st.booleans())
-        tags, scopes = (NONE, (NONE,)) if provided else (draw(TAGS), (draw(SOME),))
+        tags, scopes = (NONE, NONE) if provided else (draw(TAGS), draw(SOME))
         if kind == "template":
             text = f"data{number}://{{+path}}"
             found.append(Item(kind, (text,), tags, scopes, provided=provided))
             for path in PATHS:
                 found.append(Item("uri", (f"data{number}://{path}", text), tags, scopes, provided=provided))
             continue
-        if kind == "tool" and not provided and draw(st.booleans()):
-            scopes = (*scopes, draw(SOME))
         word = draw(st.sampled_from(["open", "private"]))
         name = f"docs://x/{word}/{number}" if kind == "resource" else f"{word}_{kind}_{number}"
+        if kind == "tool" and not provided and draw(st.booleans()):
+            for version in draw(st.permutations(["1", "2", "3"]))[: draw(st.integers(1, 3))]:
+                found.append(Item(kind, (name,), draw(TAGS), draw(SOME), version))
+            continue
         found.append(Item(kind, (name,), tags, scopes, provided=provided))
     return found
 
@@ -213,7 +217,7 @@ def nodes(draw: Any, numbers: Any, depth: int = 0) -> Node:
     if depth < 2:
         prefixes = st.lists(st.sampled_from(["", "p", "q"]), max_size=2, unique=True)
         node.mounts = [(prefix, draw(nodes(numbers, depth + 1))) for prefix in draw(prefixes)]
-    names = [item.names[0] for item in Node(node.items, node.mounts).shown()]
+    names = [*dict.fromkeys(item.names[0] for item in Node(node.items, node.mounts).shown())]
     tools = [name for name in names if "_tool_" in name]
     for name in draw(st.lists(st.sampled_from(tools), max_size=2, unique=True)) if tools else ():
         node.changes[name] = (f"changed_{next(numbers)}", draw(st.sampled_from([None, NONE, frozenset({"red"})])))
@@ -225,13 +229,27 @@ def nodes(draw: Any, numbers: Any, depth: int = 0) -> Node:
     return node
 
 
+@dataclass(frozen=True)
+class World:
+    """A server, a client with some scopes, and what is hidden from its session."""
+
+    node: Node
+    granted: Scopes | None
+    view: Scopes
+    catches_all: bool
+    """Whether the server has an open template for whatever nothing else answers."""
+    adds: bool
+    """Whether a middleware puts everything into lists, as one does that keeps what an administrator was given."""
+
+
 @st.composite
-def worlds(draw: Any) -> tuple[Node, Scopes | None, Scopes]:
+def worlds(draw: Any) -> World:
     node = draw(nodes(count(1)))
     granted = draw(st.sampled_from([None, NONE, frozenset("a"), frozenset("b"), frozenset("ab")]))
     shown = [name for item in node.shown() for name in (*item.names, *item.tags)]
     view = draw(st.frozensets(st.sampled_from(shown), max_size=2)) if shown and draw(st.booleans()) else NONE
-    return node, granted, view
+    provided = any(item.provided and item.kind in ("resource", "uri") for item in everything(node))
+    return World(node, granted, view, draw(st.booleans()) and not provided, draw(st.booleans()))
 
 
 # --- every way to learn of an item -----------------------------------------------------------------------------
@@ -240,19 +258,24 @@ def worlds(draw: Any) -> tuple[Node, Scopes | None, Scopes]:
 class Looking:
     """A client with some scopes and, in a session, some things hidden; and what the model has of all."""
 
-    def __init__(self, server: Server, client: Client, known: list[Item], seen: list[Item], exact: bool) -> None:
-        self.server, self.client, self.known, self.seen = server, client, known, seen
-        self.exact = exact
+    def __init__(self, world: World, server: Server, client: Client, seen: list[Item], public: list[Item]) -> None:
+        self.world, self.server, self.client, self.seen = world, server, client, seen
+        self.known = everything(world.node)
+        self.public = public
+        """What those see who were granted nothing."""
+        self.exact = is_exact(world.node)
         """Whether it can be told from a name which server it belongs to; else the rules of all hold for its updates."""
 
     def names(self, *kinds: str) -> list[str]:
-        return sorted(item.names[0] for item in self.seen if item.kind in kinds)
+        return sorted({item.names[0] for item in self.seen if item.kind in kinds})
 
     async def compare(self) -> None:
         await self.lists()
         for item in self.known:
             for name in dict.fromkeys((item.names[0], *spelled(item))):
                 assert await self.gets(item, name) == (item in self.seen), name
+            for name in strange(item) if self.world.catches_all else ():
+                assert item in self.seen or not await self.gets(item, name), name
         await self.completions()
         await self.subscriptions()
 
@@ -262,7 +285,8 @@ class Looking:
         assert sorted({*await tools_of(client)} - helping) == self.names("tool")
         assert sorted({each.name for each in await client.list_prompts()} - {"helping"}) == self.names("prompt")
         assert sorted({each.uri for each in await client.list_resources()} - {*ABOVE}) == self.names("resource")
-        assert sorted(each.uri_template for each in await client.list_resource_templates()) == self.names("template")
+        templates = {each.uri_template for each in await client.list_resource_templates()} - {ALL}
+        assert sorted(templates) == self.names("template")
         found: Any = (await client.call_tool("search_tools", {"query": "", "limit": 1000})).structured_content
         assert sorted({tool["name"] for tool in found["tools"]} - helping) == self.names("tool")
         assert found["left_out"] == 0
@@ -271,12 +295,13 @@ class Looking:
         try:
             if item.kind == "tool":
                 sees = (await self.client.call_tool("sees", {"name": name})).text == "true"
-                assert sees == (item in self.seen) or not (sees or self.exact)
-                await self.client.call_tool(name)
+                assert sees == (item.names[0] in self.names("tool")) or not (sees or self.exact)
+                await self.client.call_tool(name, meta=item.version and {"accord/version": item.version})
             elif item.kind == "prompt":
                 await self.client.get_prompt(name)
             elif item.kind in ("resource", "uri"):
-                await self.client.read_resource(name)
+                scope = (await self.client.read_resource(name)).cache_scope
+                assert item in self.public or scope != "public"
             else:
                 return item in self.seen
         except ProtocolError:
@@ -328,6 +353,26 @@ ABOVE = ("docs://x/", "docs://p/", "docs://q/", "end://x/")
 """What the outermost server has for everybody: whoever subscribes to it hears of what is below."""
 
 
+ALL = "docs://{+path}"
+"""A template that answers for every spelling of what is below `docs:`."""
+
+
+def strange(item: Item) -> list[str]:
+    """URIs that some parser takes for that of a resource; a template that matches everything may answer for them."""
+    if item.kind != "resource":
+        return []
+    uri = item.names[0]
+    changes = [
+        ("//", "//ann@"),
+        ("vate", "v\nate"),
+        ("/x/", "%2Fx%2F"),
+        ("//", "//./"),
+        ("x/", "x/y/../"),
+        ("x/", "X/"),
+    ]
+    return [uri.replace(old, new, 1) for old, new in changes] + [f"{uri};v=1", f"{uri}?v=1", f"{uri}/", f" {uri}"]
+
+
 def spelled(item: Item) -> list[str]:
     """Other spellings of a URI, which are the same resource; of a template, only those that it matches."""
     if item.kind not in ("resource", "uri"):
@@ -339,13 +384,15 @@ def spelled(item: Item) -> list[str]:
 
 @settings(max_examples=50, deadline=None)
 @given(worlds(), st.sampled_from(["2025-11-25", "2026-07-28"]), st.booleans())
-def test_nothing_is_learned_of_what_may_not_be_seen(
-    world: tuple[Node, Scopes | None, Scopes], revision: str, answered_before: bool
-) -> None:
-    node, granted, view = world
+def test_nothing_is_learned_of_what_may_not_be_seen(world: World, revision: str, answered_before: bool) -> None:
+    node, granted, view = world.node, world.granted, world.view
     if revision == "2026-07-28":
         view = NONE  # it has no sessions
     server = made_of(node)
+    if world.catches_all:
+        server.resource(ALL)(lambda path: path)
+    if world.adds:
+        server.add_middleware(adding(everything(node)))
     for uri in ABOVE:
         server.resource(uri)(lambda: "")
     server.prompt("helping")(lambda city="": "").complete("city")(lambda typed: [])
@@ -362,18 +409,42 @@ def test_nothing_is_learned_of_what_may_not_be_seen(
 
     if answered_before:
         assert server.registry.shown
-    known = everything(node)
-    seen = [item for item in node.shown() if may_see(item, granted, view)]
-    seen = [next(each for each in known if each.names == item.names) for item in seen]
+    seen, public = seen_in(node, granted, view), seen_in(node, NONE, NONE)
 
     async def run() -> None:
         who = None if granted is None else Principal("who", granted)
         async with Client(server, principal=who, revisions=[revision]) as client:
             if view:
                 await client.call_tool("hide", {"names": sorted(view)})
-            await Looking(server, client, known, seen, is_exact(node)).compare()
+            await Looking(world, server, client, seen, public).compare()
 
     asyncio.run(run())
+
+
+def seen_in(node: Node, granted: Scopes | None, view: Scopes) -> list[Item]:
+    """What somebody sees of everything."""
+    seen = {(item.names, item.version) for item in node.shown() if may_see(item, granted, view)}
+    return [item for item in everything(node) if (item.names, item.version) in seen]
+
+
+def adding(known: list[Item]) -> Any:
+    """A middleware that puts all of this into lists."""
+    made = {
+        "tools/list": [Tool(name=name, input_schema={"type": "object"}) for name in named(known, "tool")],
+        "prompts/list": [Prompt(name=name) for name in named(known, "prompt")],
+        "resources/list": [Resource(uri=uri, name=uri) for uri in named(known, "resource")],
+        "resources/templates/list": [ResourceTemplate(uri_template=t, name=t) for t in named(known, "template")],
+    }
+
+    async def add(request: Any, call_next: Any) -> Any:
+        value = await call_next(request)
+        return [*made[request.method], *value] if request.lists else value
+
+    return add
+
+
+def named(items: list[Item], kind: str) -> list[str]:
+    return [item.names[0] for item in items if item.kind == kind]
 
 
 def everything(node: Node) -> list[Item]:
