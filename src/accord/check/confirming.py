@@ -3,7 +3,8 @@
 A case may fail for what another case did a moment before, or because the machine was busy. So each failure is tried
 once more when everything else is over and the server answers promptly again, and that attempt gives the verdict.
 Shared cases have another conversation for that, in the reverse order: whatever came before a case in the first attempt
-comes after it in the second. Over stdio that goes on beside the other cases, unless a failure depends on time.
+comes after it in the second. Over stdio the cases that may share a process come after them, and all that goes on beside
+the other cases, unless a failure depends on time.
 """
 
 from __future__ import annotations
@@ -43,17 +44,23 @@ class Confirming:
             return failures
         self._doors.outlived = 0.0  # it may have been slow for what went on beside it
         shared = [each for each in failures if each.case.kind == "shared"]
-        others = [each for each in failures if each.case.kind != "shared"]
+        sharing = [each for each in failures if self._may_share(each)]
+        others = [each for each in failures if each not in shared and each not in sharing]
         if self._doors.transport != "stdio" or any(each.depends_on_time(self._timeout) for each in failures):
-            return await self._confirm_shared(shared) + await self._confirm_others(others)
+            return await self._confirm_shared(shared, sharing) + await self._confirm_others(others)
         async with asyncio.TaskGroup() as group:  # separate processes, and no failure depends on time
-            together = group.create_task(self._confirm_shared(shared))
+            together = group.create_task(self._confirm_shared(shared, sharing))
             alone = group.create_task(self._confirm_others(others))
         return together.result() + alone.result()
 
-    async def _confirm_shared(self, failures: list[Attempt]) -> list[Attempt]:
+    def _may_share(self, failure: Attempt) -> bool:
+        """Whether a case may be tried again in the process of the shared ones, after them."""
+        return self._doors.transport == "stdio" and failure.case.shares and not failure.depends_on_time(self._timeout)
+
+    async def _confirm_shared(self, shared: list[Attempt], sharing: list[Attempt]) -> list[Attempt]:
+        failures = [*reversed(shared), *sharing]
         together = Attempts(self._doors, self._budget, self._doors.release_second() if failures else None)
-        found = [await self._again(each, lambda each: _shared(together, each)) for each in reversed(failures)]
+        found = [await self._again(each, lambda each: _shared(together, each)) for each in failures]
         if together.shared is not None:
             await self._doors.end(together.shared)
         return found
