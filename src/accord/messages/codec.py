@@ -89,13 +89,20 @@ def raw(value: Any) -> Raw:
     return Raw(encode(value))
 
 
+class FinishedResult(msgspec.Struct):
+    """A result that was made in the shape of its revision, so that nothing is left for `finish` to do."""
+
+
+FINISHED = (msgspec.Raw, FinishedResult)
+
+
 def finish(result: Any, rules: Rules, info: Raw) -> Any:
     """A result as the revision wants it: stamped with what it is and who gave it, or narrowed to an older shape.
 
-    `Raw` is taken as finished. "The result MUST include a resultType field" (2026-07-28, basic, Result Responses);
-    cache hints default to "do not keep".
+    What is `FINISHED` stays as it is. "The result MUST include a resultType field" (2026-07-28, basic, Result
+    Responses); cache hints default to "do not keep".
     """
-    if isinstance(result, Raw):
+    if isinstance(result, FINISHED):
         return result
     return stamp(result, info) if rules.result_type else narrow(result, rules.revision)
 

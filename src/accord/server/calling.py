@@ -65,7 +65,8 @@ class Calling:
     def run(self, offer: Offer, arguments: Any, call: Call | None, prefix: str = "") -> Awaitable[Any]:
         """Call a function. As `reach`, without its middleware."""
         if call is None:
-            return self._start(offer, *offer.bind(arguments, None), None)
+            args, kwargs = offer.bind(arguments, None)
+            return self._start(offer, args, kwargs, None)
         args, kwargs = offer.bind(arguments, self.context(offer, call) if offer.context else None)
         if not offer.declared:
             return self._start(offer, args, kwargs, call)
@@ -106,10 +107,11 @@ class Calling:
         return await self._start(offer, args, {**kwargs, **await filled}, call)
 
     def _start(self, offer: Offer, args: Any, kwargs: Any, call: Call | None) -> Awaitable[Any]:
+        work = self.begin(offer, args, kwargs, call)
         seconds = offer.timeout or self._limits.tool_seconds
         if seconds is None:
-            return self.begin(offer, args, kwargs, call)
-        return self.within(seconds, self.begin(offer, args, kwargs, call), call)
+            return work
+        return self.within(seconds, work, call)
 
     def within(self, seconds: float, work: Awaitable[T], call: Call | None) -> Awaitable[T]:
         """Await `work` for so long; the time of questions does not count. Raises `OutOfTime`."""

@@ -78,7 +78,7 @@ class Sent(msgspec.Struct, rename="camel"):
     meta: Raw = msgspec.field(default=Raw(), name="_meta")
 
 
-_sent = msgspec.json.Decoder(Sent)
+_decode_sent = msgspec.json.Decoder(Sent).decode
 
 
 class Dispatch:
@@ -312,7 +312,7 @@ def read_call(params: Any) -> Sent:
     those of the arguments are checked by whoever takes them.
     """
     try:
-        call = _sent.decode(params)
+        call = _decode_sent(params)
     except (msgspec.MsgspecError, TypeError, RecursionError):
         return codec.decode_params(Sent, params)
     carried = len(call.meta)

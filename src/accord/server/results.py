@@ -36,7 +36,7 @@ UNSTRUCTURED = frozenset({*_BLOCKS, CallToolResult})
 """Return types that are content already, and so no structured output."""
 
 
-class Text(msgspec.Struct, omit_defaults=True):
+class Text(codec.FinishedResult, omit_defaults=True):
     """A `CallToolResult` with nothing but text: alike in all revisions, so nothing has to be narrowed."""
 
     content: tuple[TextContent, ...]

@@ -62,7 +62,8 @@ def request_meta(params: Raw | UnsetType) -> RequestMeta | None:
     """The known keys in the `_meta` of a request. Raises `InvalidParams`."""
     if params is UNSET:
         return None
-    _check_size(params)
+    if len(params) > META_BYTES:
+        _check_size(params)
     try:
         return _request(params).meta
     except (msgspec.DecodeError, RecursionError) as exc:
@@ -73,7 +74,8 @@ def posted(params: Raw | UnsetType) -> Posted:
     """`_meta` of a request, and what names its subject, in one look. Raises `InvalidParams`."""
     if params is UNSET:
         return Posted()
-    _check_size(params)
+    if len(params) > META_BYTES:
+        _check_size(params)
     try:
         return _posted(params)
     except (msgspec.DecodeError, RecursionError):
@@ -81,8 +83,8 @@ def posted(params: Raw | UnsetType) -> Posted:
 
 
 def _check_size(params: Raw) -> None:
-    """Raise `InvalidParams` for a `_meta` over its bound."""
-    if len(params) > META_BYTES and len(_sized(params).meta) > META_BYTES:
+    """Raise `InvalidParams` for a `_meta` over its bound; it can only be in params that are."""
+    if len(_sized(params).meta) > META_BYTES:
         raise InvalidParams(f"_meta has more than {META_BYTES:,} bytes")
 
 

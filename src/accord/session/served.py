@@ -178,8 +178,9 @@ class Served:
 
     def respond(self, exchange: Exchange, result: Any) -> bytes | None:
         """The bytes of a result, or None."""
-        finished = codec.finish(result, exchange.rules, self._session.profile.raw_info)
-        return self._end(exchange, codec.encode(Response(exchange.id, finished)))
+        if not isinstance(result, codec.FINISHED):
+            result = codec.finish(result, exchange.rules, self._session.profile.raw_info)
+        return self._end(exchange, codec.encode(Response(exchange.id, result)))
 
     def fail(self, exchange: Exchange, error: ProtocolError) -> bytes | None:
         """The bytes of an error, or None."""

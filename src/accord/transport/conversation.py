@@ -115,7 +115,7 @@ class Conversation:
         The task that does so is `exchange.driver`. Raises CancelledError when the request was cancelled, or we close.
         """
         try:
-            message = self.session.respond(exchange, await self._handler(exchange, self))
+            message = self.session.served.respond(exchange, await self._handler(exchange, self))
         except ProtocolError as error:
             message = self.session.fail(exchange, error)
         except asyncio.CancelledError:

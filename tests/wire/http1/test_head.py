@@ -170,11 +170,45 @@ def test_a_head_that_begins_amid_other_bytes_is_read_there() -> None:
 
 def test_each_head_has_its_own_list_of_headers() -> None:
     reader = HeadReader(HEAD_BYTES, 10)
-    first, second = (reader.read(request("GET", "/", "a: b"), 0) for _ in range(2))
-    assert first is not None
-    assert second is not None
-    first.headers.append((b"x", b"y"))
-    assert second.headers == [(b"host", b"e"), (b"a", b"b")]
+    for sent in (request("GET", "/", "a: b"), request("POST", "/", "content-length: 1")):
+        first, second, third = (reader.read(sent, 0) for _ in range(3))
+        assert first is not None
+        assert second is not None
+        assert third is not None
+        whole = list(third.headers)
+        first.headers.append((b"x", b"y"))
+        second.headers.clear()
+        assert third.headers == whole
+        assert reader.read(sent, 0) == third
+
+
+LENGTHS = ("1", "23", "0", "007", "1 ", " 1", "1 2", "12,3", "1, 1", "+1", "-1", "1a", "", "9" * 18, "9" * 19, "1\t")
+OTHERS = ("", "a: b", "content-length: 1", "transfer-encoding: chunked", "expect: 100-continue", "connection: close")
+
+
+@pytest.mark.parametrize("before", OTHERS)
+def test_what_was_read_before_does_not_change_how_a_head_is_read(before: str) -> None:
+    fields = [f"{name}:{length}" for name in ("content-length", "Content-Length", "x") for length in LENGTHS]
+    fields += [f"content-length: {length}" for length in LENGTHS]
+    heads = [request("POST", "/", *filter(None, (before, field, after))) for field in fields for after in ("", "a: 1")]
+    expected = [read(HeadReader(HEAD_BYTES, 10), head) for head in heads]
+    for first, its_reading in zip(heads, expected, strict=True):
+        if isinstance(its_reading, str):
+            continue
+        reader = HeadReader(HEAD_BYTES, 10)
+        for head, reading in zip(heads, expected, strict=True):
+            assert read(reader, first) == its_reading
+            assert read(reader, head) == reading, (first, head)
+            if isinstance(reading, str):
+                reader = HeadReader(HEAD_BYTES, 10)
+
+
+def read(reader: HeadReader, sent: bytes) -> HeadReceived | str | None:
+    """What one head says, or why it is refused."""
+    try:
+        return reader.read(sent, 0)
+    except Unacceptable as exc:
+        return exc.text
 
 
 def test_a_line_that_comes_byte_by_byte_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

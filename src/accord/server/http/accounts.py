@@ -34,7 +34,7 @@ def account_of(who: Principal | None, request: Request, *, proxied: bool) -> str
     address = client[0] if client else ""
     if proxied:
         address = _forwarded(request.headers) or address
-    return _ADDRESS + _counted(address)
+    return _account_of_address(address)
 
 
 def is_address(account: str) -> bool:
@@ -69,8 +69,12 @@ def _address(element: str) -> str:
 
 
 @lru_cache(4_096)
+def _account_of_address(address: str) -> str:
+    """The account of an address: IPv4 as it is, IPv6 by its network of 64 bits."""
+    return _ADDRESS + _counted(address)
+
+
 def _counted(address: str) -> str:
-    """An address as it is counted: IPv4 as it is, IPv6 by its network of 64 bits."""
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:

@@ -111,8 +111,8 @@ class HTTPApp:
         refusal = self._gate.refusal(headers.get(b"host"), headers.get(b"origin"))
         if refusal is not None:
             raise Rejected(403, refusal)
-        if (twice := request.repeated()) is not None:
-            raise Rejected(400, f"the header {twice.decode('latin-1')} is there twice, and differs")
+        if request.repeated is not None:
+            raise Rejected(400, f"the header {request.repeated.decode('latin-1')} is there twice, and differs")
         route = self._routes.get(request.path)
         if route is None:
             here = (self._public_root or request.root) + self.options.path

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from accord.limits import Limits
 from accord.server.http.accounts import is_address
 from accord.transport.asgi.request import Rejected
@@ -59,18 +61,15 @@ class BodyBudget:
             del self._of[account]
 
 
-class BodyCharge:
+class BodyCharge(msgspec.Struct, eq=False):
     """What one body takes. It is given back when everyone who holds it has released it."""
 
-    __slots__ = ("_account", "_holders", "_request", "_site", "_size", "_who")
-
-    def __init__(self, site: Site, who: Principal | None, request: Request) -> None:
-        self._site = site
-        self._who = who
-        self._request = request
-        self._account = ""
-        self._size = 0
-        self._holders = 1
+    _site: Site
+    _who: Principal | None
+    _request: Request
+    _account: str = ""
+    _size: int = 0
+    _holders: int = 1
 
     def add(self, size: int) -> None:
         """Charge a part that has come. Raises `Rejected`."""

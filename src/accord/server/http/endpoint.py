@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from accord.errors import InvalidRequest, ProtocolError
 from accord.messages import envelope
-from accord.messages.bounds import has_more_nodes
+from accord.messages.bounds import MEASURED_BYTES, has_more_nodes
 from accord.messages.envelope import Incoming, Malformed, outlines
 from accord.messages.revision import BEFORE_OPENING, HANDSHAKE, LATEST, NO_SESSIONS, RULES, Rules
 from accord.server.http.access import noted
@@ -75,24 +75,18 @@ class Endpoint:
             raise Rejected(406, "the answer is JSON or events: send Accept: application/json, text/event-stream")
         charge = BodyCharge(self.site, who, request)
         try:
-            body = await self._body(request, receive, charge)
+            body = await request.body(receive, self.site.limits, charge)
             await self._answer(body, request, receive, send, who)
         finally:
             charge.release()
 
-    async def _body(self, request: Request, receive: Receive, charge: BodyCharge) -> bytes:
-        """Return the body of a POST. Raises `Rejected`."""
-        limits = self.site.limits
-        body = await request.body(receive, limits.http_body_bytes, limits.body_seconds, charge.add)
-        charge.measure(body)
-        return body
-
     async def _answer(self, body: bytes, request: Request, receive: Receive, send: Send, who: Principal | None) -> None:
         headers = request.headers
-        try:
-            self._check_nodes(body)
-        except Malformed as bad:
-            return await self._refuse(bad, BEFORE_OPENING, send)
+        if len(body) > MEASURED_BYTES:
+            try:
+                self._check_nodes(body)
+            except Malformed as bad:
+                return await self._refuse(bad, BEFORE_OPENING, send)
         if request.notes is not None:
             request.notes.update(noted(body, headers, who))
         if self.draining and _asks(body):
@@ -220,7 +214,7 @@ class Endpoint:
         self._legacy(id, who)
         charge = BodyCharge(self.site, who, request)
         try:
-            body = await self._body(request, receive, charge)
+            body = await request.body(receive, self.site.limits, charge)
             try:
                 self._check_nodes(body)
             except Malformed as bad:

@@ -235,7 +235,7 @@ class HTTPSession(Visitor):
 
     async def _remember(self, served: list[Exchange]) -> None:
         """Keep what these requests have changed. They are answered all the same where it cannot be kept."""
-        if self._view is not self._kept_view or any(exchange.method.name in _CHANGES for exchange in served):
+        if self._view is not self._kept_view or not _CHANGES.isdisjoint([each.method.name for each in served]):
             try:
                 await self._save()
             except StoreError as exc:

@@ -54,6 +54,7 @@ class Site:
         self.bodies: BodyBudget = BodyBudget(self.limits)
         self.hellos: BodyBudget = BodyBudget(self.limits)
         """What sessions keep of larger `initialize` requests."""
+        self._proxied = options.public_url is not None
         self._told_of_workers = False
         self._rates: dict[str, tuple[Rate, Rate]] = {}
         if server.auth is None and server.registry.shown.guarded:
@@ -85,7 +86,7 @@ class Site:
 
     def account(self, who: Principal | None, request: Request) -> str:
         """Whose quotas a request uses up."""
-        return account_of(who, request, proxied=self.options.public_url is not None)
+        return account_of(who, request, proxied=self._proxied)
 
     def peer(self, line: Conversation, who: Principal | None, account: str) -> Peer:
         """A client at the end of a line. What it may do how often is bounded for its principal, not for each line."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
+from accord.limits import Limits
 from accord.transport.patience import within
 
 Scope = MutableMapping[str, Any]
@@ -30,19 +31,34 @@ class Disconnected(Exception):
     """The client went away before its request was complete."""
 
 
+class Charge(Protocol):
+    """Who counts what a body takes, and raises `Rejected` where it is too much."""
+
+    def add(self, size: int) -> None:
+        """A part of a body that comes in several has so many bytes."""
+
+    def measure(self, body: bytes) -> None:
+        """The body is there."""
+
+
 class Request:
     """Method, path below the place where the app is mounted, and headers; names of headers are lower-case."""
 
-    __slots__ = ("headers", "method", "notes", "path", "scope", "size")
+    __slots__ = ("headers", "method", "notes", "path", "repeated", "scope", "size")
 
     def __init__(self, scope: Scope) -> None:
         self.scope: Scope = scope
         self.method: str = scope["method"]
-        self.path: str = _below(scope)
+        self.path: str = _below(scope) if scope.get("root_path") else scope["path"]
         given = scope["headers"]
         self.headers: dict[bytes, bytes] = dict(given)
+        self.repeated: bytes | None = None
+        """A header of one value that is there twice with different ones, or None: whoever reads the first is told
+        something else than who reads the last.
+        """
         if len(self.headers) != len(given):
             self.headers = _joined(given)
+            self.repeated = _repeated(given, self.headers)
         self.size: int = 0
         """Bytes of the body, once it is there."""
         state = scope.get("state")
@@ -54,33 +70,28 @@ class Request:
         """The path under which the application is mounted, without a slash at its end."""
         return _root(self.scope)
 
-    def repeated(self) -> bytes | None:
-        """A header of one value that is there twice with different ones, or None: whoever reads the first is told
-        something else than who reads the last.
-        """
-        given = self.scope["headers"]
-        if len(self.headers) == len(given):
-            return None
-        return next((name for name, value in given if _is_single(name) and self.headers[name] != value), None)
+    async def body(self, receive: Receive, limits: Limits, charge: Charge) -> bytes:
+        """Return the body.
 
-    async def body(self, receive: Receive, most: int, seconds: float, charge: Callable[[int], None]) -> bytes:
-        """Return the body. `charge` is called with the size of each part of a body that comes in several.
-
-        Raises `Rejected` for more than `most` bytes (413), or when it is not there in `seconds` (408), what `charge`
-        raises, and `Disconnected`.
+        Raises `Rejected` for more than `Limits.http_body_bytes` (413), or when it is not there in `Limits.body_seconds`
+        (408), what `charge` raises, and `Disconnected`.
         """
+        most, seconds = limits.http_body_bytes, limits.body_seconds
         length = self.headers.get(b"content-length", b"")
         if length.isdigit() and int(length) > most:
             raise _too_large(most)
         try:
             message = await within(seconds, receive())
             if message["type"] == "http.request" and not message.get("more_body"):
-                body = _bounded(message.get("body", b""), most)
+                body: bytes = message.get("body", b"")
             else:
                 body = await within(seconds, _read_on(receive, most, message, charge))
         except TimeoutError:
             raise Rejected(408, f"the body was not there after {seconds:g} s", _CLOSE) from None
+        if len(body) > most:
+            raise _too_large(most)
         self.size = len(body)
+        charge.measure(body)
         return body
 
 
@@ -90,6 +101,10 @@ _SINGLE = frozenset((b"host", b"origin", b"authorization", b"last-event-id"))
 
 def _is_single(name: bytes) -> bool:
     return name in _SINGLE or name.startswith((b"content-", b"mcp-"))
+
+
+def _repeated(given: Sequence[tuple[bytes, bytes]], headers: dict[bytes, bytes]) -> bytes | None:
+    return next((name for name, value in given if _is_single(name) and headers[name] != value), None)
 
 
 def _joined(given: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
@@ -103,8 +118,6 @@ def _joined(given: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
 def _below(scope: Scope) -> str:
     """The path without that of the mount: "the root path this application is mounted at" (ASGI, HTTP scope)."""
     path: str = scope["path"]
-    if not scope.get("root_path"):
-        return path
     root = _root(scope)
     if root and path.startswith(root) and path[len(root) :][:1] in ("", "/"):
         return path[len(root) :]
@@ -116,13 +129,7 @@ def _root(scope: Scope) -> str:
     return root.rstrip("/")
 
 
-def _bounded(body: bytes, most: int) -> bytes:
-    if len(body) > most:
-        raise _too_large(most)
-    return body
-
-
-async def _read_on(receive: Receive, most: int, message: Any, charge: Callable[[int], None]) -> bytes:
+async def _read_on(receive: Receive, most: int, message: Any, charge: Charge) -> bytes:
     parts, size = [], 0
     while True:
         if message["type"] == "http.disconnect":
@@ -130,7 +137,7 @@ async def _read_on(receive: Receive, most: int, message: Any, charge: Callable[[
         part = message.get("body", b"")
         parts.append(part)
         size += len(part)
-        charge(len(part))
+        charge.add(len(part))
         if size > most:
             raise _too_large(most)
         if not message.get("more_body"):

@@ -19,6 +19,7 @@ One budget holds in every state, and `reading` says whether there is room for mo
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NoReturn
 
 import msgspec
 
@@ -130,7 +131,7 @@ class HTTPConnection:
 
     def receive(self, data: bytes) -> list[Event]:
         """Take what was read, and return what it means."""
-        if self.state == CLOSED or (self.state == COMPLETE and not self._continues):
+        if self.state == CLOSED or (self.state == COMPLETE and self._is_last):
             self._dropped += len(data)
             return []
         self._data = self._data[self._at :] + data if self._data else data
@@ -160,8 +161,9 @@ class HTTPConnection:
             self.response.keep_alive = False
 
     @property
-    def _continues(self) -> bool:
-        return self.response is None or self.response.keep_alive
+    def _is_last(self) -> bool:
+        """Whether no request is served behind this one."""
+        return self.response is not None and not self.response.keep_alive
 
     def _drop(self) -> None:
         self._dropped += self.unparsed
@@ -188,19 +190,16 @@ class HTTPConnection:
         if head is None:
             return
         self._at += self._head.size
-        self._begin(head)
         events.append(head)
-
-    def _begin(self, head: HeadReceived) -> None:
-        budget = self._budget
         self.requests += 1
-        self.response = ResponseWriter(head.method, head.version, keep_alive=head.keep_alive)
+        self.response = ResponseWriter(head.method, head.version, head.keep_alive)
         self.state = BODY
         self._body = 0
         self._expected = head.expects_continue
         if head.length is not None:
             self._chunks, self._left = None, head.length
         else:
+            budget = self._budget
             self._chunks = ChunkedReader(budget.head_bytes, budget.fields, self._head.size, self._head.fields)
 
     def _read_body(self, events: list[Event]) -> None:
@@ -235,28 +234,25 @@ class HTTPConnection:
 
     def _complete(self, events: list[Event]) -> None:
         if self.state == DRAINING:
-            self._next()
+            self.state, self.response = HEAD, None
             return
         self.state = COMPLETE
         events.append(_REQUEST_COMPLETE)
-        if not self._continues:
+        if self._is_last:
             self._drop()
-
-    def _next(self) -> None:
-        self.state, self.response = HEAD, None
 
     # --- answering ----------------------------------------------------------------------------------------------
 
     def send_continue(self) -> bytes:
         """Return what a client waits for before it sends the body; nothing if it does not wait (RFC 9110, 10.1.1)."""
-        if not self._expected or self.state != BODY or self._responding.started:
+        if not self._expected or self.state != BODY or (self.response or _no_request()).started:
             return b""
         self._expected = False
         return _CONTINUE
 
     def send_head(self, status: int, headers: Iterable[Header]) -> bytes:
         """Return the head of the response. Raises `LocalProtocolError`; see `ResponseWriter`."""
-        response = self._responding
+        response = self.response or _no_request()
         if self._expected and self.state == BODY:  # it may send the body now, or the next request
             response.keep_alive = False
         return response.head(status, headers)
@@ -265,20 +261,18 @@ class HTTPConnection:
         """Return a part of the response, and go on to the next request behind the last one. Raises
         `LocalProtocolError`; see `ResponseWriter`.
         """
-        response = self._responding
+        response = self.response or _no_request()
         framed = response.body(data, more=more)
         if response.over:
             self._unreleased = 0  # nobody takes it any more
             if not response.keep_alive:
                 self.close()
             elif self.state == COMPLETE:
-                self._next()
+                self.state, self.response = HEAD, None
             else:
                 self.state = DRAINING
         return framed
 
-    @property
-    def _responding(self) -> ResponseWriter:
-        if self.response is None:
-            raise LocalProtocolError("there is no request to respond to")
-        return self.response
+
+def _no_request() -> NoReturn:
+    raise LocalProtocolError("there is no request to respond to")

@@ -7,7 +7,7 @@ Transfer-Encoding beside a Content-Length or other than `chunked`, a space befor
 from __future__ import annotations
 
 import re
-from typing import cast
+from typing import Any
 
 import msgspec
 
@@ -21,11 +21,14 @@ _FIELD = re.compile(b"(" + TOKEN + rb"):([^\x00-\x08\x0a-\x1f\x7f]*)")
 _REQUEST_LINE = re.compile(b"(" + TOKEN + rb") ([\x21\x22\x24-\x7e]+) HTTP/1\.([01])")
 """The method, the target (a fragment is not sent) and the version."""
 _ABSOLUTE = re.compile(rb"https?://([^/?]*)(.*)", re.IGNORECASE)
-_SINGLE = (b"host", b"content-length", b"transfer-encoding")
+_LENGTH = b"content-length"
+_SINGLE = (b"host", _LENGTH, b"transfer-encoding")
 _DIGITS = 18
 """Digits of a Content-Length."""
 _KNOWN_LINES, _KNOWN_BYTES = 50, 200
 """Lines that a connection remembers, and bytes of each."""
+_KNOWN_HEAD_BYTES = 1 << 10
+"""Bytes of a head that a connection remembers, to know the next one if only its Content-Length differs."""
 
 
 class HeadReceived(msgspec.Struct, frozen=True):
@@ -45,6 +48,47 @@ class HeadReceived(msgspec.Struct, frozen=True):
     expects_continue: bool
 
 
+class _Remembered(msgspec.Struct):
+    """A head, cut where the number of its Content-Length stands."""
+
+    before: bytes
+    after: bytes
+    head: HeadReceived
+    headers: tuple[Header, ...]
+    """Those of the head, of which its owner may have changed the list."""
+    at: int
+    """Which of them is the Content-Length."""
+
+    def again(self, block: bytes) -> HeadReceived | None:
+        """The same head with the number that this block has; None if more is different, or it is no number."""
+        number = block[len(self.before) : len(block) - len(self.after)]
+        if not number.isdigit() or len(number) > _DIGITS:
+            return None
+        if not block.startswith(self.before) or not block.endswith(self.after):
+            return None
+        head, headers = self.head, list(self.headers)
+        headers[self.at] = _LENGTH, number
+        return HeadReceived(
+            head.method, head.target, head.version, headers, int(number), head.keep_alive, head.expects_continue
+        )
+
+
+def _remembered(head: HeadReceived, block: bytes, lines: list[bytes]) -> _Remembered | None:
+    """None for a head whose Content-Length is absent, or not written as it usually is."""
+    if head.length is None:
+        return None
+    number = b"%d" % head.length
+    header = _LENGTH, number
+    if header not in head.headers:
+        return None
+    at = head.headers.index(header)
+    if not lines[at].endswith(number):
+        return None
+    before, _, after = block.partition(CRLF + lines[at])  # there is one, or `_understand` had refused it
+    name = lines[at].removesuffix(number)
+    return _Remembered(before + CRLF + name, after, head, tuple(head.headers), at)
+
+
 class HeadReader:
     """Reads one head after the other. A head has at most `most_bytes` bytes, line ends included, and `most_fields`
     fields.
@@ -54,6 +98,7 @@ class HeadReader:
         "_empty",
         "_first",
         "_known",
+        "_last",
         "_line",
         "_lines",
         "_most_bytes",
@@ -70,6 +115,7 @@ class HeadReader:
         self._known: dict[bytes, Header] = {}  # lines that were read: most are the same in the next head
         self._first = b""  # the last request line, and what it says
         self._request = ("", b"", "")
+        self._last: _Remembered | None = None
         self._empty = 0  # bytes of empty lines before the head
         self._line = 0  # where the first unfinished line begins, counted from the first byte of the head
         self._lines = 0  # those that are finished
@@ -89,7 +135,7 @@ class HeadReader:
         while data.startswith(CRLF, start) and start < stop:
             start += 2  # "SHOULD ignore at least one empty line (CRLF) received prior to the request-line"
         end = data.find(b"\r\n\r\n", start, stop)
-        head = self._parse(data[start:end]) if end >= 0 else None
+        head = self._complete(data[start:end]) if end >= 0 else None
         if head is None:
             self._empty = start - at
             self._check(data, at, start)
@@ -99,13 +145,17 @@ class HeadReader:
         self._empty = self._line = self._lines = self._seen = 0
         return head
 
+    def _complete(self, block: bytes) -> HeadReceived | None:
+        again = None if self._last is None else self._last.again(block)
+        return again or self._parse(block)
+
     def _parse(self, block: bytes) -> HeadReceived | None:
         """Return None if one of the lines is not acceptable: `_check` says which, and why."""
         lines = block.split(CRLF)
         first = lines.pop(0)
         if len(lines) > self._most_fields:
             return None
-        headers = list(map(self._known.get, lines))
+        headers: list[Any] = list(map(self._known.get, lines))
         if None in headers:
             headers = [known or self._field(line) for line, known in zip(lines, headers, strict=True)]
             if None in headers:
@@ -115,7 +165,9 @@ class HeadReader:
             if found is None:
                 return None
             self._first, self._request = first, (found[1].decode(), found[2], f"1.{found[3].decode()}")
-        return _understand(self._request, cast(list[Header], headers))
+        head = _understand(self._request, headers)
+        self._last = _remembered(head, block, lines) if len(block) <= _KNOWN_HEAD_BYTES else None
+        return head
 
     def _field(self, line: bytes) -> Header | None:
         """The name, in lower case, and the value of a field; None for a line that is not one."""

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from http import HTTPStatus
 
+import msgspec
+
 from accord.errors import LocalProtocolError
 from accord.wire.http1.head import TOKEN, Header
 from accord.wire.http1.lines import CONTROLS, CRLF
@@ -14,24 +16,24 @@ _NAME = re.compile(TOKEN)
 _FRAMING = frozenset((b"content-length", b"transfer-encoding", b"connection"))
 _COMMON = {name: name for name in (*_FRAMING, b"content-type", b"cache-control", b"mcp-session-id")}
 """Names that need no look at their characters."""
-_LINES = {status.value: b"HTTP/1.1 %d %b\r\n" % (status, status.phrase.encode()) for status in HTTPStatus}
+_LINES = {status.value: b"HTTP/1.1 %d %b" % (status.value, status.phrase.encode()) for status in HTTPStatus}
 _BODILESS = (204, 304)
 
 
-class ResponseWriter:
-    """Writes one response. `version` and `method` are those of the request."""
+class ResponseWriter(msgspec.Struct, eq=False):
+    """Writes one response."""
 
-    __slots__ = ("_chunked", "_left", "_silent", "_version", "keep_alive", "over", "started")
-
-    def __init__(self, method: str, version: str, *, keep_alive: bool) -> None:
-        self._version = version
-        self._silent = method == "HEAD"  # no body is sent, whatever the head says of one
-        self._chunked = False
-        self._left: int | None = None  # bytes of a body of known length
-        self.keep_alive: bool = keep_alive
-        """Whether the connection stays open behind it."""
-        self.started: bool = False
-        self.over: bool = False
+    method: str
+    """Of the request."""
+    version: str
+    """Of the request."""
+    keep_alive: bool
+    """Whether the connection stays open behind it."""
+    started: bool = False
+    over: bool = False
+    _silent: bool = False  # whether no body is sent, whatever the head says of one
+    _chunked: bool = False
+    _left: int | None = None  # bytes of a body of known length
 
     def head(self, status: int, headers: Iterable[Header]) -> bytes:
         """Return the head. Raises `LocalProtocolError` for a status or a header that HTTP does not have."""
@@ -39,27 +41,28 @@ class ResponseWriter:
             raise LocalProtocolError("a response has one head, and this one was sent")
         if not 200 <= status <= 599:
             raise LocalProtocolError(f"a response has a status between 200 and 599, not {status!r}")
-        lines = [_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status]
+        lines = [_LINES.get(status) or b"HTTP/1.1 %d " % status]
         closing = False
         for name, value in headers:
             lower = _COMMON.get(name) or _lower(name)
             if lower in _FRAMING:
                 closing = self._frame(lower, value) or closing
-            lines.append(b"%b: %b\r\n" % (lower, value))
-        self._silent = self._silent or status in _BODILESS
+            lines.append(lower + b": " + value)
+        self._silent = self.method == "HEAD" or status in _BODILESS
         if self._left is None and not self._chunked and not self._silent:
-            if self._version == "1.1":
+            if self.version == "1.1":
                 self._chunked = True
-                lines.append(b"transfer-encoding: chunked\r\n")
+                lines.append(b"transfer-encoding: chunked")
             else:
                 self.keep_alive = False  # its end is that of the connection
         if not self.keep_alive and not closing:
-            lines.append(b"connection: close\r\n")
-        head = b"".join(lines)
-        if len(head.translate(None, CONTROLS)) != len(head) - 2 * len(lines):
+            lines.append(b"connection: close")
+        lines += (b"", b"")  # the line that ends the head, which is empty
+        head = CRLF.join(lines)
+        if len(head.translate(None, CONTROLS)) != len(head) - (len(lines) - 1) * len(CRLF):
             raise LocalProtocolError("a header of the response has a control character in it")
         self.started = True
-        return head + CRLF
+        return head
 
     def _frame(self, name: bytes, value: bytes) -> bool:
         """Take over what a header says of the body and of the connection; return whether it closes that."""

@@ -108,18 +108,19 @@ class HTTPProtocol(asyncio.Protocol):
     # --- requests -------------------------------------------------------------------------------------------------
 
     def _handle(self, events: list[Event]) -> None:
+        exchange = self.exchange
         for event in events:
             if type(event) is HeadReceived:
-                self.exchange = HTTPExchange(self, event)
-                self.exchange.task = task = self._loop.create_task(self.exchange.run(self._app))
+                exchange = self.exchange = HTTPExchange(self, event)
+                exchange.task = task = self._loop.create_task(exchange.run(self._app))
                 self.tasks.add(task)
             elif type(event) is RequestRefused:
                 self._refuse(event)
-            elif self.exchange is not None:
+            elif exchange is not None:
                 if type(event) is BodyReceived:
-                    self.exchange.feed(event.data)
+                    exchange.feed(event.data)
                 elif type(event) is RequestComplete:
-                    self.exchange.complete()
+                    exchange.complete()
 
     def _refuse(self, refused: RequestRefused) -> None:
         if self.exchange is not None:
@@ -210,12 +211,14 @@ class HTTPExchange:
         else:
             self._body = self._body if isinstance(self._body, bytearray) else bytearray(self._body)
             self._body += data
-        self._wake()
+        if self._news is not None:
+            self._news.set()
 
     def complete(self) -> None:
         """The body has ended."""
         self._more = False
-        self._wake()
+        if self._news is not None:
+            self._news.set()
 
     def refuse(self, refused: RequestRefused) -> None:
         """The rest of the request is not acceptable: an application that asks for it has lost its client."""
