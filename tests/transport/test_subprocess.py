@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 
 from accord.errors import ConnectError
 from accord.limits import Limits
-from accord.transport.environment import child_environment
+from accord.transport.environment import child_environment, left_out
 from accord.transport.subprocess import SubprocessTransport
 
 CHILD = str(Path(__file__).parent / "child.py")
@@ -164,6 +165,27 @@ def test_the_environment_is_a_safe_subset(monkeypatch: pytest.MonkeyPatch) -> No
     assert {"PATH", "LC_TIME", "GIVEN"} <= set(safe)
     assert not {"API_KEY", "TERM"} & set(safe)
     assert child_environment(None, inherit=True)["API_KEY"] == "secret"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the locale stands in the environment on POSIX")
+async def test_a_child_inherits_the_variables_of_the_locale_but_not_others_that_begin_with_lc(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    locale = "COLLATE CTYPE MESSAGES MONETARY NUMERIC TIME ADDRESS IDENTIFICATION MEASUREMENT NAME PAPER TELEPHONE ALL"
+    inherited = {"LANG", "LANGUAGE", *(f"LC_{name}" for name in locale.split())}
+    withheld = {"LC_TOKEN", "LC_", "LC_ALL_KEYS", "XLC_ALL"}
+    for name in inherited | withheld:
+        monkeypatch.setenv(name, "C")
+    script = "import json, os; print(json.dumps(sorted(os.environ)))"
+    transport = SubprocessTransport([sys.executable, "-S", "-E", "-c", script])
+    await transport.open()
+    try:
+        (line,) = await transport.receive()
+    finally:
+        await transport.close()
+    assert isinstance(line, bytes)
+    assert {name for name in json.loads(line) if name in inherited | withheld} == inherited
+    assert withheld <= set(left_out(None))
 
 
 def test_a_child_that_was_never_closed_ends_with_the_interpreter() -> None:
