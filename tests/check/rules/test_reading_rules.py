@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from accord.check.record import Record
+from accord.check.record import Record, Reply
 from accord.check.report import TransportName
 from accord.check.rule import Broken, Rule
 from accord.check.rules.cancel import OWN
@@ -135,6 +137,22 @@ def test_progress_that_grows_is_right_and_any_other_is_not(steps: list[float]) -
     assert judged(KNOWN, *told) == judged(ENDS, *told) == len(steps)
     broken(GROWS, *told, ("←", progress("t", min(steps))))
     broken(ENDS, *told, ("←", answers(1)), ("←", progress("t", 2e6)))
+
+
+@pytest.mark.parametrize(("sent", "repeats"), [({"last-event-id": "1"}, True), ({}, False)])
+def test_progress_that_a_resumed_stream_repeats_is_no_progress_after_the_answer(
+    sent: dict[str, str], repeats: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = record(("→", called(1, "t")), ("←", progress("t", 1)), ("←", answers(1)), transport="http")
+    made.replies.append(Reply(stream=7, method="GET", sent=sent))
+    later = time.monotonic() + 60
+    monkeypatch.setattr("accord.check.record.time", SimpleNamespace(monotonic=lambda: later))
+    made.add(RECEIVED, msgspec.json.encode(progress("t", 1)), stream=7)
+    if repeats:
+        assert reads(ENDS)([made]) == 2
+    else:
+        with pytest.raises(Broken, match="was answered before"):
+            reads(ENDS)([made])
 
 
 def test_a_token_keeps_its_type() -> None:

@@ -78,6 +78,7 @@ def told(records: Sequence[Record]) -> Iterator[Told]:
     """All progress that the server told."""
     for record in records:
         tokens = _Tokens()
+        resumed = {reply.stream for reply in record.replies if "last-event-id" in reply.sent}
         for said, message in messages(record):
             if said.direction == SENT:
                 tokens.sent(message)
@@ -86,7 +87,8 @@ def told(records: Sequence[Record]) -> Iterator[Told]:
             if message.get("method") == PROGRESS and isinstance(params, dict):
                 token = key(params.get("progressToken"))
                 grace = APART if record.transport == "http" else 0.0
-                is_over = said.at - tokens.over.get(token, said.at) > grace
+                late = said.at - tokens.over.get(token, said.at) > grace
+                is_over = late and said.stream not in resumed  # which repeats what was sent before the answer
                 yield Told(Heard(record, said, message), params, token in tokens.known, is_over)
             tokens.heard(message, said.at)
 
