@@ -77,7 +77,8 @@ def test_a_client_whose_stream_ends_early_comes_back_for_the_answer(saw: Saw) ->
         ended = [entry["method"] for entry in saw.log].index("DELETE")
         refused = [entry for entry in saw.log[:ended] if entry["method"] == "GET" and entry["status"] != 200]
         assert refused == []
-        assert {*taken_up} <= {200, 400}  # TypeScript may come back once more when it has let go of its session
+        # TypeScript may come back once more after DELETE: without its session, or with the one that has ended.
+        assert {*taken_up} <= {200, 400, 404}
     else:
         assert taken_up == []
 
