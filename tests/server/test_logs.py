@@ -165,9 +165,10 @@ async def test_more_than_the_limit_is_dropped_and_owned_up_to(caplog: pytest.Log
 
 async def test_a_request_that_is_over_is_not_told_what_was_dropped(caplog: pytest.LogCaptureFixture) -> None:
     async with raw_peer(server(logs_per_second=20), "2026-07-28") as peer:
-        assert len(await told(peer, "many", level="debug", count=50)) == 20
+        heard = len(await told(peer, "many", level="debug", count=50))
+        assert 20 <= heard < 50
         async with asyncio.timeout(100):
-            while not any("30 log messages were dropped" in record.message for record in caplog.records):
+            while not any(f"{50 - heard} log messages were dropped" in record.message for record in caplog.records):
                 await asyncio.sleep(0.01)
         assert await told(peer, "keep", level="debug") == []
 
