@@ -254,6 +254,9 @@ async def test_a_mode_that_was_not_declared_is_invalid_params(
         *({**URL, "url": url} for url in MISLEADING),
         {**URL, "url": f"https://example.com/{'a' * 8_192}"},
         form({"type": "object", "properties": {f"n{number}": {"type": "string"} for number in range(1_001)}}),
+        form({"type": "object", "properties": {"n": {"enum": [str(number) for number in range(20_000)]}}}),
+        form({**NAME, "required": ["n"] * 20_000}),
+        form({**NAME, "more": functools.reduce(lambda inner, _: [inner], range(200), 0)}),
     ],
 )
 async def test_a_question_that_is_none_is_invalid_params_and_bothers_nobody(params: dict[str, Any]) -> None:

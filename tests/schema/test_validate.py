@@ -232,7 +232,7 @@ def test_a_long_pattern_is_refused_before_it_is_compiled(schema: Any) -> None:
 def test_large_values_are_checked_in_time() -> None:
     compile({"uniqueItems": True}).validate([[i] for i in range(20_000)])
     with pytest.raises(Mismatch, match="too large to say where"):
-        compile({"anyOf": [{"items": {"type": "string"}}] * 1000}).validate([1] * 4_000)
+        compile({"anyOf": [{"items": {"type": "string"}}] * 1000}).validate([1] * 1_500)
     with pytest.raises(Mismatch) as caught:
         compile({"enum": [str(i) for i in range(50_000)]}).validate("x" * 100_000)
     assert len(str(caught.value)) < 400

@@ -19,13 +19,14 @@ from urllib.parse import urlsplit
 import msgspec
 
 from accord.client.handlers import ClientContext, Handler, Threads
-from accord.errors import DeclarationError, InvalidParams, Mismatch, NotSupported
+from accord.errors import DeclarationError, InvalidParams, Mismatch, NotSupported, SchemaError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import codec
 from accord.messages.bounds import INVISIBLE, NAME_LENGTH
 from accord.messages.capabilities import ElicitationCapability
 from accord.messages.elicitation import ElicitationCompleteParams, ElicitParams, ElicitResult
 from accord.messages.revision import Rules
+from accord.schema.cost import count_values
 from accord.schema.forms import check
 from accord.schema.values import to_json
 
@@ -41,6 +42,9 @@ _METADATA = frozenset(
     ("metadata.google.internal", "metadata", "instance-data", "fd00:ec2::254", "100.100.100.200", "192.0.0.192")
 )
 """Where machines in a cloud find their credentials: no person has anything to do there."""
+
+_FORM_VALUES = 20_000
+"""Values in the schema of a form: choices, mostly."""
 
 _OPEN = 1_024
 """Pages whose completion may still be told; beyond that the oldest is forgotten."""
@@ -69,6 +73,7 @@ class Elicitation:
             raise DeclarationError('on_elicitation_complete is about pages: add "url" to elicitation_modes')
         self._handler = Handler("elicitation", function, 2, threads)
         self._most_fields = limits.form_fields
+        self._depth = limits.depth
         self._on_complete = on_complete
         self._pages: OrderedDict[str, None] = OrderedDict()
 
@@ -92,6 +97,10 @@ class Elicitation:
     def _check_form(self, schema: Mapping[str, Any] | None) -> None:
         if schema is None:
             raise InvalidParams("elicitation/create: a form needs `requestedSchema`")
+        try:
+            count_values(schema, self._depth, _FORM_VALUES)
+        except SchemaError as exc:
+            raise InvalidParams(f"elicitation/create: `requestedSchema`: {exc}") from exc
         if len(_field_names(schema)) > self._most_fields:
             raise InvalidParams(
                 f"elicitation/create: the form has more than {self._most_fields} fields (Limits.form_fields)"

@@ -80,17 +80,17 @@ class Cost(msgspec.Struct, frozen=True):
 
 def measure(schema: Any, limits: Limits) -> Cost:
     """What a schema costs. Raises SchemaError for one that may not be used."""
-    size = _size(schema, limits.depth)
+    size = count_values(schema, limits.depth)
     return msgspec.structs.replace(_Walk(schema, limits).cost(), size=size)
 
 
-def _size(schema: Any, depth: int) -> int:
-    """How many values a schema has. Raises SchemaError for more than `_VALUES`, and for deeper nesting."""
+def count_values(schema: Any, depth: int, most: int = _VALUES) -> int:
+    """Return how many values a schema has. Raises SchemaError for more than `most`, and for deeper nesting."""
     level, size = [schema] if isinstance(schema, (dict, list)) else [], 0
     for _ in range(depth + 1):
         size += sum(map(len, level))
-        if size > _VALUES:
-            raise SchemaError(f"the schema has more than {_VALUES:,} values")
+        if size > most:
+            raise SchemaError(f"the schema has more than {most:,} values")
         level = [inner for outer in level for inner in _inside(outer) if isinstance(inner, (dict, list))]
         if not level:
             return size

@@ -15,7 +15,7 @@ from typing import Any
 from accord.limits import Limits
 from accord.schema.cost import UNEVALUATED, is_resource, looks_again, subschemas
 
-MOST = 5_000_000
+MOST = 2_000_000
 """Steps that any value may take: a second or so, and up to four for each of its parts."""
 
 _STEPS = 50_000
