@@ -71,7 +71,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     http_bodies_bytes_per_address: int = 128 << 20
     """Server: the same for one address, and for one principal."""
     http_requests: int = 4_096
-    """Server: requests being worked on at once for all those whom nobody vouches for (HTTP, 2026-07-28)."""
+    """Server: requests being worked on at once for all those whom nobody vouches for (HTTP, all sessions together)."""
     http_requests_per_address: int = 2_048
     """Server: those of one address; one more is refused."""
     http_parked: int = 4_096

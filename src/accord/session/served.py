@@ -33,6 +33,7 @@ from accord.messages.subscriptions import ListenResult
 from accord.session import peek
 from accord.session.events import CancelReceived, Event, Reply, RequestReceived
 from accord.session.exchange import Batch, Exchange
+from accord.session.load import RequestLoad
 from accord.session.opening import ServerOpening
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Served:
         """By id, but for those that came alone (`take_alone`)."""
         self.staying: int = 0
         """How many of them are subscriptions."""
+        self.load: RequestLoad | None = None
+        """What bounds them together with those of other sessions, without the subscriptions."""
         self._per_request_spoken = [revision for revision in PER_REQUEST if revision in session.spoken]
         self._own: Mapping[str, Callable[[Exchange], Event | None]] = self._own_answers()
 
@@ -97,7 +100,10 @@ class Served:
             return event
         exchange.batch = batch
         self.in_flight[key] = exchange
-        self.staying += exchange.method.stays
+        if exchange.method.stays:
+            self.staying += 1
+        elif self.load is not None:
+            self.load.add(1)
         return RequestReceived(exchange)
 
     def refuse(self, id: RequestId | None, error: ProtocolError) -> Reply:
@@ -136,6 +142,8 @@ class Served:
                 raise InvalidRequest("a request that stays open must not be part of a batch")
         elif len(self.in_flight) - self.staying >= limits.requests_in_flight:
             raise InternalError(f"too many requests in flight: the limit is {limits.requests_in_flight}")
+        elif self.load is not None and method.name not in self._own:
+            self.load.check()
 
     def _per_request(self, meta: RequestMeta) -> tuple[Rules, Any]:
         """The rules that a request names, and the capabilities that come with it (2026-07-28, basic, _meta)."""
@@ -170,8 +178,7 @@ class Served:
     def abandon(self, exchange: Exchange) -> None:
         """Nobody waits for the answer to a request any more."""
         if exchange.end("cancel"):
-            self.in_flight.pop(exchange.id if exchange.key is None else exchange.key, None)
-            self.staying -= exchange.method.stays
+            self._forget(exchange)
             self._session.stats.cancels_received += 1
 
     # --- out ---------------------------------------------------------------------------------------------------
@@ -200,11 +207,19 @@ class Served:
         if not exchange.end("answer"):
             stats.dropped_results += 1
             return None
-        self.in_flight.pop(exchange.id if exchange.key is None else exchange.key, None)
-        self.staying -= exchange.method.stays
+        self._forget(exchange)
         stats.answers_sent += 1
         stats.errors_sent += errors
         return message if exchange.batch is None else self.into_batch(exchange.batch, exchange.id, message)
+
+    def _forget(self, exchange: Exchange) -> None:
+        """It has ended. One that the session answers itself was never in flight."""
+        if self.in_flight.pop(exchange.id if exchange.key is None else exchange.key, None) is None:
+            return
+        if exchange.method.stays:
+            self.staying -= 1
+        elif self.load is not None:
+            self.load.add(-1)
 
     def into_batch(self, batch: Batch, id: RequestId | None, message: bytes) -> bytes | None:
         """Answers that leave together are held together: all of them are no larger than one message may be."""

@@ -10,10 +10,11 @@ import pytest
 from accord import Context, HTTPOptions, Server
 from accord.server.http.accounts import account_of, is_address
 from accord.server.http.auth import Principal
+from accord.session import load
 from accord.transport.asgi.request import Request
 
 from tests.server.http.raw import Direct
-from tests.server.http.speaking import Here, Modern, Stateful, quick, site
+from tests.server.http.speaking import Here, Legacy, Modern, Stateful, encode, quick, request, site, text, until
 
 ATTACKER, OTHER = "203.0.113.9", "198.51.100.7"
 
@@ -175,3 +176,65 @@ async def test_requests_in_flight_of_one_address_leave_room_for_those_of_others(
         assert (await (await honest.ask("tools/list")).json())["result"]["tools"]
         release.set()
         await asyncio.gather(*calls)
+
+
+@pytest.mark.parametrize("way", ["streamable", "sse"])
+async def test_requests_in_flight_of_all_sessions_of_one_address_are_bounded_together(way: str) -> None:
+    server = desk(http_requests_per_address=3)
+    release = asyncio.Event()
+
+    @server.tool
+    async def waits() -> str:
+        await release.wait()
+        return "done"
+
+    async with site(server) as here:
+        if way == "streamable":
+            for _ in range(3):
+                await (await Stateful(at(here, ATTACKER)).open()).begin("POST", CALL)
+            fourth = await Stateful(at(here, ATTACKER)).open()
+            await until(lambda: sum(map(len, here.busy())) == 3)
+            refused = await (await fourth.call("waits")).json()
+            assert (await fourth.ask("ping")).status == 200
+        else:
+            flood = [await (await Legacy.connect(at(here, ATTACKER))).open() for _ in range(4)]
+            for each in flood[:3]:
+                await each.post(CALL)
+            refused = await flood[3].ask("tools/call", {"name": "waits", "arguments": {}})
+        assert "too many requests in flight" in refused["error"]["message"]
+        assert "too many" in (await (await Modern(at(here, ATTACKER)).call("waits")).json())["error"]["message"]
+        assert (await (await Modern(at(here, OTHER)).ask("tools/list")).json())["result"]["tools"]
+        honest = asyncio.create_task((await Stateful(at(here, OTHER)).open()).call("waits"))
+        await until(lambda: sum(map(len, here.busy())) == 4)
+        release.set()
+        assert text(await (await honest).result()) == "done"
+        await until(lambda: not here.busy())
+        assert text(await (await Modern(at(here, ATTACKER)).call("waits")).json()) == "done"
+        if way == "sse":
+            for each in flood:
+                await each.stream.leave()
+
+
+async def test_all_anonymous_requests_in_flight_are_bounded_whatever_their_revision(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(load, "MANY", 1)
+    server = desk(http_requests=2)
+    release = asyncio.Event()
+
+    @server.tool
+    async def waits() -> str:
+        await release.wait()
+        return "done"
+
+    async with site(server) as here:
+        for _ in range(2):
+            await (await Stateful(at(here, ATTACKER)).open()).begin("POST", CALL)
+        await until(lambda: sum(map(len, here.busy())) == 2)
+        refused = await (await Modern(at(here, ATTACKER)).call("waits")).json()
+        assert "of all clients together" in refused["error"]["message"]
+        assert (await (await Modern(at(here, OTHER)).ask("tools/list")).json())["result"]["tools"]
+        release.set()
+
+
+CALL = encode(request("tools/call", {"name": "waits", "arguments": {}}))

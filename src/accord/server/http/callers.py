@@ -46,7 +46,7 @@ class Caller:
     """
 
     def __init__(self, site: Site, who: Principal | None, account: str, rules: Rules | None = None) -> None:
-        self.session: Session = site.session(anonymous=who is None, lasts=rules is None)
+        self.session: Session = site.session(account, shared=who is None, lasts=rules is None)
         if rules is not None:
             self.session.rules, self.session.phase = rules, Phase.OPEN
             self.session.names_revisions = False  # a header does
@@ -91,11 +91,6 @@ class Callers:
         else:
             self._found.move_to_end(key)
         return caller
-
-    def full(self) -> bool:
-        """Whether those whom nobody vouches for have as many requests in flight as they may together."""
-        anonymous = (len(caller.session.incoming) for caller in self._found.values() if caller.peer.shared)
-        return sum(anonymous) >= self._site.limits.http_requests
 
     @contextmanager
     def once(self, who: Principal | None, request: Request, rules: Rules) -> Iterator[Caller]:

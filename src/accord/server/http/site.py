@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -13,10 +14,11 @@ from accord.messages.capabilities import without_sessions
 from accord.server.audience import Audience, audience_of
 from accord.server.dispatch import Dispatch
 from accord.server.hearing import Hearing
-from accord.server.http.accounts import account_of
+from accord.server.http.accounts import account_of, is_address
 from accord.server.http.bodies import BodyBudget
 from accord.server.peer import Line, Peer
 from accord.server.results import Packer
+from accord.session.load import RequestLoad
 from accord.session.profile import Profile
 from accord.session.rate import Rate
 from accord.session.session import Session
@@ -55,6 +57,8 @@ class Site:
         self.hellos: BodyBudget = BodyBudget(self.limits)
         """What sessions keep of larger `initialize` requests."""
         self._proxied = options.public_url is not None
+        self._load = RequestLoad(self.limits.http_requests)
+        self._loads: WeakValueDictionary[str, RequestLoad] = WeakValueDictionary()
         self._told_of_workers = False
         self._rates: dict[str, tuple[Rate, Rate]] = {}
         if server.auth is None and server.registry.shown.guarded:
@@ -65,17 +69,23 @@ class Site:
         begin = Dispatch if watched is None else watched.dispatch
         self.dispatch: Dispatch = begin(server, Packer(profile.raw_info), self.limits, self.audience)
 
-    def session(self, *, anonymous: bool = False, lasts: bool = True) -> Session:
-        """A session of its own. `anonymous` is one for all those whom nobody vouches for; one that does not last says
-        nothing of what would have to be remembered.
+    def session(self, account: str = "", *, shared: bool = False, lasts: bool = True) -> Session:
+        """A session of its own, for a client of this account. `shared` is one for all those at an address whom nobody
+        vouches for; one that does not last says nothing of what would have to be remembered.
         """
-        limits = self.limits
-        if anonymous:
-            limits = for_all(limits)
-        server = self.server
-        return Session(
-            "server", self.profile(lasts=lasts), revisions=server.revisions, limits=limits, methods=server.extended.rows
-        )
+        limits = for_all(self.limits) if shared else self.limits
+        server, profile = self.server, self.profile(lasts=lasts)
+        session = Session("server", profile, revisions=server.revisions, limits=limits, methods=server.extended.rows)
+        if is_address(account):
+            session.served.load = self._load_of(account)
+        return session
+
+    def _load_of(self, account: str) -> RequestLoad:
+        """Return what the requests in flight of one address are counted in, whatever sessions they belong to."""
+        load = self._loads.get(account)
+        if load is None:
+            load = self._loads[account] = RequestLoad(self.limits.http_requests_per_address, self._load)
+        return load
 
     def profile(self, *, lasts: bool = True) -> Profile:
         """Return what the server says of itself now; `lasts` is as for `session`."""

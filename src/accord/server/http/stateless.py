@@ -33,10 +33,6 @@ if TYPE_CHECKING:
     from accord.server.http.site import Site
 
 
-_MANY = 256
-"""Requests of one address in flight from which on it is refused more where there are too many in all."""
-
-
 class Stateless:
     """All requests of 2026-07-28 that reach one site."""
 
@@ -54,9 +50,6 @@ class Stateless:
         if not isinstance(incoming.id, int | str):
             return await self._notified(incoming, request, send, who)
         caller = self._callers.get(who, request)
-        if who is None and len(caller.session.incoming) >= _MANY and self._callers.full():
-            error = InternalError("too many requests in flight of all clients together; come back later")
-            return await respond(send, 200, error_bytes(incoming.id, error, caller.session.agreed))
         try:
             posted = self._read(incoming, request, who)
         except ProtocolError as error:

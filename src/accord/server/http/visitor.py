@@ -52,7 +52,7 @@ class Visitor:
         self._visits = 0
         self._hello = 0  # bytes charged for what it keeps of `initialize`
         self.site: Site = site
-        self.session: Session = site.session()
+        self.session: Session = site.session(account)
         self.conversation: Conversation = Conversation(
             self.session,
             way,
