@@ -96,7 +96,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """`tool_seconds` over HTTP, where that is not set."""
     sessions: int = 10_000
     """Server: sessions over HTTP. One more ends the one that was idle for the longest time, of the principal or address
-    that has most; where none is idle, it is answered with 503."""
+    that has most: idle for `session_unused_seconds`, or for any time where that one has over 100 sessions and more than
+    its share of the room. Where there is none, it is answered with 503."""
     sessions_per_principal: int = 100
     """Server: sessions of one principal, where it is known who asks; one more ends its own that was idle for the
     longest time, or is answered with 503."""

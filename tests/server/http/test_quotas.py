@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from accord import Context, HTTPOptions, Server
+from accord.server.http import sessions
 from accord.server.http.accounts import account_of, is_address
 from accord.server.http.auth import Principal
 from accord.session import load
@@ -131,6 +132,20 @@ async def test_sessions_in_use_do_not_end_for_those_of_others() -> None:
         await Stateful(at(here, ATTACKER)).open()
         assert (await Stateful(at(here, "192.0.2.2")).post(kept[0].hello())).status == 503
         assert [(await each.ask("ping")).status for each in kept] == [200] * 5
+
+
+async def test_addresses_over_their_share_make_room_though_their_sessions_are_used_all_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sessions, "_FEW", 2)
+    async with site(desk(sessions=7, sessions_per_address=4)) as here:
+        honest = await Stateful(at(here, OTHER)).open()
+        flood = [await Stateful(at(here, f"203.0.113.{number % 2}")).open() for number in range(6)]
+        for each in flood:
+            assert (await each.ask("ping")).status == 200
+        newcomers = [await Stateful(at(here, "192.0.2.2")).open() for _ in range(2)]
+        assert [(await each.ask("ping")).status for each in (honest, *newcomers)] == [200] * 3
+        assert sorted([(await each.ask("ping")).status for each in flood]) == [200] * 4 + [404] * 2
 
 
 async def test_behind_a_proxy_each_forwarded_address_has_a_quota_of_its_own() -> None:

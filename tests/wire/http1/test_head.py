@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from typing import Any
 
@@ -209,6 +210,18 @@ def read(reader: HeadReader, sent: bytes) -> HeadReceived | str | None:
         return reader.read(sent, 0)
     except Unacceptable as exc:
         return exc.text
+
+
+def test_a_long_request_line_is_not_remembered() -> None:
+    sent = request("GET", "/" + "x" * 20_000)
+    readers = [HeadReader(2 * len(sent), 10) for _ in range(20)]
+    tracemalloc.start()
+    try:
+        assert all(reader.read(sent, 0) is not None for reader in readers)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < len(readers) * len(sent) / 2
 
 
 def test_a_line_that_comes_byte_by_byte_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,9 @@ V = TypeVar("V", bound=Visitor)
 _LOOKS = 64
 """Sessions that are looked at to find one which is idle; those that are not have another turn."""
 
+_FEW = 100
+"""Sessions of one account that do not end for those of others while they are used."""
+
 _LATER = ((b"retry-after", b"30"),)
 
 
@@ -85,13 +88,17 @@ class Sessions(Generic[V]):
         return found
 
     def _longest_idle(self, account: str) -> V | None:
-        """Of this account; or of the one that has most of all, if it was idle for a while: nobody else's sessions end
-        while they are in use.
+        """Of this account; or of the one that has most of all. One that has no more than its share of the room loses
+        only sessions that were idle for a while; one that has more also loses others, if nothing runs in them:
+        otherwise two addresses that use each of theirs now and then would keep everyone else out.
         """
         if account:
             return self._idle_of(self._of[account])
-        found = self._idle_of(max(self._of.values(), key=len))
-        idle = self._site.loop.time() - self._site.limits.session_unused_seconds
+        most, limits = max(self._of.values(), key=len), self._site.limits
+        found = self._idle_of(most)
+        if len(most) > max(_FEW, limits.sessions // (len(self._of) + 1)):
+            return found
+        idle = self._site.loop.time() - limits.session_unused_seconds
         return found if found is not None and found.seen <= idle else None
 
     def _idle_of(self, visitors: OrderedDict[Visitor, None]) -> V | None:

@@ -160,12 +160,15 @@ class HeadReader:
             headers = [known or self._field(line) for line, known in zip(lines, headers, strict=True)]
             if None in headers:
                 return None
+        request = self._request
         if first != self._first:
             found = _REQUEST_LINE.fullmatch(first)
             if found is None:
                 return None
-            self._first, self._request = first, (found[1].decode(), found[2], f"1.{found[3].decode()}")
-        head = _understand(self._request, headers)
+            request = found[1].decode(), found[2], f"1.{found[3].decode()}"
+            if len(first) <= _KNOWN_BYTES:
+                self._first, self._request = first, request
+        head = _understand(request, headers)
         self._last = _remembered(head, block, lines) if len(block) <= _KNOWN_HEAD_BYTES else None
         return head
 
