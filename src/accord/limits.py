@@ -136,6 +136,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     http_connections: int = 20_000
     """Server over HTTP: connections at once, or what leaves 256 file descriptors if that is less; one more is answered
     503."""
+    http_connections_per_address: int | None = 10_000
+    """Server over HTTP: connections of one address; one more is answered 503. No bound where `public_url` says that a
+    proxy stands in front."""
+    http_unsent_bytes: int = 256 << 20
+    """Server over HTTP: bytes of answers, in all, that clients are slow to take; beyond it a connection of the address
+    that has most of them is cut, the slow one first that is so for the longest time."""
     http_head_bytes: int = 32 << 10
     """Server over HTTP: the line and the headers of a request, with the extensions of its chunks and its trailers; more
     is answered 431."""

@@ -70,11 +70,13 @@ def _address(element: str) -> str:
 
 @lru_cache(4_096)
 def _account_of_address(address: str) -> str:
-    """The account of an address: IPv4 as it is, IPv6 by its network of 64 bits."""
-    return _ADDRESS + _counted(address)
+    """The account of an address."""
+    return _ADDRESS + counted_address(address)
 
 
-def _counted(address: str) -> str:
+@lru_cache(4_096)
+def counted_address(address: str) -> str:
+    """Return an address as it is counted: IPv4 as it is, IPv6 by its network of 64 bits."""
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from socket import socket
 
 from accord.limits import Limits
+from accord.server.http.serving.connections import Connections
 from accord.server.http.serving.descriptors import connection_cap
-from accord.server.http.serving.patrol import Patrol, unsent_bytes
+from accord.server.http.serving.patrol import Patrol
 from accord.server.http.serving.protocol import Application, HTTPProtocol
 from accord.server.http.serving.refusals import Busy
+from accord.server.http.serving.unsent import unsent_bytes
 from accord.wire.http1.connection import Budget
 
 _BACKLOG = 2048
@@ -36,7 +38,7 @@ class Listening:
         self._cap = connection_cap(limits)
         self._tasks: set[asyncio.Task[None]] = set()
         self._listeners: list[asyncio.Server] = []
-        self.connections: set[HTTPProtocol] = set()
+        self.connections: Connections = Connections(limits)
         """Those that are open."""
         self._patrol = Patrol(self.connections, limits)
 

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 
 from accord.limits import Limits
 from accord.server.http.serving.refusals import refusal
+from accord.server.http.serving.unsent import unsent_bytes
 from accord.wire.http1.connection import DRAINING, HEAD, HTTPConnection
 
 _LONGEST = 2.0
@@ -138,11 +139,3 @@ def _cut(connection: Watched, wait: _Wait) -> None:
     if connection.http.state == HEAD and connection.http.unparsed:  # others were told nothing, and expect nothing
         transport.write(refusal(408, "the head of the request did not come in time"))
     transport.close()
-
-
-def unsent_bytes(transport: asyncio.Transport) -> int:
-    """Bytes that the client has not taken yet."""
-    try:
-        return transport.get_write_buffer_size()
-    except RuntimeError:  # uvloop: it is closed
-        return 0

@@ -12,7 +12,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import unquote
 
-from accord.server.http.serving.refusals import refusal
+from accord.server.http.serving.connections import Connections
+from accord.server.http.serving.refusals import BUSY, refusal
+from accord.server.http.serving.unsent import unsent_bytes
 from accord.wire.http1.connection import (
     CLOSED,
     BodyReceived,
@@ -57,7 +59,7 @@ class HTTPProtocol(asyncio.Protocol):
         self,
         app: Application,
         budget: Budget,
-        connections: set[HTTPProtocol],
+        connections: Connections,
         tasks: set[asyncio.Task[None]],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
@@ -65,7 +67,7 @@ class HTTPProtocol(asyncio.Protocol):
         self._loop = loop
         self._reading = True
         self._room: asyncio.Event | None = None
-        self.connections: set[HTTPProtocol] = connections
+        self.connections: Connections = connections
         self.tasks: set[asyncio.Task[None]] = tasks
         self.http: HTTPConnection = HTTPConnection(budget)
         self.exchange: HTTPExchange | None = None
@@ -78,7 +80,10 @@ class HTTPProtocol(asyncio.Protocol):
         self.server: tuple[str, int] | None = _address(transport.get_extra_info("sockname"))
         self.peer: tuple[str, int] | None = _address(transport.get_extra_info("peername"))
         self.scheme = "http" if transport.get_extra_info("sslcontext") is None else "https"
-        self.connections.add(self)
+        if not self.connections.add(self):
+            self.http.close()
+            self.transport.write(BUSY)
+            self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         events = self.http.receive(data)
@@ -88,10 +93,12 @@ class HTTPProtocol(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self.http.writable = False
+        self.connections.stalled(self, unsent_bytes(self.transport))
         self.pace()
 
     def resume_writing(self) -> None:
         self.http.writable = True
+        self.connections.resumed(self)
         if self._room is not None:
             self._room.set()
         self._handle(self.http.resume())

@@ -20,10 +20,14 @@ def refusal(status: int, sentence: str, *headers: bytes) -> bytes:
     return b"\r\n".join([*lines, b"", body])
 
 
+BUSY: bytes = refusal(503, "too many connections; try again", b"retry-after: 1")
+"""What a connection too many is told."""
+
+
 class Busy(asyncio.Protocol):
     """A connection too many: told so, and closed."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         writer = cast(asyncio.WriteTransport, transport)  # uvloop's is not declared as one
-        writer.write(refusal(503, "too many connections; try again", b"retry-after: 1"))
+        writer.write(BUSY)
         writer.close()

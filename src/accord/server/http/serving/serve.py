@@ -84,7 +84,10 @@ async def _serve(server: Server, where: Address, sockets: Sequence[socket], opti
 
     app = server.asgi(options)
     await app.start()  # what is wrong with its store is said now, not to the first client
-    await serve_app(app, sockets, server.limits, started, access_log=options.access_log)
+    limits = server.limits
+    if options.public_url is not None:  # all connections come from the proxy
+        limits = msgspec.structs.replace(limits, http_connections_per_address=None)
+    await serve_app(app, sockets, limits, started, access_log=options.access_log)
 
 
 async def serve_app(

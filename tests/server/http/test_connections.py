@@ -1,0 +1,103 @@
+"""What one address may take of the connections of a server, and what clients that do not read may make it keep."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from typing import Any
+
+from accord.limits import Limits
+from accord.server.http.serving.address import bind, parse_address
+from accord.server.http.serving.listening import Listening
+
+from tests.server.http.raw import SECONDS
+from tests.server.http.speaking import until
+
+LARGE = 20 << 20
+"""Bytes of an answer: more than the system takes."""
+
+HEAD = b"HTTP/1.1 200"
+GET = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
+
+
+async def app(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % LARGE)]})
+    await send({"type": "http.response.body", "body": b"x" * LARGE})
+
+
+@asynccontextmanager
+async def listening(**limits: Any) -> AsyncIterator[tuple[int, Listening]]:
+    sockets = bind(parse_address("127.0.0.1:0"))
+    served = Listening(app, Limits(**limits))
+    await served.start(sockets)
+    try:
+        yield sockets[0].getsockname()[1], served
+    finally:
+        await served.finish(0.2)
+
+
+async def ask(port: int, address: str) -> socket.socket:
+    """A connection from this address that asks for the large answer, and takes little of it."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.bind((address, 0))
+    client.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(client, ("127.0.0.1", port))
+    await loop.sock_sendall(client, GET)
+    async with asyncio.timeout(SECONDS):
+        await loop.sock_recv(client, len(HEAD))  # once this is here, the whole answer was given to the transport
+    return client
+
+
+async def read(client: socket.socket) -> int:
+    """Bytes that come until the whole answer is there, or the connection ends."""
+    loop, got = asyncio.get_running_loop(), 0
+    async with asyncio.timeout(SECONDS):
+        try:
+            while got < LARGE and (data := await loop.sock_recv(client, 1 << 20)):
+                got += len(data)
+        except ConnectionError:
+            pass
+    return got
+
+
+async def test_one_address_does_not_take_all_connections() -> None:
+    async with listening(http_connections_per_address=3) as (port, served):
+        first = [await ask(port, "127.0.0.2") for _ in range(3)]
+        await until(lambda: len(served.connections) == 3)
+        with closing(await ask(port, "127.0.0.2")) as fourth, closing(await ask(port, "127.0.0.3")) as other:
+            assert await read(fourth) < 1000
+            assert await read(other) >= LARGE
+        first.pop().close()
+        await until(lambda: len(served.connections) == 2)
+        with closing(await ask(port, "127.0.0.2")) as again:
+            assert await read(again) >= LARGE
+        for each in first:
+            each.close()
+
+
+async def test_answers_that_nobody_takes_are_bounded_and_the_address_that_is_owed_most_is_cut() -> None:
+    async with listening(http_unsent_bytes=45 << 20) as (port, served):
+        honest = await ask(port, "127.0.0.2")
+        await until(lambda: served.connections.owed > LARGE / 2)
+        flood = []
+        for _ in range(5):
+            flood.append(await ask(port, "127.0.0.3"))
+            assert LARGE < served.connections.owed <= 45 << 20
+        await until(lambda: len(served.connections) == 2)
+        assert await read(honest) >= LARGE
+        assert await read(flood[0]) < LARGE
+        assert await read(flood[-1]) >= LARGE
+        await until(lambda: served.connections.owed == 0)
+        for each in (honest, *flood):
+            each.close()
+
+
+async def test_an_answer_that_is_larger_than_the_bound_is_sent_all_the_same() -> None:
+    async with listening(http_unsent_bytes=1 << 20) as (port, served):
+        with closing(await ask(port, "127.0.0.1")) as client:
+            await until(lambda: served.connections.owed > 1 << 20)
+            assert await read(client) >= LARGE
