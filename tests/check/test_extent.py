@@ -48,8 +48,8 @@ for line in sys.stdin:
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **said}), flush=True)
 """
 COMMAND = [sys.executable, "-c", TWO_ERAS]
-MOST_STARTS = 32
-"""Of the default check of a server that is right where it matters: 24, and what fails is tried again."""
+MOST_STARTS = 26
+"""Of the default check of a server that is right where it matters: 22, with those that try failures again."""
 
 
 @pytest.fixture

@@ -39,6 +39,15 @@ def test_an_sdk_is_recognised_by_its_wording(error: dict[str, Any], name: str | 
     assert (sdk and sdk.name) == name
 
 
+def test_an_sdk_that_has_kept_wording_of_its_earlier_major_version_is_recognised_as_the_newer() -> None:
+    kept = answered("tools/list", code=-32602, message="Invalid request parameters", data="")
+    own = answered("nobody", code=-32601, message="Method not found", data="nobody")
+    for records in ([kept, own], [own, kept]):
+        sdk = recognised(records)
+        assert sdk is not None
+        assert sdk.name == "mcp 2.x"
+
+
 def report(*findings: Finding, name: str = "shop 1.0") -> Report:
     sdk = next(each for each in known_sdks() if each.name == "mcp 1.x")
     found = samples.report([samples.outcome("a/b", "fail")], list(findings))

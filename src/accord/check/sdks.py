@@ -78,7 +78,7 @@ class _Table(msgspec.Struct, frozen=True):
 
 @cache
 def known_sdks() -> tuple[Sdk, ...]:
-    """The table; what is built on another SDK comes before it."""
+    """Return the table: an SDK comes before those whose wording it may have as well."""
     return msgspec.json.decode((files("accord.check") / "sdks.json").read_bytes(), type=_Table).sdks
 
 

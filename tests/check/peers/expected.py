@@ -26,6 +26,8 @@ class Peer(NamedTuple):
     broken: dict[str, tuple[str, ...]]
     calls: tuple[str, ...] = ()
     """Tools that may be called: they change nothing."""
+    sdk: str = "TypeScript SDK 1.x"
+    """What it is recognised to be made with."""
 
     @property
     def found(self) -> Found:
@@ -72,6 +74,7 @@ PEERS: tuple[Peer, ...] = (
             "pagination/invalid-cursor": ALL,
             "http/primed": LAST,
         },
+        sdk="mcp 1.30.0",
     ),
     Peer(
         "mcp2",
@@ -88,6 +91,7 @@ PEERS: tuple[Peer, ...] = (
             "pagination/invalid-cursor": (*ALL, *MODERN),
             "http/primed": LAST,
         },
+        sdk="mcp 2.3.0",
     ),
     Peer(
         "memory",

@@ -50,3 +50,4 @@ async def test_the_findings_are_the_known_faults_and_no_others(peer: Peer, tmp_p
     texts = {(each.rule, each.text, each.evidence) for each in report.findings if each.rule not in peer.broken}
     assert texts == set()
     assert found == peer.found
+    assert report.sdk == peer.sdk
