@@ -35,6 +35,7 @@ from accord.messages.prompts import Prompt, PromptArgument
 from accord.messages.resources import ResourceTemplate
 
 from tests.server.compose.reaching import client_of, over_http, tools_of
+from tests.server.compose.test_spelling import MANY_READINGS
 
 WHO = APIKeys({"ann": Principal("ann", frozenset({"admin"})), "eve": Principal("eve")})
 BOTH = pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
@@ -426,6 +427,9 @@ class Parsing(Provider):
         "do\tcs://private/plan",
         " docs://private/plan",
         "\x00docs://private/plan",
+        "docs://open\\@private/plan",
+        "docs://private:http/plan",
+        "docs://open?/../private/plan",
     ],
 )
 async def test_a_provider_that_parses_uris_gives_nothing_that_a_rule_covers(uri: str) -> None:
@@ -435,6 +439,19 @@ async def test_a_provider_that_parses_uris_gives_nothing_that_a_rule_covers(uri:
         assert (await ann.read_resource("docs://private/plan")).contents
         with pytest.raises(AccordError):
             await eve.read_resource(uri)
+
+
+async def test_a_uri_with_too_many_readings_is_hidden_where_there_are_rules() -> None:
+    made, open_to_all = Server("docs", auth=WHO, middleware=[RULES]), Server("open", auth=WHO)
+    for server in (made, open_to_all):
+        server.resource("docs://{+path}")(lambda path: path)
+        async with over_http(server) as url, client_of(url, "eve") as eve:
+            assert (await eve.read_resource("docs://open%2Fplan?page=%252F")).contents
+            if server is open_to_all:
+                assert (await eve.read_resource(MANY_READINGS)).contents
+                continue
+            with pytest.raises(ResourceNotFound):
+                await eve.read_resource(MANY_READINGS)
 
 
 async def test_a_provider_that_completes_everything_tells_no_hidden_template_from_one_that_is_not_there() -> None:

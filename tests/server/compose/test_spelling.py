@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from accord.server.compose.spelling import canonical, spellings
+from accord.server.compose.spelling import MAX_SPELLINGS, canonical, spellings
 from accord.server.compose.visibility import Visibility
 from accord.server.middleware.scopes import Pattern
 
 SECRET = "docs://private/plan"
+USERS = ("u%2f@", "u%2f%40", "u%2f%2540", "u%2f%252540", "u%2f%25252540")
+MANY_READINGS = "docs://" + "".join(USERS) + "x;a:1/%252e%2e;b/y?%252fz"
 
 
 def covers(pattern: str, uri: str) -> bool:
@@ -65,6 +67,18 @@ def test_a_canonical_uri_has_a_lower_host_and_no_needless_escapes(uri: str, form
         "docs://\uff50rivate/plan",
         "docs://priv\u200bate/plan",
         "docs://private;v=1/plan",
+        "docs://open\\@private/plan",
+        "docs://private\\@open/plan",
+        "docs://private:http/plan",
+        "docs://private::80/plan",
+        "docs://open%252f%40private/plan",
+        "docs://open%2f@%70rivate/plan",
+        "docs://open?/../private/plan",
+        "docs://open%3f%2f..%2fprivate/plan",
+        "docs://open#/../private/plan",
+        "docs://open%23%2f..%2fprivate/plan",
+        "docs://priv\U000e0100ate/plan",
+        "docs://private\u3002/plan",
     ],
 )
 def test_a_rule_on_what_is_below_covers_every_spelling_and_what_lists_it(uri: str) -> None:
@@ -116,3 +130,13 @@ def test_spellings_hold_those_of_the_canonical_form(text: str) -> None:
     uri = f"docs://{text}"
     assert canonical(uri) in spellings(uri)
     assert spellings(uri)[0] == uri
+
+
+def test_what_has_many_readings_has_a_bound_of_them() -> None:
+    assert len(spellings(MANY_READINGS)) == MAX_SPELLINGS
+    assert spellings(MANY_READINGS)[0] == MANY_READINGS
+
+
+@pytest.mark.parametrize("text", ["./", "a/../", "%2e%2f", "%25", "%2525", ";a/", "\ufb01/", "?/../", "@", ":", "\\"])
+def test_the_readings_of_a_repeated_text_are_few(text: str) -> None:
+    assert len(spellings("docs://" + 1_000 * text)) < 16

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from accord.errors import ResourceNotFound
-from accord.server.compose.spelling import canonical, spellings
+from accord.server.compose.spelling import MAX_SPELLINGS, canonical, spellings
 
 if TYPE_CHECKING:
     from accord.server.compose.change import ToolChange
@@ -50,12 +50,12 @@ class Viewer(msgspec.Struct, frozen=True):
         spelling of the URI leads to, for the handler of a template may read that out of it; nor does a rule hide what
         would answer in its place.
         """
-        if not self.sees(offer, uri):
-            return False
         judged = registry.shown.guarded or registry.shown.hides or self.view is not None
+        readings = spellings(uri) if judged else ()
+        if len(readings) >= MAX_SPELLINGS or not self.sees(offer, uri):
+            return False
         if not judged or canonical(uri) in map(canonical, offer.names):
             return True
-        readings = spellings(uri)
         if any(map(registry.shown.withholds, readings)):
             return False
         others = {spelling: registry.find("resource", spelling) for spelling in readings[1:]}

@@ -21,13 +21,22 @@ _SEGMENT = r"[a-z0-9_~-](?:[a-z0-9._~-]*[a-z0-9_~-])?"
 _ONE_SPELLING = re.compile(rf"[a-z][a-z0-9+.-]*:(?://)?{_SEGMENT}(?:/{_SEGMENT})*")
 """URIs that have one reading only: most of them, recognized in one step."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_IGNORABLE = re.compile("[\u00ad\u034f\u180b-\u180f\u200b-\u200f\u2060-\u206f\ufe00-\ufe0f\ufeff]")
+_IGNORABLE = re.compile(
+    "[\u00ad\u034f\u180b-\u180f\u200b-\u200f\u2060-\u206f\ufe00-\ufe0f\ufeff\U0001bca0-\U0001bca3\U000e0000-\U000e0fff]"
+)
 """Characters that IDNA drops."""
-_USER = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/?#\\]*@")
-_PORT = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://(?:\[[^\]]*\]|[^/?#\\:\[]*)):\d*(?=[/?#\\]|$)")
+_USERS = (
+    re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/?#\\]*@"),
+    re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/?#]*@"),
+)
+"""A user before a host. A browser ends the host at a backslash, `urllib.parse` does not."""
+_PORT = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://(?:\[[^\]]*\]|[^/?#\\:\[]*)):[^/?#\\]*")
+"""A port behind a host, also one that is no number: `hostname` of `urllib.parse` does not look at it."""
 _PARAMETERS = re.compile(r";[^/?#\\]*")
 _ROUNDS = 4
 """How often escapes are decoded: `%252f` is `/` to whoever decodes twice."""
+MAX_SPELLINGS = 64
+"""Readings of one URI; what has more is written to be misread, and is hidden wherever there are rules."""
 
 
 def canonical(uri: str) -> str:
@@ -40,14 +49,24 @@ def canonical(uri: str) -> str:
 
 
 def spellings(name: str, *, without_port: bool = True) -> tuple[str, ...]:
-    """Return the readings of a URI that rules are compared with, itself first; a name that is no URI has one."""
+    """Return the readings of a URI that rules are compared with, itself first; a name that is no URI has one.
+
+    There are at most `MAX_SPELLINGS`; a URI with that many has more, which are left out.
+    """
     if ":" not in name or _ONE_SPELLING.fullmatch(name):
         return (name,)
-    forms = [name, *decoded(name)]
-    found = dict.fromkeys((*forms, *_parsed(name, without_port), *_parsed(forms[-1], without_port)))
+    found = dict.fromkeys((name, *decoded(name)))
+    for form in list(found):
+        for parsed in _parsed(form, without_port):
+            if parsed not in found:
+                found |= dict.fromkeys((parsed, *decoded(parsed)))  # whoever parses first decodes each part
     for form in list(found):
         path = re.split("[?#]", form, maxsplit=1)[0]
         found |= dict.fromkeys((path, *resolved(path)))
+        if path != form:
+            found |= dict.fromkeys(resolved(form))  # as a file system, where `?` and `#` are letters of a name
+        if len(found) >= MAX_SPELLINGS:
+            return tuple(found)[:MAX_SPELLINGS]
     return tuple(found)
 
 
@@ -69,10 +88,12 @@ def _parsed(uri: str, without_port: bool) -> Iterator[str]:
     """
     plain = _CONTROL.sub("", uri).strip()
     if not plain.isascii():
-        plain = _IGNORABLE.sub("", unicodedata.normalize("NFKC", plain))
-    plain = _USER.sub(r"\1", _lower_host(plain))
-    yield plain
-    yield _PARAMETERS.sub("", _PORT.sub(r"\1", plain) if without_port else plain)
+        plain = _IGNORABLE.sub("", unicodedata.normalize("NFKC", plain)).replace("\u3002", ".")
+    plain = _lower_host(plain)
+    for user in _USERS:
+        alone = _lower_host(user.sub(r"\1", plain))
+        yield alone
+        yield _PARAMETERS.sub("", _PORT.sub(r"\1", alone) if without_port else alone)
 
 
 def resolved(path: str) -> Iterator[str]:
