@@ -84,6 +84,17 @@ async def test_a_full_check_visits_every_revision_that_is_spoken() -> None:
     assert report.full_adds == ()
 
 
+async def test_a_server_that_outlives_its_input_is_reported_once_and_not_in_each_revision() -> None:
+    stays = TWO_ERAS + "import time\nwhile True:\n    time.sleep(1)\n"
+    settings = CheckSettings(revisions=("2025-06-18", "2025-11-25"), only=("stdio/exits",), timeout=2)
+    report = await check_server([sys.executable, "-c", stays], settings)
+    assert [visit.revision for visit in report.visits] == ["2025-06-18", "2025-11-25"]
+    (finding,) = report.findings
+    assert [place.revision for place in finding.places] == ["2025-11-25"]
+    older = [each for each in report.outcomes if each.revision == "2025-06-18" and "it ran on for" in each.text]
+    assert {each.verdict for each in older} == {"not-observed"}
+
+
 def recording() -> tuple[Any, list[str]]:
     """A right server, and the methods that it is sent."""
     change = Change()

@@ -2,8 +2,8 @@
 
     python -m tests.check.peers.survey FOLDER [NAME...]
 
-needs the peers (`scripts/peers`). To FOLDER goes the whole report of each, as JSON and Markdown. One after the other,
-so that their times can be compared: on a quiet machine with two cores it takes about ten minutes.
+needs the peers (`scripts/peers`). It writes the whole report of each server to FOLDER, as JSON and Markdown. One after
+the other, on a quiet machine with two cores, they take about ten minutes.
 """
 
 from __future__ import annotations
@@ -100,17 +100,16 @@ async def survey(server: Surveyed, into: Path) -> Report:
 
 
 def row(server: Surveyed, report: Report) -> str:
-    """A line of the table: the score in each revision, and the seconds that a visit took."""
+    """Return a line of the table: the score in each revision."""
     scores = {visit.revision: f"{visit.score}{' (ended early)' if visit.error else ''}" for visit in report.visits}
     cells = [scores.get(revision, "") for revision in REVISIONS]
-    seconds = sorted(visit.seconds for visit in report.visits)
-    return f"| {' | '.join([server.name, server.over, *cells])} | {seconds[0]:.0f} to {seconds[-1]:.0f} |"
+    return f"| {' | '.join([server.name, server.over, *cells])} |"
 
 
 def main(folder: str, *names: str) -> None:
     into = Path(folder)
     into.mkdir(parents=True, exist_ok=True)
-    print(f"| Server | Over | {' | '.join(REVISIONS)} | Seconds |\n| --- | --- |{' :-: |' * len(REVISIONS)} --- |")
+    print(f"| Server | Over | {' | '.join(REVISIONS)} |\n| --- | --- |{' :-: |' * len(REVISIONS)}")
     for server in SURVEYED:
         if not names or any(name in server.name for name in names):
             print(row(server, asyncio.run(survey(server, into))), flush=True)

@@ -97,13 +97,13 @@ CLIENT_AREAS: tuple[str, ...] = (
 
 @cache
 def server_rules() -> tuple[Rule, ...]:
-    """Those about servers."""
+    """Return the rules about servers."""
     return tuple(_rules(__name__, AREAS))
 
 
 @cache
 def client_rules() -> tuple[Rule, ...]:
-    """Those about clients."""
+    """Return the rules about clients."""
     return tuple(_rules(f"{__name__}.clients", CLIENT_AREAS))
 
 

@@ -44,7 +44,7 @@ def _(records: Sequence[Record]) -> int:
 
 
 def _fault(schema: Any, revision: str) -> str:
-    """What no form may have; empty if it is right."""
+    """Describe what is wrong with the schema of a form; empty if nothing is."""
     if not isinstance(schema, dict) or schema.get("type") != "object":
         return f"the schema of a form is no object: {shown(schema)}"
     properties = schema.get("properties")

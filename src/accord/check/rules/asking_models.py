@@ -61,7 +61,7 @@ def _(records: Sequence[Record]) -> int:
 
 
 def _results(params: JSONObject) -> Iterator[tuple[str, JSONObject]]:
-    """The results that a model is told, each with the name of its tool."""
+    """Yield the tool results that are sent to a model, each with the name of its tool."""
     used: dict[str, str] = {}
     for blocks in _turns(params):
         for block in blocks:

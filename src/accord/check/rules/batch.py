@@ -66,7 +66,7 @@ async def _(talk: Talk) -> None:
 
 
 def _is_said(talk: Talk, said: Said) -> bool:
-    """Whether something without an id is said to it; over HTTP that may be the body of a refusal."""
+    """Whether the server sent a response without an id, which is not the body of an HTTP refusal."""
     return any(
         is_answer(each) and each.get("id") is None and not was_refused(Heard(talk.record, said, each))
         for each in objects(said.message)

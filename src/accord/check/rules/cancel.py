@@ -84,7 +84,7 @@ class _Ended:
         self._after: dict[Any, list[Any]] = {}
 
     def sent(self, message: JSONObject) -> None:
-        """Take one message of ours."""
+        """Process one message of ours."""
         if message.get("method") == CANCELLED and key(_subject(message)) in self._tokens:
             self._cancelled.append(self._tokens[key(_subject(message))])
         elif "method" in message and "id" in message:
@@ -93,7 +93,7 @@ class _Ended:
                 self._tokens[key(message["id"])] = key(token)
 
     def heard(self, message: JSONObject) -> None:
-        """Take one message of the server."""
+        """Process one message of the server."""
         if is_answer(message):
             self.over.update(self._after.pop(key(message.get("id")), ()))
 

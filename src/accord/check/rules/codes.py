@@ -122,7 +122,7 @@ SENTENCE = Rule(
 )
 _LONG = 500
 _OURS = 40
-"""Characters from which on a text of ours, repeated in an error, does not count."""
+"""A text of ours that is longer, in characters, does not count when an error repeats it."""
 
 
 @SENTENCE.reading("all errors")
@@ -148,7 +148,7 @@ def _(records: Sequence[Record]) -> int:
 
 
 def _without_ours(text: str, request: Any) -> str:
-    """The text without the long texts that it repeats from our request."""
+    """Return the text without the long texts of our request that it repeats."""
     if isinstance(request, str):
         return text.replace(request, "...") if len(request) > _OURS else text
     for value in request.values() if isinstance(request, dict) else request if isinstance(request, list) else ():
@@ -176,7 +176,7 @@ _REFUSED: dict[str, JSONObject] = {
 
 
 def _no(records: Sequence[Record], is_wrong: Callable[[int], bool]) -> int:
-    """How many codes were judged. Raises `Broken` for the first that is wrong."""
+    """Return how many codes were judged. Raises `Broken` for the first that is wrong."""
     judged = 0
     for each, code in _codes(records):
         judged += 1

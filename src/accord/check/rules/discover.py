@@ -263,7 +263,7 @@ ONCE = Rule(
     cause="They are made of the descriptions, which a model reads anyway: say how the tools belong together.",
 )
 _DESCRIPTION = 40
-"""Characters from which on a description is no mere name of what a tool does."""
+"""A description with at least so many characters says more than the name of the tool."""
 
 
 @ONCE.case("the description of each tool", needs="tools")

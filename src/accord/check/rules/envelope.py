@@ -204,7 +204,7 @@ def _has_error(message: dict[str, Any]) -> bool:
 
 
 def _is_null_beside(message: dict[str, Any], other: str) -> bool:
-    """Whether the field that is null stands beside the one that counts: that both are there is another rule."""
+    """Whether one field is null and the other one is present: another rule judges that."""
     mine = "result" if other == "error" else "error"
     return other in message and message.get(mine) is None
 

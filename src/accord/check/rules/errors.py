@@ -194,5 +194,5 @@ async def _(talk: Talk) -> None:
 
 
 def _answers_nobody(talk: Talk, answer: JSONObject) -> bool:
-    """Over HTTP an error without an id may be the body of a refusal."""
+    """Whether a response has no id, and is not the body of an HTTP refusal."""
     return answer.get("id") is None and ("result" in answer or talk.http is None)

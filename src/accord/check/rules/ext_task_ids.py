@@ -29,7 +29,7 @@ from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
 _DIFFERENCE = 8
 """Characters in which ids differ, at least: 48 random bits have as many in Base64."""
 _DIGITS = 16
-"""The same for ids that are numbers."""
+"""The same for ids that consist of digits."""
 
 UNIQUE = Rule(
     "ext-tasks/unique-ids",
@@ -72,7 +72,7 @@ def _(records: Sequence[Record]) -> int:
 
 
 def _shared(ids: Sequence[str]) -> int:
-    """How many characters all of them begin with."""
+    """Return the length of the longest prefix that all ids share."""
     return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*ids, strict=False)))
 
 

@@ -41,7 +41,7 @@ EMPTY = Rule(
     cause="The state of the task is given, as tasks/cancel of 2025-11-25 does: it may have changed by then.",
 )
 _TELLING = frozenset(("taskId", "task", "status", "statusMessage", "createdAt", "lastUpdatedAt", "result", "error"))
-"""Fields by which a result tells of a task; others that nobody knows are let pass."""
+"""Fields by which a result is about a task; unknown fields are allowed."""
 
 
 @EMPTY.reading("all answers to both", needs=CAPABILITY)
@@ -149,7 +149,7 @@ async def _asking(talk: Talk) -> tuple[str, JSONObject]:
 
 
 async def _tools_of(talk: Talk, ids: set[Any]) -> list[JSONObject]:
-    """The tools whose calls became these tasks."""
+    """Return the tools whose calls became these tasks."""
     made = [each for each in answers(talk.beside, "tools/call") if is_task(each.result)]
     names = {inside(each.request, "params").get("name") for each in made if each.result.get("taskId") in ids}
     return [tool for tool in await deferring(talk) if tool.get("name") in names]

@@ -27,7 +27,7 @@ FOREIGN_ORIGINS = (
     "http://203.0.113.7",
     "not an origin",
 )
-"""What no server on this machine takes for its own page."""
+"""Origins that no server on this machine may accept as its own."""
 
 FOREIGN_HOSTS = (
     "evil.example",

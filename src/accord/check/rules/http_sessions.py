@@ -226,7 +226,7 @@ async def _(talk: Talk) -> None:
 
 
 async def _calls(talk: Talk) -> list[JSONObject]:
-    """What to call tools with, as params."""
+    """Return the params of calls of tools."""
     return [{"name": tool.get("name"), "arguments": {}} for tool in (await talk.callable())[:_CALLED]]
 
 
@@ -248,5 +248,5 @@ def _version(talk: Talk) -> dict[str, str | None]:
 
 
 def _counts(ids: Sequence[str]) -> bool:
-    """Whether they are the same but for two characters at most at their end."""
+    """Whether ids differ in at most two characters at their end: they are counted."""
     return len({(len(id), id[:-2]) for id in ids}) == 1

@@ -123,7 +123,7 @@ def _(records: Sequence[Record]) -> int:
 
 
 def _marks(reply: Reply) -> Iterator[str]:
-    """Messages that are never said twice: requests, which have an id, and progress, which grows."""
+    """Yield the keys of messages that are never sent twice: requests, and progress, which grows."""
     for message in reply.messages:
         method = message.get("method") if isinstance(message, dict) else None
         if method is not None and ("id" in message or method == "notifications/progress"):

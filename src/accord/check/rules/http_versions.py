@@ -10,7 +10,7 @@ from accord.errors import HEADER_MISMATCH, UNSUPPORTED_VERSION
 from accord.messages.meta import PROTOCOL_VERSION
 
 NEVER = "2099-12-31"
-"""A revision that there is not."""
+"""A revision that does not exist."""
 
 _PLACE = "basic/transports#protocol-version-header"
 _PLACE_2026 = "basic/transports/streamable-http#protocol-version-header"

@@ -53,7 +53,7 @@ async def _(talk: Talk) -> None:
 
 
 async def _cut(talk: Talk, data: bytes, *, wait: bool = False) -> None:
-    """Say this on a connection of its own, and be gone; then others must be served."""
+    """Send this on a connection of its own and close it; then others must be served."""
     async with connection(talk) as socket:
         await say(talk, socket, data)
         if wait:
@@ -107,7 +107,7 @@ async def _(talk: Talk) -> None:
 
 
 async def _half_open(talk: Talk, until: AsyncExitStack, data: bytes) -> None:
-    """Say this on a connection that is kept so long."""
+    """Send this on a connection that stays open."""
     socket = await open_socket(talk)
     until.callback(socket.leave)
     await say(talk, socket, data)

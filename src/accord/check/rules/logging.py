@@ -234,13 +234,13 @@ def _said(records: Sequence[Record]) -> Iterator[Heard]:
 
 
 def _severity(message: JSONObject) -> int:
-    """The most severe where the level is none: that is another mistake."""
+    """Return the rank of a level; the highest for an unknown one, which another rule reports."""
     level = inside(message, "params").get("level")
     return LEVELS.index(level) if level in LEVELS else len(LEVELS) - 1
 
 
 def _floors(record: Record) -> Iterator[tuple[Heard, int]]:
-    """Log messages after a level was set, each with the least severe level that could be in force."""
+    """Yield the log messages after a level was set, each with the least severe level that may apply."""
     asked: dict[Any, int] = {}
     floor: int | None = None
     for said, message in messages(record):

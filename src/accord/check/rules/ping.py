@@ -50,7 +50,7 @@ PROMPT = Rule(
     cause="Pings wait in the queue of the requests that take long, or the thread that reads is the one that works.",
 )
 _SOON = 2.0
-"""Seconds: more than any queue of a server at rest takes."""
+"""In seconds: longer than a server at rest needs."""
 
 
 @PROMPT.case("three in a row, at rest")

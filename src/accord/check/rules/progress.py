@@ -46,7 +46,7 @@ class _Tokens:
         """By token: since when."""
 
     def sent(self, message: JSONObject) -> None:
-        """Take one message of ours."""
+        """Process one message of ours."""
         token = token_of(message)
         if token is not None and "id" in message:
             self.given[key(message["id"])] = key(token)
@@ -54,7 +54,7 @@ class _Tokens:
             self.over.pop(key(token), None)
 
     def heard(self, message: JSONObject, at: float) -> None:
-        """Take one message of the server."""
+        """Process one message of the server."""
         token = self.given.pop(key(message.get("id")), None) if is_answer(message) else None
         task = _task(message)
         if token is not None and task is not None:

@@ -277,12 +277,12 @@ def _typed(page: JSONObject) -> Iterator[tuple[Template, str]]:
 
 
 def _kind(typed: JSONObject) -> str:
-    """Its MIME type without parameters; empty where it has none."""
+    """Return the MIME type without parameters; empty if there is none."""
     return str(typed.get("mimeType") or "").partition(";")[0].strip().lower()
 
 
 def _filled_in(template: JSONObject) -> str | None:
-    """A URI of this template; None where it is none."""
+    """Return a URI that fits this template; None if the template is invalid."""
     try:
         found = Template(str(template.get("uriTemplate")))
     except DeclarationError:
@@ -291,7 +291,7 @@ def _filled_in(template: JSONObject) -> str | None:
 
 
 async def _read_nothing(talk: Talk) -> Answer:
-    """Read what cannot exist, unless a template takes any URI."""
+    """Read a resource that cannot exist, unless a template accepts any URI."""
     if any(str(each.get("uriTemplate")).startswith("{") for each in await talk.templates()):
         raise NotApplicable("a template takes any URI")
     return await talk.request("resources/read", {"uri": f"{talk.nobody}://{talk.nobody}/{talk.nobody}"})

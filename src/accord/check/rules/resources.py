@@ -249,7 +249,7 @@ async def _some_uri(talk: Talk) -> str:
 
 
 async def _settled(talk: Talk, uris: Sequence[str]) -> dict[str, str]:
-    """What they hold, when that does not change by itself."""
+    """Return the contents of the resources. Raises `NotObserved` if they change all the time."""
     before = {uri: await _read(talk, uri) for uri in uris}
     for _ in range(_TRIES):
         again = {uri: await _read(talk, uri) for uri in uris}

@@ -28,11 +28,11 @@ SURVIVES = Rule(
 
 
 _HEAVY = 4
-"""So many times as long as one answer it may take a server to read all that is wrong."""
+"""Reading all bad messages may take this many times the timeout."""
 
 
 async def _survives(talk: Talk, bad: Mapping[str, Any]) -> None:
-    """Say all of it, then something good; if that is not answered, find out after which it is not."""
+    """Send all bad messages, then a valid request; if it is not answered, find out which message is the cause."""
     since = len(talk.record.entries)
     for message in bad.values():
         talk.send(message)
@@ -183,7 +183,7 @@ FLOOD = Rule(
 )
 MANY, MANY_BY_HTTP = 1_000, 200
 _STALLED = 3
-"""So many times the patience with one answer no answer at all may come: a flood is heavy work."""
+"""No answer may come for this many times the timeout: a flood is heavy work."""
 
 
 @FLOOD.case("a thousand (over HTTP 200) harmless requests without waiting", kind="own", shares=True)

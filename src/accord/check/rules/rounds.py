@@ -213,7 +213,7 @@ async def _(talk: Talk) -> None:
 
 
 async def _wrongly(talk: Talk, params: JSONObject) -> Answer:
-    """Send it again with answers that are not as they should be."""
+    """Send a request again with wrong answers."""
     return await talk.send(talk.message("tools/call", params), misbehaved=True).answer()
 
 

@@ -130,7 +130,7 @@ def _references(value: Any) -> Iterator[str]:
 
 
 def _points(schema: JSONObject, reference: str) -> bool:
-    """Whether a JSON pointer leads somewhere."""
+    """Whether a JSON pointer resolves."""
     at: Any = schema
     for part in reference[2:].split("/"):
         name = part.replace("~1", "/").replace("~0", "~")

@@ -10,7 +10,7 @@ from accord.check.shapes import Misshapen, misshapen
 from accord.wire.transcript import RECEIVED
 
 _MOST = 10
-"""Kinds of mistakes that are told."""
+"""At most so many kinds of mistakes are reported."""
 
 MESSAGES = Rule(
     "shapes/messages",

@@ -15,10 +15,10 @@ _PLACES = ("basic/transports#stdio", "basic/transports/stdio")
 _SHUTDOWN = ("basic/lifecycle#shutdown", "basic/transports/stdio#shutdown")
 _EXIT_SECONDS = 5.0
 _STARTS = 4
-"""A start may take so many times as long as the slowest that was seen."""
+"""A start may take this many times as long as the slowest one seen."""
 _HALF = b'{"jsonrpc":"2.0","id":99,"meth'
 _MOST_LINES = 200
-"""Lines that may be one message, if it was printed in a pretty way."""
+"""A message that is printed with indentation may have so many lines."""
 
 ONLY_MESSAGES = Rule(
     "stdio/only-messages",
@@ -97,7 +97,7 @@ EXITS = Rule(
 
 
 async def _was_not_seen_to_stay(talk: Talk) -> None:
-    """One finding is enough: each case waits as long."""
+    """Raises `NotObserved` once a process was seen to stay: each further case would wait as long."""
     if talk.doors.outlived:
         seconds = f"{talk.doors.outlived:g} s"
         raise NotObserved(f"it ran on for {seconds} after its input had ended in another conversation")

@@ -160,12 +160,12 @@ async def _(talk: Talk) -> None:
 
 
 def _only_adds(hints: JSONObject) -> bool:
-    """Whether a tool says that it changes things, and destroys none."""
+    """Whether the annotations of a tool say that it writes, and is not destructive."""
     return hints.get("destructiveHint") is False and hints.get("readOnlyHint") is not True
 
 
 async def _all_names(talk: Talk) -> set[str]:
-    """Everything that is listed now: `tools 'add'`."""
+    """Return the names of everything that is listed now: `tools 'add'`."""
     return {
         f"{listing.key} {name!r}"
         for listing in lists.LISTINGS
@@ -175,13 +175,13 @@ async def _all_names(talk: Talk) -> set[str]:
 
 
 def _refused(talk: Talk, answer: Answer, what: str) -> None:
-    """Break the rule for an answer that says it worked."""
+    """Raise `Broken` for an answer that reports success."""
     if answer.error is None and not _failed(answer):
         raise talk.broken(f"{what} is answered with {shown(answer.result)}")
 
 
 def _failed(answer: Answer) -> bool:
-    """Whether the tool says that it failed."""
+    """Whether the result has `isError`."""
     return isinstance(answer.result, dict) and answer.result.get("isError") is True
 
 

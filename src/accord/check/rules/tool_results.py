@@ -13,7 +13,7 @@ from accord.check.values import declares
 from accord.messages.base import JSONObject
 
 _REFUSED = "Output validation error"
-"""With these words the official SDKs, in Python and in TypeScript, keep back what does not fit."""
+"""The official SDKs for Python and TypeScript refuse output that does not fit with these words."""
 
 STRUCTURED = Rule(
     "tools/structured",

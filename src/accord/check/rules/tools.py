@@ -148,7 +148,7 @@ async def _(talk: Talk) -> None:
 
 
 _DIALECTS = ("https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#")
-"""What people write who name no dialect."""
+"""Dialects in which people write without naming one."""
 
 
 async def _described(talk: Talk) -> list[tuple[JSONObject, str]]:
