@@ -48,7 +48,7 @@ PAGES = (
         "server.md",
         "Server",
         "Declaring tools, resources and prompts, and running a server. Guides: [tutorial](../tutorial.md), "
-        "[tool results](../results.md), [notifications, logging and completion](../telling.md).",
+        "[tool results](../results.md), [notifications, logging and completion](../notifications.md).",
         ("server.server", "server.context", "server.completable", "server.cache", "server.content", "server.media",
          "server.handles", "server.header", "server.imported", "server.depends", "server.files", "server.roots"),
         ("server.offering.ToolOptions", "server.offering.PromptOptions"),
@@ -56,7 +56,7 @@ PAGES = (
     Page(
         "elicitation.md",
         "Elicitation, sampling and roots",
-        "What a handler asks of the client. Guide: [asking](../asking.md).",
+        "What a handler asks of the client. Guide: [elicitation, sampling and roots](../elicitation.md).",
         ("server.asking", "schema.forms"),
     ),
     Page(

@@ -1,6 +1,7 @@
 """What the checker finds in well-known servers: each was looked at with the bytes and the specification, and is true.
 
-The evidence is in docs/found.md. Anything else that is found there is a defect of the checker, or a new fault.
+The evidence is in docs/known-issues-in-servers.md. Anything else that is found there is a defect of the checker, or
+a new fault.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
     python -m tests.check.peers.repeated FOLDER [RUNS [NAME...]]
 
 installs them under FOLDER (PyPI and npm), makes the default check of each, and writes a line of JSON for each run to
-FOLDER/runs.jsonl: the worst verdict on each rule in each revision. Then it prints the table of docs/found.md. Runs go
-round, so that a survey that is ended early has as many of each server. No tool is called.
+FOLDER/runs.jsonl: the worst verdict on each rule in each revision. Then it prints the table of
+docs/known-issues-in-servers.md. Runs go round, so that a survey that is ended
+early has as many of each server. No tool is called.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks well-known servers, all revisions and transports, no tools called, and prints the table of docs/found.md.
+"""Checks well-known servers and prints the table of docs/known-issues-in-servers.md: all revisions, no tools called.
 
     python -m tests.check.peers.survey FOLDER [NAME...]
 
