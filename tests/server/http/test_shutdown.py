@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from accord import Context, Server
+from accord import Context, Principal, Server
 from accord.server.http.options import HTTPOptions
 from accord.store.sqlite import SQLiteEvents
 
@@ -205,3 +208,74 @@ async def test_an_application_that_nobody_asked_is_drained_and_closed_at_once() 
     app = Desk().asgi()
     assert await app.drain(SECONDS) is True
     await app.close()
+
+
+class Guarded:
+    """An `auth` that takes its time; `asked` is how many requests wait for it."""
+
+    def __init__(self) -> None:
+        self.release = asyncio.Event()
+        self.asked = 0
+
+    async def authenticate(self, request: Any) -> Principal:
+        self.asked += 1
+        await self.release.wait()
+        return Principal("ann")
+
+
+def guarded() -> tuple[Server, Guarded, list[str]]:
+    """A server with such an `auth`, and what happens to it."""
+    auth, told = Guarded(), list[str]()
+
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        told.append("begun")
+        yield
+        told.append("ended")
+
+    server = Server("guarded", "1", limits=quick(), auth=auth, lifespan=lifespan)
+
+    @server.tool
+    def act() -> str:
+        told.append("called")
+        return "done"
+
+    return server, auth, told
+
+
+@both_ways
+async def test_a_request_of_which_auth_is_not_done_is_answered_as_the_server_ends(way: str) -> None:
+    server, auth, told = guarded()
+    async with site(server, way) as here:
+        await here.app.start()
+        client, old = Modern(here.raw), Stateful(here.raw).join("of another process")
+        call = await client.begin(client.calling("act"))
+        stream = asyncio.create_task(old.listen())
+        await until(lambda: auth.asked == 2)
+        draining = asyncio.create_task(here.app.drain(SECONDS))
+        await until(lambda: here.app.draining)
+        assert (await client.ask("tools/list")).status == 503  # `auth` is asked no more
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not draining.done()
+        auth.release.set()
+        for refused in (await call.start(), await stream):
+            assert refused.status == 503
+            assert int(refused.headers["retry-after"]) > 0
+        assert await draining is True
+    assert told == ["begun", "ended"]
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/sse", "/messages?session_id=x"])
+async def test_a_request_of_which_auth_is_done_after_the_end_begins_no_server_anew(path: str) -> None:
+    server, auth, told = guarded()
+    async with site(server) as here:
+        await here.app.start()
+        answer = await here.raw.begin("GET" if path == "/sse" else "POST", path, BASIC, b"{}")
+        await until(lambda: auth.asked == 1)
+        await here.app.drain(0.01)
+        await here.app.close()
+        assert told == ["begun", "ended"]
+        auth.release.set()
+        assert (await answer.start()).status == 503
+    assert told == ["begun", "ended"]

@@ -130,10 +130,14 @@ class HTTPApp:
         method = request.method
         if self._ending and self.draining and not self._continues(request):
             raise Rejected(503, *ENDING)
-        who = None if self._server.auth is None else await self._who(request)
         endpoint = await self._endpoint()
         endpoint.working += 1
         try:
+            who = None
+            if self._server.auth is not None:
+                who = await self._who(request)
+                if endpoint.draining and not endpoint.continues(request):
+                    raise Rejected(503, *ENDING)
             if method == "POST":
                 await endpoint.post(request, receive, send, who)
             elif method == "GET":
@@ -155,8 +159,6 @@ class HTTPApp:
     async def _sse(self, request: Request, receive: Receive, send: Send) -> None:
         if request.method != "GET":
             raise Rejected(405, "the stream is opened with GET", ((b"allow", b"GET"),))
-        if self.draining:
-            raise Rejected(503, *ENDING)
         if self.options.stateless:
             raise Rejected(404, f"HTTP+SSE needs sessions: {NO_SESSIONS}")
         if not any(revision in HANDSHAKE for revision in self._server.revisions):
@@ -229,10 +231,13 @@ class HTTPApp:
 
     async def _endpoint(self) -> Endpoint:
         """Return the endpoint on this loop for a request. As `start`. What it starts does not see the context variables
-        of the request that happens to be the first, which may say who asks.
+        of the request that happens to be the first, which may say who asks. Raises `Rejected` (503) after the end: a
+        request may have waited for `auth` until then.
         """
         endpoint = self._endpoints.get(asyncio.get_running_loop())
         if endpoint is None:
+            if self.draining:
+                raise Rejected(503, *ENDING)
             endpoint = await asyncio.create_task(self.start(), context=ContextVariables())
         return endpoint
 

@@ -198,6 +198,8 @@ class Endpoint:
         self, messages: str, request: Request, receive: Receive, send: Send, who: Principal | None
     ) -> None:
         """The one stream of a client of 2024-11-05, which posts to `messages`. Raises `Rejected`."""
+        if self.draining:
+            raise Rejected(503, *ENDING)
         account = self.site.account(who, request)
         await self.sse.make_room(account)
         session = SSESession(self.site, who, account, new_id(), send)
