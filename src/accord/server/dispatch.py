@@ -43,7 +43,7 @@ from accord.server.finding import Finding
 from accord.server.listing import Listing
 from accord.server.offer import Offer, StandsFor
 from accord.server.peer import Peer
-from accord.server.redact import describe_redacted, redacted_traceback
+from accord.server.redact import describe_redacted, redact_record
 from accord.server.results import Packer
 from accord.server.subscriptions import Subscriptions
 from accord.session.events import NotificationReceived
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from accord.server.server import Server
 
 log: logging.Logger = logging.getLogger("accord.server")
-log.addFilter(redacted_traceback)
+log.addFilter(redact_record)
 
 FAILURES = (InvalidArguments, ToolError, OutOfTime, NotSupported, AnswerError, RequestTimeout)
 """What a call may end with that is no defect of its handler: the text says all, and no traceback is logged."""

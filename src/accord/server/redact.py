@@ -57,8 +57,14 @@ def describe_redacted(exc: BaseException) -> str:
     return f"{redact(name)}{colon}{redact(_compiled(_FILES).sub(_PATH, message))}"
 
 
-def redacted_traceback(record: logging.LogRecord) -> bool:
-    """Filter of a logger: redact the traceback of a record, which formatters take from `exc_text`. Always True."""
+def redact_record(record: logging.LogRecord) -> bool:
+    """Filter of a logger: redact the text of a record, and its traceback, which formatters take from `exc_text`.
+    Always True.
+    """
+    message = record.getMessage()
+    redacted = str(redact(message))
+    if redacted != message:
+        record.msg, record.args = redacted, ()
     if record.exc_info and record.exc_info[1] is not None and not record.exc_text:
         text = "".join(traceback.format_exception(record.exc_info[1])).rstrip("\n")
         record.exc_text = str(redact(text))
@@ -126,7 +132,8 @@ _FORMS = r"""(?x)
     | eyJ(?<!(?<!\\)[\w-]eyJ)[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]++)?              # JWT
     | sk(?:-(?<!(?<!\\)[A-Za-z0-9]sk-)[\w-]{20,}+|_(?:live|test)_\w{16,}+)     # OpenAI, Anthropic; Stripe
     | rk_(?:live|test)_\w{16,}+ | whsec_\w{16,}+                               # Stripe
-    | g(?:h[pousr]_[A-Za-z0-9]{20,}+|ithub_pat_\w{20,}+|lpat-[\w-]{16,}+)      # GitHub, GitLab
+    | g(?:h[pousr]_[A-Za-z0-9]{20,}+|ithub_pat_\w{20,}+                       # GitHub
+      | l(?:pat|ptt|[dfr]t|rtr|cbt|soat|oas|agent|imt|ffct)-[\w-]{16,}+) # GitLab
     | x(?:ox[a-z]|app)-[A-Za-z0-9-]{10,}+                                      # Slack
     | A(?:[KS]IA[A-Z0-9]{16}|Iza[\w-]{30,}+|GE-SECRET-KEY-[A-Z0-9]++)          # AWS, Google, age
     | ya29\.[\w-]{20,}+ | SG\.[\w-]{16,}+\.[\w-]{16,}+                         # Google, SendGrid
@@ -139,6 +146,9 @@ _PASSWORD_WITH_SLASH = (
 _TOKEN_AS_USER = r"(://)(?=[A-Za-z_.~-]{0,64}\d)[\w.~-]{20,256}(?=(?::[^\s/@\"'<>]{0,256})?@)"
 _LOGIN = r"(\b(?:mysql\w{0,10}|mariadb|sshpass|htpasswd|login)\b[^\n;|&]{0,100}?[ ]-p[ ]?)(?![ -])\S+"
 _USER = r"((?:\bcurl\b[^\n;|&]{0,200}?[ ](?:-u|-U)|--(?:proxy-)?user)[ =]?[^\s:@/]{1,100}:)(?=\S*[^\d\s])\S+"
+_NAMED_KEY = (
+    r"(\b(?i:api|access|secret|private)[ ](?i:key)(?:[ ]provided)?(?:[ ]?[:=][ ]?[\"']?|[ ][\"']))(?!\[)[^\s\"',;]{6,}"
+)
 _SENTENCE = (  # a word with letters and digits: "the password is wrong" has no secret
     r"(\b(?i:password|passphrase|passwd|secret|token|key)[ ](?i:is|was)[ ][\"']?)"
     r"(?=[^\d\s]{0,64}\d)(?=[^A-Za-z\s]{0,64}[A-Za-z])[^\s\"']{6,}"
@@ -152,6 +162,14 @@ _MARKED = (
     ("shp", r"()\bshp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32,}+"),  # Shopify
     ("r8_", r"()\br8_[A-Za-z0-9]{30,}+"),  # Replicate
     ("gsk_", r"()\bgsk_[A-Za-z0-9]{20,}+"),  # Groq
+    ("xai-", r"()\bxai-[A-Za-z0-9]{40,}+"),  # xAI
+    ("nvapi-", r"()\bnvapi-[\w-]{40,}+"),  # NVIDIA
+    ("dckr_", r"()\bdckr_[po]at_[\w-]{20,}+"),  # Docker
+    ("sbp_", r"()\bsbp_[a-f0-9]{40,}+"),  # Supabase
+    ("tskey-", r"()\btskey-[a-z]{3,16}-[\w-]{12,}+"),  # Tailscale
+    ("rubygems_", r"()\brubygems_[a-f0-9]{40,}+"),  # RubyGems
+    ("sntry", r"()\bsntry[su]_[\w+/=-]{40,}+"),  # Sentry
+    ("figd_", r"()\bfigd_[\w-]{30,}+"),  # Figma
     ("pplx-", r"()\bpplx-[A-Za-z0-9]{20,}+"),  # Perplexity
     ("ATATT3", r"()\bATATT3[\w=-]{20,}+"),  # Atlassian
     ("1//0", r"()\b1//0[\w-]{20,}+"),  # Google
@@ -168,6 +186,8 @@ _MARKED = (
     (" -u", _USER),
     ("-user", _USER),
     ("login", r"(\blogin[ \t]{1,3}\S{1,100}[ \t]{1,3}password[ \t]{1,3})\S+"),  # .netrc
+    ("key", _NAMED_KEY),
+    ("Key", _NAMED_KEY),
     (" is ", _SENTENCE),
     (" was ", _SENTENCE),
 )
@@ -231,12 +251,14 @@ _LETTERS = ascii_letters + digits + "_-"
 _REST = re.compile(rf"[A-Za-z0-9_-]{{0,{_NAME}}}+")
 _EQUALS = re.compile(r"""\\{0,3}["']?[ \t]{0,3}(?:=>|:=|={1,3}|:)[ \t]{0,3}""")
 _BETWEEN = re.compile(r"[:=> \t]")
-_NEXT_ARGUMENT = re.compile(r"""["'],[ ]?(?=["'])""")
+_NEXT_ARGUMENT = re.compile(r"""["'],[ ]?(?=b?["'])""")
 _COUNT = re.compile(r"\d{1,9}(?![\w-])")
 _MARKUP = re.compile(r"[^<]*+")
 _BLANKS = re.compile(r"[ \t]{1,3}")
 _QUOTED = re.compile(r"""(")(?:[^"\\]++|\\.)*+|(')(?:[^'\\]++|\\.)*+|(\\{1,3}["'])[^"'\\]*+""", re.DOTALL)
 """A quote, which in JSON inside JSON is written `\"`, and all up to the closing one."""
+_PREFIX = re.compile(r"""(?:[bBrRfFuU]{1,2}(?=["']))?""")
+"""Of a literal of Python, such as `b'...'`."""
 _NESTED = re.compile(r"""[\[{]\s{0,3}["'\[{\]}\\]""")
 _PLAIN = re.compile(r"""[^\s&;"'<>]*+""")
 _LINE = re.compile(r"[^\r\n]*+")
@@ -294,10 +316,11 @@ def _secret_at(text: str, place: int, begin: int) -> tuple[int, int] | None:
     name = text[first:last]
     if text.startswith(">", last) and text.startswith("<", first - 1) and _is_secret(name):
         return _span(_MARKUP, text, last + 1)
-    option = name.startswith("--")
-    between = _EQUALS.match(text, last) or (
-        (_BLANKS.match(text, last) or _NEXT_ARGUMENT.match(text, last)) if option else None
-    )
+    between = _EQUALS.match(text, last)
+    if between is None and name.startswith("--"):
+        between = _BLANKS.match(text, last) or _NEXT_ARGUMENT.match(text, last)
+    elif between is None and first > 1 and text.startswith(("b'", 'b"'), first - 2):
+        between = _NEXT_ARGUMENT.match(text, last)  # a header, as ASGI has it: (b"cookie", b"...")
     if between is not None and _is_secret(name) and not (name.lower() == "pass" and _COUNT.match(text, between.end())):
         return _value_at(text, between.end(), name, text[first - 1 : first])
     scheme = _SCHEME.match(text, place)
@@ -306,7 +329,7 @@ def _secret_at(text: str, place: int, begin: int) -> tuple[int, int] | None:
 
 def _value_at(text: str, start: int, name: str, before: str) -> tuple[int, int] | None:
     """The value of a secret name. `before` is what stands before the name: a quote, where it ends with the value."""
-    if quoted := _QUOTED.match(text, start):
+    if quoted := _QUOTED.match(text, _end(_PREFIX, text, start)):
         inner = quoted.end(quoted.lastindex or 0)
         return (inner, quoted.end()) if quoted.end() > inner else None
     if _NESTED.match(text, start):

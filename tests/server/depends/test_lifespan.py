@@ -15,6 +15,7 @@ import pytest
 
 from accord import AccordError, Client, Context, Depends, LifespanError, Limits, Server
 
+from tests.server.compose.reaching import over_http
 from tests.server.http.raw import Direct
 from tests.server.http.speaking import Modern
 
@@ -116,11 +117,25 @@ async def test_one_that_does_not_end_is_cancelled_and_told(caplog: pytest.LogCap
 async def test_one_that_fails_to_end_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def broken(server: Server) -> AsyncIterator[None]:
         yield
-        raise RuntimeError("cannot close")
+        raise RuntimeError("cannot close postgres://ann:hunter2@db")
 
     async with Client(desk(lifespan=broken)) as client:
         assert (await client.call_tool("answer")).is_error  # what it yielded has no answer
-    assert "cannot close" in caplog.text
+    assert "cannot close postgres://ann:[redacted]@db" in caplog.text
+    assert "hunter2" not in caplog.text
+
+
+async def test_the_log_of_a_failed_start_over_http_has_no_secrets(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(server: Server) -> AsyncIterator[None]:
+        raise RuntimeError("no database at postgres://ann:hunter2@db")
+        yield
+
+    async with over_http(desk(lifespan=broken)) as url:
+        with pytest.raises(AccordError):
+            async with Client(url):
+                pass
+    assert "no database at postgres://ann:[redacted]@db" in caplog.text
+    assert "hunter2" not in caplog.text
 
 
 PROGRAM = """

@@ -24,6 +24,7 @@ from accord.messages.revision import HANDSHAKE, LATEST, NO_SESSIONS, RULES
 from accord.server.http.auth import Refused, identify
 from accord.server.http.endpoint import ENDING, LATER, Endpoint
 from accord.server.http.site import Site
+from accord.server.redact import redact_record
 from accord.session.served import error_bytes
 from accord.store.memory import MemoryEvents
 from accord.transport.asgi.answer import respond, say
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from accord.server.server import Server
 
 log: logging.Logger = logging.getLogger("accord")
+log.addFilter(redact_record)
 
 _GONE = 499
 """The client has closed its request: no status of HTTP, but the one that logs of proxies know."""
