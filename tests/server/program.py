@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -77,6 +78,15 @@ async def blocks_the_loop(seconds: float) -> str:
     begun()
     time.sleep(seconds)
     return "blocked"
+
+
+@server.tool
+async def suspends_the_process() -> str:
+    begun()
+    time.sleep(0.3)  # meanwhile the input ends, and the server is watched
+    os.kill(os.getpid(), signal.SIGSTOP)
+    time.sleep(0.05)
+    return "resumed"
 
 
 @server.tool

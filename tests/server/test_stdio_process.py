@@ -111,7 +111,7 @@ def test_the_wire_stays_intact_whatever_tools_do_with_stdin_and_stdout() -> None
     assert (code, rest) == (0, [])
     for said in ("this is not the protocol", "nor is this", "nor that", "raw bytes on descriptor 1", "a child prints"):
         assert said in stderr
-    assert "print() at program.py:25 went to stderr" in stderr
+    assert "print() at program.py:26 went to stderr" in stderr
     assert "after the server" in stderr
 
 
@@ -176,7 +176,7 @@ def test_an_idle_server_ends_with_its_input() -> None:
 
 @pytest.mark.parametrize("tool", ["waits", "sleeps_in_a_thread", "blocks_the_loop", "swallows_cancellation"])
 def test_a_stuck_tool_does_not_keep_the_server(tool: str) -> None:
-    with running(GRACE="0.5") as process:
+    with running(GRACE="1") as process:
         opened(process)
         say(process, call(1, tool, seconds=PATIENCE))
         assert process.stderr is not None
@@ -187,6 +187,22 @@ def test_a_stuck_tool_does_not_keep_the_server(tool: str) -> None:
         code, rest, _ = end_of(process)
     assert [answer["error"]["code"] for answer in rest] == ([] if tool == "blocks_the_loop" else [-32603])
     assert code == (1 if tool == "blocks_the_loop" else 0)
+
+
+def test_a_process_that_was_suspended_for_longer_than_the_grace_period_still_answers() -> None:
+    with running(GRACE="2") as process:
+        opened(process)
+        say(process, call(1, "suspends_the_process"))
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"begun\n"
+        assert process.stdin is not None
+        process.stdin.close()
+        process.stdin = None
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+        time.sleep(2.2)
+        process.send_signal(signal.SIGCONT)
+        code, rest, stderr = end_of(process)
+    assert ([answer["result"]["content"][0]["text"] for answer in rest], code) == (["resumed"], 0), stderr
 
 
 def test_a_thread_of_somebody_else_does_not_keep_the_process() -> None:
@@ -227,7 +243,7 @@ def test_a_second_signal_ends_at_once() -> None:
 
 @pytest.mark.parametrize("how", ["SIGTERM", "end of input"])
 def test_a_call_that_outlasts_the_grace_is_answered_with_an_error_before_the_pipe_closes(how: str) -> None:
-    with running(GRACE="0.2") as process:
+    with running(GRACE="1") as process:
         opened(process)
         say(process, call(1, "waits", seconds=60), call(2, "echo", text="x"))
         assert hear(process)["id"] == 2

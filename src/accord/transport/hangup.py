@@ -17,6 +17,8 @@ from contextlib import suppress
 from accord.transport.descriptors import blocks
 
 _EXIT_CODE = 1
+_PARTS = 20
+"""In which the grace period passes: a process that was suspended, or got no processor, has missed one of them."""
 
 
 def watch_hangup(
@@ -82,11 +84,15 @@ class _Watch:
                 self._loop.call_soon_threadsafe(reacted.set)
             except RuntimeError:  # the loop is closed, the program is ending by itself
                 return
-            if not reacted.wait(self._grace) and not stop.poll(0):
+            if not self._reacts(reacted) and not stop.poll(0):
                 self._report()
                 self._exit(_EXIT_CODE)
                 return
             stop.poll(1000)
+
+    def _reacts(self, reacted: threading.Event) -> bool:
+        """Whether the loop reacts within the grace period, of which only the time counts in which it could run."""
+        return any(reacted.wait(self._grace / _PARTS) for _ in range(_PARTS))
 
     def _report(self) -> None:
         tell_unless_full(
