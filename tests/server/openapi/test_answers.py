@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
-from accord import AudioContent, Client, EmbeddedResource, ImageContent, Limits, Server
+from accord import AudioContent, Client, EmbeddedResource, ImageContent, Limits, RouteMap, Server
 from accord.client.answers import ToolResult
 
-from tests.server.openapi.echo import JSON, Echo, always, answering, body, document, get
+from tests.server.openapi.echo import JSON, Echo, always, answering, body, document, get, parameter
 from tests.server.openapi.loopback import on_loopback
 
 PET: JSON = {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}, "at": {"type": "string"}}}
@@ -132,6 +133,33 @@ async def test_redirects_are_followed_under_the_base(status: int, location: str,
 
     result = await called(answer, get(), base_url="http://localhost/v1", headers={"X-Key": "k"})
     assert text in result.text
+
+
+@pytest.mark.parametrize(
+    "location", ["/v1/tenants/1", "http://localhost:80/v1/%74enants/1", "tenants//1?x", "/v1/Tenants/1/"]
+)
+async def test_a_redirect_is_not_followed_to_a_skipped_operation(location: str) -> None:
+    echo = Echo(
+        {
+            "/go": {"get": get(parameter("to"), operationId="go")},
+            "/tenants/{id}": {"get": get(parameter("id", "path"))},
+        },
+        redirecting,
+    )
+    server = Server("api")
+    server.add_fastapi(echo, base_url="http://localhost/v1", routes=[RouteMap(pattern="^/tenants", into="skip")])
+    async with Client(server) as client:
+        assert (await client.call_tool("go", {"to": "/v1/open"})).text == "/v1/open"
+        result = await client.call_tool("go", {"to": location})
+    assert result.is_error
+    assert "to an operation that is not offered" in result.text
+    assert [asked["path"] for asked in echo.asked] == ["/v1/go", "/v1/open", "/v1/go"]
+
+
+def redirecting(asked: JSON) -> tuple[int, dict[str, str], bytes]:
+    if asked["path"] == "/v1/go":
+        return 302, {"location": unquote(asked["query"].removeprefix("to="))}, b""
+    return 200, {"content-type": "text/plain"}, asked["path"].encode()
 
 
 async def test_a_post_is_not_sent_again_as_something_else() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
@@ -18,6 +18,7 @@ from accord.server.depends.dependencies import Dependencies
 from accord.server.depends.mark import Dependency
 from accord.server.openapi.address import Base
 from accord.server.openapi.document import Document
+from accord.server.openapi.operation import Route
 from accord.server.openapi.outgoing import Headers
 from accord.server.openapi.schemas import Schemas
 from accord.server.openapi.skipped import SkippedPaths
@@ -90,7 +91,7 @@ class API:
         return made
 
     async def fetch(
-        self, what: object, request: APIRequest, send: Send, context: Context | None
+        self, what: Route, request: APIRequest, send: Send, context: Context | None
     ) -> tuple[APIAnswer, Secrets]:
         """The answer to a request for `what`, and what must not be told of it. Raises `ToolError`."""
         ours = await self.headers.of(context)
@@ -107,8 +108,10 @@ class API:
         except ToolError as exc:
             raise ToolError(secrets.hidden(str(exc))) from exc
 
-    async def _follow(self, what: object, request: APIRequest, send: Send) -> APIAnswer:
-        """The answer at the end of redirects, which are followed under the base, and only with the same method."""
+    async def _follow(self, what: Route, request: APIRequest, send: Send) -> APIAnswer:
+        """The answer at the end of redirects, which are followed under the base, only with the same method, and not to
+        an operation that was skipped: an argument may say where an API redirects to.
+        """
         for _ in range(_REDIRECTS):
             answer = await send(request)
             location = answer.headers.get("location", "")
@@ -119,5 +122,8 @@ class API:
                 raise ToolError(f"{what}: HTTP {answer.status}, to where the API is not; that is not followed")
             if request.method not in ("GET", "HEAD") and answer.status not in _KEEPS_METHOD:
                 raise ToolError(f"{what}: HTTP {answer.status}, which a {request.method} does not follow")
+            path = urlsplit(target).path.removeprefix(urlsplit(self.base.url).path)
+            if self.skipped.reached_by(request.method, what.path, path):
+                raise ToolError(f"{what}: HTTP {answer.status}, to an operation that is not offered; not followed")
             request = msgspec.structs.replace(request, url=target)
         raise ToolError(f"{what}: redirected more than {_REDIRECTS} times")
