@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, cast
+
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, field
 
@@ -11,9 +14,19 @@ from accord.messages.bounds import META_BYTES, Name
 from accord.messages.envelope import RequestId
 from accord.messages.meta import PROTOCOL_VERSION, NotificationMeta, RequestMeta
 
+_LAST_BYTES = 1 << 10
+"""Up to here a `_meta` is remembered."""
+
 
 class _Request(msgspec.Struct):
     meta: RequestMeta | None = field(default=None, name="_meta")
+
+
+class _RawRequest(msgspec.Struct):
+    meta: Raw = field(default=Raw(), name="_meta")
+    name: Raw | UnsetType = UNSET
+    uri: Raw | UnsetType = UNSET
+    task_id: Raw | UnsetType = field(default=UNSET, name="taskId")
 
 
 class _Sized(msgspec.Struct):
@@ -37,6 +50,35 @@ class Posted(msgspec.Struct):
             return None
 
 
+class LastMeta:
+    """The last `_meta` of one client, which mostly sends the same one again: then it is not decoded again."""
+
+    __slots__ = ("_meta", "_raw")
+
+    def __init__(self) -> None:
+        self._raw = Raw()
+        self._meta: RequestMeta | None = None
+
+    def decode(self, raw: Raw) -> RequestMeta | None:
+        """Decode `raw`, or return the value of the same bytes. Raises `DecodeError`, `RecursionError`."""
+        if raw == self._raw:
+            return self._meta or _meta(raw)
+        meta = _meta(raw)
+        if meta is not None and meta.progress_token is None and len(raw) <= _LAST_BYTES:
+            self._raw = raw.copy()
+            self._meta = meta if _is_immutable(meta) else None
+        return meta
+
+
+def _is_immutable(meta: RequestMeta) -> bool:
+    """Return whether two requests can share the value: it holds no dict or list that a handler could change."""
+    try:
+        hash(meta)
+    except TypeError:
+        return False
+    return True
+
+
 class _OlderMeta(msgspec.Struct):
     progress_token: ProgressToken | None = field(default=None, name="progressToken")
     protocol_version: Name | None = field(default=None, name=PROTOCOL_VERSION)
@@ -52,32 +94,42 @@ class _Notification(msgspec.Struct):
 
 _sized = msgspec.json.Decoder(_Sized).decode
 _text = msgspec.json.Decoder(str).decode
-_posted = msgspec.json.Decoder(Posted).decode
+_raw_request = msgspec.json.Decoder(_RawRequest).decode
+_meta: Callable[[Raw], RequestMeta | None] = msgspec.json.Decoder(cast(Any, RequestMeta | None)).decode
 _request = msgspec.json.Decoder(_Request).decode
 _older_request = msgspec.json.Decoder(_OlderRequest).decode
 _notification = msgspec.json.Decoder(_Notification).decode
 
 
-def request_meta(params: Raw | UnsetType) -> RequestMeta | None:
-    """The known keys in the `_meta` of a request. Raises `InvalidParams`."""
+def request_meta(params: Raw | UnsetType, last: LastMeta | None = None) -> RequestMeta | None:
+    """The known keys in the `_meta` of a request. `last` remembers that of its client. Raises `InvalidParams`."""
     if params is UNSET:
         return None
     if len(params) > META_BYTES:
         _check_size(params)
+    try:
+        if last is not None:
+            raw = _sized(params).meta
+            return last.decode(raw) if len(raw) else None
+    except (msgspec.DecodeError, RecursionError):
+        pass  # read again below, for the path in the error
     try:
         return _request(params).meta
     except (msgspec.DecodeError, RecursionError) as exc:
         return _older_meta(params, exc)
 
 
-def posted(params: Raw | UnsetType) -> Posted:
-    """`_meta` of a request, and what names its subject, in one look. Raises `InvalidParams`."""
+def posted(params: Raw | UnsetType, last: LastMeta | None = None) -> Posted:
+    """`_meta` of a request, and what names its subject, in one look. As `request_meta`."""
     if params is UNSET:
         return Posted()
     if len(params) > META_BYTES:
         _check_size(params)
     try:
-        return _posted(params)
+        read = _raw_request(params)
+        raw = read.meta
+        meta = None if not len(raw) else _meta(raw) if last is None else last.decode(raw)
+        return Posted(meta, read.name, read.uri, read.task_id)
     except (msgspec.DecodeError, RecursionError):
         return Posted(request_meta(params))
 

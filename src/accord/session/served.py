@@ -51,6 +51,7 @@ class Served:
         """How many of them are subscriptions."""
         self.load: RequestLoad | None = None
         """What bounds them together with those of other sessions, without the subscriptions."""
+        self.last_meta: peek.LastMeta = peek.LastMeta()
         self._per_request_spoken = [revision for revision in PER_REQUEST if revision in session.spoken]
         self._own: Mapping[str, Callable[[Exchange], Event | None]] = self._own_answers()
 
@@ -75,7 +76,7 @@ class Served:
             # An error with this id would end the first request at the peer.
             return self.refuse(None, InvalidRequest(f"a request with id {id!r:.100} is in flight"))
         try:
-            meta = peek.request_meta(incoming.params)
+            meta = peek.request_meta(incoming.params, self.last_meta)
             if meta is not None and meta.protocol_version is not None and not self._session.names_revisions:
                 raise HeaderMismatch(f"_meta names revision {meta.protocol_version!r:.100}, and no header does")
             exchange = self._admit(incoming, meta, batch)

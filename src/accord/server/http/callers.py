@@ -70,7 +70,8 @@ class Callers:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._found: OrderedDict[tuple[str, str], Caller] = OrderedDict()
+        self._found: OrderedDict[str | tuple[str, str], Caller] = OrderedDict()
+        """By account, and by account and revision for the older ones."""
         site.audience.renewals[self._renew] = None
 
     def __len__(self) -> int:
@@ -82,8 +83,8 @@ class Callers:
 
     def get(self, who: Principal | None, request: Request, rules: Rules | None = None) -> Caller:
         """Find who asks, by the rules of 2026-07-28 or of an older revision without sessions."""
-        account = self._site.account(who, request)
-        key = account, "" if rules is None else rules.revision
+        account = who.id if who is not None else self._site.account(who, request)
+        key = account if rules is None else (account, rules.revision)
         caller = self._found.get(key)
         if caller is None:
             self._forget()
@@ -112,7 +113,7 @@ class Callers:
             if len(self._found) < self._site.limits.principals:
                 return
             key, caller = next(iter(self._found.items()))
-            if caller.session.incoming or self._site.waiting(key[0]):
+            if caller.session.incoming or self._site.waiting(caller.peer.account):
                 self._found.move_to_end(key)
             else:
                 del self._found[key]
@@ -120,8 +121,8 @@ class Callers:
     def _renew(self) -> None:
         """Offer to each caller what the server offers now."""
         newest, older = self._site.profile(), self._site.profile(lasts=False)
-        for (_, revision), caller in self._found.items():
-            caller.session.profile = older if revision else newest
+        for key, caller in self._found.items():
+            caller.session.profile = newest if isinstance(key, str) else older
 
     def drain(self) -> None:
         """Take nothing new."""

@@ -82,7 +82,7 @@ class Sessionless:
         self, incoming: Incoming, caller: Caller, request: Request, receive: Receive, send: Send, who: Principal | None
     ) -> None:
         try:
-            meta = peek.request_meta(incoming.params)
+            meta = peek.request_meta(incoming.params, caller.session.served.last_meta)
             if meta is not None and meta.protocol_version is not None:
                 check_version(request.headers, meta.protocol_version, self._site.server.revisions)
         except ProtocolError as error:

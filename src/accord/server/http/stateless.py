@@ -14,7 +14,7 @@ from accord.server.http.callers import Caller, Callers
 from accord.session import peek
 from accord.session.events import Reply, RequestReceived
 from accord.session.exchange import Exchange
-from accord.session.peek import Posted
+from accord.session.peek import LastMeta, Posted
 from accord.session.served import error_bytes
 from accord.transport.asgi.answer import respond, say
 from accord.transport.asgi.request import Receive, Request, Send
@@ -51,7 +51,7 @@ class Stateless:
             return await self._notified(incoming, request, send, who)
         caller = self._callers.get(who, request)
         try:
-            posted = self._read(incoming, request, who)
+            posted = self._read(incoming, request, who, caller.session.served.last_meta)
         except ProtocolError as error:
             refused = error_bytes(incoming.id, error, caller.session.agreed)
             return await respond(send, status_of_refusal(error.code), refused)
@@ -65,10 +65,10 @@ class Stateless:
             return await self._listen(exchange, caller, request, receive, send)
         return await AlonePost(exchange, caller.conversation, receive, send).answer()
 
-    def _read(self, incoming: Incoming, request: Request, who: Principal | None) -> Posted:
+    def _read(self, incoming: Incoming, request: Request, who: Principal | None, last: LastMeta) -> Posted:
         """`_meta`, once the headers say the same as the body. Raises `InvalidParams`, `HeaderMismatch`."""
         method: str = incoming.method  # type: ignore[assignment]  # `post` has looked
-        posted = peek.posted(incoming.params)
+        posted = peek.posted(incoming.params, last)
         named = posted.meta.protocol_version if posted.meta is not None else None
         if named != ALONE[request.headers[PROTOCOL_VERSION]]:
             check_version(request.headers, named, self._site.server.revisions)

@@ -1,0 +1,63 @@
+"""The first look into params, and the `_meta` that is remembered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from accord.errors import InvalidParams
+from accord.messages.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
+from accord.session import peek
+
+META = {
+    PROTOCOL_VERSION: "2026-07-28",
+    CLIENT_INFO: {"name": "c", "version": "1"},
+    CLIENT_CAPABILITIES: {},
+}
+
+
+def params(meta: Any, **members: Any) -> Raw:
+    return Raw(msgspec.json.encode({**members, "_meta": meta}))
+
+
+def test_the_same_meta_is_decoded_once() -> None:
+    last = peek.LastMeta()
+    first = peek.request_meta(params(META, name="a"), last)
+    assert first == peek.request_meta(params(META, name="a"))
+    assert peek.request_meta(params(META, name="b"), last) is first
+    assert peek.posted(params(META, name="c"), last).meta is first
+
+
+def test_another_meta_is_never_answered_with_the_last_one() -> None:
+    last = peek.LastMeta()
+    peek.request_meta(params(META), last)
+    other = META | {CLIENT_INFO: {"name": "d", "version": "1"}}
+    for meta in (other, {**META, "progressToken": 1}, {**META, "progressToken": 2}, META, None, {}):
+        assert peek.request_meta(params(meta), last) == peek.request_meta(params(meta))
+        assert peek.posted(params(meta), last).meta == peek.request_meta(params(meta))
+    assert peek.request_meta(Raw(b'{"name":"a"}'), last) is None
+
+
+def test_a_value_that_a_handler_could_change_is_never_shared() -> None:
+    last = peek.LastMeta()
+    meta = {**META, CLIENT_CAPABILITIES: {"experimental": {"x": {"y": 1}}}}
+    first, second = (peek.request_meta(params(meta), last) for _ in range(2))
+    assert first == second
+    assert first is not second
+
+
+@pytest.mark.parametrize("meta", [7, {**META, CLIENT_INFO: {"name": 7}}, {**META, "progressToken": 1.5}, []])
+def test_a_remembered_meta_changes_no_error(meta: Any) -> None:
+    last = peek.LastMeta()
+    peek.request_meta(params(META), last)
+    with pytest.raises(InvalidParams) as plain:
+        peek.request_meta(params(meta))
+    with pytest.raises(InvalidParams) as remembered:
+        peek.request_meta(params(meta), last)
+    assert str(remembered.value) == str(plain.value)
+    with pytest.raises(InvalidParams) as posted:
+        peek.posted(params(meta), last)
+    assert str(posted.value) == str(plain.value)
