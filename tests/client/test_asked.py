@@ -784,3 +784,15 @@ async def test_pages_that_must_be_visited_first_are_a_typed_error(data: Any, pag
     assert done == [page["elicitationId"] for page in pages]
     assert caught.value.code == -32042
     assert caught.value.elicitations == pages
+
+
+async def test_pages_that_are_left_out_are_told_of_once_for_each_error(caplog: pytest.LogCaptureFixture) -> None:
+    async with raw_server("2025-11-25") as (server, client):
+        call = asyncio.ensure_future(client.call_tool("book"))
+        server.refuse(await server.hear(), -32042, "visit", data={"elicitations": [{"url": "file:///etc"}] * 500})
+        with pytest.raises(UrlElicitationRequired):
+            await call
+    assert [message for message in caplog.messages if "left out" in message] == [
+        "accord: memory: pages to visit are left out, the first because: elicitation/create: `url` is no http or "
+        "https URL: 'file:///etc' (-32602)"
+    ]

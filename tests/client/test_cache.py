@@ -21,6 +21,7 @@ from accord.limits import Limits
 from accord.messages.meta import CacheableResult
 
 from tests.client.raw import Message, RawServer, raw_server
+from tests.measure import costs_at_most
 
 S26 = "2026-07-28"
 LISTS = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"]
@@ -180,6 +181,17 @@ def test_a_part_is_below_its_whole() -> None:
     assert is_part("res://a?x=1", "res://a")
     assert not is_part("file:///ab", "file:///a")
     assert not is_part("file:///a", "file:///a/b")
+    assert not is_part("file:///a", "file:///a/"), "it is named otherwise"
+
+
+def test_an_update_of_a_long_uri_costs_no_copies_of_it_for_each_result() -> None:
+    kept = Kept(Cache(), "server")
+    for number in range(1_000):
+        kept.put(Request("resources/read", f"res://{number}"), Raw(b"{}"), CacheableResult(ttl_ms=60_000), 0, 0.0)
+    long = "res://" + "a" * 4_000_000
+    with costs_at_most(30):  # it was 1,000
+        kept.updated(long)
+    assert kept.get(Request("resources/read", "res://7"), 0.0) is not None
 
 
 # As a client uses it

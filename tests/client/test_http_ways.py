@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 
 import pytest
 
@@ -258,6 +259,8 @@ def test_who_asks_is_seen_from_all_that_is_sent_and_not_to_be_read() -> None:
 
     remote = Remote("http://x/")
     asks = [None, *(HTTPSettings(**each) for each in ({"auth": "one"}, {"auth": "two"}, {"headers": renewed}))]
+    tls = ssl.create_default_context()
+    asks += [HTTPSettings(ssl=tls), HTTPSettings(proxy=""), HTTPSettings(proxy="http://user:secret@proxy/")]
     asks.append(HTTPSettings(headers={"X-Key": "secret-1"}))
     identities = [identity(remote, each) for each in asks]
     assert len(set(identities)) == len(asks)

@@ -112,3 +112,15 @@ def test_the_count_itself_is_bounded() -> None:
     assert len(counted.widths) <= 53
     assert counted.fits([1] * 50)
     assert MOST >= 1_000_000
+
+
+@pytest.mark.parametrize("member", ["items", "additionalProperties"])
+def test_the_count_itself_is_bounded_where_many_subschemas_look_at_any_of_many_places(member: str) -> None:
+    """Each of the places has its own subschema and all of those that look at any place."""
+    any_place = {"anyOf": [{member: {"minLength": n}} for n in range(1_200)]}
+    places: dict[str, Any] = (
+        {"prefixItems": [{}] * 2_000} if member == "items" else {"properties": dict.fromkeys(NAMES[:2_000], {})}
+    )
+    found = work({"items": {"allOf": [any_place, places]}})
+    assert found.steps < 110_000
+    assert found.widths[-1] >= 2_000, "what was not counted is taken to look at every place"

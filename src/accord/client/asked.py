@@ -138,18 +138,19 @@ class Asked:
         """The server has named pages in an error; it may tell when the person is done with them. A page that no person
         may be sent to is left out.
         """
-        error.elicitations = [page for page in error.elicitations if self._may_visit(page)]
+        named, error.elicitations, why = error.elicitations, [], None
+        for page in named:
+            try:
+                check_url(page.get("url"))
+            except InvalidParams as exc:
+                why = why or exc
+            else:
+                error.elicitations.append(page)
+        if why is not None:
+            log.warning("accord: %s: pages to visit are left out, the first because: %s", self._server, why)
         if self.elicitation is not None:
             for page in error.elicitations:
                 self.elicitation.expect(page.get("elicitationId"))
-
-    def _may_visit(self, page: Mapping[str, Any]) -> bool:
-        try:
-            check_url(page.get("url"))
-        except InvalidParams as exc:
-            log.warning("accord: %s: a page to visit is left out: %s", self._server, exc)
-            return False
-        return True
 
     def completed(self, told: ElicitationCompleteParams) -> Any:
         """The person is done with a page: what the callback for that gives."""

@@ -151,4 +151,4 @@ class Kept:
 def is_part(uri: str, of: str) -> bool:
     """Whether `uri` is `of` or a part of it: an update may name "a sub-resource of the one [...] subscribed to"."""
     whole = of.rstrip("/")
-    return uri == of or uri.startswith((f"{whole}/", f"{whole}?", f"{whole}#"))
+    return uri == of or (uri.startswith(whole) and uri[len(whole) : len(whole) + 1] in ("/", "?", "#"))

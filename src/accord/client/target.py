@@ -76,14 +76,16 @@ def identity(target: Command | Remote | Serves | Transport, http: HTTPSettings |
 
 
 def _identity_of_remote(remote: Remote, http: HTTPSettings) -> Hashable:
-    """The headers may decide which server it is, and whom it takes us for; they are not kept, but a digest of them."""
+    """The headers may decide which server it is, and whom it takes us for; they are not kept, but a digest of them. So
+    may the TLS settings (a certificate of ours, or one of the server's that nobody else trusts) and the proxy.
+    """
     fixed, source = checked(remote.headers or {}), http.headers
     if isinstance(source, Mapping):
         fixed, source = fixed | checked(source), None
-    if not fixed and http.auth is None and source is None:
+    if not fixed and (http.auth, source, http.ssl, http.proxy) == (None, None, None, None):
         return remote.url
-    digest = hashlib.sha256(repr((sorted(fixed.items()), http.auth)).encode()).digest()
-    return remote.url, digest, source if isinstance(source, Hashable) else object()
+    digest = hashlib.sha256(repr((sorted(fixed.items()), http.auth, http.proxy)).encode()).digest()
+    return remote.url, digest, source if isinstance(source, Hashable) else object(), http.ssl
 
 
 _URL = re.compile("https?://", re.IGNORECASE)

@@ -18,8 +18,9 @@ from accord.schema.cost import UNEVALUATED, is_resource, looks_again, subschemas
 MOST = 2_000_000
 """Steps that any value may take: a second or so, and up to four for each of its parts."""
 
-_STEPS = 50_000
-"""Steps of the count itself; a schema for which it takes more is taken to look at every place with all it has."""
+_STEPS = 100_000
+"""Steps of the count itself, each a subschema at a place; a schema for which it takes more is taken to look at every
+place with all it has."""
 
 _WILD = {".": "*", "[": "[]"}
 """What looks at any member looks at one as well, and what looks at any item."""
@@ -38,6 +39,8 @@ class Work:
         self._nodes = nodes
         self._known: dict[_Key, tuple[dict[str, Any], Any]] = {}
         self._closures: dict[_Key, tuple[int, dict[str, _Group]]] = {_PLAIN: (1, {})}
+        self.steps: int = 0
+        """Subschemas that were added to the places they look at, to find the widths."""
         self.widths: list[int] = list(self._levels(schema, limits.depth))
         """For each level, how many subschemas look at its fullest place; the last stands for all that are deeper."""
         self._widest = max(self.widths)
@@ -54,17 +57,16 @@ class Work:
     def _levels(self, schema: Any, depth: int) -> Iterator[int]:
         groups = [self._group(schema, schema)]
         seen: list[set[frozenset[Any]]] = []
-        widest = steps = 0
+        widest = 0
         for _ in range(depth + 1):
             looks = [self._look(group) for group in groups]
             width = max((work for work, _ in looks), default=0)
             yield width
             widest = max(widest, width)
-            below = {frozenset(group.items()): group for _, inside in looks for group in inside.values()}
-            steps += sum(1 + len(inside) for _, inside in looks)
-            if steps > _STEPS:
+            if self.steps > _STEPS:
                 yield max(widest, self._nodes)
                 return
+            below = {frozenset(group.items()): group for _, inside in looks for group in inside.values()}
             if not below or below.keys() in seen:  # it ends, or repeats itself
                 yield widest if below else 0
                 return
@@ -78,11 +80,12 @@ class Work:
         for key, times in group.items():
             own, steps = self._closure(key)
             work += times * own
-            _add(inside, steps, times)
+            self._add(inside, steps, times)
         for step, below in inside.items():
             wild = _WILD.get(step[:1])
-            if wild is not None and wild != step:
-                below.update(inside.get(wild, ()))
+            if wild in inside and wild != step and self.steps <= _STEPS:
+                self.steps += len(inside[wild])
+                below.update(inside[wild])
         return work, inside
 
     def _closure(self, key: _Key) -> tuple[int, dict[str, _Group]]:
@@ -99,9 +102,18 @@ class Work:
                 for each in group:
                     own, steps = self._closure(each)
                     work += again * own
-                    _add(inside, steps, again)
+                    self._add(inside, steps, again)
             self._closures[key] = work, inside
         return self._closures[key]
+
+    def _add(self, inside: dict[str, _Group], more: dict[str, _Group], times: int) -> None:
+        for step, group in more.items():
+            if self.steps > _STEPS:  # the widths are not used then
+                return
+            self.steps += 1 + len(group)
+            held = inside.setdefault(step, Counter())
+            for key, count in group.items():
+                held[key] += count * times
 
     def _group(self, schema: Any, base: Any) -> _Group:
         if not isinstance(schema, dict):  # true or false
@@ -110,13 +122,6 @@ class Work:
         key = id(schema), id(base)
         self._known[key] = schema, base
         return Counter({key: 1})
-
-
-def _add(inside: dict[str, _Group], more: dict[str, _Group], times: int) -> None:
-    for step, group in more.items():
-        held = inside.setdefault(step, Counter())
-        for key, count in group.items():
-            held[key] += count * times
 
 
 def _alternatives(schema: dict[str, Any]) -> int:
