@@ -792,7 +792,5 @@ async def test_pages_that_are_left_out_are_told_of_once_for_each_error(caplog: p
         server.refuse(await server.hear(), -32042, "visit", data={"elicitations": [{"url": "file:///etc"}] * 500})
         with pytest.raises(UrlElicitationRequired):
             await call
-    assert [message for message in caplog.messages if "left out" in message] == [
-        "accord: memory: pages to visit are left out, the first because: elicitation/create: `url` is no http or "
-        "https URL: 'file:///etc' (-32602)"
-    ]
+    (warning,) = [message for message in caplog.messages if "left out" in message]
+    assert warning.startswith("accord: memory: pages to visit are left out, the first because: ")

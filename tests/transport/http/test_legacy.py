@@ -223,3 +223,25 @@ async def test_a_call_that_waits_when_the_client_is_closed_is_not_sent() -> None
         with pytest.raises(NotConnected):
             await call
         assert not server.of("tools/call")
+
+
+async def test_answers_that_the_server_refuses_are_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    old, calls, refused = Old(), list[Visit](), list[Visit]()
+
+    async def play(visit: Visit) -> None:
+        if visit.method == "POST" and "result" in visit.message:
+            refused.append(visit)
+            await visit.respond(400, b"no")
+            if len(refused) == 50:
+                await old.say(calls[0].done_message())
+        elif visit.verb == "tools/call":
+            calls.append(visit)
+            await visit.respond(202)
+            for number in range(50):
+                await old.say({"jsonrpc": "2.0", "id": f"p{number}", "method": "ping"})
+        else:
+            await old(visit)
+
+    async with site(play, path="/sse") as server, Client(config(server)) as client:
+        await client.call_tool("echo")
+    assert sum("an answer to" in message for message in caplog.messages) == 1

@@ -109,3 +109,30 @@ async def test_it_is_told_when_a_stream_is_given_up_for_good() -> None:
         missed = await anext(changes)
         assert isinstance(missed, Missed)
         assert "HTTP 405" in missed.why
+
+
+async def test_what_is_no_message_and_answers_that_are_refused_are_told_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    taken, all_taken = list[Visit](), asyncio.Event()
+
+    async def play(visit: Visit) -> None:
+        if visit.verb == "GET":
+            await visit.stream()
+            for _ in range(50):
+                await visit.event({"jsonrpc": "2.0", "result": {}})
+            for number in range(50):
+                await visit.event({"jsonrpc": "2.0", "id": f"p{number}", "method": "ping"})
+            await visit.gone.wait()
+        elif visit.verb == "DELETE" or "method" in visit.message:
+            await quiet(visit)
+        else:
+            taken.append(visit)
+            await visit.respond(400, b"no")
+            if len(taken) == 50:
+                all_taken.set()
+
+    async with site(older(play)) as server, Client(server.url):
+        await asyncio.wait_for(all_taken.wait(), 20)
+    for text in ("dropped a message of the server's stream", "an answer to"):
+        assert sum(text in message for message in caplog.messages) == 1

@@ -7,6 +7,7 @@ far the server got; a response that is no answer is `HTTPError`.
 from __future__ import annotations
 
 import http
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ from accord.transport.http.secrecy import Secrets
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
+log: logging.Logger = logging.getLogger("accord")
+
 _EXCERPT = 500
 """Characters of a body in an error."""
 
@@ -31,6 +34,21 @@ class _ErrorBody(msgspec.Struct):
 
 
 _error_body = msgspec.json.Decoder(_ErrorBody).decode
+
+
+class Complaints:
+    """Logs the first complaint of each kind as a warning, and later ones at DEBUG: a server may give cause for any
+    number of them. One for each connection.
+    """
+
+    def __init__(self) -> None:
+        self._kinds: set[str] = set()
+
+    def log(self, kind: str, text: str, *args: object) -> None:
+        """Log one complaint; `text` and `args` as for a logger."""
+        level = logging.DEBUG if kind in self._kinds else logging.WARNING
+        self._kinds.add(kind)
+        log.log(level, text, *args)
 
 
 @cache

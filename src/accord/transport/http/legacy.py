@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from accord.messages.envelope import RequestId
 from accord.transport.base import Message, Unanswered
 from accord.transport.http.backlog import ANSWER_BYTES, Backlog
 from accord.transport.http.bodies import beginning, is_stream, said
-from accord.transport.http.failures import refused, visible
+from accord.transport.http.failures import Complaints, refused, visible
 from accord.transport.http.fetcher import STREAM_ONLY, Fetcher
 from accord.transport.http.intake import Intake
 from accord.transport.http.messages import CANCELLED, Outgoing, incoming, look
@@ -25,8 +24,6 @@ from accord.wire.sse import Event
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
-
-log: logging.Logger = logging.getLogger("accord")
 
 
 class SSETransport:
@@ -50,6 +47,7 @@ class SSETransport:
         self._unsent: dict[RequestId, asyncio.Task[None]] = {}  # requests that wait
         self._told: asyncio.Task[None] | None = None  # the last notification
         self._backlog = Backlog()
+        self._complaints = Complaints()
         self._lost = ConnectionLost(f"{self._name}: the stream has ended")
         self._closing: asyncio.Task[None] | None = None
 
@@ -210,7 +208,7 @@ class SSETransport:
         if out.method is not None and out.id is not None:
             self._intake.put(Unanswered(out.id, error))
         else:
-            log.warning("accord: %s", error)
+            self._complaints.log(out.method or "answer", "accord: %s", error)
 
     async def close(self) -> None:
         """Send what was said, and close the stream; in bounded time."""

@@ -13,6 +13,7 @@ from accord.limits import Limits
 from accord.messages.envelope import RequestId
 from accord.transport.base import Unanswered
 from accord.transport.http.backlog import Backlog
+from accord.transport.http.failures import Complaints
 from accord.transport.http.intake import Intake
 from accord.transport.http.messages import STAYS, Incoming, Outgoing, incoming
 from accord.transport.http.standing import INITIALIZE, Standing
@@ -67,7 +68,7 @@ class Posts:
         self._in_flight: dict[RequestId, Post] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._refusal: SessionEnded | None = None
-        self._asked_in_vain = False
+        self._complaints = Complaints()
 
     def get(self, id: object) -> Post | None:
         """The request of this id that is in flight."""
@@ -137,11 +138,8 @@ class Posts:
     def _may_ask(self, post: Post, found: Incoming) -> bool:
         """Whether the server may ask in this stream; if so, it is remembered what."""
         if post.names_revision:  # "The server MUST NOT send JSON-RPC requests on the stream"
-            if not self._asked_in_vain:
-                self._asked_in_vain = True
-                log.warning(
-                    "accord: %s: the server asks %.100r, which it may not here: dropped", post.what, found.method
-                )
+            why = "accord: %s: the server asks %.100r, which it may not here: dropped"
+            self._complaints.log("question", why, post.what, found.method)
             return False
         if len(post.questions) < self._limits.requests_in_flight and isinstance(found.id, int | str):
             post.questions.add(found.id)
@@ -155,7 +153,8 @@ class Posts:
         """
         found = incoming(data)
         if found.is_orphan and found.error is None:
-            log.warning("accord: dropped a message of the server's stream that is none: %.200r", data)
+            why = "accord: dropped a message of the server's stream that is none: %r"
+            self._complaints.log("orphan", why, data[:200])
         else:
             self._pass_on(found, data)
 

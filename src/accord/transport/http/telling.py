@@ -14,7 +14,7 @@ from accord.errors import AccordError, HTTPError, NotExecuted
 from accord.limits import Limits
 from accord.transport.http.backlog import ANSWER_BYTES, Backlog
 from accord.transport.http.bodies import beginning
-from accord.transport.http.failures import refused
+from accord.transport.http.failures import Complaints, refused
 from accord.transport.http.fetcher import Fetcher
 from accord.transport.http.messages import Outgoing
 from accord.transport.http.posts import Posts
@@ -45,6 +45,7 @@ class Telling:
         self._posts = posts
         self._limits = limits
         self._name = name
+        self._complaints = Complaints()
         self._on_session_ended = on_session_ended
 
     async def tell(self, out: Outgoing, message: bytes) -> None:
@@ -56,7 +57,8 @@ class Telling:
             async with asyncio.timeout(self._limits.connect_seconds):
                 await (self._deliver if out.method is not None else self._answer)(out, message, what)
         except (AccordError, TimeoutError) as exc:
-            log.warning("accord: %s", str(exc) or f"{what}: not taken in {self._limits.connect_seconds:g} s")
+            why = str(exc) or f"{what}: not taken in {self._limits.connect_seconds:g} s"
+            self._complaints.log(out.method or "answer", "accord: %s", why)
         finally:
             self._backlog.remove(size)
 
