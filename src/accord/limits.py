@@ -73,7 +73,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     http_requests: int = 4_096
     """Server: requests being worked on at once for all those whom nobody vouches for (HTTP, all sessions together)."""
     http_requests_per_address: int = 2_048
-    """Server: those of one address; one more is refused."""
+    """Server: those of one address, or of one principal in all its sessions; one more is refused."""
     http_parked: int = 4_096
     """Server: `parked` for all those together; one more ends the oldest of the address that has most."""
     http_parked_per_address: int = 2_048

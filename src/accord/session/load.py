@@ -21,9 +21,10 @@ class RequestLoad:
 
     def check(self) -> None:
         """Raise `InternalError` where there is no room for one request more."""
-        if self.running >= self.most:
-            raise InternalError(f"too many requests in flight of this address: the limit is {self.most:,}")
         whole = self.whole
+        if self.running >= self.most:
+            whose = "yours" if whole is None else "this address"
+            raise InternalError(f"too many requests in flight of {whose}: the limit is {self.most:,}")
         if whole is not None and self.running >= MANY and whole.running >= whole.most:
             raise InternalError("too many requests in flight of all clients together; come back later")
 

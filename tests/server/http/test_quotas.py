@@ -10,7 +10,7 @@ import pytest
 from accord import Context, HTTPOptions, Server
 from accord.server.http import sessions
 from accord.server.http.accounts import account_of, is_address
-from accord.server.http.auth import Principal
+from accord.server.http.auth import APIKeys, Principal
 from accord.session import load
 from accord.transport.asgi.request import Request
 
@@ -228,6 +228,32 @@ async def test_requests_in_flight_of_all_sessions_of_one_address_are_bounded_tog
         if way == "sse":
             for each in flood:
                 await each.stream.leave()
+
+
+async def test_requests_in_flight_of_all_sessions_of_one_principal_are_bounded_together() -> None:
+    auth = APIKeys({"key-of-ann": "ann", "key-of-bob": "bob"})
+    server = Server("desk", "1", limits=quick(http_requests=1, http_requests_per_address=3), auth=auth)
+    release = asyncio.Event()
+
+    @server.tool
+    async def waits() -> str:
+        await release.wait()
+        return "done"
+
+    async with site(server) as here:
+        ann, bob = ({"authorization": f"Bearer key-of-{name}"} for name in ("ann", "bob"))
+        for _ in range(3):
+            await (await Stateful(here.raw, **ann).open()).begin("POST", CALL)
+        await until(lambda: sum(map(len, here.busy())) == 3)
+        for client in (await Stateful(here.raw, **ann).open(), Modern(here.raw, **ann)):
+            refused = await (await client.call("waits")).json()
+            assert refused["error"]["message"] == "too many requests in flight of yours: the limit is 3"
+        honest = asyncio.create_task((await Stateful(here.raw, **bob).open()).call("waits"))
+        await until(lambda: sum(map(len, here.busy())) == 4)
+        release.set()
+        assert text(await (await honest).result()) == "done"
+        await until(lambda: not here.busy())
+        assert text(await (await Modern(here.raw, **ann).call("waits")).json()) == "done"
 
 
 async def test_all_anonymous_requests_in_flight_are_bounded_whatever_their_revision(

@@ -76,15 +76,16 @@ class Site:
         limits = for_all(self.limits) if shared else self.limits
         server, profile = self.server, self.profile(lasts=lasts)
         session = Session("server", profile, revisions=server.revisions, limits=limits, methods=server.extended.rows)
-        if is_address(account):
+        if account:
             session.served.load = self._load_of(account)
         return session
 
     def _load_of(self, account: str) -> RequestLoad:
-        """Return what the requests in flight of one address are counted in, whatever sessions they belong to."""
+        """Return what the requests in flight of one address or principal are counted in, in whatever sessions."""
         load = self._loads.get(account)
         if load is None:
-            load = self._loads[account] = RequestLoad(self.limits.http_requests_per_address, self._load)
+            whole = self._load if is_address(account) else None
+            load = self._loads[account] = RequestLoad(self.limits.http_requests_per_address, whole)
         return load
 
     def profile(self, *, lasts: bool = True) -> Profile:
