@@ -90,8 +90,8 @@ class Completions:
         uri_of = _expanding(text, params)
         uris = [(value, uri_of(value)) for value in found.values]
         values = [value for value, uri in uris if uri is not None and self._finding.may_hear_of(uri, exchange, peer)]
-        if len(values) == len(found.values):
-            return found
+        if len(values) == len(found.values) and found.total in (None, len(values)):
+            return found  # a total beyond these counts values that nobody has judged
         return Completion(values=values, total=None, has_more=found.has_more)
 
     async def _proposed(self, offer: Offer, params: CompleteParams, exchange: Exchange, peer: Peer) -> Any:

@@ -138,6 +138,24 @@ async def test_completion_of_what_a_provider_has_goes_by_the_same_rules(where: s
             await values(eve, PromptReference(name=f"{name}plan"), "city")
 
 
+async def test_a_completion_does_not_count_what_is_hidden() -> None:
+    made = Server("docs", auth=WHO, middleware=[RULES])
+
+    @made.resource("docs://{+path}")
+    def docs(path: str) -> str:
+        return path
+
+    @docs.complete("path")
+    def paths(prefix: str) -> list[str]:
+        return [f"open/{number:03}" for number in range(100)] + 7 * ["private/plan"]
+
+    ref = ResourceTemplateReference(uri="docs://{+path}")
+    async with over_http(made) as url, client_of(url, "eve") as eve:
+        found = await eve.complete(ref, argument="path")
+    assert len(found.values) == 100
+    assert found.total is None
+
+
 @PLACES
 @BOTH
 async def test_updates_of_what_a_provider_has_are_told_to_those_who_may_see_it(where: str, revision: str) -> None:
