@@ -51,7 +51,7 @@ def silent_at(times: set[int]) -> Any:
     return Changed(right(), change)
 
 
-SETTINGS = CheckSettings(revisions=("2025-11-25",), only=("ping/answered",), whole_traffic=False, timeout=0.5)
+SETTINGS = CheckSettings(revisions=("2025-11-25",), only=("ping/answered",), whole_traffic=False, timeout=3)
 
 
 async def test_a_silence_that_does_not_come_again_is_no_finding_and_is_told() -> None:

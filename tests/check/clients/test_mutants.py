@@ -10,6 +10,7 @@ import pytest
 from accord.check.clients.client import check_client
 from accord.check.rules import client_rules
 from accord.check.settings import CheckSettings
+from accord.limits import Limits
 
 from tests.check.clients import ext_task_mutants, fitting_mutants, mutants, rough_mutants, sse_mutants
 from tests.check.clients.wrong import MUTANTS, Change, Mutant, client_of
@@ -40,7 +41,9 @@ async def test_a_wrong_client_is_caught_by_the_rule_that_it_breaks(
 
 @pytest.mark.parametrize("over", ["stdio", "http"])
 async def test_the_right_client_has_no_findings_in_any_revision(over: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    report = await check_client(client_of(Change(), monkeypatch), over, CheckSettings(jobs=4))
+    right = Change()
+    right.options["limits"] = Limits(close_seconds=20)  # within which it unsubscribes, however busy the machine is
+    report = await check_client(client_of(right, monkeypatch), over, CheckSettings(jobs=4))
     assert [(each.rule, each.text) for each in report.findings] == []
     assert report.score == 100
     assert len(report.visits) == 5
