@@ -334,3 +334,10 @@ def test_a_long_text_that_is_not_ours_makes_the_message_of_an_error_long() -> No
 @pytest.mark.parametrize(("text", "counted"), [("x" * 501, "1 line"), ("first\nsecond", "2 lines")])
 def test_the_lines_of_a_long_message_are_counted_in_words(text: str, counted: str) -> None:
     assert broken(SENTENCE, ("→", asks(1)), ("←", fails(1, text))).startswith(f"a message of {counted} and ")
+
+
+def test_a_second_answer_to_a_cancelled_request_is_left_to_the_rule_about_cancellation() -> None:
+    cancel = tells("notifications/cancelled", requestId=1)
+    assert judged(ONCE, ("→", asks(1)), ("→", cancel), ("←", answers(1)), ("←", fails(1, "Request cancelled"))) == 2
+    told = broken(ONCE, ("→", asks(1)), ("→", asks(2)), ("→", cancel), ("←", answers(2)), ("←", answers(2)))
+    assert told == "2 was answered before"

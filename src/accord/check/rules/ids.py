@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from accord.check.blocks import inside
 from accord.check.reading import Heard, heard, is_answer, key, was_refused
 from accord.check.record import Record, Said, objects
 from accord.check.rule import Rule
@@ -103,22 +104,29 @@ ONCE = Rule(
 
 @ONCE.reading("all answers")
 def _(records: Sequence[Record]) -> int:
+    """Those to cancelled requests are a race, which `cancel/race` judges: a second one comes in some runs only."""
     judged = 0
     for record in records:
         asked: Counter[tuple[type, Any]] = Counter()
+        cancelled: set[tuple[type, Any]] = set()
         streams: set[int] = set()
         for said in record.entries:
             if said.direction == SENT:
                 streams.add(said.stream)
                 asked.update(key(each["id"]) for each in objects(said.message) if _is_named(each))
+                cancelled.update(key(inside(each, "params").get("requestId")) for each in _cancellations(said))
                 continue
             for answer in _answers_in(record, said, streams):
                 id = key(answer.get("id"))
                 judged += id in asked
                 asked.subtract([id] if id in asked else [])
-                if asked[id] < 0:
+                if asked[id] < 0 and id not in cancelled:
                     raise Heard(record, said, answer).broken(f"{shown(answer.get('id'))} was answered before")
     return judged
+
+
+def _cancellations(said: Said) -> list[JSONObject]:
+    return [each for each in objects(said.message) if each.get("method") == "notifications/cancelled"]
 
 
 def _is_named(message: JSONObject) -> bool:
