@@ -339,7 +339,7 @@ async def test_only_the_methods_that_are_wanted_are_recorded() -> None:
 async def test_an_answer_from_the_cache_is_no_request() -> None:
     recorder = Recorder()
     server = Server("shop", telemetry=recorder.telemetry, cache=CacheHint(ttl=60))
-    server.prompt(lambda: "hello")
+    server.prompt(lambda: "hello", name="hello")
     async with Client(server, telemetry=recorder.telemetry) as client:
         await client.list_prompts()
         await client.list_prompts()

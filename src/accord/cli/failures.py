@@ -22,7 +22,6 @@ from accord.errors import (
     TargetError,
     UrlElicitationRequired,
 )
-from accord.messages.bounds import INVISIBLE
 
 TOOL_FAILED, USAGE, UNREACHABLE, PROTOCOL, TIMED_OUT = 1, 2, 3, 4, 5
 DEFECT, INTERRUPTED, PIPE_CLOSED = 70, 130, 141
@@ -114,6 +113,8 @@ def printable(text: str, *, as_json: bool = False) -> str:
 
     Newlines and tabs stay. With `as_json`, text that is JSON stays the same JSON.
     """
+    from accord.messages.bounds import INVISIBLE  # `accord --help` does not need the messages
+
     text = INVISIBLE.sub(lambda found: _escaped(found[0], as_json), text)
     if text.isprintable():
         return text
