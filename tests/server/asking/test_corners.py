@@ -63,7 +63,7 @@ async def test_a_call_that_stopped_waiting_for_an_answer_gives_its_result_to_the
     @server.tool
     async def patient(ctx: Context) -> str:
         try:
-            async with asyncio.timeout(100):
+            async with asyncio.timeout(30):
                 await ctx.elicit("Name?", str)
         except TimeoutError:
             return "nobody"
@@ -83,7 +83,7 @@ async def test_what_nobody_waits_for_any_more_is_not_asked_again(clock: Clock) -
     @server.tool
     async def patient(ctx: Context) -> str:
         try:
-            async with asyncio.timeout(100):
+            async with asyncio.timeout(30):
                 await ctx.elicit("First?", str)
         except TimeoutError:
             gave_up.set()

@@ -132,7 +132,9 @@ async def stateful(raw: Raw, number: int) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("form", [modern, stateful])
 async def test_clients_that_use_the_same_ids_at_once_get_their_own_answers_only(form: Any) -> None:
-    async with site(Desk(parked=CLIENTS)) as here:
+    in_flight = CLIENTS * len(IDS)  # of one address
+    desk = Desk(parked=CLIENTS, http_requests_per_address=in_flight, http_requests=in_flight)
+    async with site(desk) as here:
         await asyncio.gather(*(form(here.raw, number) for number in range(CLIENTS)))
 
 
