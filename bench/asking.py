@@ -14,11 +14,11 @@ from typing import Annotated
 
 from accord import Context, Server
 from accord.messages.tools import ToolAnnotations
-from accord.server.asking.questions import Elicit
-from accord.server.audience import Audience
-from accord.server.dispatch import Dispatch
+from accord.server.dispatch import Dispatcher
+from accord.server.input.questions import Elicit
 from accord.server.peer import Peer
-from accord.server.results import Packer
+from accord.server.results import ResultEncoder
+from accord.server.subscription_index import SubscriptionIndex
 from accord.session.events import RequestReceived
 from accord.session.session import Session
 from accord.transport import memory
@@ -44,8 +44,8 @@ class Desk:
     def __init__(self, server: Server) -> None:
         profile = server.profile()
         self._session = Session("server", profile)
-        audience = Audience(server.profile, server.limits)
-        self._dispatch = Dispatch(server, Packer(profile.raw_info), server.limits, audience)
+        audience = SubscriptionIndex(server.profile, server.limits)
+        self._dispatch = Dispatcher(server, ResultEncoder(profile.raw_info), server.limits, audience)
         self._peer = Peer(Connection(self._session, memory.pair()[0], self._dispatch.handle))
         self._id = 0
 

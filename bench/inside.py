@@ -16,11 +16,11 @@ from accord.messages.identity import Implementation
 from accord.messages.revision import RULES
 from accord.messages.tools import Tool, ToolExecution
 from accord.server.registry import Registry
-from accord.server.results import Packer
+from accord.server.results import ResultEncoder
 from accord.server.server import Server
 from accord.server.signature import signature
 from accord.session.events import RequestReceived
-from accord.session.profile import Profile
+from accord.session.peer_info import PeerInfo
 from accord.session.session import Session
 from bench.measure import Figure, compare, take_turns
 from bench.wire import SHAKEN, STATELESS, call
@@ -98,7 +98,7 @@ def session() -> tuple[Step, Step]:
     one = Session("server", Server("bench").profile())
     server = Server("bench")
     server.tool(_forecast)
-    one.profile = server.profile()
+    one.local_info = server.profile()
 
     def accord() -> bytes | None:
         (event,) = one.receive(_LINE)
@@ -118,7 +118,10 @@ def binding() -> tuple[Step, Step]:
 def packing() -> tuple[Step, Step]:
     """The floor encodes the value, and then the result that holds it twice: as JSON and as text."""
     value = [_Day("fine", 20.5), _Day("rain", 12.0)]
-    packer, returns = Packer(Profile(Implementation(name="bench", version="1"), None).raw_info), signature(_forecast)
+    packer, returns = (
+        ResultEncoder(PeerInfo(Implementation(name="bench", version="1"), None).raw_info),
+        signature(_forecast),
+    )
     rules = RULES[STATELESS]
 
     def floor() -> bytes:
@@ -126,7 +129,7 @@ def packing() -> tuple[Step, Step]:
         content = [{"type": "text", "text": packed.decode()}]
         return _encode({"resultType": "complete", "content": content, "structuredContent": Raw(packed)})
 
-    return floor, lambda: packer.tool(value, returns, rules)
+    return floor, lambda: packer.encode_tool(value, returns, rules)
 
 
 def narrowing() -> tuple[Step, Step]:

@@ -51,13 +51,13 @@ PAGES = (
         "[tool results](../results.md), [notifications, logging and completion](../notifications.md).",
         ("server.server", "server.context", "server.completable", "server.cache", "server.content", "server.media",
          "server.handles", "server.header", "server.imported", "server.depends", "server.files", "server.roots"),
-        ("server.offering.ToolOptions", "server.offering.PromptOptions"),
+        ("server.declaration_mixin.ToolOptions", "server.declaration_mixin.PromptOptions"),
     ),
     Page(
         "elicitation.md",
         "Elicitation, sampling and roots",
         "What a handler asks of the client. Guide: [elicitation, sampling and roots](../elicitation.md).",
-        ("server.asking", "schema.forms"),
+        ("server.input", "schema.forms"),
     ),
     Page(
         "composition.md",
@@ -92,8 +92,8 @@ PAGES = (
         "Guides: [testing](../testing.md), [telemetry](../telemetry.md).",
         ("telemetry",),
         ("testing.http.served_over_http", "testing.surfaces.surface", "testing.surfaces.assert_surface",
-         "testing.replaying.replay", "testing.rules.check_rules", "testing.transports.check_transport",
-         "testing.recording.Recording", "testing.recorded.RecordedServer"),
+         "testing.replayer.replay", "testing.rules.check_rules", "testing.transports.check_transport",
+         "testing.recording.Recording", "testing.recorded_server.RecordedServer"),
     ),
 )  # fmt: skip
 

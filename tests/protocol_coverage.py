@@ -21,7 +21,7 @@ def _in(file: str, test: str) -> str:
 
 
 _ASKED, _SUBSCRIPTIONS, _LISTS, _BAD, _ALONE, _HTTP_SESSION = (
-    "client/test_asked",
+    "client/test_input_handlers",
     "server/test_subscriptions",
     "server/test_list_changes",
     "session/test_bad_input",
@@ -49,7 +49,7 @@ COVERAGE: dict[str, str] = {
     **dict.fromkeys((f"client tasks/{verb}" for verb in ("get", "result", "list", "cancel")), SHAPE),
     # what a client tells
     "client notifications/initialized": _in(
-        "session/test_opening", "requests_are_served_as_soon_as_initialize_is_answered_but_our_own_wait"
+        "session/test_handshake", "requests_are_served_as_soon_as_initialize_is_answered_but_our_own_wait"
     ),
     "client notifications/cancelled": _in("session/test_requests", "a_cancelled_request_is_not_answered"),
     "client notifications/progress": _in(
@@ -58,7 +58,7 @@ COVERAGE: dict[str, str] = {
     "client notifications/roots/list_changed": _in(_ASKED, "the_server_is_told_when_the_roots_change"),
     "client notifications/tasks/status": SHAPE,
     # what a server asks
-    "server ping": _in("session/test_opening", "ping_is_answered_before_the_opening_by_both_sides"),
+    "server ping": _in("session/test_handshake", "ping_is_answered_before_the_opening_by_both_sides"),
     "server sampling/createMessage": _scenario("tools-call-sampling"),
     "server elicitation/create": _scenario("tools-call-elicitation"),
     "server roots/list": _scenario("input-required-result-basic-list-roots"),
@@ -144,7 +144,7 @@ COVERAGE: dict[str, str] = {
     "error -32020": _in(_ALONE, "headers_that_say_something_else_than_the_body_are_400"),
     "error -32021": _in("session/test_capabilities", "a_missing_capability_has_the_code_of_the_revision"),
     "error -32022": _in(
-        "session/test_opening", "a_revision_in_meta_that_is_not_supported_there_is_refused_with_those_that_are"
+        "session/test_handshake", "a_revision_in_meta_that_is_not_supported_there_is_refused_with_those_that_are"
     ),
     "error -32042": _in(_ASKED, "pages_that_must_be_visited_first_are_a_typed_error"),
     "error -1": _in(_ASKED, "sampling_is_declined_with_the_error_of_the_specification"),

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple, get_args, get_origin
 import msgspec
 
 from accord import errors
-from accord.messages.asking import INPUT_RESPONSES
 from accord.messages.base import LIVES
 from accord.messages.capabilities import ClientCapabilities, ServerCapabilities
 from accord.messages.error_data import MissingClientCapabilityData, UnsupportedVersionData, URLElicitationRequiredData
+from accord.messages.input_required import INPUT_RESPONSES
 from accord.messages.methods import CLIENT, METHODS, SERVER, Method, Sender, table
-from accord.messages.revision import LATEST, RULES, lives_in
+from accord.messages.revision import LATEST, RULES, is_in_revision
 from accord.messages.views import view
 from accord.wire import headers
 
@@ -133,7 +133,7 @@ def _structs(hint: Any) -> Iterator[type]:
 
 
 def _revisions_of(type_: type) -> list[str]:
-    return [revision for revision in RULES if lives_in(revision, *LIVES[type_])]
+    return [revision for revision in RULES if is_in_revision(revision, *LIVES[type_])]
 
 
 ERRORS: dict[type[errors.ProtocolError], list[str]] = {

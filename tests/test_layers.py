@@ -83,21 +83,31 @@ SEAMS = (
     ),
     Seam(
         "what few servers declare: schemas by hand bring JSON Schema, templates their grammar",
-        r"server/(server|declaring)\.py",
+        r"server/(server|declaration)\.py",
         "add_tool|_declare_template|add_module|add_object|add_directory|(add|from)_(openapi|fastapi)",
     ),
     Seam(
         "what few servers are made of: what lasts as long as they run, other servers, providers, dependencies",
-        r"server/(composed|finding|offer)\.py",
-        "lifetimes|mount|change_tool|provisions|dependencies_in",
+        r"server/(composition_mixin|resolver|registration)\.py",
+        "lifetimes|mount|change_tool|providers|dependencies_in",
     ),
     Seam("imports and files: loaded by the server that has them", r"server/\w+\.py", r"(add|from|search)_\w+"),
-    Seam("asking: loaded by the first handler that asks", r"server/(server|offer)\.py", "rounds|declared_in|_keyring"),
+    Seam(
+        "input: loaded by the first handler that asks for it",
+        r"server/(server|registration)\.py",
+        "round_trips|input_parameters_in|_keyring",
+    ),
     Seam("logging: loaded by the first handler that logs", r"server/peer\.py", "logs|new_logs"),
-    Seam("telemetry: loaded by who wants one", r"(server/server|client/client|telemetry/otel)\.py", "_watched|_parts"),
+    Seam(
+        "telemetry: loaded by who wants one",
+        r"(server/server|client/client|telemetry/otel)\.py",
+        "_instrumentation|_instrument|_parts",
+    ),
     Seam("a plugin of pytest: a run that uses none of it pays nothing", r"testing/plugin\.py"),
     Seam("commands: `accord version` does not load what `accord run` needs", r"cli/.*"),
-    Seam("generated cases: values by chance need hypothesis, an extra", r"check/generated/trials\.py", "_drawn"),
+    Seam(
+        "generated cases: values by chance need hypothesis, an extra", r"check/fuzz/trial_plan\.py", "_random_arguments"
+    ),
     Seam("optional dependencies: absent until somebody installs the extra", modules="|".join(OPTIONAL)),
     Seam("heavy modules: loaded by those who come to need them", modules="|".join(HEAVY)),
 )

@@ -18,7 +18,7 @@ from accord.messages import envelope
 from accord.messages.base import ARMS, Model
 from accord.messages.methods import table
 from accord.messages.revision import REVISIONS
-from accord.messages.views import arm_view, living_arms, living_type, view
+from accord.messages.views import arm_view, arms_of_revision, is_type_in_revision, view
 
 from tests import data
 
@@ -147,7 +147,7 @@ class Parity:
             self.problems.append(f"{path}: the schema has {theirs}, the types have {ours}")
 
     def covered(self, type_: type) -> None:
-        if living_type(type_, self.revision) and type_.__name__ not in {*self.seen, *UNREFERENCED}:
+        if is_type_in_revision(type_, self.revision) and type_.__name__ not in {*self.seen, *UNREFERENCED}:
             self.problems.append(f"{type_.__name__}: lives in {self.revision}, no definition has it")
 
     # Definitions by their kind
@@ -173,7 +173,7 @@ class Parity:
         if name == "EnumSchema" and "anyOf" not in self.definitions[name]:
             name = "LegacyTitledEnumSchema"
         for type_ in ARMS:
-            if name in {arm.name for arm in living_arms(type_, self.revision)}:
+            if name in {arm.name for arm in arms_of_revision(type_, self.revision)}:
                 return arm_view(type_, name, self.revision)
         return None
 
@@ -222,7 +222,7 @@ class Parity:
         theirs = [type_named(arm) for arm in self.names(self.definitions[name])]
         rows = [row for row in table(self.revision, asker).values() if not row.notification]
         ours = [messages.EmptyResult, *(row.result for row in rows)]
-        if living_type(messages.InputRequiredResult, self.revision) and any(row.may_ask for row in rows):
+        if is_type_in_revision(messages.InputRequiredResult, self.revision) and any(row.may_ask for row in rows):
             ours.append(messages.InputRequiredResult)
         self.same(name, {str(each) for each in theirs}, {str(each) for each in ours})
 
@@ -327,7 +327,7 @@ class Parity:
     def compare_merged(self, path: str, schema: Any, type_: Any) -> None:
         """A merged type against the union it stands for; an arm alone, or inline, against that arm."""
         self.seen.add(type_.__name__)
-        arms = {arm.name: arm for arm in living_arms(type_, self.revision)}
+        arms = {arm.name: arm for arm in arms_of_revision(type_, self.revision)}
         theirs = dict(self.flat(schema))
         if "EnumSchema" in theirs:
             theirs["LegacyTitledEnumSchema"] = theirs.pop("EnumSchema")  # its name in 2025-06-18

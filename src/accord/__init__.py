@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from accord.client.answers import ToolResult as ToolResult
     from accord.client.backoff import Reconnect as Reconnect
     from accord.client.cache import Cache as Cache
     from accord.client.client import Client as Client
     from accord.client.handlers import ClientContext as ClientContext
-    from accord.client.models import HostModel as HostModel, choose_model as choose_model
-    from accord.client.notices import Notice as Notice
+    from accord.client.model_selection import HostModel as HostModel, choose_model as choose_model
+    from accord.client.notifications import Notice as Notice
+    from accord.client.results import ToolResult as ToolResult
     from accord.client.subscription import (
         ListChanged as ListChanged,
         Missed as Missed,
@@ -104,23 +104,13 @@ if TYPE_CHECKING:
         ToolAnnotations as ToolAnnotations,
     )
     from accord.schema.forms import Email as Email, Uri as Uri
-    from accord.server.asking.questions import (
-        Accepted as Accepted,
-        Cancelled as Cancelled,
-        Declined as Declined,
-        Elicit as Elicit,
-        ElicitUrl as ElicitUrl,
-        Roots as Roots,
-        Sample as Sample,
-        Sampled as Sampled,
-    )
     from accord.server.cache import CacheHint as CacheHint
     from accord.server.completable import Completable as Completable
     from accord.server.compose.change import ArgumentChange as ArgumentChange, ToolChange as ToolChange
     from accord.server.compose.provider import Provided as Provided, Provider as Provider
     from accord.server.content import ToolOutput as ToolOutput
     from accord.server.context import Context as Context
-    from accord.server.depends.mark import Depends as Depends
+    from accord.server.depends.markers import Depends as Depends
     from accord.server.files.directory import Directory as Directory
     from accord.server.handles import Handles as Handles
     from accord.server.header import Header as Header
@@ -133,26 +123,36 @@ if TYPE_CHECKING:
     )
     from accord.server.http.options import HTTPOptions as HTTPOptions
     from accord.server.imported import Imported as Imported
+    from accord.server.input.questions import (
+        Accepted as Accepted,
+        Cancelled as Cancelled,
+        Declined as Declined,
+        Elicit as Elicit,
+        ElicitUrl as ElicitUrl,
+        Roots as Roots,
+        Sample as Sample,
+        Sampled as Sampled,
+    )
     from accord.server.media import Audio as Audio, File as File, Image as Image
     from accord.server.middleware.caching import Caching as Caching
-    from accord.server.middleware.kept import MemoryResults as MemoryResults, ResultStore as ResultStore
-    from accord.server.middleware.masking import MaskErrors as MaskErrors
-    from accord.server.middleware.ratelimit import RateLimit as RateLimit
-    from accord.server.middleware.rates import (
+    from accord.server.middleware.mask_errors import MaskErrors as MaskErrors
+    from accord.server.middleware.rate_store import (
         MemoryRates as MemoryRates,
         RateStore as RateStore,
         SQLiteRates as SQLiteRates,
     )
+    from accord.server.middleware.ratelimit import RateLimit as RateLimit
     from accord.server.middleware.request import CallNext as CallNext, Middleware as Middleware, Request as Request
+    from accord.server.middleware.result_store import MemoryResults as MemoryResults, ResultStore as ResultStore
     from accord.server.middleware.retry import Retry as Retry
     from accord.server.middleware.scopes import RequireScopes as RequireScopes
     from accord.server.middleware.sizelimit import SizeLimit as SizeLimit
     from accord.server.middleware.timeout import Timeout as Timeout
     from accord.server.middleware.timing import Timing as Timing
-    from accord.server.openapi.importing import OpenAPIOptions as OpenAPIOptions
+    from accord.server.openapi.importer import OpenAPIOptions as OpenAPIOptions
+    from accord.server.openapi.messages import APIAnswer as APIAnswer, APIRequest as APIRequest
     from accord.server.openapi.operation import Route as Route
     from accord.server.openapi.routes import READS_AS_RESOURCES as READS_AS_RESOURCES, RouteMap as RouteMap
-    from accord.server.openapi.traffic import APIAnswer as APIAnswer, APIRequest as APIRequest
     from accord.server.roots import RootList as RootList
     from accord.server.server import Server as Server
     from accord.store.base import Events as Events, Replay as Replay
@@ -165,13 +165,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Accepted": "accord.server.asking.questions",
+    "Accepted": "accord.server.input.questions",
     "AccordError": "accord.errors",
     "Annotations": "accord.messages.content",
     "AnswerError": "accord.errors",
-    "APIAnswer": "accord.server.openapi.traffic",
+    "APIAnswer": "accord.server.openapi.messages",
     "APIKeys": "accord.server.http.auth",
-    "APIRequest": "accord.server.openapi.traffic",
+    "APIRequest": "accord.server.openapi.messages",
     "ArgumentChange": "accord.server.compose.change",
     "Audio": "accord.server.media",
     "AudioContent": "accord.messages.content",
@@ -181,8 +181,8 @@ _HOMES = {
     "Caching": "accord.server.middleware.caching",
     "CallNext": "accord.server.middleware.request",
     "CallToolResult": "accord.messages.tools",
-    "Cancelled": "accord.server.asking.questions",
-    "choose_model": "accord.client.models",
+    "Cancelled": "accord.server.input.questions",
+    "choose_model": "accord.client.model_selection",
     "Client": "accord.client.client",
     "ClientContext": "accord.client.handlers",
     "Completable": "accord.server.completable",
@@ -193,13 +193,13 @@ _HOMES = {
     "CreateMessageParams": "accord.messages.sampling",
     "CreateMessageResult": "accord.messages.sampling",
     "DeclarationError": "accord.errors",
-    "Declined": "accord.server.asking.questions",
-    "Depends": "accord.server.depends.mark",
+    "Declined": "accord.server.input.questions",
+    "Depends": "accord.server.depends.markers",
     "Directory": "accord.server.files.directory",
-    "Elicit": "accord.server.asking.questions",
+    "Elicit": "accord.server.input.questions",
     "ElicitParams": "accord.messages.elicitation",
     "ElicitResult": "accord.messages.elicitation",
-    "ElicitUrl": "accord.server.asking.questions",
+    "ElicitUrl": "accord.server.input.questions",
     "Email": "accord.schema.forms",
     "EmbeddedResource": "accord.messages.content",
     "Events": "accord.store.base",
@@ -210,7 +210,7 @@ _HOMES = {
     "GetPromptResult": "accord.messages.prompts",
     "Handles": "accord.server.handles",
     "Header": "accord.server.header",
-    "HostModel": "accord.client.models",
+    "HostModel": "accord.client.model_selection",
     "HTTPError": "accord.errors",
     "HTTPOptions": "accord.server.http.options",
     "HTTPSettings": "accord.transport.http.settings",
@@ -226,10 +226,10 @@ _HOMES = {
     "Limits": "accord.limits",
     "ListChanged": "accord.client.subscription",
     "LoggingMessageParams": "accord.messages.logging",
-    "MaskErrors": "accord.server.middleware.masking",
+    "MaskErrors": "accord.server.middleware.mask_errors",
     "MemoryEvents": "accord.store.memory",
-    "MemoryRates": "accord.server.middleware.rates",
-    "MemoryResults": "accord.server.middleware.kept",
+    "MemoryRates": "accord.server.middleware.rate_store",
+    "MemoryResults": "accord.server.middleware.result_store",
     "Method": "accord.messages.methods",
     "MethodNotFound": "accord.errors",
     "Middleware": "accord.server.middleware.request",
@@ -240,9 +240,9 @@ _HOMES = {
     "ModelPreferences": "accord.messages.sampling",
     "NotConnected": "accord.errors",
     "NotExecuted": "accord.errors",
-    "Notice": "accord.client.notices",
+    "Notice": "accord.client.notifications",
     "NotSupported": "accord.errors",
-    "OpenAPIOptions": "accord.server.openapi.importing",
+    "OpenAPIOptions": "accord.server.openapi.importer",
     "OpenTelemetry": "accord.telemetry.otel",
     "OutcomeUnknown": "accord.errors",
     "Principal": "accord.server.http.auth",
@@ -255,7 +255,7 @@ _HOMES = {
     "Provider": "accord.server.compose.provider",
     "RateLimit": "accord.server.middleware.ratelimit",
     "RateLimited": "accord.errors",
-    "RateStore": "accord.server.middleware.rates",
+    "RateStore": "accord.server.middleware.rate_store",
     "ReadResourceResult": "accord.messages.resources",
     "READS_AS_RESOURCES": "accord.server.openapi.routes",
     "Reconnect": "accord.client.backoff",
@@ -271,16 +271,16 @@ _HOMES = {
     "ResourceTemplate": "accord.messages.resources",
     "ResourceTemplateReference": "accord.messages.completion",
     "ResourceUpdated": "accord.client.subscription",
-    "ResultStore": "accord.server.middleware.kept",
+    "ResultStore": "accord.server.middleware.result_store",
     "Retry": "accord.server.middleware.retry",
     "REVISIONS": "accord.messages.revision",
     "Root": "accord.messages.roots",
     "RootList": "accord.server.roots",
-    "Roots": "accord.server.asking.questions",
+    "Roots": "accord.server.input.questions",
     "Route": "accord.server.openapi.operation",
     "RouteMap": "accord.server.openapi.routes",
-    "Sample": "accord.server.asking.questions",
-    "Sampled": "accord.server.asking.questions",
+    "Sample": "accord.server.input.questions",
+    "Sampled": "accord.server.input.questions",
     "SamplingDeclined": "accord.errors",
     "SamplingMessage": "accord.messages.sampling",
     "SchemaError": "accord.errors",
@@ -288,7 +288,7 @@ _HOMES = {
     "SessionEnded": "accord.errors",
     "SizeLimit": "accord.server.middleware.sizelimit",
     "SQLiteEvents": "accord.store.sqlite",
-    "SQLiteRates": "accord.server.middleware.rates",
+    "SQLiteRates": "accord.server.middleware.rate_store",
     "StoreError": "accord.errors",
     "Subscription": "accord.client.subscription",
     "TargetError": "accord.errors",
@@ -301,7 +301,7 @@ _HOMES = {
     "ToolChange": "accord.server.compose.change",
     "ToolError": "accord.errors",
     "ToolOutput": "accord.server.content",
-    "ToolResult": "accord.client.answers",
+    "ToolResult": "accord.client.results",
     "ToolResultContent": "accord.messages.content",
     "ToolUseContent": "accord.messages.content",
     "Unauthorized": "accord.server.http.auth",

@@ -362,7 +362,7 @@ def describe(exc: BaseException) -> str:
     return f"{type(exc).__name__}: {text}" if text else type(exc).__name__
 
 
-def again(error: AccordError) -> AccordError:
+def copy_error(error: AccordError) -> AccordError:
     """The same error once more: raised in two places, one object would collect the traces of both."""
     other: AccordError = type(error).__new__(type(error), *error.args)
     other.__dict__.update(error.__dict__)

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from accord.check.places import url
 from accord.check.requirements import EXTENSIONS, KINDS, Kind, Sentence, sentences
 from accord.check.rule import Rule
 from accord.check.rules import client_rules, server_rules
 from accord.check.settings import LEVELS
+from accord.check.spec_links import spec_url
 from accord.messages.base import Life
 from accord.messages.revision import REVISIONS
 
@@ -109,7 +109,7 @@ def _linked(name: str, source: str) -> str:
 
 def _address(name: str, revision: str) -> str:
     """Not every revision has its schema for a page of its site: all have it in the repository."""
-    return f"{REPOSITORY}/schema/{revision}/schema.ts" if name == "schema" else url(name, revision)
+    return f"{REPOSITORY}/schema/{revision}/schema.ts" if name == "schema" else spec_url(name, revision)
 
 
 def _in(source: str, group: Iterable[Sentence]) -> str:

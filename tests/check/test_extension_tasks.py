@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from accord.check.blocks import time_fault
-from accord.check.extension_shapes import handle_fault, result_fault, state_fault
+from accord.check.content import time_fault
+from accord.check.extension_task_types import handle_fault, result_fault, state_fault
 from accord.check.extension_tasks import CAPABILITY, EXTENSION
 from accord.check.values import declares
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from accord.check.notes import Unwatched
+from accord.check.outcomes import NullWatcher
 from accord.check.report import Outcome
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
@@ -117,7 +117,7 @@ async def test_passively_nothing_is_sent_but_what_opens_pings_and_lists() -> Non
     assert set(methods) == opening | lists
 
 
-class Stopping(Unwatched):
+class Stopping(NullWatcher):
     """Stops a check at its first failure."""
 
     def __init__(self) -> None:

@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from accord.check.fleet import Checked, Fleet, check_fleet
-from accord.check.notes import Watcher
+from accord.check.fleet import CheckedServer, Fleet, check_fleet
+from accord.check.fleet_history import FleetRun, fleet_changes, read_history, server_status
+from accord.check.outcomes import Watcher
 from accord.check.report import Finding, Level, Outcome, Place, Report, Visit
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
-from accord.check.standing import Run, news, read_history, standing
 from accord.client.target import entries
 from accord.errors import ConnectError, TargetError
 
@@ -88,14 +88,14 @@ class Watching:
 
     def __init__(self) -> None:
         self.began: list[str] = []
-        self.ended: list[Checked] = []
+        self.ended: list[CheckedServer] = []
         self.outcomes: list[Outcome] = []
 
     def server_began(self, name: str) -> Watcher:
         self.began.append(name)
         return self
 
-    def server_ended(self, checked: Checked) -> None:
+    def server_ended(self, checked: CheckedServer) -> None:
         self.ended.append(checked)
 
     def visit_began(self, revision: str, transport: str, total: int) -> None:
@@ -193,9 +193,9 @@ async def test_what_is_new_is_told_of_each_server_since_it_was_checked_last(tmp_
 
 
 def test_a_rule_that_only_warns_now_is_better_and_not_worse() -> None:
-    stands = {"a": standing(report("x/1"))}
-    run = Run(started="", version="", servers=stands)
-    found = news([run], {"a": standing(report(warning=["x/1"]))})
+    stands = {"a": server_status(report("x/1"))}
+    run = FleetRun(started="", version="", servers=stands)
+    found = fleet_changes([run], {"a": server_status(report(warning=["x/1"]))})
     assert [(each.kind, each.text) for each in found] == [("better", "x/1 does not fail any more")]
 
 

@@ -13,15 +13,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from accord.check.budget import Budget
-from accord.check.judging import repeat
-from accord.check.reach import Reach
-from accord.check.record import Record, Room
+from accord.check.budget import VisitBudget
+from accord.check.client_messages import elicitation_result
+from accord.check.findings import repeat_command
+from accord.check.message_log import MemoryBudget, MessageLog
 from accord.check.report import Outcome, Report, TransportName, Visit
 from accord.check.rule import Rule
 from accord.check.server import check_server
+from accord.check.server_target import ServerTarget
 from accord.check.settings import CheckSettings
-from accord.check.speech import elicited
 from accord.check.wires.http import HTTPWire
 from accord.client.target import Command
 from accord.errors import ConnectError
@@ -99,41 +99,41 @@ async def test_a_password_and_a_query_stand_in_no_error() -> None:
     with pytest.raises(ConnectError) as raised:
         await check_server("http://me:very-secret@127.0.0.1:9/mcp?key=query-secret", CheckSettings(only=("ping",)))
     assert "secret" not in str(raised.value)
-    assert Reach("http://me:very-secret@127.0.0.1:9/mcp?key=x").called("http://me:very-secret@h/") == (
+    assert ServerTarget("http://me:very-secret@127.0.0.1:9/mcp?key=x").display_name("http://me:very-secret@h/") == (
         "http://127.0.0.1:9/mcp"
     )
 
 
 def test_what_a_url_has_beside_its_path_is_hidden_however_it_comes_back() -> None:
-    secrets = Reach("http://me:p%40ssword@localhost/mcp?key=query-secret", {"X-Key": "of-the-header"}).secrets
+    secrets = ServerTarget("http://me:p%40ssword@localhost/mcp?key=query-secret", {"X-Key": "of-the-header"}).secrets
     for text in ("p%40ssword", "p@ssword", "query-secret", "of-the-header", "bWU6cEBzc3dvcmQ="):
-        assert text not in secrets.hidden(f"Method not found: {text}!")
+        assert text not in secrets.redact(f"Method not found: {text}!")
 
 
 def test_name_and_password_of_a_url_are_sent_as_a_header() -> None:
-    record = Record("2025-11-25", "http")
+    record = MessageLog("2025-11-25", "http")
     wire = HTTPWire("http://me:p%40ss@localhost:1/mcp?a=1", record)
     assert wire.url == "http://localhost:1/mcp?a=1"
-    assert wire.headers({})["authorization"] == "Basic bWU6cEBzcw=="
+    assert wire.build_headers({})["authorization"] == "Basic bWU6cEBzcw=="
 
 
 def test_what_small_bytes_take_in_memory_counts() -> None:
-    room = Room(1 << 20)
-    record = Record("2025-11-25", "stdio", room=room)
+    room = MemoryBudget(1 << 20)
+    record = MessageLog("2025-11-25", "stdio", room=room)
     record.add(RECEIVED, b'{"a":' * 900 + b"1" + b"}" * 900)
-    assert not room.full
+    assert not room.exhausted
     record.add(RECEIVED, b"[" * 20_000 + b"]" * 20_000)
-    assert "1 MB" in room.full
+    assert "1 MB" in room.exhausted
 
 
 def test_a_budget_is_spent_by_waiting_in_vain_and_not_by_quick_failures() -> None:
-    budget = Budget(1.0, Room())
+    budget = VisitBudget(1.0, MemoryBudget())
     for _ in range(1_000):
-        budget.failed(0.9)
-    assert not budget.spent
+        budget.charge_failure(0.9)
+    assert not budget.exhausted
     for _ in range(15):
-        budget.failed(1.0)
-    assert "15 s were waited in vain" in budget.spent
+        budget.charge_failure(1.0)
+    assert "15 s were waited in vain" in budget.exhausted
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_budget_is_spent_by_waiting_in_vain_and_not_by_quick_failures() -> Non
     ],
 )
 def test_any_form_is_filled_in(field: dict[str, Any]) -> None:
-    answer = elicited({"requestedSchema": {"properties": {"a": field, "b": {"enum": ["x"]}}}})
+    answer = elicitation_result({"requestedSchema": {"properties": {"a": field, "b": {"enum": ["x"]}}}})
     assert answer["content"]["b"] == "x"
     assert len(msgspec.json.encode(answer)) < 200_000
 
@@ -166,7 +166,7 @@ def outcome(transport: TransportName = "stdio") -> Outcome:
 
 def test_the_command_that_repeats_has_what_the_command_line_knows() -> None:
     settings = CheckSettings(call_tools=("one", "the other"), again=("--header", "Authorization=...", "--cwd", "/a b"))
-    command = repeat(outcome(), {RULE.id: RULE}, "python s.py", settings, "server")
+    command = repeat_command(outcome(), {RULE.id: RULE}, "python s.py", settings, "server")
     assert command.endswith("--call-tool one --call-tool 'the other' --header Authorization=... --cwd '/a b'")
 
 
@@ -177,13 +177,13 @@ def test_what_was_only_read_is_repeated_with_the_cases_it_was_said_for_or_with_a
     rules = {rule.id: rule, asks.id: asks}
     for during in (None, ("nobody's",)):
         read = msgspec.structs.replace(outcome(), during=during)
-        command = repeat(read, rules, "python s.py", CheckSettings(), "server")
+        command = repeat_command(read, rules, "python s.py", CheckSettings(), "server")
         assert command == "accord check 'python s.py' --revision 2025-11-25 --transport stdio"
-        some = repeat(read, rules, "python s.py", CheckSettings(only=("tools", "ping")), "server")
+        some = repeat_command(read, rules, "python s.py", CheckSettings(only=("tools", "ping")), "server")
         assert "--only tools --only ping" in some
     for during, only in (((), ""), (("a ping",), " --only ping/answered")):
         read = msgspec.structs.replace(outcome(), during=during)
-        command = repeat(read, rules, "python s.py", CheckSettings(), "server")
+        command = repeat_command(read, rules, "python s.py", CheckSettings(), "server")
         assert f" --only tools/unknown-name{only} --transport" in command
 
 
@@ -196,7 +196,9 @@ async def test_what_is_said_in_the_course_of_a_case_is_repeated_with_it(tmp_path
 
 
 def test_no_command_repeats_what_was_found_in_this_process() -> None:
-    assert repeat(outcome("memory"), {RULE.id: RULE}, "a server in this process", CheckSettings(), "server") == ""
+    assert (
+        repeat_command(outcome("memory"), {RULE.id: RULE}, "a server in this process", CheckSettings(), "server") == ""
+    )
 
 
 def test_a_visit_that_ended_early_fails_the_check() -> None:

@@ -85,7 +85,7 @@ async def test_a_connection_that_is_silent_and_one_that_is_closed_are_told_apart
             "→ bye",
             "# the server closed the connection",
         )
-        socket.leave()
+        socket.abort()
 
 
 @pytest.mark.parametrize("part", [1.0, 0.9, 0.8, 0.7])
@@ -95,7 +95,7 @@ async def test_what_may_be_a_secret_stands_in_no_evidence_even_of_half_a_request
         socket = await Socket.open(url)
         await socket.write(whole[: int(len(whole) * part)], 1)
         await socket.read(5, until=b"{}")
-        socket.leave()
+        socket.abort()
     text = "\n".join(socket.evidence())
     assert r"→ b'POST /mcp?... HTTP/1.1\r\nHost: 127.0.0.1:" in text
     assert r"authorization: ...\r\n" in text
@@ -109,5 +109,5 @@ async def test_of_many_pieces_the_first_and_the_last_are_evidence() -> None:
         for number in range(30):
             await socket.write(b"%d" % number, 1)
         lines = socket.evidence()
-        socket.leave()
+        socket.abort()
         assert lines == ("→ 0", "# and 22 more", *(f"→ {number}" for number in range(23, 30)))

@@ -6,7 +6,7 @@ from collections import Counter
 
 from accord.check.requirements import sentences
 from accord.check.rules import client_rules, server_rules
-from accord.messages.revision import lives_in
+from accord.messages.revision import is_in_revision
 
 from tests.check.sources import wanted
 
@@ -28,7 +28,7 @@ def test_each_line_names_rules_that_have_cases_in_its_revision() -> None:
             rule = rules.get(id)
             if rule is None:
                 wrong.append(f"{sentence.id}: there is no rule {id}")
-            elif not any(lives_in(sentence.revision, *case.life) for case in rule.cases):
+            elif not any(is_in_revision(sentence.revision, *case.life) for case in rule.cases):
                 wrong.append(f"{sentence.id}: {id} has no case in that revision")
     assert wrong == []
 

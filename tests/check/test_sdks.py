@@ -7,18 +7,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from accord.check.record import Record
+from accord.check.message_log import MessageLog
 from accord.check.report import Finding, Report
 from accord.check.rules import server_rules
-from accord.check.sdks import attributed, known_sdks, recognised
+from accord.check.sdks import attribute_to_sdk, detect_sdk, known_sdks
 from accord.wire.transcript import RECEIVED, SENT
 
 from tests.check.reports import samples
 
 
-def answered(method: str, **error: Any) -> Record:
+def answered(method: str, **error: Any) -> MessageLog:
     """A conversation in which a request gets this error."""
-    record = Record("2025-11-25", "stdio")
+    record = MessageLog("2025-11-25", "stdio")
     record.add(SENT, msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": method}))
     record.add(RECEIVED, msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "error": error}))
     return record
@@ -35,7 +35,7 @@ def answered(method: str, **error: Any) -> Record:
     ],
 )
 def test_an_sdk_is_recognised_by_its_wording(error: dict[str, Any], name: str | None) -> None:
-    sdk = recognised([answered("nobody", **error)])
+    sdk = detect_sdk([answered("nobody", **error)])
     assert (sdk and sdk.name) == name
 
 
@@ -43,7 +43,7 @@ def test_an_sdk_that_has_kept_wording_of_its_earlier_major_version_is_recognised
     kept = answered("tools/list", code=-32602, message="Invalid request parameters", data="")
     own = answered("nobody", code=-32601, message="Method not found", data="nobody")
     for records in ([kept, own], [own, kept]):
-        sdk = recognised(records)
+        sdk = detect_sdk(records)
         assert sdk is not None
         assert sdk.name == "mcp 2.x"
 
@@ -51,7 +51,7 @@ def test_an_sdk_that_has_kept_wording_of_its_earlier_major_version_is_recognised
 def report(*findings: Finding, name: str = "shop 1.0") -> Report:
     sdk = next(each for each in known_sdks() if each.name == "mcp 1.x")
     found = samples.report([samples.outcome("a/b", "fail")], list(findings))
-    return attributed(msgspec.structs.replace(found, name=name), sdk)
+    return attribute_to_sdk(msgspec.structs.replace(found, name=name), sdk)
 
 
 def test_a_known_fault_bears_the_name_of_the_sdk_and_another_does_not() -> None:

@@ -14,7 +14,7 @@ from tests.check.mutants.table import MUTANTS as SERVERS
 assert all((wrong_clients, wrong_servers)), "the tables are full once these are loaded"
 
 HERE = Path(__file__).parent
-EXPLORING, FLOWS, CRASHES = "generated/test_exploring.py", "generated/test_flows.py", "clients/test_crashes.py"
+EXPLORING, FLOWS, CRASHES = "fuzz/test_fuzz_run.py", "fuzz/test_flows.py", "clients/test_crashes.py"
 ELSEWHERE = {
     "generated/crash": EXPLORING,
     "generated/hang": EXPLORING,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from accord.check.report import Report, TransportName, Verdict, by_rule, worst
+from accord.check.report import Report, TransportName, Verdict, by_rule, worst_verdict
 from accord.check.rules import server_rules
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
@@ -62,7 +62,7 @@ def check(server: Checked, **more: Any) -> Report:
 
 def verdicts(report: Report) -> dict[str, Verdict]:
     """The worst verdict on each rule."""
-    return {rule: worst(each.verdict for each in found) for rule, found in by_rule(report.outcomes).items()}
+    return {rule: worst_verdict(each.verdict for each in found) for rule, found in by_rule(report.outcomes).items()}
 
 
 @cache

@@ -9,15 +9,15 @@ import click
 import pytest
 from hypothesis import given, strategies as st
 
-from accord.cli.columns import Row, rows
-from accord.cli.content import answer_lines, binaries, block_text
-from accord.cli.failures import exit_code, message, printable, tell
-from accord.cli.pages import described as page_lines
-from accord.cli.progress import bar, describe
-from accord.cli.sampling import described as request_lines
+from accord.cli.columns import ColumnRow, rows
+from accord.cli.content import binaries, block_text, result_lines
+from accord.cli.failures import exit_code, message, printable, report_error
+from accord.cli.progress import bar, progress_text
+from accord.cli.sampling import request_lines as request_lines
 from accord.cli.screen import Screen, quoted
-from accord.cli.trace import described
-from accord.client.answers import ToolResult
+from accord.cli.trace import message_text
+from accord.cli.url_consent import url_lines as page_lines
+from accord.client.results import ToolResult
 from accord.errors import (
     ConnectError,
     InvalidParams,
@@ -44,7 +44,7 @@ from accord.messages.sampling import (
     ToolChoice,
 )
 from accord.messages.tools import Tool
-from accord.transport.base import Unreadable
+from accord.transport.base import SkippedMessage
 
 DATA = base64.b64encode(b"12345").decode()
 TEXT = TextContent(text="hi")
@@ -67,9 +67,9 @@ def test_each_kind_of_block_is_shown(block: Any, shown: str) -> None:
 def test_structured_content_takes_the_place_of_text() -> None:
     image = ImageContent(data=DATA, mime_type="image/png")
     result = ToolResult(content=[TEXT, image], structured_content={"a": 1})
-    assert [unstyled(line) for line in answer_lines(result)] == ['{\n  "a": 1\n}', BLOCKS[1][1]]
-    assert list(answer_lines(ToolResult(content=[TEXT], structured_content=None))) == ["null"]
-    assert list(answer_lines(ToolResult(content=[TEXT]))) == ["hi"]
+    assert [unstyled(line) for line in result_lines(result)] == ['{\n  "a": 1\n}', BLOCKS[1][1]]
+    assert list(result_lines(ToolResult(content=[TEXT], structured_content=None))) == ["null"]
+    assert list(result_lines(ToolResult(content=[TEXT]))) == ["hi"]
 
 
 def test_what_is_not_quite_base64_is_saved_as_far_as_it_goes() -> None:
@@ -80,10 +80,10 @@ def test_what_is_not_quite_base64_is_saved_as_far_as_it_goes() -> None:
 def test_rows_are_aligned_and_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     items = [
-        Row("one", "()", "short"),
-        Row("two", "(a: string)", "a description that is long enough to be wrapped"),
-        Row("three", "(a: string, b: string, c: string, d: string, e: string)", "about three"),
-        Row("four", "", ""),
+        ColumnRow("one", "()", "short"),
+        ColumnRow("two", "(a: string)", "a description that is long enough to be wrapped"),
+        ColumnRow("three", "(a: string, b: string, c: string, d: string, e: string)", "about three"),
+        ColumnRow("four", "", ""),
     ]
     assert [unstyled(line) for line in rows(items)] == [
         "  one()            short",
@@ -97,8 +97,8 @@ def test_rows_are_aligned_and_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_progress_in_words_and_drawn() -> None:
-    assert describe(1, None, None) == "1"
-    assert describe(0.5, 2, "half\nway\x1b") == r"0.5/2 half way\x1b"
+    assert progress_text(1, None, None) == "1"
+    assert progress_text(0.5, 2, "half\nway\x1b") == r"0.5/2 half way\x1b"
     assert bar(1, 2) == "█" * 12 + "░" * 12
     assert bar(5, 2) == "█" * 24
 
@@ -110,13 +110,13 @@ MESSAGES = [
     (b'{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"m"}}', '#1 error {"code":-1,"message":"m"}'),
     (b"hello \xff", r"hello \xff"),
     (b"[1]", "[1]"),
-    (Unreadable("too long", 9), "unreadable: too long"),
+    (SkippedMessage("too long", 9), "unreadable: too long"),
 ]
 
 
 @pytest.mark.parametrize(("message", "shown"), MESSAGES)
 def test_a_message_is_told_in_one_line(message: Any, shown: str) -> None:
-    assert described(message) == shown
+    assert message_text(message) == shown
 
 
 def test_what_would_steer_a_terminal_is_spelled_out() -> None:
@@ -133,23 +133,23 @@ def test_what_is_no_base64_at_all_is_an_error_of_the_server() -> None:
 
 def test_while_a_question_stands_everything_else_waits(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen()
-    screen.move("half done")
-    with screen.question():
-        screen.show("really?")
-        screen.say("a line")
-        screen.say("a result", err=False)
-        screen.move("done")
+    screen.update_line("half done")
+    with screen.prompting():
+        screen.print_prompt("really?")
+        screen.print_line("a line")
+        screen.print_line("a result", err=False)
+        screen.update_line("done")
         assert capsys.readouterr() == ("", "\rhalf done\rreally?\n")
     assert capsys.readouterr() == ("a result\n", "a line\n")
-    screen.say("after")
+    screen.print_line("after")
     assert capsys.readouterr().err == "after\n"
 
 
 def test_what_waits_for_an_answer_is_bounded_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen()
-    with screen.question():
+    with screen.prompting():
         for number in range(1003):
-            screen.say(str(number))
+            screen.print_line(str(number))
     lines = capsys.readouterr().err.splitlines()
     assert lines[:2] == ["(3 earlier lines left out)", "3"]
     assert len(lines) == 1001
@@ -234,7 +234,7 @@ def test_each_kind_of_error_has_its_code() -> None:
 
 
 def test_a_defect_says_that_it_is_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert tell(ValueError("x\x1b]0;y\u202e")) == 70
+    assert report_error(ValueError("x\x1b]0;y\u202e")) == 70
     assert (
         capsys.readouterr().err
         == "error: ValueError: x\\x1b]0;y\\u202e (a defect in accord; --traceback shows where)\n"

@@ -7,8 +7,8 @@ from typing import Any
 import click
 import pytest
 
-from accord.cli.shapes import parameters
-from accord.cli.values import typed
+from accord.cli.schema_text import parameters
+from accord.cli.values import arguments_of
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -64,13 +64,13 @@ FITTING = [
 
 @pytest.mark.parametrize(("word", "value"), FITTING)
 def test_a_value_is_read_as_the_schema_says(word: str, value: Any) -> None:
-    (found,) = typed([word], SCHEMA).values()
+    (found,) = arguments_of([word], SCHEMA).values()
     assert found == value
     assert type(found) is type(value)
 
 
 def test_an_array_may_be_given_one_item_at_a_time() -> None:
-    assert typed(["tags=a", "tags=1", "sizes=1", "sizes=2"], SCHEMA) == {"tags": ["a", "1"], "sizes": [1, 2]}
+    assert arguments_of(["tags=a", "tags=1", "sizes=1", "sizes=2"], SCHEMA) == {"tags": ["a", "1"], "sizes": [1, 2]}
 
 
 UNFIT = [
@@ -90,7 +90,7 @@ UNFIT = [
 @pytest.mark.parametrize(("words", "message"), UNFIT)
 def test_a_value_that_does_not_fit_is_named(words: list[str], message: str) -> None:
     with pytest.raises(click.UsageError) as caught:
-        typed(words, SCHEMA)
+        arguments_of(words, SCHEMA)
     assert caught.value.message == message
 
 

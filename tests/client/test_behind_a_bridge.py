@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accord import Client, Context, Server
-from accord.transport.http.legacy import SSETransport
+from accord.transport.http.sse import SSETransport
 
 from tests.server.http.raw import served
 from tests.transport.http.site import Visit, modern, older, quiet, site

@@ -15,7 +15,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 from msgspec import Raw
 
 from accord import Client, Server
-from accord.client.cache import Cache, Kept, Request, is_part
+from accord.client.cache import Cache, CacheableRequest, ClientCache, is_part
 from accord.errors import InvalidParams, ResourceNotFound
 from accord.limits import Limits
 from accord.messages.meta import CacheableResult
@@ -33,8 +33,8 @@ CHANGED = {
 URIS = ["res://a", "res://a/", "res://a/b", "res://a/b#c", "res://ab", "res://b?x"]
 
 requests = st.one_of(
-    st.builds(Request, st.sampled_from(LISTS), st.sampled_from([None, "", "next"])),
-    st.builds(Request, st.just("resources/read"), st.sampled_from(URIS)),
+    st.builds(CacheableRequest, st.sampled_from(LISTS), st.sampled_from([None, "", "next"])),
+    st.builds(CacheableRequest, st.just("resources/read"), st.sampled_from(URIS)),
 )
 hints = st.builds(
     CacheableResult,
@@ -56,20 +56,20 @@ class CacheAgainstModel(RuleBasedStateMachine):
         super().__init__()
         self.cache = Cache()
         self.servers = ["one", "one", "other"]
-        self.clients = [Kept(self.cache, server) for server in self.servers]
-        self.private: dict[tuple[int, Request], tuple[bytes, float]] = {}
-        self.public: dict[tuple[str, Request], tuple[bytes, float]] = {}
+        self.clients = [ClientCache(self.cache, server) for server in self.servers]
+        self.private: dict[tuple[int, CacheableRequest], tuple[bytes, float]] = {}
+        self.public: dict[tuple[str, CacheableRequest], tuple[bytes, float]] = {}
         self.stale: list[set[tuple[str, str]]] = []  # for each request: what has changed since it was sent
         self.answers = 0
         self.now = 0.0
 
     @rule(target=under_way, client=st.integers(0, 2), request=requests)
-    def ask(self, client: int, request: Request) -> tuple[int, int, Request, int]:
+    def ask(self, client: int, request: CacheableRequest) -> tuple[int, int, CacheableRequest, int]:
         self.stale.append(set())
-        return len(self.stale) - 1, client, request, self.clients[client].changes(request.method)
+        return len(self.stale) - 1, client, request, self.clients[client].generation(request.method)
 
     @rule(asked=under_way, hint=hints)
-    def answer(self, asked: tuple[int, int, Request, int], hint: CacheableResult) -> None:
+    def answer(self, asked: tuple[int, int, CacheableRequest, int], hint: CacheableResult) -> None:
         number, client, request, changes = asked
         server = self.servers[client]
         self.answers += 1
@@ -91,15 +91,15 @@ class CacheAgainstModel(RuleBasedStateMachine):
 
     @rule(client=st.integers(0, 2), name=st.sampled_from([*CHANGED, "notifications/message"]))
     def a_list_changes(self, client: int, name: str) -> None:
-        self.clients[client].heard(name)
+        self.clients[client].on_notification(name)
         for method in CHANGED.get(name, []):
             self.forget(client, lambda request, method=method: request.method == method)
             self.changed(client, method)
 
     @rule(client=st.integers(0, 2), uri=st.sampled_from(URIS))
     def a_resource_changes(self, client: int, uri: str) -> None:
-        self.clients[client].updated(uri)
-        self.forget(client, lambda request: request.what in KIN[uri] and request.method == "resources/read")
+        self.clients[client].invalidate_resource(uri)
+        self.forget(client, lambda request: request.key in KIN[uri] and request.method == "resources/read")
         self.changed(client, "resources/read")
 
     @rule(client=st.integers(0, 2))
@@ -109,7 +109,7 @@ class CacheAgainstModel(RuleBasedStateMachine):
         for method in [*LISTS, "resources/read"]:
             self.changed(client, method)
 
-    def forget(self, client: int, concerns: Callable[[Request], bool]) -> None:
+    def forget(self, client: int, concerns: Callable[[CacheableRequest], bool]) -> None:
         server = self.servers[client]
         self.private = {key: kept for key, kept in self.private.items() if key[0] != client or not concerns(key[1])}
         self.public = {key: kept for key, kept in self.public.items() if key[0] != server or not concerns(key[1])}
@@ -119,7 +119,7 @@ class CacheAgainstModel(RuleBasedStateMachine):
             since.add((self.servers[client], method))
 
     @rule(client=st.integers(0, 2), request=requests)
-    def look(self, client: int, request: Request) -> None:
+    def look(self, client: int, request: CacheableRequest) -> None:
         rows = self.private.get((client, request)), self.public.get((self.servers[client], request))
         expected = next((Raw(row[0]) for row in rows if row is not None and self.now < row[1]), None)
         found = self.clients[client].get(request, self.now)
@@ -146,26 +146,26 @@ KIN = {
 @given(sizes=st.lists(st.integers(0, 60), max_size=60))
 def test_it_holds_no_more_entries_and_bytes_than_allowed_and_the_latest_of_them(sizes: list[int]) -> None:
     cache = Cache(Limits(cache_entries=10, cache_bytes=100))
-    kept = Kept(cache, "server")
+    kept = ClientCache(cache, "server")
     for number, size in enumerate(sizes):
-        kept.put(Request("tools/list", str(number)), Raw(b"x" * size), CacheableResult(ttl_ms=1000), 0, 0)
+        kept.put(CacheableRequest("tools/list", str(number)), Raw(b"x" * size), CacheableResult(ttl_ms=1000), 0, 0)
         assert len(cache) <= 10
         assert cache.bytes <= 100
-        assert kept.get(Request("tools/list", str(number)), 0) is not None
+        assert kept.get(CacheableRequest("tools/list", str(number)), 0) is not None
 
 
 def test_what_is_larger_than_the_whole_cache_drives_nothing_out() -> None:
     cache = Cache(Limits(cache_bytes=100))
-    kept = Kept(cache, "server")
-    kept.put(Request("tools/list"), Raw(b"small"), CacheableResult(ttl_ms=1000), 0, 0)
-    kept.put(Request("prompts/list"), Raw(b"x" * 101), CacheableResult(ttl_ms=1000), 0, 0)
-    assert kept.get(Request("tools/list"), 0) is not None
-    assert kept.get(Request("prompts/list"), 0) is None
+    kept = ClientCache(cache, "server")
+    kept.put(CacheableRequest("tools/list"), Raw(b"small"), CacheableResult(ttl_ms=1000), 0, 0)
+    kept.put(CacheableRequest("prompts/list"), Raw(b"x" * 101), CacheableResult(ttl_ms=1000), 0, 0)
+    assert kept.get(CacheableRequest("tools/list"), 0) is not None
+    assert kept.get(CacheableRequest("prompts/list"), 0) is None
 
 
 def test_the_one_not_used_for_the_longest_time_goes_first() -> None:
-    kept = Kept(Cache(Limits(cache_entries=2)), "server")
-    old, used, new = (Request("resources/read", uri) for uri in ("a", "b", "c"))
+    kept = ClientCache(Cache(Limits(cache_entries=2)), "server")
+    old, used, new = (CacheableRequest("resources/read", uri) for uri in ("a", "b", "c"))
     for request in (used, old):
         kept.put(request, Raw(b"{}"), CacheableResult(ttl_ms=1000), 0, 0)
     assert kept.get(used, 0) is not None
@@ -185,13 +185,15 @@ def test_a_part_is_below_its_whole() -> None:
 
 
 def test_an_update_of_a_long_uri_costs_no_copies_of_it_for_each_result() -> None:
-    kept = Kept(Cache(), "server")
+    kept = ClientCache(Cache(), "server")
     for number in range(1_000):
-        kept.put(Request("resources/read", f"res://{number}"), Raw(b"{}"), CacheableResult(ttl_ms=60_000), 0, 0.0)
+        kept.put(
+            CacheableRequest("resources/read", f"res://{number}"), Raw(b"{}"), CacheableResult(ttl_ms=60_000), 0, 0.0
+        )
     long = "res://" + "a" * 4_000_000
     with costs_at_most(30):  # it was 1,000
-        kept.updated(long)
-    assert kept.get(Request("resources/read", "res://7"), 0.0) is not None
+        kept.invalidate_resource(long)
+    assert kept.get(CacheableRequest("resources/read", "res://7"), 0.0) is not None
 
 
 # As a client uses it
@@ -302,7 +304,7 @@ async def test_errors_are_not_kept() -> None:
 async def test_a_cursor_that_is_refused_drops_all_pages_and_the_list_is_read_from_its_beginning() -> None:
     async with counting(FRESH) as (server, client):
         await client.list_tools()
-        client._kept._cache._drop([key for key in client._kept._cache._entries if key.request.what == "two"])
+        client._cache._cache._drop([key for key in client._cache._cache._entries if key.request.key == "two"])
         heard = len(server.heard)
         original, server.reply = server.reply, lambda message: refuse_cursor(server, message)  # type: ignore[method-assign]
         with pytest.raises(InvalidParams):  # refused from the beginning too: once more, and no further
@@ -364,13 +366,15 @@ async def test_clients_that_share_a_cache_share_what_is_public_and_nothing_else(
     async with Client(server, cache=cache) as one, Client(server, cache=cache) as two:
         for client in (one, two):
             assert client.revision == S26
-        kept = one._kept
-        kept.put(Request("tools/list"), PUBLIC, CacheableResult(ttl_ms=60_000, cache_scope="public"), 0, monotonic())
-        kept.put(Request("prompts/list"), PUBLIC, CacheableResult(ttl_ms=60_000), 0, monotonic())
+        kept = one._cache
+        kept.put(
+            CacheableRequest("tools/list"), PUBLIC, CacheableResult(ttl_ms=60_000, cache_scope="public"), 0, monotonic()
+        )
+        kept.put(CacheableRequest("prompts/list"), PUBLIC, CacheableResult(ttl_ms=60_000), 0, monotonic())
         assert [tool.name for tool in await two.list_tools()] == ["kept"]
-        assert two._kept.get(Request("prompts/list"), monotonic()) is None
+        assert two._cache.get(CacheableRequest("prompts/list"), monotonic()) is None
         async with Client(Server("another"), cache=cache) as third:
-            assert third._kept.get(Request("tools/list"), monotonic()) is None
+            assert third._cache.get(CacheableRequest("tools/list"), monotonic()) is None
 
 
 PUBLIC = Raw(b'{"tools":[{"name":"kept","inputSchema":{"type":"object"}}],"resultType":"complete"}')

@@ -12,7 +12,7 @@ import pytest
 
 import accord.sync
 from accord import Client, Server, ToolError
-from accord.client.answers import Reader, ToolResult
+from accord.client.results import ResultReader, ToolResult
 from accord.errors import InvalidResult, RequestTimeout
 from accord.messages.revision import REVISIONS
 
@@ -118,14 +118,14 @@ async def test_a_timeout_names_the_tool_the_seconds_and_the_option() -> None:
     ],
 )
 def test_a_server_may_leave_the_flag_out_or_send_null(sent: bytes, expected: bool) -> None:
-    result = Reader("peer", strict=False).read("tools/call", ToolResult, msgspec.Raw(sent))
+    result = ResultReader("peer", strict=False).read("tools/call", ToolResult, msgspec.Raw(sent))
     assert result.is_error is expected
 
 
 @pytest.mark.parametrize("flag", [b'"no"', b"1", b"[]"])
 def test_a_flag_of_another_type_is_an_invalid_result(flag: bytes) -> None:
     with pytest.raises(InvalidResult, match="isError"):
-        Reader("peer", strict=False).read(
+        ResultReader("peer", strict=False).read(
             "tools/call", ToolResult, msgspec.Raw(b'{"content":[],"isError":' + flag + b"}")
         )
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from accord import Client
+from accord.client.connect_methods import CONNECT_METHODS, ConnectMethod
 from accord.client.target import identity, parse
-from accord.client.ways import WAYS, Way
 from accord.errors import AccordError, ConnectError, ConnectionLost, NotConnected, RequestTimeout
 from accord.limits import Limits
 
@@ -160,10 +160,10 @@ async def test_the_next_client_of_a_command_that_did_not_answer_the_probe_sends_
 async def test_a_command_that_was_remembered_and_refuses_the_handshake_now_is_probed_again() -> None:
     program = "from accord import Server; Server('x', revisions=['2026-07-28']).run()"
     command = [sys.executable, "-c", program]
-    WAYS.remember(identity(parse(command)), Way.HANDSHAKE)
+    CONNECT_METHODS.set(identity(parse(command)), ConnectMethod.HANDSHAKE)
     async with asyncio.timeout(AT_ONCE), Client(command) as client:
         assert client.revision == "2026-07-28"
-    assert WAYS.known(identity(parse(command))) is None
+    assert CONNECT_METHODS.get(identity(parse(command))) is None
 
 
 async def test_an_answer_to_the_probe_counts_also_after_the_handshake_was_begun() -> None:

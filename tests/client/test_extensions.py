@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from accord import CallToolResult, Client, Context, Extension, Method, Server
-from accord.client.answers import ToolResult
-from accord.client.notices import Notice
+from accord.client.notifications import Notice
+from accord.client.results import ToolResult
 from accord.errors import InvalidResult, NotSupported
 from accord.messages.meta import Result
 from accord.messages.tools import CallToolParams

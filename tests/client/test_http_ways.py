@@ -8,13 +8,13 @@ import ssl
 import pytest
 
 from accord import Cache, Client, HTTPSettings, Limits, Missed, Reconnect, ResourceUpdated
-from accord.client import ways
+from accord.client import connect_methods
+from accord.client.connect_methods import CONNECT_METHODS, ConnectMethod, ConnectMethodCache
 from accord.client.target import Remote, identity, parse
-from accord.client.ways import WAYS, Way, Ways
 from accord.errors import ConnectError, ConnectionLost, HTTPError, NotExecuted, OutcomeUnknown, TargetError
 
 from tests.transport.http.site import INFO, OFFERS, Site, Visit, modern, older, quiet, site
-from tests.transport.http.test_legacy import Old
+from tests.transport.http.test_sse import Old
 
 QUICKLY = Reconnect(attempts=4, first_seconds=0.01, most_seconds=0.05)
 
@@ -22,7 +22,7 @@ QUICKLY = Reconnect(attempts=4, first_seconds=0.01, most_seconds=0.05)
 @pytest.fixture(autouse=True)
 def nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ports are used again: what another test has learnt must not count."""
-    monkeypatch.setattr(WAYS, "_ways", type(WAYS._ways)())
+    monkeypatch.setattr(CONNECT_METHODS, "_methods", type(CONNECT_METHODS._methods)())
 
 
 def verbs(server: Site) -> list[str]:
@@ -114,7 +114,7 @@ async def test_the_way_that_is_known_heals_when_the_server_is_another() -> None:
     async with site(play) as server:
         async with Client(server.url) as client:
             assert client.revision == "2025-11-25"
-        assert WAYS.known(server.url) is Way.HANDSHAKE
+        assert CONNECT_METHODS.get(server.url) is ConnectMethod.HANDSHAKE
 
         async def only_2026(visit: Visit) -> None:
             await (refuse(visit) if visit.verb == "initialize" else modern(quiet)(visit))
@@ -122,7 +122,7 @@ async def test_the_way_that_is_known_heals_when_the_server_is_another() -> None:
         now = only_2026
         async with Client(server.url) as client:
             assert client.revision == "2026-07-28"
-        assert WAYS.known(server.url) is None
+        assert CONNECT_METHODS.get(server.url) is None
 
 
 async def test_who_speaks_older_revisions_only_learns_nothing_for_others() -> None:
@@ -145,7 +145,7 @@ async def test_a_server_that_is_away_is_not_asked_in_every_way() -> None:
         await Client(server.url).connect()
     assert str(caught.value).startswith("initialize to http://127.0.0.1:")
     assert str(caught.value).count("TCP") == 1
-    assert WAYS.known(server.url) is None
+    assert CONNECT_METHODS.get(server.url) is None
 
 
 async def test_a_slow_server_is_knocked_at_twice_and_opened_by_whichever_answers() -> None:
@@ -190,7 +190,7 @@ async def test_a_way_on_which_the_connection_was_lost_is_forgotten() -> None:
             await modern(quiet)(visit)
 
     async with site(play) as server:
-        WAYS.remember(server.url, Way.SSE)
+        CONNECT_METHODS.set(server.url, ConnectMethod.SSE)
         with pytest.raises(ConnectionLost):
             await Client(server.url).connect()
         async with Client(server.url) as client:
@@ -270,14 +270,14 @@ def test_who_asks_is_seen_from_all_that_is_sent_and_not_to_be_read() -> None:
 
 
 def test_what_is_known_is_bounded_and_grows_stale(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = Ways()
-    monkeypatch.setattr(ways, "_REMEMBERED", 3)
+    known = ConnectMethodCache()
+    monkeypatch.setattr(connect_methods, "_MAX_SERVERS", 3)
     for n in range(5):
-        known.remember(f"http://x/{n}", Way.HANDSHAKE)
-    assert [known.known(f"http://x/{n}") for n in range(5)] == [None, None, *[Way.HANDSHAKE] * 3]
-    later = ways.time.monotonic() + 4_000
-    monkeypatch.setattr(ways.time, "monotonic", lambda: later)
-    assert known.known("http://x/4") is None
+        known.set(f"http://x/{n}", ConnectMethod.HANDSHAKE)
+    assert [known.get(f"http://x/{n}") for n in range(5)] == [None, None, *[ConnectMethod.HANDSHAKE] * 3]
+    later = connect_methods.time.monotonic() + 4_000
+    monkeypatch.setattr(connect_methods.time, "monotonic", lambda: later)
+    assert known.get("http://x/4") is None
 
 
 # --- sessions that end -----------------------------------------------------------------------------------------

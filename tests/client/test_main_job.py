@@ -113,7 +113,7 @@ async def test_what_does_not_exist_is_an_error_by_its_kind(target: Any, revision
         assert raised.value.code == (-32602 if revision == "2026-07-28" else -32002)
         assert raised.value.data == {"uri": "test://nope"}
         with pytest.raises(NotSupported, match=f"no/such is not part of {revision}"):
-            await client.connection.ask("no/such")
+            await client.connection.request("no/such")
 
 
 async def test_progress_is_reported_in_order(target: Any, revision: str) -> None:

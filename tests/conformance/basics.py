@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from accord.messages.revision import lives_in
+from accord.messages.revision import is_in_revision
 
 from tests.conformance.peer import KEY, Peer
 from tests.conformance.scenario import scenario
@@ -124,7 +124,7 @@ async def embedded_resource(peer: Peer) -> None:
 async def mixed_content(peer: Peer) -> None:
     """Several kinds in one result, in order; a link is a text where the revision has none."""
     content = (await peer.call("test_multiple_content_types"))["content"]
-    link = "resource_link" if lives_in(peer.revision, "2025-06-18", None) else "text"
+    link = "resource_link" if is_in_revision(peer.revision, "2025-06-18", None) else "text"
     assert [block["type"] for block in content] == ["text", "image", "resource", link]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from accord import Client, ElicitParams
-from accord.messages.revision import REVISIONS, lives_in
+from accord.messages.revision import REVISIONS, is_in_revision
 from accord.schema.forms import fields
 
 from tests.client.raw import RawServer
@@ -78,7 +78,7 @@ def scenario(
     """Make a function the scenario of that name, as `tests.conformance.scenario.scenario` does."""
 
     def note(play: Play) -> Play:
-        revisions = tuple(revision for revision in REVISIONS if lives_in(revision, since, until))
+        revisions = tuple(revision for revision in REVISIONS if is_in_revision(revision, since, until))
         CLIENT_SCENARIOS[name] = ClientScenario(name, play, revisions, options, opening)
         return play
 

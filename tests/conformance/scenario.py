@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from accord.messages.revision import REVISIONS, lives_in
+from accord.messages.revision import REVISIONS, is_in_revision
 
 from tests.conformance.peer import Peer
 
@@ -36,7 +36,7 @@ def scenario(
     """Make a function the scenario of that name, in the revisions from `since` up to, but not with, `until`."""
 
     def note(play: Play) -> Play:
-        revisions = tuple(revision for revision in REVISIONS if lives_in(revision, since, until))
+        revisions = tuple(revision for revision in REVISIONS if is_in_revision(revision, since, until))
         SCENARIOS[name] = Scenario(name, play, revisions, opens)
         return play
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from accord.messages.asking import INPUT_RESPONSES, InputRequiredResult
+from accord.messages.input_required import INPUT_RESPONSES, InputRequiredResult
 from accord.messages.methods import CLIENT, SERVER, Sender, table
 from accord.messages.views import view
 from accord.wire.transcript import SENT, Transcript

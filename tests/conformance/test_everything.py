@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accord import Client, ElicitParams, ResourceUpdated
-from accord.messages.revision import REVISIONS, RULES, lives_in
+from accord.messages.revision import REVISIONS, RULES, is_in_revision
 from examples.everything import LOUD, Shout
 
 from tests.conformance.server import server
@@ -33,7 +33,7 @@ async def test_a_measurement_is_structured(revision: str) -> None:
 
 @ALL
 async def test_what_asks_before_it_runs_does_without_where_nobody_can_be_asked(revision: str) -> None:
-    asked = lives_in(revision, "2025-06-18", None)
+    asked = is_in_revision(revision, "2025-06-18", None)
     async with Client(server, revisions=[revision], elicitation=agrees) as client:
         text = (await client.call_tool("delete", {"path": "notes.txt"})).text
     assert text == ("notes.txt is gone" if asked else "notes.txt stays")

@@ -17,8 +17,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import pytest
 
 from accord import Client, ToolResult
+from accord.client.connect_methods import CONNECT_METHODS
 from accord.client.target import identity, parse
-from accord.client.ways import WAYS
 
 from tests.interop.peers import Sdk, TypeScript, peer_client
 
@@ -81,7 +81,7 @@ def visiting() -> Visiting:
 
     @contextmanager
     def open_and_close(target: Any, **options: Any) -> Iterator[Visit]:
-        WAYS.forget(identity(parse(target)))  # a port is used again, by a server of another revision
+        CONNECT_METHODS.forget(identity(parse(target)))  # a port is used again, by a server of another revision
         before = {process.session for process in _processes()}
         client = Client(target, timeout=20, **options)
         with asyncio.Runner() as runner:

@@ -20,7 +20,7 @@ from accord.messages.bounds import (
     has_more_nodes,
 )
 from accord.messages.completion import CompleteParams
-from accord.messages.envelope import Malformed
+from accord.messages.envelope import MalformedMessage
 from accord.messages.meta import PaginatedParams
 from accord.messages.methods import METHODS
 from accord.messages.progress import CancelledParams, ProgressParams
@@ -76,16 +76,16 @@ def test_lists_and_objects_of_texts_are_bounded_too() -> None:
 
 def test_the_envelope_bounds_ids_and_methods_and_repeats_no_long_id() -> None:
     long = "x" * (NAME_LENGTH + 1)
-    with pytest.raises(Malformed, match="length <= 1024") as raised:
+    with pytest.raises(MalformedMessage, match="length <= 1024") as raised:
         envelope.read(msgspec.json.encode({"jsonrpc": "2.0", "id": long, "method": "m"}))
     assert raised.value.id is None
-    with pytest.raises(Malformed, match="length <= 1024") as raised:
+    with pytest.raises(MalformedMessage, match="length <= 1024") as raised:
         envelope.read(msgspec.json.encode({"jsonrpc": "2.0", "id": 7, "method": long}))
     assert raised.value.id == 7
 
 
 def test_meta_of_a_request_is_bounded_in_bytes() -> None:
-    for read in (peek.request_meta, peek.posted):
+    for read in (peek.request_meta, peek.mirrored_params):
         read(msgspec.Raw(msgspec.json.encode({"_meta": {"x": "y" * (META_BYTES - 20)}})))
         with pytest.raises(InvalidParams, match="_meta has more than 262,144 bytes"):
             read(msgspec.Raw(msgspec.json.encode({"_meta": {"x": "y" * META_BYTES}})))

@@ -69,12 +69,12 @@ def test_params_that_do_not_fit_say_where(params: bytes, says: str) -> None:
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_result_in_bytes_is_finished(revision: str) -> None:
     result = Raw(b'{"a":1}')
-    assert codec.finish(result, RULES[revision], INFO) is result
+    assert codec.finish_result(result, RULES[revision], INFO) is result
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_result_says_what_it_is_only_where_the_revision_does(revision: str) -> None:
-    finished = decoded(codec.finish(ListToolsResult(tools=[], meta={"a": 1}), RULES[revision], INFO))
+    finished = decoded(codec.finish_result(ListToolsResult(tools=[], meta={"a": 1}), RULES[revision], INFO))
     if revision != S26:
         assert finished == {"tools": [], "_meta": {"a": 1}}
         return
@@ -89,14 +89,14 @@ def test_a_result_says_what_it_is_only_where_the_revision_does(revision: str) ->
 
 def test_a_stamp_leaves_what_was_decided() -> None:
     decided = ListToolsResult(tools=[], ttl_ms=5, cache_scope="public")
-    stamped = codec.stamp(decided, INFO)
+    stamped = codec.stamp_result(decided, INFO)
     assert (stamped.ttl_ms, stamped.cache_scope) == (5, "public")
     assert decided.result_type is None
     asking = CallToolResult(content=[], result_type="input_required")
-    assert codec.stamp(asking, INFO) is asking
-    assert codec.stamp({"resultType": "task", "a": 1}, INFO) == {"resultType": "task", "a": 1}
-    assert codec.stamp({"a": 1}, INFO) == {"resultType": "complete", "a": 1}
-    assert "ttlMs" not in decoded(codec.stamp(CallToolResult(content=[]), INFO))
+    assert codec.stamp_result(asking, INFO) is asking
+    assert codec.stamp_result({"resultType": "task", "a": 1}, INFO) == {"resultType": "task", "a": 1}
+    assert codec.stamp_result({"a": 1}, INFO) == {"resultType": "complete", "a": 1}
+    assert "ttlMs" not in decoded(codec.stamp_result(CallToolResult(content=[]), INFO))
 
 
 objects = st.dictionaries(st.text(max_size=3), st.integers() | st.text(max_size=3) | st.none(), max_size=3)

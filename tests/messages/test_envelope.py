@@ -14,7 +14,7 @@ from accord.messages import envelope
 from accord.messages.envelope import (
     ErrorObject,
     ErrorResponse,
-    Malformed,
+    MalformedMessage,
     Notification,
     Response,
 )
@@ -91,7 +91,7 @@ def test_the_envelope_is_all_that_is_looked_at(message: bytes) -> None:
 def test_what_cannot_be_read_is_told_with_what_to_answer(
     message: bytes, error: type, id: Any, answerable: bool, unnamed: bool
 ) -> None:
-    with pytest.raises(Malformed) as raised:
+    with pytest.raises(MalformedMessage) as raised:
         envelope.read(message)
     bad = raised.value
     assert type(bad.error) is error
@@ -105,7 +105,7 @@ def test_what_cannot_be_read_is_told_with_what_to_answer(
 def test_bytes_are_read_or_malformed_and_nothing_else(message: bytes) -> None:
     try:
         envelope.read(message)
-    except Malformed:
+    except MalformedMessage:
         pass
     else:
         message.decode()

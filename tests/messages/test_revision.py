@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from accord.messages import revision
-from accord.messages.revision import BEFORE_OPENING, HANDSHAKE, LATEST, PER_REQUEST, REVISIONS, RULES, lives_in
+from accord.messages.revision import BEFORE_OPENING, HANDSHAKE, LATEST, PER_REQUEST, REVISIONS, RULES, is_in_revision
 
 
 def facts(name: str) -> list[bool]:
@@ -78,4 +78,4 @@ def test_before_the_opening_nothing_is_taken_for_granted() -> None:
 def test_a_life_begins_with_since_and_ends_before_until(
     since: str | None, until: str | None, lives: tuple[str, ...]
 ) -> None:
-    assert tuple(each for each in REVISIONS if lives_in(each, since, until)) == lives
+    assert tuple(each for each in REVISIONS if is_in_revision(each, since, until)) == lives

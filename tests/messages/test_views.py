@@ -27,7 +27,7 @@ from accord.messages import (
     view,
 )
 from accord.messages.revision import LATEST, REVISIONS
-from accord.messages.views import arm_view, living_arms, living_type
+from accord.messages.views import arm_view, arms_of_revision, is_type_in_revision
 
 MODELS = [
     each for each in vars(messages).values() if isinstance(each, type) and issubclass(each, Model) and each is not Model
@@ -106,7 +106,7 @@ def test_a_tag_stays() -> None:
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("type_", MODELS, ids=lambda type_: type_.__name__)
 def test_strict_and_plain_views_have_the_same_fields(type_: type, revision: str) -> None:
-    if not living_type(type_, revision):
+    if not is_type_in_revision(type_, revision):
         with pytest.raises(NotSupported, match=f"{type_.__name__} is not part of revision {revision}"):
             view(type_, revision)
         return
@@ -122,9 +122,9 @@ def test_every_view_can_be_read(revision: str) -> None:
 
 
 def test_whole_types_live_and_end() -> None:
-    assert not living_type(AudioContent, "2024-11-05")
-    assert living_type(AudioContent, LATEST)
-    assert living_type(TextContent, "2024-11-05")
+    assert not is_type_in_revision(AudioContent, "2024-11-05")
+    assert is_type_in_revision(AudioContent, LATEST)
+    assert is_type_in_revision(TextContent, "2024-11-05")
 
 
 # The checker's eye
@@ -211,7 +211,7 @@ def test_shapes_live_and_end() -> None:
         strictly(ElicitParams, "2025-11-25", url)
     with pytest.raises(msgspec.ValidationError, match="mode"):
         strictly(ElicitParams, "2025-06-18", url)
-    assert [arm.name for arm in living_arms(ElicitParams, "2025-06-18")] == ["ElicitRequestFormParams"]
+    assert [arm.name for arm in arms_of_revision(ElicitParams, "2025-06-18")] == ["ElicitRequestFormParams"]
     with pytest.raises(KeyError):
         arm_view(ElicitParams, "ElicitRequestURLParams", "2025-06-18")
 

@@ -22,7 +22,7 @@ from accord.errors import DeclarationError, Mismatch, NotSupported
 from accord.messages.elicitation import ElicitParams
 from accord.messages.revision import RULES
 from accord.messages.views import view
-from accord.schema.forms import Email, Form, FormField, Uri, check, defaults, fields, form, parse
+from accord.schema.forms import Email, FormField, FormType, Uri, check, defaults, fields, form, parse
 
 FORMS = ("2025-06-18", "2025-11-25", "2026-07-28")
 SEVERAL = FORMS[1:]
@@ -553,9 +553,9 @@ def test_a_name_that_does_not_exist_is_refused() -> None:
 
 
 def test_a_form_is_made_of_a_node_that_was_read_already() -> None:
-    from accord.schema.hints import Reader
+    from accord.schema.hints import HintReader
 
-    assert Form(Reader(globals(), {}).read("Order")).fields == form(Order).fields
+    assert FormType(HintReader(globals(), {}).read("Order")).fields == form(Order).fields
 
 
 # The client's side.

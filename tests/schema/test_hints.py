@@ -22,9 +22,9 @@ import typing_extensions
 from hypothesis import given, settings, strategies as st
 
 from accord.errors import DeclarationError
-from accord.schema import emit, foreign
+from accord.schema import emit, pydantic_types
 from accord.schema.convert import dec_hook, decodable
-from accord.schema.hints import Reader
+from accord.schema.hints import HintReader
 
 T = TypeVar("T")
 
@@ -90,8 +90,8 @@ class Odd(enum.Enum):
     WORD = "word"
 
 
-def reader() -> Reader:
-    return Reader(globals(), {})
+def reader() -> HintReader:
+    return HintReader(globals(), {})
 
 
 def schema(hint: Any, **options: Any) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def test_what_was_decoded_is_encoded_as_its_output_schema_says(hint: Any, good: 
     validator = jsonschema_rs.validator_for(schema(hint, output=True))
     for value in good:
         try:
-            encoded = msgspec.json.encode(decode(hint, value), enc_hook=foreign.dump)
+            encoded = msgspec.json.encode(decode(hint, value), enc_hook=pydantic_types.dump)
         except TypeError:
             assert hint is Odd  # msgspec writes only enums of str or int
             continue
@@ -313,7 +313,7 @@ def test_a_class_msgspec_cannot_decode_is_still_that_class() -> None:
 
 def test_an_alias_that_contains_itself_ends() -> None:
     alias = typing_extensions.TypeAliasType("alias", "dict[str, alias] | int")
-    scope = Reader({"alias": alias}, {})
+    scope = HintReader({"alias": alias}, {})
     assert emit.schema(scope.read(alias)) == {"anyOf": [{"type": "object"}, {"type": "integer"}]}
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from accord.server.asking import runs, state
+from accord.server.input import request_state, suspended_calls
 
 from tests.clock import Clock
 
@@ -15,6 +15,6 @@ from tests.clock import Clock
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """A clock to move."""
     made = Clock()
-    for module in (runs, state):
+    for module in (suspended_calls, request_state):
         monkeypatch.setattr(module, "time", SimpleNamespace(time=made.time, monotonic=made.monotonic))
     return made

@@ -193,8 +193,8 @@ async def test_what_comes_is_seen_by_those_who_ask_what_there_is() -> None:
 async def test_a_client_that_has_gone_is_forgotten() -> None:
     made = server()
     async with raw_peer(made):
-        assert made.hub.audiences
-    assert not made.hub.audiences
+        assert made.change_bus.indexes
+    assert not made.change_bus.indexes
     made.tool(second)
 
 

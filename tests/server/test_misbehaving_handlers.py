@@ -16,11 +16,11 @@ from accord.limits import Limits
 from accord.messages.content import AudioContent, ResourceLink
 from accord.messages.revision import REVISIONS
 from accord.messages.tools import CallToolResult
-from accord.server.asking.questions import Elicit
 from accord.server.context import Context
+from accord.server.input.questions import Elicit
 from accord.server.server import Server
 
-from tests.server.asking.caller import caller
+from tests.server.input.caller import caller
 from tests.server.raw import raw_peer
 
 RAISED: list[BaseException] = [

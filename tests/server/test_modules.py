@@ -398,7 +398,7 @@ async def test_a_prefix_tags_and_hints_are_given_to_all() -> None:
     hints = ToolAnnotations(read_only_hint=True)
     added = server.add_object(Counter(), prefix="counter", include=["kind", "half"], tags={"a"}, annotations=hints)
     assert added.tools == ["counter_kind", "counter_half"]
-    assert all(offer.marks.tags == {"a"} for offer in server.registry.tools.values())
+    assert all(offer.metadata.tags == {"a"} for offer in server.registry.tools.values())
     async with Client(server) as client:
         assert [tool.annotations for tool in await client.list_tools()] == [hints, hints]
 

@@ -209,7 +209,7 @@ async def test_in_a_session_of_streamable_http_a_second_initialize_resets_that_s
         assert (await answer.json())["result"]["protocolVersion"] == "2025-06-18"
         assert await client.tell("notifications/initialized") == 202
         (session,) = here.endpoint.sessions
-        assert here.endpoint.site.audience.uris(session.peer) == []
+        assert here.endpoint.context.subscription_index.uris(session.peer) == []
         client.headers["mcp-protocol-version"] = "2025-06-18"
         said = await (await client.call("known")).json()
         assert said["result"]["content"][0]["text"] == "second 2025-06-18"

@@ -674,14 +674,14 @@ def test_other_results_are_wrapped(hint: Any) -> None:
     ],
 )
 def test_results_are_packed_as_json(hint: Any, value: Any, packed: bytes) -> None:
-    assert bytes(returning(hint).pack(value)) == packed
+    assert bytes(returning(hint).encode(value)) == packed
 
 
 def test_wrapping_is_apart_from_packing() -> None:
     found = returning(list[int])
-    assert bytes(found.wrap(found.pack([1]))) == b'{"result":[1]}'
+    assert bytes(found.wrap(found.encode([1]))) == b'{"result":[1]}'
     found = returning(dict[str, int])
-    assert bytes(found.wrap(found.pack({"a": 1}))) == b'{"a":1}'
+    assert bytes(found.wrap(found.encode({"a": 1}))) == b'{"a":1}'
 
 
 def _loop() -> list[Any]:
@@ -707,7 +707,7 @@ def _loop() -> list[Any]:
 )
 def test_a_result_that_does_not_fit_is_a_tool_error(hint: Any, value: Any, says: str) -> None:
     with pytest.raises(ToolError, match=says):
-        returning(hint).pack(value)
+        returning(hint).encode(value)
 
 
 # Speed: the true numbers are in bench/
@@ -735,7 +735,7 @@ def test_the_defaults_of_a_dataclass_come_back_when_it_is_returned() -> None:
 
     read = signature(echo)
     args, _ = read.bind(b'{"cup": {"size": "L"}, "cups": [{"size": "S"}]}')
-    assert bytes(read.pack(echo(*args))) == b'[{"size":"L","count":1},{"size":"S","count":1}]'
+    assert bytes(read.encode(echo(*args))) == b'[{"size":"L","count":1},{"size":"S","count":1}]'
 
 
 def test_a_server_may_be_strict_for_all_its_tools_and_a_tool_for_itself() -> None:

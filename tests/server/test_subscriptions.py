@@ -19,8 +19,8 @@ from hypothesis import given, strategies as st
 
 from accord import Limits, Server
 from accord.messages.revision import HANDSHAKE
-from accord.server.audience import Audience, and_above, audience_of
 from accord.server.run import serve
+from accord.server.subscription_index import SubscriptionIndex, make_subscription_index, parent_uris
 from accord.transport import memory
 
 from tests.server.raw import RawPeer, raw_peer
@@ -340,11 +340,11 @@ async def test_what_a_client_that_does_not_read_is_not_told_is_counted_in_two_li
 def test_a_loop_that_was_closed_while_it_served_is_passed_over() -> None:
     made = server()
 
-    async def served() -> Audience:
-        return audience_of(made)
+    async def served() -> SubscriptionIndex:
+        return make_subscription_index(made)
 
     with closing(asyncio.new_event_loop()) as loop:
-        made.hub.audiences[loop] = loop.run_until_complete(served())
+        made.change_bus.indexes[loop] = loop.run_until_complete(served())
     made.resource_updated("test://first")
 
     async def other() -> None:
@@ -414,12 +414,12 @@ async def test_a_client_that_does_not_read_is_owed_each_change_once() -> None:
     ],
 )
 def test_a_resource_is_part_of_those_above_it(uri: str, above: list[str]) -> None:
-    assert list(and_above(uri, 100)) == [uri, *above]
+    assert list(parent_uris(uri, 100)) == [uri, *above]
 
 
 @given(st.text(alphabet="ab:/?#%", max_size=30), st.integers(0, 40))
 def test_whatever_is_above_a_uri_is_its_beginning(uri: str, longest: int) -> None:
-    every, found = list(and_above(uri, 100)), list(and_above(uri, longest))
+    every, found = list(parent_uris(uri, 100)), list(parent_uris(uri, longest))
     assert found[0] == uri
     assert found[1:] == [one for one in every[1:] if len(one) <= longest]
     assert all(uri.startswith(one) for one in found)

@@ -14,7 +14,7 @@ from typing import Annotated
 import pytest
 
 from accord import Client, Depends, Server
-from accord.server.watchdog import HELD_SECONDS, WATCHDOG, Watch
+from accord.server.watchdog import HELD_SECONDS, WATCHDOG, LoopMonitor
 
 MOST_SECONDS = 60.0
 LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
@@ -37,7 +37,7 @@ class Warned(logging.Handler):
 def warned() -> Iterator[Warned]:
     handler = Warned()
     logging.getLogger("accord.server").addHandler(handler)
-    WATCHDOG._silent.clear()
+    WATCHDOG._muted.clear()
     yield handler
     logging.getLogger("accord.server").removeHandler(handler)
 
@@ -74,10 +74,10 @@ async def test_a_line_is_reported_once_a_minute(warned: Warned) -> None:
 
     @server.tool
     async def slow() -> None:
-        watch = Watch(asyncio.get_running_loop(), threading.get_ident())
+        watch = LoopMonitor(asyncio.get_running_loop(), threading.get_ident())
         for now in (0.0, HELD_SECONDS, 30.0, 30.0 + HELD_SECONDS, 61.5, 61.5 + HELD_SECONDS):
             if now in (30.0, 61.5):
-                watch._answer()  # as the loop does between two calls that block
+                watch._pong()  # as the loop does between two calls that block
             asked.append(now)
             WATCHDOG._look(watch, now)
 
@@ -105,7 +105,7 @@ async def test_a_dependency_that_blocks_is_named_and_a_handler_in_a_thread_is_no
 
 
 async def test_a_loop_that_runs_is_never_suspected_for_long() -> None:
-    loop, watch = asyncio.get_running_loop(), Watch(asyncio.get_running_loop(), threading.get_ident())
+    loop, watch = asyncio.get_running_loop(), LoopMonitor(asyncio.get_running_loop(), threading.get_ident())
     server = Server("x")
 
     @server.tool
@@ -113,13 +113,13 @@ async def test_a_loop_that_runs_is_never_suspected_for_long() -> None:
         now, seen = 0.0, []
         for _ in range(10):
             now += HELD_SECONDS * 2
-            seen.append(watch.look(now))
+            seen.append(watch.check(now))
             await asyncio.sleep(0)
         return seen
 
     async with Client(server) as client:
         assert (await client.call_tool("looks")).data == [None] * 10
-    assert watch.look(1e9) is None  # this is no handler
+    assert watch.check(1e9) is None  # this is no handler
     assert loop.is_running()
 
 

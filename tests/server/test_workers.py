@@ -14,17 +14,17 @@ import pytest
 
 from accord.errors import InternalError
 from accord.limits import Limits
-from accord.server.workers import Workers
+from accord.server.workers import WorkerPool
 
 
 async def test_calls_that_come_together_are_all_answered() -> None:
-    workers = Workers(Limits(workers=4, worker_queue=10_000))
+    workers = WorkerPool(Limits(workers=4, worker_queue=10_000))
     results = await asyncio.gather(*(workers.run(lambda n=n: n) for n in range(5_000)))
     assert results == list(range(5_000))
 
 
 async def test_calls_that_come_at_any_time_are_all_answered() -> None:
-    workers = Workers(Limits(workers=3, worker_queue=10_000))
+    workers = WorkerPool(Limits(workers=3, worker_queue=10_000))
     chance = random.Random(1)
 
     def job(n: int, seconds: float) -> int:
@@ -43,14 +43,14 @@ async def test_calls_that_come_at_any_time_are_all_answered() -> None:
 
 
 async def test_blocking_calls_run_side_by_side() -> None:
-    workers = Workers(Limits(workers=8))
+    workers = WorkerPool(Limits(workers=8))
     together = threading.Barrier(8)
     async with asyncio.timeout(100):
         await asyncio.gather(*(workers.run(together.wait, 5) for _ in range(8)))
 
 
 async def test_a_result_does_not_wait_for_a_call_behind_it_that_blocks() -> None:
-    workers = Workers(Limits(workers=1))
+    workers = WorkerPool(Limits(workers=1))
     release = threading.Event()
     first = asyncio.ensure_future(workers.run(lambda: "first"))
     second = asyncio.ensure_future(workers.run(lambda: "second"))
@@ -78,7 +78,7 @@ def test_an_idle_pool_does_not_keep_the_loop_busy() -> None:
     selector = Counting()
 
     async def story() -> None:
-        workers = Workers(Limits(workers=2))
+        workers = WorkerPool(Limits(workers=2))
         both, release = threading.Barrier(3), threading.Event()
         blocked = [
             asyncio.ensure_future(workers.run(lambda: both.wait(20) >= 0 and release.wait(20))) for _ in range(2)
@@ -95,7 +95,7 @@ def test_an_idle_pool_does_not_keep_the_loop_busy() -> None:
 
 
 async def test_a_call_that_was_cancelled_while_it_waited_is_not_run() -> None:
-    workers = Workers(Limits(workers=1))
+    workers = WorkerPool(Limits(workers=1))
     release, ran = threading.Event(), threading.Event()
     blocked = asyncio.ensure_future(workers.run(release.wait, 10))
     waits = asyncio.ensure_future(workers.run(ran.set))
@@ -112,13 +112,13 @@ async def test_a_coroutine_that_a_plain_function_returns_is_awaited_on_the_loop(
     async def name() -> str:
         return threading.current_thread().name
 
-    workers = Workers()
+    workers = WorkerPool()
     assert await workers.run(partial(name)) == threading.current_thread().name
     assert await workers.run(lambda: threading.current_thread().name) != threading.current_thread().name
 
 
 async def test_too_many_calls_are_refused_and_room_comes_back() -> None:
-    workers = Workers(Limits(workers=1, worker_queue=1))
+    workers = WorkerPool(Limits(workers=1, worker_queue=1))
     release = threading.Event()
     held = [asyncio.ensure_future(workers.run(release.wait, 10)) for _ in range(2)]
     await asyncio.sleep(0)

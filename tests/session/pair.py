@@ -20,21 +20,21 @@ from accord.messages.identity import Implementation
 from accord.messages.revision import REVISIONS
 from accord.session.events import (
     CancelReceived,
+    ConnectionOpened,
     Event,
-    Opened,
-    OpeningFailed,
-    Reply,
+    HandshakeFailed,
+    ReplyReady,
     RequestReceived,
 )
-from accord.session.exchange import Exchange
-from accord.session.opening import ClientOpening
-from accord.session.profile import Profile
+from accord.session.handshake import ClientHandshake
+from accord.session.peer_info import PeerInfo
+from accord.session.pending_request import PendingRequest
 from accord.session.session import Role, Session
 
 LATER = object()
 """An answer that is not there yet: the test gives it itself, by `Pair.respond` or `Pair.fail`."""
 
-Answer = Callable[[Session, Exchange], Any]
+Answer = Callable[[Session, PendingRequest], Any]
 
 ARROWS: dict[Role, str] = {"server": "→", "client": "←"}
 
@@ -59,7 +59,7 @@ def client(
     revisions: Sequence[str] = REVISIONS, *, says: Any = CLIENT_SAYS, limits: Limits = DEFAULT_LIMITS
 ) -> Session:
     capabilities = msgspec.convert(says, ClientCapabilities)
-    profile = Profile(Implementation(name="c", version="1"), capabilities)
+    profile = PeerInfo(Implementation(name="c", version="1"), capabilities)
     return Session("client", profile, revisions=revisions, limits=limits)
 
 
@@ -67,7 +67,7 @@ def server(
     revisions: Sequence[str] = REVISIONS, *, says: Any = SERVER_SAYS, limits: Limits = DEFAULT_LIMITS
 ) -> Session:
     capabilities = msgspec.convert(says, ServerCapabilities)
-    profile = Profile(Implementation(name="s", version="1"), capabilities, "Be kind.")
+    profile = PeerInfo(Implementation(name="s", version="1"), capabilities, "Be kind.")
     return Session("server", profile, revisions=revisions, limits=limits)
 
 
@@ -75,11 +75,11 @@ NOTHING = Raw(b"{}")
 """The result that says nothing."""
 
 
-def done(session: Session, exchange: Exchange) -> Any:
+def done(session: Session, exchange: PendingRequest) -> Any:
     return NOTHING
 
 
-def later(session: Session, exchange: Exchange) -> Any:
+def later(session: Session, exchange: PendingRequest) -> Any:
     return LATER
 
 
@@ -139,9 +139,9 @@ class Pair:
     def react(self, session: Session, event: Event) -> None:
         self.happened.append((session.role, event))
         match event:
-            case Reply(message):
+            case ReplyReady(message):
                 self.send(session, message)
-            case Opened(reply=reply) | CancelReceived(reply=reply):
+            case ConnectionOpened(reply=reply) | CancelReceived(reply=reply):
                 self.send(session, reply)
             case RequestReceived(exchange):
                 outcome = self.answer(session, exchange)
@@ -161,38 +161,40 @@ class Pair:
 
     # What a side does
 
-    def open(self, *, handshake: bool = False) -> Opened | OpeningFailed | None:
+    def open(self, *, handshake: bool = False) -> ConnectionOpened | HandshakeFailed | None:
         """Begin, and run; how it ended for the client, or None while it waits."""
-        opening = self.client.opening
-        assert isinstance(opening, ClientOpening)
-        self.send(self.client, opening.begin(handshake=handshake))
+        opening = self.client.handshake
+        assert isinstance(opening, ClientHandshake)
+        self.send(self.client, opening.start(handshake=handshake))
         return self.opened()
 
-    def silence(self) -> Opened | OpeningFailed | None:
+    def silence(self) -> ConnectionOpened | HandshakeFailed | None:
         """The client loses patience with its probe."""
-        opening = self.client.opening
-        assert isinstance(opening, ClientOpening)
-        self.send(self.client, opening.silent())
+        opening = self.client.handshake
+        assert isinstance(opening, ClientHandshake)
+        self.send(self.client, opening.on_probe_timeout())
         return self.opened()
 
-    def opened(self) -> Opened | OpeningFailed | None:
+    def opened(self) -> ConnectionOpened | HandshakeFailed | None:
         """Run; the last word on the opening, for the client."""
         self.run()
         words = [
-            event for role, event in self.happened if role == "client" and isinstance(event, Opened | OpeningFailed)
+            event
+            for role, event in self.happened
+            if role == "client" and isinstance(event, ConnectionOpened | HandshakeFailed)
         ]
         return words[-1] if words else None
 
-    def ask(self, name: str, params: Any = None, *, of: Role = "server", **options: Any) -> Exchange:
+    def ask(self, name: str, params: Any = None, *, of: Role = "server", **options: Any) -> PendingRequest:
         session = self.client if of == "server" else self.server
         exchange, message = session.request(name, params, **options)
         self.send(session, message)
         return exchange
 
-    def respond(self, session: Session, exchange: Exchange, result: Any = NOTHING) -> None:
+    def respond(self, session: Session, exchange: PendingRequest, result: Any = NOTHING) -> None:
         self.send(session, session.respond(exchange, result))
 
-    def cancel(self, session: Session, exchange: Exchange, reason: str | None = None) -> None:
+    def cancel(self, session: Session, exchange: PendingRequest, reason: str | None = None) -> None:
         self.send(session, session.cancel(exchange, reason))
 
 
@@ -211,7 +213,7 @@ def opened_server(revision: str, *, says: Any = SERVER_SAYS, limits: Limits = DE
 def opened_client(revision: str, *, says: Any = CLIENT_SAYS, limits: Limits = DEFAULT_LIMITS) -> Session:
     """A client that a server of `revision` has opened."""
     pair = Pair(client([revision], says=says, limits=limits), server([revision]))
-    assert isinstance(pair.open(), Opened)
+    assert isinstance(pair.open(), ConnectionOpened)
     return pair.client
 
 
@@ -245,9 +247,9 @@ def replies(session: Session, message: bytes) -> list[Any]:
     said: list[bytes | None] = []
     for event in session.receive(message):
         match event:
-            case Reply(reply):
+            case ReplyReady(reply):
                 said.append(reply)
-            case Opened(reply=reply) | CancelReceived(reply=reply):
+            case ConnectionOpened(reply=reply) | CancelReceived(reply=reply):
                 said.append(reply)
             case RequestReceived(exchange):
                 said.append(session.respond(exchange, Raw(b"{}")))

@@ -13,7 +13,14 @@ from msgspec import Raw
 from accord.errors import InternalError, ProtocolError, RemoteProtocolError
 from accord.limits import Limits
 from accord.messages.revision import HANDSHAKE, REVISIONS
-from accord.session.events import CancelReceived, ErrorReceived, Ignored, Reply, RequestReceived, ResultReceived
+from accord.session.events import (
+    CancelReceived,
+    ErrorReceived,
+    MessageIgnored,
+    ReplyReady,
+    RequestReceived,
+    ResultReceived,
+)
 from accord.session.session import Session
 
 from tests.session.pair import (
@@ -164,8 +171,8 @@ def test_a_bad_message_gets_exactly_one_error_and_the_next_good_one_is_answered(
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_line_that_could_not_be_read_at_all_gets_one_error(phase: str) -> None:
     session = in_phase(phase)
-    (event,) = session.unreadable("a line of more than 10 bytes was skipped")
-    assert isinstance(event, Reply)
+    (event,) = session.receive_unreadable("a line of more than 10 bytes was skipped")
+    assert isinstance(event, ReplyReady)
     assert error_of(msgspec.json.decode(event.message)) == (unread(phase), INVALID)
     assert still_alive(session, phase)
 
@@ -204,7 +211,7 @@ def test_a_part_of_a_capability_that_was_not_advertised_is_refused() -> None:
 def test_a_profile_may_change_and_what_it_offers_changes_with_it() -> None:
     session = opened_server("2025-11-25", says={})
     assert error_of(replies(session, request(1, "tools/list"))[0]) == (1, UNKNOWN)
-    session.profile = server().profile
+    session.local_info = server().local_info
     assert "result" in replies(session, request(2, "tools/list"))[0]
 
 
@@ -261,7 +268,7 @@ def test_what_is_dropped_is_logged_once_per_kind_and_counted_each_time(phase: st
     session = in_phase(phase)
     ignored = session.stats.ignored
     firsts = [session.receive(notification("notifications/no_such"))[0] for _ in range(3)]
-    assert [event.first for event in firsts if isinstance(event, Ignored)] == [True, False, False]
+    assert [event.first for event in firsts if isinstance(event, MessageIgnored)] == [True, False, False]
     assert session.stats.ignored == ignored + 3
 
 
@@ -280,7 +287,7 @@ def test_a_client_says_nothing_to_garbage(message: bytes, revision: str) -> None
 
 
 def test_a_client_says_nothing_to_a_line_that_could_not_be_read() -> None:
-    assert isinstance(*client().unreadable("too long"), Ignored)
+    assert isinstance(*client().receive_unreadable("too long"), MessageIgnored)
 
 
 def test_a_client_refuses_a_broken_request_of_the_server_by_its_id() -> None:
@@ -393,7 +400,7 @@ def test_an_error_without_an_id_may_be_meant_for_a_notification_and_ends_no_call
     session = opened_client("2025-11-25")
     exchange, _ = session.request("tools/list")
     error = {"code": code, "message": "what?"}
-    assert isinstance(*session.receive(answer_to(None, error=error)), Ignored)  # notifications/initialized
+    assert isinstance(*session.receive(answer_to(None, error=error)), MessageIgnored)  # notifications/initialized
     assert exchange.stage == "active"
 
 
@@ -522,9 +529,9 @@ def test_a_malformed_message_with_an_id_in_flight_is_refused_without_that_id(rev
 def test_requests_over_the_bound_are_refused_with_an_error_that_names_it_and_ping_is_answered() -> None:
     session = opened_server("2025-11-25", limits=Limits(requests_in_flight=2))
     events = [session.receive(request(id, "tools/list"))[0] for id in range(3)]
-    assert [type(event) for event in events] == [RequestReceived, RequestReceived, Reply]
+    assert [type(event) for event in events] == [RequestReceived, RequestReceived, ReplyReady]
     refused = events[-1]
-    assert isinstance(refused, Reply)
+    assert isinstance(refused, ReplyReady)
     answer = msgspec.json.decode(refused.message)
     assert error_of(answer) == (2, -32603)
     assert "the limit is 2" in answer["error"]["message"]
@@ -599,7 +606,7 @@ def batching() -> Session:
 def taken(session: Session, message: bytes) -> tuple[list[Any], list[RequestReceived]]:
     """What is said at once to a batch, and the requests that are to be answered."""
     events = session.receive(message)
-    said = [msgspec.json.decode(event.message) for event in events if isinstance(event, Reply)]
+    said = [msgspec.json.decode(event.message) for event in events if isinstance(event, ReplyReady)]
     return said, [event for event in events if isinstance(event, RequestReceived)]
 
 
@@ -728,7 +735,7 @@ def test_an_answer_that_was_too_long_to_read_fails_its_request(head: bytes, fail
     exchange, _ = session.request("tools/list")
     del session.outgoing[exchange.id]
     session.outgoing[1] = exchange
-    (event,) = session.unreadable("too long", head)
+    (event,) = session.receive_unreadable("too long", head)
     assert isinstance(event, ErrorReceived) is fails
     assert (1 in session.outgoing) is not fails
 
@@ -757,18 +764,18 @@ def test_an_answer_that_was_too_long_to_read_fails_its_request_also_when_its_id_
     exchange, _ = session.request("tools/list")
     del session.outgoing[exchange.id]
     session.outgoing[1] = exchange
-    assert isinstance(*session.unreadable("too long", head), Ignored)
-    (event,) = session.unreadable("too long", head, tail)
+    assert isinstance(*session.receive_unreadable("too long", head), MessageIgnored)
+    (event,) = session.receive_unreadable("too long", head, tail)
     assert isinstance(event, ErrorReceived) is fails
-    assert isinstance(event, Ignored) is not fails
+    assert isinstance(event, MessageIgnored) is not fails
     assert (1 in session.outgoing) is not fails
     assert (session.stats.received, session.stats.malformed) == (2, 1)
 
 
 def test_a_server_says_nothing_more_when_a_line_that_it_could_not_read_ends() -> None:
     session = opened_server("2025-11-25")
-    (event,) = session.unreadable("too long", ANSWERS, b'"id":1}')
-    assert isinstance(event, Ignored)
+    (event,) = session.receive_unreadable("too long", ANSWERS, b'"id":1}')
+    assert isinstance(event, MessageIgnored)
     assert not event.first
 
 
@@ -784,7 +791,7 @@ def test_a_batch_of_more_messages_than_the_bound_gets_one_error() -> None:
 def test_a_megabyte_of_garbage_in_a_batch_costs_one_small_answer() -> None:
     session = batching()
     (event,) = session.receive(b"[" + b"1," * 500_000 + b"1]")
-    assert isinstance(event, Reply)
+    assert isinstance(event, ReplyReady)
     assert len(event.message) < 200
 
 
@@ -850,9 +857,9 @@ def test_an_item_may_cancel_another_of_its_batch() -> None:
     session = batching()
     cancel = notification("notifications/cancelled", {"requestId": 1})
     events = session.receive(batch(request(1, "tools/list"), cancel, request(2, "ping")))
-    assert [type(event) for event in events] == [RequestReceived, CancelReceived, Reply]
+    assert [type(event) for event in events] == [RequestReceived, CancelReceived, ReplyReady]
     reply = events[-1]
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, ReplyReady)
     assert [answer["id"] for answer in msgspec.json.decode(reply.message)] == [2]
     assert not session.incoming
 

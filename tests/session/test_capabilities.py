@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from accord.errors import InvalidRequest, MissingClientCapability, NotSupported
-from accord.messages.capabilities import ClientCapabilities, lacking
+from accord.messages.capabilities import ClientCapabilities, required_capabilities
 from accord.messages.revision import HANDSHAKE, REVISIONS, RULES
-from accord.session.events import ErrorReceived, Ignored, NotificationReceived, RequestReceived
-from accord.session.exchange import Exchange
+from accord.session.events import ErrorReceived, MessageIgnored, NotificationReceived, RequestReceived
+from accord.session.pending_request import PendingRequest
 from accord.session.session import Session
 
 from tests.session.pair import META, S26, Pair, client, notification, opened_server, request, server
@@ -19,7 +19,7 @@ from tests.session.pair import META, S26, Pair, client, notification, opened_ser
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 
 
-def admitted(session: Session, revision: str, says: Any = None) -> Exchange:
+def admitted(session: Session, revision: str, says: Any = None) -> PendingRequest:
     """A request of a client; in 2026-07-28 one that declares `says`."""
     params = {"_meta": {**META, CAPABILITIES: says or {}}} if revision == S26 else {}
     (event,) = session.receive(request("a", "tools/list", params, revision=revision))
@@ -69,19 +69,19 @@ def test_a_client_that_needs_more_is_refused_as_for_any_capability() -> None:
 def test_what_the_client_of_a_request_declared_can_be_checked(revision: str) -> None:
     session = opened_server(revision)
     exchange = admitted(session, revision, {"roots": {}, "elicitation": {}})
-    session.check_client(exchange, "roots")
-    session.check_client(exchange, "elicitation.form")
+    session.require_client_capability(exchange, "roots")
+    session.require_client_capability(exchange, "elicitation.form")
     with pytest.raises(MissingClientCapability, match="tools/list") as raised:
-        session.check_client(exchange, "elicitation.url")
+        session.require_client_capability(exchange, "elicitation.url")
     assert raised.value.data == {"requiredCapabilities": {"elicitation": {"url": {}}}}
 
 
 def test_what_was_declared_at_the_opening_does_not_count_for_a_request_that_declares_less() -> None:
     session = opened_server("2025-11-25")
-    session.check_client(admitted(session, "2025-11-25"), "sampling")
+    session.require_client_capability(admitted(session, "2025-11-25"), "sampling")
     session.incoming.clear()
     with pytest.raises(MissingClientCapability):
-        session.check_client(admitted(session, S26), "sampling")
+        session.require_client_capability(admitted(session, S26), "sampling")
 
 
 def test_without_an_opening_nothing_was_declared() -> None:
@@ -89,7 +89,7 @@ def test_without_an_opening_nothing_was_declared() -> None:
     exchange = admitted(session, S26, {"roots": {}})
     exchange.rules = RULES["2025-11-25"]
     with pytest.raises(MissingClientCapability):
-        session.check_client(exchange, "roots")
+        session.require_client_capability(exchange, "roots")
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -116,10 +116,10 @@ def test_the_client_reads_it_as_the_error_of_its_code(revision: str) -> None:
     "path", ["sampling", "sampling.tools", "elicitation.url", "tasks.requests.sampling.create_message"]
 )
 def test_what_is_lacking_is_told_as_a_client_would_declare_it(path: str) -> None:
-    said = msgspec.convert(lacking(path), ClientCapabilities)
-    assert msgspec.to_builtins(said) == lacking(path)
+    said = msgspec.convert(required_capabilities(path), ClientCapabilities)
+    assert msgspec.to_builtins(said) == required_capabilities(path)
     session = server()
-    assert type(session.profile)(None, said).declares(path)
+    assert type(session.local_info)(None, said).declares(path)
 
 
 # Notifications
@@ -146,7 +146,7 @@ def test_a_notification_goes_only_to_a_client_that_declared_what_it_is_about() -
     with pytest.raises(MissingClientCapability, match=r"elicitation.url"):
         other.server.notify(name, params)
     (event,) = other.client.receive(notification(name, params))
-    assert isinstance(event, Ignored)
+    assert isinstance(event, MessageIgnored)
     assert event.kind == "unknown notification"
 
 

@@ -10,17 +10,17 @@ import pytest
 from accord.errors import MissingClientCapability, NotSupported
 from accord.messages.base import Life
 from accord.messages.capabilities import ClientCapabilities, ServerCapabilities
-from accord.messages.methods import Method, extended, table
+from accord.messages.methods import Method, extended_table, table
 from accord.messages.revision import REVISIONS
 from accord.session.events import (
+    ConnectionOpened,
     ErrorReceived,
-    Ignored,
+    MessageIgnored,
     NotificationReceived,
-    Opened,
     RequestReceived,
     ResultReceived,
 )
-from accord.session.profile import Profile
+from accord.session.peer_info import PeerInfo
 from accord.session.session import Role, Session
 
 from tests.session.pair import S26, Pair, done
@@ -48,7 +48,7 @@ HAS = {"extensions": {NAME: {"volume": 3}}, "experimental": {"old": {}}}
 
 def session(role: Role, says: Any, methods: Any = METHODS, revisions: Any = REVISIONS) -> Session:
     type_ = ClientCapabilities if role == "client" else ServerCapabilities
-    return Session(role, Profile(None, msgspec.convert(says, type_)), methods=methods, revisions=revisions)
+    return Session(role, PeerInfo(None, msgspec.convert(says, type_)), methods=methods, revisions=revisions)
 
 
 def opened(client: Any = HAS, server: Any = HAS, revision: str = S26, methods: Any = METHODS) -> Pair:
@@ -56,7 +56,7 @@ def opened(client: Any = HAS, server: Any = HAS, revision: str = S26, methods: A
         return msgspec.json.decode(exchange.params, type=EchoParams) if exchange.method in METHODS else done
 
     pair = Pair(session("client", client, methods), session("server", server, methods, [revision]), answer=answer)
-    assert isinstance(pair.open(), Opened)
+    assert isinstance(pair.open(), ConnectionOpened)
     return pair
 
 
@@ -75,7 +75,7 @@ def test_what_the_server_does_not_offer_is_not_asked_and_not_served() -> None:
     pair = opened(server={})
     with pytest.raises(NotSupported, match=NAME):
         pair.ask("echo/say", EchoParams("hi"))
-    pair.client.peer = None  # nothing known: asked all the same
+    pair.client.peer_info = None  # nothing known: asked all the same
     pair.ask("echo/say", EchoParams("hi"))
     (*_, refused) = pair.run()
     assert isinstance(refused, ErrorReceived)
@@ -113,10 +113,10 @@ def test_a_side_that_does_not_declare_an_extension_neither_tells_nor_hears_of_it
         pair.server.notify(HEARD.name, EchoParams("a"), rules=pair.client.rules)
     with pytest.raises(NotSupported, match=NAME):
         pair.client.notify(TOLD.name, EchoParams("b"))
-    pair.client.peer = None
+    pair.client.peer_info = None
     pair.send(pair.client, pair.client.notify(TOLD.name, EchoParams("b")))
     (event,) = pair.run()
-    assert isinstance(event, Ignored)
+    assert isinstance(event, MessageIgnored)
     assert event.kind == "unknown notification"
 
 
@@ -142,7 +142,7 @@ def test_a_side_without_the_methods_knows_nothing_of_them() -> None:
     pair = opened(methods=())
     with pytest.raises(NotSupported, match="echo/say"):
         pair.ask("echo/say", EchoParams("hi"))
-    assert extended(()) is table
+    assert extended_table(()) is table
 
 
 @pytest.mark.parametrize(
@@ -160,6 +160,6 @@ def test_a_name_that_is_taken_is_refused(taken: Method, revision: str) -> None:
 
 def test_a_name_may_be_used_where_the_protocol_does_not_have_it() -> None:
     again = Method("ping", "client", EchoParams, EchoResult, life=Life(since=S26))
-    rows = extended((again,))
+    rows = extended_table((again,))
     assert rows(S26, "client")["ping"] is again
     assert rows("2025-11-25", "client")["ping"] is not again

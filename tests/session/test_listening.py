@@ -15,13 +15,13 @@ from accord.messages.resources import ResourceUpdatedParams
 from accord.messages.revision import RULES
 from accord.session.events import (
     CancelReceived,
-    Ignored,
-    ListenEnded,
+    MessageIgnored,
     NotificationReceived,
     RequestReceived,
     ResultReceived,
+    SubscriptionEnded,
 )
-from accord.session.exchange import Exchange
+from accord.session.pending_request import PendingRequest
 
 from tests.session.pair import (
     S26,
@@ -42,7 +42,7 @@ UPDATED = "notifications/resources/updated"
 WISH = {"notifications": {"toolsListChanged": True}}
 
 
-def listening(limits: Limits | None = None) -> tuple[Pair, Exchange, Exchange]:
+def listening(limits: Limits | None = None) -> tuple[Pair, PendingRequest, PendingRequest]:
     """A client and a server, and one subscription as each of them sees it."""
     pair = Pair(client([S26]), server([S26], limits=limits or Limits()), answer=later)
     pair.open()
@@ -75,10 +75,10 @@ def test_the_room_of_a_subscription_is_free_again_when_it_has_ended(how: str) ->
         if how == "cancel":
             session.receive(notification("notifications/cancelled", {"requestId": round}))
         elif how == "end":
-            assert len(session.end_listen(event.exchange)) == 2
+            assert len(session.end_subscription(event.exchange)) == 2
         else:
             session.fail(event.exchange, InternalError("no"))
-        assert session.served.staying == 0
+        assert session.incoming_requests.subscription_count == 0
         assert not session.incoming
 
 
@@ -127,7 +127,7 @@ def test_what_belongs_to_no_subscription_of_ours_is_dropped_and_counted(other: A
     pair, ours, _ = listening()
     ignored = pair.client.stats.ignored
     (event,) = pair.client.receive(tagged(other(ours.id)))
-    assert isinstance(event, Ignored)
+    assert isinstance(event, MessageIgnored)
     assert event.kind == "notification of no subscription"
     assert event.first
     assert pair.client.stats.ignored == ignored + 1
@@ -138,14 +138,14 @@ def test_what_belongs_to_no_subscription_of_ours_is_dropped_and_counted(other: A
 def test_the_id_of_another_kind_of_request_is_no_subscription() -> None:
     session = opened_client(S26)
     exchange, _ = session.request("tools/list")
-    assert isinstance(session.receive(tagged(exchange.id))[0], Ignored)
+    assert isinstance(session.receive(tagged(exchange.id))[0], MessageIgnored)
 
 
 @pytest.mark.parametrize("id", [1.5, True, [], {}])
 def test_what_is_tagged_with_no_id_at_all_is_malformed(id: Any) -> None:
     pair, _, _ = listening()
     (event,) = pair.client.receive(tagged(id))
-    assert isinstance(event, Ignored)
+    assert isinstance(event, MessageIgnored)
     assert event.kind == f"malformed {UPDATED}"
 
 
@@ -169,19 +169,19 @@ def test_a_tag_means_nothing_in_a_revision_that_has_none() -> None:
 
 def test_a_server_ends_it_with_the_cancel_and_then_the_result() -> None:
     pair, ours, theirs = listening()
-    messages = pair.server.end_listen(theirs, "bye")
+    messages = pair.server.end_subscription(theirs, "bye")
     cancelled, result = map(msgspec.json.decode, messages)
     assert cancelled["method"] == "notifications/cancelled"
     assert cancelled["params"] == {"requestId": ours.id, "reason": "bye"}
     assert result["id"] == ours.id
     assert result["result"]["resultType"] == "complete"
     assert result["result"]["_meta"][SUBSCRIPTION_ID] == ours.id
-    assert pair.server.end_listen(theirs) == []
+    assert pair.server.end_subscription(theirs) == []
     for message in messages:
         pair.send(pair.server, message)
     ended, late = pair.run()
-    assert ended == ListenEnded(ours, "bye")
-    assert isinstance(late, Ignored)
+    assert ended == SubscriptionEnded(ours, "bye")
+    assert isinstance(late, MessageIgnored)
     assert late.kind == "late answer"
     assert not pair.client.outgoing
 
@@ -190,7 +190,7 @@ def test_a_server_that_ends_it_tells_the_id_as_it_came() -> None:
     session = opened_server(S26)
     (event,) = session.receive(request("7", "subscriptions/listen", WISH, revision=S26))
     assert isinstance(event, RequestReceived)
-    cancelled, result = map(msgspec.json.decode, session.end_listen(event.exchange))
+    cancelled, result = map(msgspec.json.decode, session.end_subscription(event.exchange))
     assert cancelled["params"] == {"requestId": "7"}
     assert result["result"]["_meta"][SUBSCRIPTION_ID] == "7"
 
@@ -204,9 +204,9 @@ def test_a_client_takes_the_end_in_any_order_and_either_alone(order: list[str], 
         "result": answer_to(exchange.id),
     }
     first, *rest = [session.receive(said[which])[0] for which in order[:count]]
-    assert isinstance(first, ListenEnded if order[0] == "cancelled" else ResultReceived)
+    assert isinstance(first, SubscriptionEnded if order[0] == "cancelled" else ResultReceived)
     assert first.exchange is exchange
-    assert all(isinstance(event, Ignored) for event in rest)
+    assert all(isinstance(event, MessageIgnored) for event in rest)
     assert not session.outgoing
     assert session.cancel(exchange) is None
 
@@ -216,7 +216,7 @@ def test_what_is_told_after_the_end_is_dropped_without_a_line_in_the_log() -> No
     exchange, _ = session.request("subscriptions/listen", WISH)
     session.cancel(exchange)
     (event,) = session.receive(tagged(exchange.id))
-    assert isinstance(event, Ignored)
+    assert isinstance(event, MessageIgnored)
     assert not event.first
 
 
@@ -224,7 +224,7 @@ def test_a_server_cannot_cancel_another_kind_of_request() -> None:
     session = opened_client(S26)
     exchange, _ = session.request("tools/list")
     (event,) = session.receive(notification("notifications/cancelled", {"requestId": exchange.id}))
-    assert isinstance(event, Ignored)
+    assert isinstance(event, MessageIgnored)
     assert exchange.stage == "active"
 
 
@@ -234,4 +234,4 @@ def test_a_client_cancels_a_subscription_like_any_request() -> None:
     (event,) = pair.run()
     assert isinstance(event, CancelReceived)
     assert event.exchange is theirs
-    assert pair.server.end_listen(theirs) == []
+    assert pair.server.end_subscription(theirs) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from accord.messages.revision import REVISIONS
-from accord.session.events import Opened, ResultReceived
+from accord.session.events import ConnectionOpened, ResultReceived
 
 from tests.session.pair import LATER, Pair, client, later, server
 
@@ -14,7 +14,7 @@ from tests.session.pair import LATER, Pair, client, later, server
 def test_a_request_is_answered_in_every_revision(revision: str) -> None:
     pair = Pair(client(), server([revision]))
     opened = pair.open()
-    assert isinstance(opened, Opened)
+    assert isinstance(opened, ConnectionOpened)
     assert opened.revision == pair.client.rules.revision == revision
     exchange = pair.ask("tools/list")
     (_, result) = pair.run()

@@ -28,7 +28,7 @@ def test_the_same_meta_is_decoded_once() -> None:
     first = peek.request_meta(params(META, name="a"), last)
     assert first == peek.request_meta(params(META, name="a"))
     assert peek.request_meta(params(META, name="b"), last) is first
-    assert peek.posted(params(META, name="c"), last).meta is first
+    assert peek.mirrored_params(params(META, name="c"), last).meta is first
 
 
 def test_another_meta_is_never_answered_with_the_last_one() -> None:
@@ -37,7 +37,7 @@ def test_another_meta_is_never_answered_with_the_last_one() -> None:
     other = META | {CLIENT_INFO: {"name": "d", "version": "1"}}
     for meta in (other, {**META, "progressToken": 1}, {**META, "progressToken": 2}, META, None, {}):
         assert peek.request_meta(params(meta), last) == peek.request_meta(params(meta))
-        assert peek.posted(params(meta), last).meta == peek.request_meta(params(meta))
+        assert peek.mirrored_params(params(meta), last).meta == peek.request_meta(params(meta))
     assert peek.request_meta(Raw(b'{"name":"a"}'), last) is None
 
 
@@ -59,5 +59,5 @@ def test_a_remembered_meta_changes_no_error(meta: Any) -> None:
         peek.request_meta(params(meta), last)
     assert str(remembered.value) == str(plain.value)
     with pytest.raises(InvalidParams) as posted:
-        peek.posted(params(meta), last)
+        peek.mirrored_params(params(meta), last)
     assert str(posted.value) == str(plain.value)

@@ -10,8 +10,8 @@ from msgspec import Raw
 
 from accord.limits import Limits
 from accord.messages.revision import REVISIONS
-from accord.session.events import Ignored, ProgressReceived, RequestReceived
-from accord.session.exchange import Exchange
+from accord.session.events import MessageIgnored, ProgressReceived, RequestReceived
+from accord.session.pending_request import PendingRequest
 from accord.session.session import Session
 
 from tests.session.pair import (
@@ -33,20 +33,20 @@ TEN = Limits(progress_per_second=10)
 
 def served(
     revision: str = "2025-11-25", token: Any = "t", id: Any = 1, limits: Limits = TEN
-) -> tuple[Session, Exchange]:
+) -> tuple[Session, PendingRequest]:
     """A server with one request in flight that asks for progress."""
     session = opened_server(revision, limits=limits)
     return session, admitted(session, revision, token, id)
 
 
-def admitted(session: Session, revision: str = "2025-11-25", token: Any = "t", id: Any = 1) -> Exchange:
+def admitted(session: Session, revision: str = "2025-11-25", token: Any = "t", id: Any = 1) -> PendingRequest:
     meta = {"progressToken": token, **(META if revision == S26 else {})}
     (event,) = session.receive(request(id, "tools/list", {"_meta": meta}))
     assert isinstance(event, RequestReceived)
     return event.exchange
 
 
-def report(session: Session, exchange: Exchange, progress: float, now: float, **rest: Any) -> Any:
+def report(session: Session, exchange: PendingRequest, progress: float, now: float, **rest: Any) -> Any:
     message = session.report(exchange, progress, rest.get("total"), rest.get("message"), now)
     return None if message is None else msgspec.json.decode(message)["params"]
 
@@ -69,7 +69,7 @@ def test_nothing_is_reported_to_who_did_not_ask() -> None:
         (event,) = session.receive(request(id, "tools/list", params))
         assert isinstance(event, RequestReceived)
         assert report(session, event.exchange, 1, 0) is None
-        assert session.held_report(event.exchange) is None
+        assert session.pop_held_report(event.exchange) is None
     assert session.stats.progress_held == session.stats.progress_sent == 0
 
 
@@ -79,7 +79,7 @@ def test_what_does_not_increase_is_not_sent(next: float) -> None:
     assert report(session, exchange, 5, 0)["progress"] == 5
     assert report(session, exchange, next, 100) is None
     assert session.stats.progress_held == 1
-    assert session.held_report(exchange) is None
+    assert session.pop_held_report(exchange) is None
     assert report(session, exchange, 5.5, 200)["progress"] == 5.5
 
 
@@ -93,10 +93,10 @@ def test_reports_that_come_too_fast_are_coalesced_and_the_last_is_kept() -> None
     session, exchange = served(limits=Limits(progress_per_second=0.1))
     said = [report(session, exchange, step, now=step) for step in range(25)]
     assert [params["progress"] for params in said if params] == [0, 10, 20]
-    held = session.held_report(exchange)
+    held = session.pop_held_report(exchange)
     assert held is not None
     assert msgspec.json.decode(held)["params"]["progress"] == 24
-    assert session.held_report(exchange) is None
+    assert session.pop_held_report(exchange) is None
     assert session.stats.progress_sent == 4
     assert session.stats.progress_held == 22
 
@@ -106,7 +106,7 @@ def test_a_report_that_may_go_replaces_the_one_held() -> None:
     report(session, exchange, 1, 0)
     assert report(session, exchange, 2, 0.5) is None
     assert report(session, exchange, 3, 2)["progress"] == 3
-    assert session.held_report(exchange) is None
+    assert session.pop_held_report(exchange) is None
 
 
 def test_one_seconds_worth_may_go_at_once_and_then_the_rate_holds() -> None:
@@ -122,13 +122,13 @@ def test_what_is_held_goes_out_when_the_rate_allows_it() -> None:
     session, exchange = served()
     for step in range(12):
         report(session, exchange, step, now=0)
-    wait = session.progress.wait(exchange, 0)
+    wait = session.progress.delay(exchange, 0)
     assert wait == pytest.approx(0.1)
-    assert session.progress.release(exchange, 0.05) is None
-    released = session.progress.release(exchange, wait)
+    assert session.progress.release_held(exchange, 0.05) is None
+    released = session.progress.release_held(exchange, wait)
     assert released is not None
     assert msgspec.json.decode(released)["params"]["progress"] == 11
-    assert session.progress.release(exchange, 100) is None
+    assert session.progress.release_held(exchange, 100) is None
     assert session.stats.progress_sent == 11
 
 
@@ -137,14 +137,14 @@ def test_what_is_held_is_not_released_after_a_cancel() -> None:
     report(session, exchange, 1, 0)
     report(session, exchange, 2, 0)
     session.receive(notification("notifications/cancelled", {"requestId": 1}))
-    assert session.progress.release(exchange, 100) is None
-    assert exchange.held is None
+    assert session.progress.release_held(exchange, 100) is None
+    assert exchange.held_report is None
 
 
 def test_a_rate_of_nothing_holds_all_but_the_last() -> None:
     session, exchange = served(limits=Limits(progress_per_second=0))
     assert [report(session, exchange, step, now=step) for step in range(3)] == [None] * 3
-    assert session.held_report(exchange) is not None
+    assert session.pop_held_report(exchange) is not None
 
 
 def test_progress_that_was_not_asked_for_is_dropped() -> None:
@@ -152,7 +152,7 @@ def test_progress_that_was_not_asked_for_is_dropped() -> None:
     exchange, _ = session.request("tools/list")
     params = {"progressToken": exchange.id, "progress": 1}
     (event,) = session.receive(notification("notifications/progress", params))
-    assert isinstance(event, Ignored)
+    assert isinstance(event, MessageIgnored)
 
 
 def test_the_rate_is_that_of_one_request_not_of_all() -> None:
@@ -182,7 +182,7 @@ def test_nothing_is_reported_after_a_cancel_not_even_what_was_held() -> None:
     report(session, exchange, 1, 0)
     report(session, exchange, 2, 0)
     session.receive(notification("notifications/cancelled", {"requestId": 1}))
-    assert session.held_report(exchange) is None
+    assert session.pop_held_report(exchange) is None
     assert report(session, exchange, 3, 100) is None
     assert session.stats.progress_sent == 1
 
@@ -190,7 +190,7 @@ def test_nothing_is_reported_after_a_cancel_not_even_what_was_held() -> None:
 # The other side
 
 
-def asked(revision: str = "2025-11-25") -> tuple[Session, Exchange]:
+def asked(revision: str = "2025-11-25") -> tuple[Session, PendingRequest]:
     session = opened_client(revision)
     exchange, _ = session.request("tools/list", progress=True)
     return session, exchange
@@ -216,7 +216,7 @@ def test_progress_of_nothing_or_of_no_shape_is_dropped(token: Any, value: Any) -
     session, exchange = asked()
     assert exchange.id == 2
     (event,) = session.receive(progress(token, value))
-    assert isinstance(event, Ignored)
+    assert isinstance(event, MessageIgnored)
     assert session.stats.ignored == 1
 
 
@@ -235,7 +235,7 @@ def test_progress_after_the_answer_is_dropped() -> None:
     session, exchange = asked()
     session.receive(answer_to(exchange.id))
     (event,) = session.receive(progress(exchange.id, 1))
-    assert isinstance(event, Ignored)
+    assert isinstance(event, MessageIgnored)
 
 
 def test_a_client_may_report_to_a_server_that_asks_it_something() -> None:

@@ -7,7 +7,7 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from accord.session.rate import Pace, Rate
+from accord.session.rate import Pace, RateLimiter
 
 per_seconds = st.floats(0.01, 10_000)
 bursts = st.integers(1, 200)
@@ -16,18 +16,18 @@ starts = st.floats(0, 1e7)
 
 @given(per_seconds, bursts, starts)
 def test_a_burst_may_happen_at_once_and_not_one_more(per_second: float, burst: int, now: float) -> None:
-    rate = Rate(per_second, burst)
-    assert [rate.take(now) for _ in range(burst + 1)] == [True] * burst + [False]
+    rate = RateLimiter(per_second, burst)
+    assert [rate.allow(now) for _ in range(burst + 1)] == [True] * burst + [False]
 
 
 @given(per_seconds, bursts, starts, st.lists(st.floats(0, 3), max_size=200))
 def test_no_stretch_of_time_has_more_than_its_share(
     per_second: float, burst: int, start: float, pauses: list[float]
 ) -> None:
-    rate, now, taken = Rate(per_second, burst), start, []
+    rate, now, taken = RateLimiter(per_second, burst), start, []
     for pause in pauses:
         now += pause / per_second
-        if rate.take(now):
+        if rate.allow(now):
             taken.append(now)
     for first, begun in enumerate(taken):
         for count, ended in enumerate(taken[first:], 1):
@@ -36,77 +36,77 @@ def test_no_stretch_of_time_has_more_than_its_share(
 
 @given(per_seconds, bursts, starts)
 def test_what_keeps_the_pace_is_never_refused(per_second: float, burst: int, start: float) -> None:
-    rate = Rate(per_second, burst)
-    assert all(rate.take(start + n / per_second) for n in range(300))
+    rate = RateLimiter(per_second, burst)
+    assert all(rate.allow(start + n / per_second) for n in range(300))
 
 
 @given(per_seconds, bursts, starts, st.integers(0, 300))
 def test_the_wait_ends_when_the_next_is_allowed(per_second: float, burst: int, now: float, before: int) -> None:
-    rate = Rate(per_second, burst)
+    rate = RateLimiter(per_second, burst)
     for _ in range(before):
-        rate.take(now)
-    wait = rate.wait(now)
+        rate.allow(now)
+    wait = rate.delay(now)
     assert (wait == 0) == (before < burst)
     assert wait <= 1 / per_second * 1.01 + 1e-6
     if wait > 0.1 / per_second:
-        assert not rate.take(now + wait / 2)
-    assert rate.take(now + wait)
+        assert not rate.allow(now + wait / 2)
+    assert rate.allow(now + wait)
 
 
 def test_a_refusal_costs_nothing() -> None:
-    rate = Rate(10, 1)
-    assert rate.take(0)
-    assert not any(rate.take(0.09) for _ in range(1_000))
-    assert rate.take(0.1)
+    rate = RateLimiter(10, 1)
+    assert rate.allow(0)
+    assert not any(rate.allow(0.09) for _ in range(1_000))
+    assert rate.allow(0.1)
 
 
 def test_idle_time_is_worth_one_burst() -> None:
-    rate = Rate(10, 5)
-    assert [rate.take(1_000_000) for _ in range(6)] == [True] * 5 + [False]
-    assert [rate.take(2_000_000) for _ in range(6)] == [True] * 5 + [False]
+    rate = RateLimiter(10, 5)
+    assert [rate.allow(1_000_000) for _ in range(6)] == [True] * 5 + [False]
+    assert [rate.allow(2_000_000) for _ in range(6)] == [True] * 5 + [False]
 
 
 @pytest.mark.parametrize(("per_second", "at_once"), [(20, 20), (1, 1), (0.1, 1), (2.5, 2)])
 def test_a_burst_is_one_seconds_worth_unless_it_is_given(per_second: float, at_once: int) -> None:
-    rate = Rate(per_second)
-    assert sum(rate.take(0) for _ in range(100)) == at_once
+    rate = RateLimiter(per_second)
+    assert sum(rate.allow(0) for _ in range(100)) == at_once
 
 
 @pytest.mark.parametrize("per_second", [None, math.inf])
 def test_without_a_bound_all_may_happen(per_second: float | None) -> None:
-    rate = Rate(per_second)
-    assert all(rate.take(0) for _ in range(10_000))
-    assert rate.wait(0) == 0
+    rate = RateLimiter(per_second)
+    assert all(rate.allow(0) for _ in range(10_000))
+    assert rate.delay(0) == 0
 
 
 @pytest.mark.parametrize("burst", [None, 1, 100])
 def test_a_rate_of_zero_is_never(burst: float | None) -> None:
-    rate = Rate(0, burst)
-    assert not any(rate.take(now) for now in (0, 1, 1e12))
-    assert rate.wait(1e12) == math.inf
+    rate = RateLimiter(0, burst)
+    assert not any(rate.allow(now) for now in (0, 1, 1e12))
+    assert rate.delay(1e12) == math.inf
 
 
 def test_a_clock_that_goes_back_gives_nothing_away() -> None:
-    rate = Rate(10, 1)
-    assert rate.take(100)
-    assert not rate.take(50)
-    assert rate.wait(50) == pytest.approx(50.1)
-    assert rate.take(100.1)
+    rate = RateLimiter(10, 1)
+    assert rate.allow(100)
+    assert not rate.allow(50)
+    assert rate.delay(50) == pytest.approx(50.1)
+    assert rate.allow(100.1)
 
 
 @pytest.mark.parametrize(("per_second", "burst"), [(-1, None), (math.nan, None), (1, 0), (1, 0.5), (1, math.nan)])
 def test_a_bound_that_means_nothing_is_refused(per_second: float, burst: float | None) -> None:
     with pytest.raises(ValueError, match="a rate is 0 or more"):
-        Rate(per_second, burst)
+        RateLimiter(per_second, burst)
 
 
 @given(st.one_of(st.none(), st.just(0.0), per_seconds), bursts, st.lists(st.floats(0, 10), max_size=50))
 def test_a_pace_with_its_number_elsewhere_says_the_same(
     per_second: float | None, burst: int, times: list[float]
 ) -> None:
-    rate, pace, due = Rate(per_second, burst), Pace(per_second, burst), -math.inf
+    rate, pace, due = RateLimiter(per_second, burst), Pace(per_second, burst), -math.inf
     for now in sorted(times):
-        assert pace.wait(due, now) == rate.wait(now)
+        assert pace.wait(due, now) == rate.delay(now)
         stepped = pace.step(due, now)
-        assert (stepped is not None) == rate.take(now)
+        assert (stepped is not None) == rate.allow(now)
         due = due if stepped is None else stepped

@@ -20,16 +20,16 @@ from accord.errors import (
 from accord.messages.progress import ProgressParams
 from accord.messages.revision import HANDSHAKE, REVISIONS
 from accord.messages.tools import CallToolParams, CallToolResult, ListToolsResult
-from accord.session.calls import REMEMBERED
 from accord.session.events import (
     CancelReceived,
     ErrorReceived,
-    Ignored,
+    MessageIgnored,
     NotificationReceived,
     RequestReceived,
     ResultReceived,
 )
-from accord.session.exchange import Exchange
+from accord.session.outgoing import MAX_ABANDONED_IDS
+from accord.session.pending_request import PendingRequest
 from accord.session.states import Phase
 
 from tests.session.pair import (
@@ -105,7 +105,7 @@ def test_nothing_is_asked_before_the_opening_or_after_the_end(role: str) -> None
         fresh.request("ping")
     over = opened_client("2025-11-25") if role == "client" else opened_server("2025-11-25")
     over.request("ping")
-    over.lose()
+    over.close()
     with pytest.raises(NotConnected, match="it is closed"):
         over.request("ping")
 
@@ -142,7 +142,7 @@ def test_what_the_peer_did_not_declare_is_not_asked(revision: str) -> None:
 def test_a_server_asks_only_what_the_client_declared() -> None:
     session = opened_server("2025-11-25")
     session.request("roots/list")
-    session.peer = client(says={}).profile
+    session.peer_info = client(says={}).local_info
     with pytest.raises(MissingClientCapability, match="roots") as raised:
         session.request("roots/list")
     assert raised.value.data == {"requiredCapabilities": {"roots": {}}}
@@ -291,7 +291,7 @@ def test_an_answer_to_nothing_is_told_apart_counted_and_dropped(
     rest: dict[str, Any] = {"error": {"code": 1, "message": "m"}} if error or not id(1) else {"result": {}}
     count = getattr(session.stats, counter)
     (event,) = session.receive(answer_to(id(exchange.id), **rest))
-    assert isinstance(event, Ignored)
+    assert isinstance(event, MessageIgnored)
     assert event.kind == kind
     assert event.first
     assert getattr(session.stats, counter) == count + 1
@@ -304,7 +304,7 @@ def test_only_so_many_given_up_requests_are_remembered() -> None:
     session = opened_client("2025-11-25")
     first, _ = session.request("tools/list")
     session.cancel(first)
-    for _ in range(REMEMBERED):
+    for _ in range(MAX_ABANDONED_IDS):
         session.cancel(session.request("tools/list")[0])
     session.receive(answer_to(first.id))
     assert session.stats.late_answers == 0
@@ -338,7 +338,7 @@ def test_the_answer_and_the_cancel_may_cross() -> None:
     pair.respond(pair.server, pair.server.incoming[exchange.id])
     pair.cancel(pair.client, exchange)
     events = pair.run()
-    assert [type(event) for event in events] == [Ignored, Ignored]
+    assert [type(event) for event in events] == [MessageIgnored, MessageIgnored]
     assert pair.client.stats.late_answers == 1
     assert pair.server.stats.ignored == 1
 
@@ -357,7 +357,7 @@ def test_cancelling_twice_or_after_the_answer_says_nothing() -> None:
 @pytest.mark.parametrize("revision", ["2025-11-25", S26])
 def test_the_opening_is_never_cancelled_over_the_wire(revision: str) -> None:
     session = client([revision])
-    session.opening.begin()  # type: ignore[union-attr]
+    session.handshake.start()  # type: ignore[union-attr]
     (exchange,) = session.outgoing.values()
     assert session.cancel(exchange) is None
     assert session.stats.cancels_sent == 0
@@ -379,7 +379,7 @@ def test_a_cancel_names_the_id_with_its_type(sent: Any, cancelled: Any) -> None:
     session = opened_server("2025-11-25")
     session.receive(request(sent, "tools/list"))
     (event,) = session.receive(notification("notifications/cancelled", {"requestId": cancelled}))
-    assert isinstance(event, Ignored)
+    assert isinstance(event, MessageIgnored)
     (event,) = session.receive(notification("notifications/cancelled", {"requestId": sent}))
     assert isinstance(event, CancelReceived)
 
@@ -451,9 +451,9 @@ def test_when_the_connection_is_lost_every_request_ends_once(revision: str) -> N
     pair = opened(revision, answer=later)
     waiting = [pair.ask("tools/list") for _ in range(3)]
     pair.cancel(pair.client, waiting[0])
-    assert pair.client.lose() == waiting[1:]
+    assert pair.client.close() == waiting[1:]
     assert [exchange.stage for exchange in waiting] == ["cancelled", "lost", "lost"]
-    assert pair.client.lose() == []
+    assert pair.client.close() == []
     assert pair.client.cancel(waiting[1]) is None
     assert not pair.client.outgoing
 
@@ -462,7 +462,7 @@ def test_when_the_connection_is_lost_every_request_ends_once(revision: str) -> N
 def test_what_was_accepted_before_the_end_may_still_be_answered(revision: str) -> None:
     session = opened_server(revision)
     (event,) = session.receive(request(1, "tools/list", revision=revision))
-    assert session.lose() == []
+    assert session.close() == []
     assert isinstance(event, RequestReceived)
     assert session.respond(event.exchange, CallToolResult(content=[])) is not None
     assert not session.incoming
@@ -471,7 +471,7 @@ def test_what_was_accepted_before_the_end_may_still_be_answered(revision: str) -
 def test_an_exchange_shows_what_it_is() -> None:
     session = opened_client("2025-11-25")
     exchange, _ = session.request("tools/list")
-    assert repr(exchange) == f"<Exchange tools/list id={exchange.id} active>"
+    assert repr(exchange) == f"<PendingRequest tools/list id={exchange.id} active>"
     assert exchange.end("answer")
     assert not exchange.end("cancel")
-    assert isinstance(exchange, Exchange)
+    assert isinstance(exchange, PendingRequest)

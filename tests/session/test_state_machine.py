@@ -24,21 +24,21 @@ from accord.limits import Limits
 from accord.messages.revision import REVISIONS
 from accord.session.events import (
     CancelReceived,
+    ConnectionOpened,
     ErrorReceived,
     Event,
-    Ignored,
-    ListenEnded,
+    HandshakeFailed,
+    InitializedReceived,
+    MessageIgnored,
     NotificationReceived,
-    Opened,
-    OpeningFailed,
     ProgressReceived,
-    Ready,
-    Reply,
+    ReplyReady,
     RequestReceived,
     ResultReceived,
+    SubscriptionEnded,
 )
-from accord.session.exchange import Exchange
-from accord.session.opening import ClientOpening
+from accord.session.handshake import ClientHandshake
+from accord.session.pending_request import PendingRequest
 from accord.session.session import Role, Session
 from accord.session.states import Phase
 
@@ -137,12 +137,12 @@ SINGLE = {
     ErrorReceived,
     ProgressReceived,
     CancelReceived,
-    ListenEnded,
-    Reply,
-    Opened,
-    Ready,
-    OpeningFailed,
-    Ignored,
+    SubscriptionEnded,
+    ReplyReady,
+    ConnectionOpened,
+    InitializedReceived,
+    HandshakeFailed,
+    MessageIgnored,
 }
 
 
@@ -165,10 +165,10 @@ def answers_in(message: bytes | None) -> int:
 def fresh(role: Role, revision: str | None, phase: str) -> Session:
     """A session in one of its phases; without a revision, before anything is agreed."""
     session = wired.client(limits=LIMITS) if role == "client" else wired.server(limits=LIMITS)
-    if isinstance(session.opening, ClientOpening) and phase != "new":
-        session.opening.begin(handshake=phase == "shaking")
+    if isinstance(session.handshake, ClientHandshake) and phase != "new":
+        session.handshake.start(handshake=phase == "initializing")
         if phase == "both":
-            session.opening.silent()
+            session.handshake.on_probe_timeout()
     if role == "server" and phase != "new":
         session.receive(wired.initialize("2025-03-26"))
     if revision is not None:
@@ -177,12 +177,12 @@ def fresh(role: Role, revision: str | None, phase: str) -> Session:
             for _ in range(3):
                 session.request("ping" if session.rules.handshake else "tools/list", progress=True)
     if phase == "closed":
-        session.lose()
+        session.close()
     return session
 
 
 PLACES = [
-    *((role, None, phase) for role in ROLES for phase in ("new", "probing", "shaking", "both", "closed")),
+    *((role, None, phase) for role in ROLES for phase in ("new", "discovering", "initializing", "both", "closed")),
     *((role, revision, phase) for role in ROLES for revision in REVISIONS for phase in ("idle", "busy", "closed")),
 ]
 
@@ -199,9 +199,9 @@ def test_whatever_bytes_come_nothing_is_raised_and_all_is_counted(role: Role, re
         for message in arriving:
             for event in session.receive(message):
                 assert type(event) in SINGLE
-                if isinstance(event, Reply):
+                if isinstance(event, ReplyReady):
                     said += answers_in(event.message)
-                elif isinstance(event, Opened | CancelReceived):
+                elif isinstance(event, ConnectionOpened | CancelReceived):
                     said += answers_in(event.reply)
                 elif isinstance(event, RequestReceived) and event.exchange.stage == "active":
                     said += answers_in(session.respond(event.exchange, Raw(b"{}")))
@@ -219,23 +219,23 @@ def test_whatever_bytes_come_nothing_is_raised_and_all_is_counted(role: Role, re
 class TwoSessions(RuleBasedStateMachine):
     """Requests, answers, cancels, progress, faults and the end, on both sides, in any order."""
 
-    asked: Bundle[tuple[Role, Exchange]] = Bundle("asked")
+    asked: Bundle[tuple[Role, PendingRequest]] = Bundle("asked")
 
     @initialize(ours=st.sampled_from([REVISIONS, *[(r,) for r in REVISIONS]]), theirs=st.sampled_from(REVISIONS))
     def begin(self, ours: tuple[str, ...], theirs: str) -> None:
         client = wired.client([theirs] if theirs not in ours else ours, limits=LIMITS)
         self.pair = Pair(client, wired.server([theirs], limits=LIMITS), answer=self.answer)
-        self.served: list[tuple[Session, Exchange]] = []
+        self.served: list[tuple[Session, PendingRequest]] = []
         self.ends: Counter[int] = Counter()
         self.cancelled: set[int] = set()
-        self.all: list[tuple[Role, Exchange]] = []
+        self.all: list[tuple[Role, PendingRequest]] = []
         self.seen = 0
         self.noise = 0
         self.now = 0.0
-        assert isinstance(self.pair.open(), Opened)
+        assert isinstance(self.pair.open(), ConnectionOpened)
         self.received = Counter({role: self.pair.side(role).stats.received for role in ROLES})
 
-    def answer(self, session: Session, exchange: Exchange) -> Any:
+    def answer(self, session: Session, exchange: PendingRequest) -> Any:
         if exchange.stage == "active":
             self.served.append((session, exchange))
         return wired.LATER
@@ -243,7 +243,7 @@ class TwoSessions(RuleBasedStateMachine):
     def look(self) -> None:
         """Go through what happened since the last look."""
         for role, event in self.pair.happened[self.seen :]:
-            if isinstance(event, ResultReceived | ErrorReceived | ListenEnded):
+            if isinstance(event, ResultReceived | ErrorReceived | SubscriptionEnded):
                 assert (role, event.exchange) in self.all
                 self.ends[id(event.exchange)] += 1
             if isinstance(event, CancelReceived):
@@ -266,7 +266,7 @@ class TwoSessions(RuleBasedStateMachine):
         return (role, exchange)
 
     @rule(asked=asked, reason=st.none() | st.text(max_size=3))
-    def cancel(self, asked: tuple[Role, Exchange], reason: str | None) -> None:
+    def cancel(self, asked: tuple[Role, PendingRequest], reason: str | None) -> None:
         role, exchange = asked
         active = exchange.stage == "active"
         self.pair.cancel(self.pair.side(role), exchange, reason)
@@ -293,7 +293,7 @@ class TwoSessions(RuleBasedStateMachine):
     def end_listen(self, data: st.DataObject) -> None:
         session, exchange = data.draw(st.sampled_from([each for each in self.served if each[1].method.stays]))
         was = exchange.stage
-        messages = session.end_listen(exchange)
+        messages = session.end_subscription(exchange)
         assert len(messages) == (2 if was == "active" else 0)
         for message in messages:
             self.pair.send(session, message)
@@ -303,7 +303,7 @@ class TwoSessions(RuleBasedStateMachine):
     def report(self, data: st.DataObject, value: float, after: float) -> None:
         session, exchange = data.draw(st.sampled_from(self.served))
         self.now += after
-        reported = exchange.reported
+        reported = exchange.last_progress
         message = session.report(exchange, value, None, None, self.now)
         if message is not None:
             assert exchange.stage == "active"
@@ -332,12 +332,12 @@ class TwoSessions(RuleBasedStateMachine):
     def oversized(self, role: Role) -> None:
         session = self.pair.side(role)
         self.received[role] += 1
-        for event in session.unreadable("too long"):
+        for event in session.receive_unreadable("too long"):
             self.pair.react(session, event)
 
     @rule(role=st.sampled_from(ROLES))
     def lose(self, role: Role) -> None:
-        for exchange in self.pair.side(role).lose():
+        for exchange in self.pair.side(role).close():
             self.ends[id(exchange)] += 1
             assert exchange.stage == "lost"
 
@@ -360,9 +360,9 @@ class TwoSessions(RuleBasedStateMachine):
             assert (session.incoming.get(exchange.id) is exchange) == (exchange.stage == "active")
             assert (id(exchange) in self.cancelled) == (exchange.stage == "cancelled")
         for role in ROLES if hasattr(self, "pair") else ():
-            served = self.pair.side(role).served
+            served = self.pair.side(role).incoming_requests
             staying = sum(exchange.method.stays for exchange in served.in_flight.values())
-            assert staying == served.staying <= LIMITS.subscriptions
+            assert staying == served.subscription_count <= LIMITS.subscriptions
             assert len(served.in_flight) - staying <= LIMITS.requests_in_flight
 
     @invariant()
@@ -376,7 +376,7 @@ class TwoSessions(RuleBasedStateMachine):
             arrow = wired.ARROWS[session.peer_role]
             sent = [line[2:].encode() for line in self.pair.transcript if line[0] == arrow]
             waiting = {id(b): b for _, e in self.served if (b := e.batch) and e.stage != "cancelled"}
-            held = sum(len(b.answers) for b in waiting.values() if b.waiting)
+            held = sum(len(b.answers) for b in waiting.values() if b.pending)
             if held == 0 and not any(line[:1] == b"[" for line in sent):
                 unfinished = any(e.batch is not None for _, e in self.served)
                 assert unfinished or sum(map(answers_in, sent)) == stats.answers_sent

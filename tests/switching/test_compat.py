@@ -19,7 +19,7 @@ from accord.compat import fastmcp, mcpserver, types
 from accord.compat.differ import Different
 from accord.compat.fastmcp import FastMCP
 from accord.compat.mcpserver import Elicit, FastMCP as FastMCP1, MCPServer, Resolve
-from accord.compat.security import ResourceSecurity, leads_out
+from accord.compat.security import ResourceSecurity, escapes_base
 from accord.messages.tools import ListToolsResult
 
 from tests.switching.sources import ROOT
@@ -285,7 +285,7 @@ def test_a_server_without_sessions_has_none(app: Callable[[], Any]) -> None:
 def test_settings_say_where_a_server_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fastmcp.settings, "port", 9000)
     fastmcp.settings.log_level = "DEBUG"
-    assert fastmcp.reached({})["port"] == 9000
+    assert fastmcp.serving_options({})["port"] == 9000
     assert fastmcp.create_streamable_http_app(FastMCP("x"), "/tools").options.path == "/tools"
     assert fastmcp.create_sse_app(FastMCP("x"), "/messages/", "/sse").options.path == "/mcp"
 
@@ -530,7 +530,7 @@ PARTS = st.sampled_from(["..", ".", "", "a", "b.txt", "..\\..", "C:", "/", "\0",
 
 @given(st.lists(PARTS, max_size=6).map("/".join))
 def test_no_path_leads_out_by_what_is_let_through(path: str) -> None:
-    if ResourceSecurity().refuses({"path": path}) is None:
+    if ResourceSecurity().rejected_variable({"path": path}) is None:
         depth = 0
         for part in path.replace("\\", "/").split("/"):
             depth += {"..": -1, "": 0, ".": 0}.get(part, 1)
@@ -540,7 +540,7 @@ def test_no_path_leads_out_by_what_is_let_through(path: str) -> None:
 
 
 def test_a_path_that_stays_inside_is_let_through() -> None:
-    assert [leads_out(path) for path in ("a/../b", "a/..", "..b", "../a", "a/../../b")] == [False] * 3 + [True] * 2
+    assert [escapes_base(path) for path in ("a/../b", "a/..", "..b", "../a", "a/../../b")] == [False] * 3 + [True] * 2
 
 
 @pytest.mark.parametrize(("make", "checks"), [(FastMCP, True), (MCPServer, True), (FastMCP1, False)])

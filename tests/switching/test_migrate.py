@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from accord.compat.names import FOREIGN, HERE, INSTEAD, MODULES
-from accord.migrate.imports import public
+from accord.compat.name_map import COMPAT_MODULES, FOREIGN_PACKAGES, MODULES, REPLACEMENTS
+from accord.migrate.imports import public_names
 from accord.migrate.rewrite import rewrite
 
 from tests.switching.sources import PROGRAMS, SOURCES, Origin, folder
@@ -23,7 +23,7 @@ def native(text: str) -> str:
 
 
 def left(text: str, *, native: bool = True) -> list[tuple[int, str]]:
-    return [(one.line, one.why) for one in rewrite(text, native=native).left]
+    return [(one.line, one.text) for one in rewrite(text, native=native).manual_steps]
 
 
 def files(origin: Origin) -> list[Path]:
@@ -33,19 +33,19 @@ def files(origin: Origin) -> list[Path]:
 # --- the table ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("module", HERE)
+@pytest.mark.parametrize("module", COMPAT_MODULES)
 def test_every_name_that_a_module_promises_is_there(module: str) -> None:
     there = vars(__import__(module, fromlist=["x"]))
-    assert [name for name in public(module) if name not in there] == []
+    assert [name for name in public_names(module) if name not in there] == []
 
 
 def test_the_table_leads_to_modules_of_ours_only() -> None:
-    assert set(MODULES.values()) == set(HERE)
-    assert {module.partition(".")[0] for module in MODULES} <= set(FOREIGN)
+    assert set(MODULES.values()) == set(COMPAT_MODULES)
+    assert {module.partition(".")[0] for module in MODULES} <= set(FOREIGN_PACKAGES)
 
 
 def test_nothing_is_advised_against_that_has_a_name_here() -> None:
-    assert not {name for module in HERE for name in public(module)} & set(INSTEAD)
+    assert not {name for module in COMPAT_MODULES for name in public_names(module)} & set(REPLACEMENTS)
 
 
 # --- import lines --------------------------------------------------------------------------------------------------

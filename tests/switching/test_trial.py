@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from accord.migrate.trial import Started, start
+from accord.migrate.trial_start import StartResult, start
 
 HEAD = "from accord.compat.fastmcp import FastMCP\nmcp = FastMCP('x')\n"
 TOOL = "@mcp.tool\ndef double(x: int) -> int: return 2 * x\n"
 
 
-def started(folder: Path, text: str, **others: str) -> Started:
+def started(folder: Path, text: str, **others: str) -> StartResult:
     file = folder / "server.py"
     file.write_text("raise RuntimeError('the file as it stands is not started')\n")
     texts = {folder / f"{name}.py": other for name, other in others.items()}
@@ -38,7 +38,7 @@ def started(folder: Path, text: str, **others: str) -> Started:
 def test_a_program_that_starts_says_how_much_it_offers(
     text: str, offers: dict[str, int] | None, tmp_path: Path
 ) -> None:
-    assert started(tmp_path, text) == Started(file=str(tmp_path / "server.py"), offers=offers)
+    assert started(tmp_path, text) == StartResult(file=str(tmp_path / "server.py"), offers=offers)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 
 from accord import Client, DeclarationError, OpenTelemetry, Server
 from accord.telemetry.base import Operation, SessionOver
-from accord.telemetry.incoming import LONGEST, carried
+from accord.telemetry.request_fields import MAX_FIELD_LENGTH, trace_context
 
 from tests.telemetry.recorder import Recorder
 
@@ -94,8 +94,10 @@ def test_whatever_stands_in_the_place_of_a_trace_harms_no_call(meta: dict[str, A
 
 
 def test_a_field_that_is_too_long_for_a_trace_is_not_read() -> None:
-    assert carried({"traceparent": "x" * LONGEST}) == {"traceparent": "x" * LONGEST}
-    assert carried({"traceparent": "x" * (LONGEST + 1), "com.example/key": "x", "progressToken": 7}) == {}
+    assert trace_context({"traceparent": "x" * MAX_FIELD_LENGTH}) == {"traceparent": "x" * MAX_FIELD_LENGTH}
+    assert (
+        trace_context({"traceparent": "x" * (MAX_FIELD_LENGTH + 1), "com.example/key": "x", "progressToken": 7}) == {}
+    )
 
 
 def test_without_opentelemetry_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from accord import NotConnected, Server
-from accord.testing.clients import Clients
+from accord.testing.clients import ClientFixture
 
 from tests.testing.runs import CONFTEST, WEATHER, needs, needs_us, run
 
@@ -126,7 +126,7 @@ async def nothing() -> None:
 
 
 def test_a_test_on_another_kind_of_loop_is_told_what_to_do() -> None:
-    running = Clients("test_it", True, 5).around(nothing)()
+    running = ClientFixture("test_it", True, 5).around(nothing)()
     with pytest.raises(RuntimeError, match="anyio_backend"):
         running.send(None)  # type: ignore[attr-defined]
 
@@ -270,7 +270,7 @@ def test_an_error_while_closing_says_whose_client_it_was(is_async: bool) -> None
         raise OSError("the disk is full")
 
     desk, shop = Server("desk"), Server("shop")
-    clients = Clients("test_it", is_async, 5)
+    clients = ClientFixture("test_it", is_async, 5)
     open_, failing = clients.make(desk, {}), clients.make(shop, {})
     failing.close = fail_async if is_async else fail  # type: ignore[method-assign,assignment]
     clients.open(open_)

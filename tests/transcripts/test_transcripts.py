@@ -23,7 +23,7 @@ from accord.messages.identity import Implementation
 from accord.messages.revision import REVISIONS
 from accord.transport import memory
 from accord.transport.base import Transport
-from accord.transport.recorded import RecordedTransport
+from accord.transport.recording import RecordingTransport
 from accord.wire.transcript import SENT, Transcript, parse
 
 from tests.transcripts import desk
@@ -197,10 +197,10 @@ STORIES: dict[str, Story] = {
 
 async def told(story: str, revision: str) -> str:
     """A story as it happens now, between a client that speaks all revisions and a server that speaks one."""
-    ends: list[RecordedTransport] = []
+    ends: list[RecordingTransport] = []
 
     def record(inner: Transport) -> Transport:
-        ends.append(RecordedTransport(inner, Transcript()))
+        ends.append(RecordingTransport(inner, Transcript()))
         return ends[-1]
 
     info = Implementation(name="reader", version="1.0")

@@ -23,7 +23,7 @@ from accord.limits import Limits
 from accord.messages.meta import SUBSCRIPTION_ID
 from accord.messages.revision import RULES
 from accord.session.events import NotificationReceived
-from accord.session.exchange import Exchange
+from accord.session.pending_request import PendingRequest
 from accord.transport import memory
 from accord.transport.connection import Connection
 
@@ -52,10 +52,10 @@ class Ends:
     def __init__(self, revision: str, limits: Limits, says: Any) -> None:
         ours, theirs = memory.pair(limits)
         self.revision = revision
-        self.asked: list[Exchange] = []
-        self.ended: list[Exchange] = []
+        self.asked: list[PendingRequest] = []
+        self.ended: list[PendingRequest] = []
         self.heard: list[NotificationReceived] = []
-        self.answer: Callable[[Exchange], Any] = lambda exchange: Raw(b"{}")
+        self.answer: Callable[[PendingRequest], Any] = lambda exchange: Raw(b"{}")
         self.client = Connection(
             wired.client([revision], says=says, limits=limits),
             ours,
@@ -68,7 +68,7 @@ class Ends:
     def hear(self, event: NotificationReceived) -> None:
         self.heard.append(event)
 
-    async def handle(self, exchange: Exchange, _: Connection) -> Any:
+    async def handle(self, exchange: PendingRequest, _: Connection) -> Any:
         self.asked.append(exchange)
         try:
             answer = self.answer(exchange)
@@ -92,7 +92,7 @@ async def connected(
         await ends.server.close()
 
 
-async def forever(exchange: Exchange | None = None) -> Any:
+async def forever(exchange: PendingRequest | None = None) -> Any:
     await asyncio.Event().wait()
 
 
@@ -112,7 +112,7 @@ async def test_a_server_asks_when_the_client_is_ready() -> None:
     async with connected() as ends:
         await ends.server.ready.wait()
         assert ends.client.ready.is_set()
-        assert await ends.server.ask("roots/list") == Raw(b"{}")
+        assert await ends.server.request("roots/list") == Raw(b"{}")
 
 
 @asynccontextmanager
@@ -134,7 +134,7 @@ INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
 async def test_what_a_server_asks_too_early_waits_for_the_client_to_be_ready() -> None:
     async with half_open() as (server, client):
-        asking = asyncio.ensure_future(server.ask("roots/list", total_timeout=10))
+        asking = asyncio.ensure_future(server.request("roots/list", total_timeout=10))
         for _ in range(5):
             await asyncio.sleep(0)
         assert server.stats.requests_sent == 0
@@ -149,13 +149,13 @@ async def test_what_a_server_asks_too_early_waits_for_the_client_to_be_ready() -
 async def test_waiting_for_the_client_to_be_ready_has_the_bound_of_the_request(bound: dict[str, float]) -> None:
     async with half_open() as (server, _):
         with pytest.raises(RequestTimeout, match="initialized"):
-            await server.ask("roots/list", **bound)  # type: ignore[arg-type]
+            await server.request("roots/list", **bound)  # type: ignore[arg-type]
         assert server.stats.requests_sent == 0
 
 
 async def test_waiting_for_the_client_to_be_ready_ends_with_the_connection() -> None:
     async with half_open() as (server, client):
-        asking = asyncio.ensure_future(server.ask("roots/list"))
+        asking = asyncio.ensure_future(server.request("roots/list"))
         await asyncio.sleep(0)
         await client.close()
         with pytest.raises(ConnectionLost):
@@ -166,14 +166,14 @@ async def test_before_the_handshake_a_server_asks_nothing() -> None:
     _, theirs = memory.pair()
     server = Connection(wired.server([S25]), theirs, lambda exchange, _: forever(exchange))
     with pytest.raises(NotConnected):
-        await server.ask("roots/list")
+        await server.request("roots/list")
 
 
 async def test_what_the_client_lacks_is_told_by_name() -> None:
     async with connected(says={"sampling": {}}) as ends:
         await ends.server.ready.wait()
         with pytest.raises(MissingClientCapability, match=r"sampling.tools"):
-            await ends.server.ask("sampling/createMessage", needs="sampling.tools")
+            await ends.server.request("sampling/createMessage", needs="sampling.tools")
 
 
 # Notifications
@@ -216,7 +216,7 @@ async def test_async_callbacks_for_notifications_run_one_after_the_other() -> No
 # Subscriptions
 
 
-def tell(ends: Ends, exchange: Exchange, uri: str) -> None:
+def tell(ends: Ends, exchange: PendingRequest, uri: str) -> None:
     ends.server.notify(UPDATED, {"uri": uri}, meta={SUBSCRIPTION_ID: exchange.id}, rules=RULES[S26])
 
 
@@ -226,7 +226,7 @@ async def test_what_belongs_to_a_subscription_goes_to_it_and_to_the_whole() -> N
         first: list[NotificationReceived] = []
         second: list[NotificationReceived] = []
         asking = [
-            asyncio.ensure_future(ends.client.ask("subscriptions/listen", on_notification=each.append))
+            asyncio.ensure_future(ends.client.request("subscriptions/listen", on_notification=each.append))
             for each in (first, second)
         ]
         await until(lambda: len(ends.asked) == 2)
@@ -243,7 +243,7 @@ async def test_what_belongs_to_a_subscription_goes_to_it_and_to_the_whole() -> N
 async def test_a_subscription_that_nobody_listens_to_is_heard_by_the_whole() -> None:
     async with connected(S26) as ends:
         ends.answer = forever
-        asking = asyncio.ensure_future(ends.client.ask("subscriptions/listen"))
+        asking = asyncio.ensure_future(ends.client.request("subscriptions/listen"))
         await until(lambda: ends.asked)
         tell(ends, ends.asked[0], "a:1")
         await until(lambda: ends.heard)
@@ -254,7 +254,7 @@ async def test_a_callback_may_end_the_subscription_that_it_hears_of() -> None:
     async with connected(S26) as ends:
         ends.answer = forever
         told: list[NotificationReceived] = []
-        asking = asyncio.ensure_future(ends.client.ask("subscriptions/listen", on_notification=told.append))
+        asking = asyncio.ensure_future(ends.client.request("subscriptions/listen", on_notification=told.append))
         await until(lambda: ends.asked)
         ends.heard = Heard(lambda: [*map(ends.client.session.cancel, list(ends.client.session.outgoing.values()))])
         for _ in range(2):
@@ -268,42 +268,42 @@ async def test_a_callback_may_end_the_subscription_that_it_hears_of() -> None:
 async def test_a_server_ends_a_subscription_and_the_handler_of_it() -> None:
     async with connected(S26) as ends:
         ends.answer = forever
-        asking = asyncio.ensure_future(ends.client.ask("subscriptions/listen"))
+        asking = asyncio.ensure_future(ends.client.request("subscriptions/listen"))
         await until(lambda: ends.asked)
-        ends.server.end_listen(ends.asked[0], "enough")
+        ends.server.end_subscription(ends.asked[0], "enough")
         assert await asking == Raw(b"{}")
         await until(lambda: ends.ended)
         assert ends.client.stats.late_answers == 1
-        ends.server.end_listen(ends.asked[0])  # has ended: nothing is sent
+        ends.server.end_subscription(ends.asked[0])  # has ended: nothing is sent
         assert ends.server.stats.dropped_results == 1
 
 
 async def test_a_handler_may_end_its_own_subscription() -> None:
     async with connected(S26) as ends:
 
-        async def briefly(exchange: Exchange) -> Any:
-            ends.server.end_listen(exchange)
+        async def briefly(exchange: PendingRequest) -> Any:
+            ends.server.end_subscription(exchange)
             await asyncio.sleep(0)
             return Raw(b"{}")
 
         ends.answer = briefly
-        assert await ends.client.ask("subscriptions/listen") == Raw(b"{}")
+        assert await ends.client.request("subscriptions/listen") == Raw(b"{}")
         await until(lambda: ends.ended)
         ends.answer = lambda exchange: Raw(b"{}")
-        assert await ends.client.ask("tools/list") == Raw(b"{}")
+        assert await ends.client.request("tools/list") == Raw(b"{}")
 
 
 async def test_a_server_that_finishes_ends_its_subscriptions_and_waits_for_the_rest() -> None:
     async with connected(S26) as ends:
         release = asyncio.Event()
 
-        async def wait(exchange: Exchange) -> Any:
+        async def wait(exchange: PendingRequest) -> Any:
             await (forever() if exchange.method.stays else release.wait())
             return Raw(b'{"late":true}')
 
         ends.answer = wait
-        listening = asyncio.ensure_future(ends.client.ask("subscriptions/listen"))
-        calling = asyncio.ensure_future(ends.client.ask("tools/call"))
+        listening = asyncio.ensure_future(ends.client.request("subscriptions/listen"))
+        calling = asyncio.ensure_future(ends.client.request("tools/call"))
         await until(lambda: len(ends.asked) == 2)
         finishing = asyncio.ensure_future(ends.server.finish(5))
         assert await listening == Raw(b"{}")

@@ -23,6 +23,6 @@ async def test_an_inbox_that_was_emptied_has_room() -> None:
     told: list[bool] = []
     inbox = Inbox(10_000, lambda: told.append(True))
     inbox.put([b"{}"] * 100, 200)
-    assert await inbox.take() == [b"{}"] * 100
+    assert await inbox.get() == [b"{}"] * 100
     assert told
     assert not inbox.full

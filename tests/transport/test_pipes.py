@@ -12,7 +12,7 @@ import pytest
 
 from accord.limits import Limits
 from accord.transport.pipes import PipeTransport
-from accord.wire.lines import Unreadable
+from accord.wire.lines import SkippedMessage
 
 
 def to_nowhere() -> int:
@@ -128,7 +128,7 @@ async def test_an_oversized_line_does_not_end_the_connection() -> None:
     transport = await opened(read_fd, to_nowhere(), Limits(line_bytes=10))
     os.write(far, b"x" * 100 + b"\n{}\n")
     found = await transport.receive()
-    assert [type(message) for message in found] == [Unreadable, Unreadable, bytes]
+    assert [type(message) for message in found] == [SkippedMessage, SkippedMessage, bytes]
     await transport.close()
     os.close(far)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from accord.errors import HeaderMismatch
-from accord.wire.headers import check_parameters, decode_value, encode_value, mirrored, parameters, text_of
+from accord.wire.headers import check_parameters, decode_value, encode_value, format_value, mirrored, parameter_headers
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 
@@ -85,7 +85,7 @@ def test_what_is_no_value_is_told_why(value: bytes, why: str) -> None:
 
 def test_arguments_as_text() -> None:
     values = ["as it is", True, False, 42, -7, 42.0, -0.0, 2**53 - 1]
-    assert [text_of(value) for value in values] == [
+    assert [format_value(value) for value in values] == [
         *("as it is", "true", "false", "42", "-7", "42", "0", "9007199254740991")
     ]
 
@@ -93,7 +93,7 @@ def test_arguments_as_text() -> None:
 @pytest.mark.parametrize("number", [2**53, -(2**53), 10**400, float("inf"), float("nan")])
 def test_a_number_that_not_everybody_can_hold_is_refused(number: float) -> None:
     with pytest.raises(ValueError, match="not within"):
-        text_of(number)
+        format_value(number)
 
 
 # --- schemas -----------------------------------------------------------------------------------------------------
@@ -205,25 +205,25 @@ FOUND = {"Region": ("region",), "Port": ("at", "port"), "Loud": ("loud",)}
 def test_arguments_become_headers() -> None:
     given = {"region": "us-west1", "at": {"port": 80, "x": 1}, "loud": False, "query": "SELECT 1"}
     headers = {"Mcp-Param-Region": "us-west1", "Mcp-Param-Port": "80", "Mcp-Param-Loud": "false"}
-    assert parameters(FOUND, given) == parameters(FOUND, json.dumps(given).encode()) == headers
+    assert parameter_headers(FOUND, given) == parameter_headers(FOUND, json.dumps(given).encode()) == headers
 
 
 @pytest.mark.parametrize("given", [{}, {"region": None, "at": None}, {"region": ["x"], "at": {"port": {}}}, {"at": []}])
 def test_what_is_absent_null_or_not_simple_has_no_header(given: dict[str, Any]) -> None:
-    assert parameters(FOUND, given) == {}
+    assert parameter_headers(FOUND, given) == {}
     check_parameters(FOUND, {}, given)
 
 
 @pytest.mark.parametrize("given", [b"", b"null", b"[1]", b"{", b"\xff", b"[" * 100_000])
 def test_what_is_no_object_has_no_values(given: bytes) -> None:
-    assert parameters(FOUND, given) == {}
+    assert parameter_headers(FOUND, given) == {}
     with pytest.raises(HeaderMismatch, match="Mcp-Param-Region was sent, but the body has no such value for 'region'"):
         check_parameters(FOUND, {b"mcp-param-region": b"x"}, given)
 
 
 def test_a_number_that_no_header_can_have_names_its_argument() -> None:
     with pytest.raises(ValueError, match=r"'at\.port' cannot stand in a header"):
-        parameters(FOUND, {"at": {"port": 2**60}})
+        parameter_headers(FOUND, {"at": {"port": 2**60}})
     with pytest.raises(HeaderMismatch, match=r"'at\.port' cannot stand in a header"):
         check_parameters(FOUND, {b"mcp-param-port": str(2**60).encode()}, {"at": {"port": 2**60}})
 
@@ -234,7 +234,7 @@ simple = texts | st.booleans() | st.integers(1 - 2**53, 2**53 - 1) | st.none()
 @given(simple, simple, simple)
 def test_what_a_client_sends_a_server_takes(region: Any, port: Any, loud: Any) -> None:
     given = {"region": region, "at": {"port": port}, "loud": loud}
-    sent = {name.lower().encode(): value.encode() for name, value in parameters(FOUND, given).items()}
+    sent = {name.lower().encode(): value.encode() for name, value in parameter_headers(FOUND, given).items()}
     check_parameters(FOUND, sent, json.dumps(given).encode())
     assert len(sent) == sum(value is not None for value in (region, port, loud))
 
@@ -242,13 +242,15 @@ def test_what_a_client_sends_a_server_takes(region: Any, port: Any, loud: Any) -
 @given(simple, simple)
 def test_a_header_is_taken_for_the_value_it_stands_for_and_no_other(region: Any, other: Any) -> None:
     found = {"Region": ("region",)}
-    sent = {name.lower().encode(): value.encode() for name, value in parameters(found, {"region": other}).items()}
+    sent = {
+        name.lower().encode(): value.encode() for name, value in parameter_headers(found, {"region": other}).items()
+    }
     try:
         check_parameters(found, sent, {"region": region})
     except HeaderMismatch:
         assert region is not other or region != other
     else:
-        assert parameters(found, {"region": region}) == parameters(found, {"region": other})
+        assert parameter_headers(found, {"region": region}) == parameter_headers(found, {"region": other})
 
 
 REFUSED = [

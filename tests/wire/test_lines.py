@@ -5,14 +5,14 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from accord.wire.lines import LineReader, Unreadable
+from accord.wire.lines import LineReader, SkippedMessage
 
 from tests.measure import assert_linear
 
 LIMIT = 12
 
 
-def read(chunks: list[bytes], limit: int = LIMIT) -> list[bytes | Unreadable]:
+def read(chunks: list[bytes], limit: int = LIMIT) -> list[bytes | SkippedMessage]:
     reader = LineReader(limit)
     found = [message for chunk in chunks for message in reader.feed(chunk)]
     return found + reader.end()
@@ -65,11 +65,11 @@ def test_rest_without_newline_is_a_message_at_the_end() -> None:
 def test_an_oversized_line_is_told_and_then_its_end_and_the_next_is_read() -> None:
     for chunks in ([b"x" * 40 + b"\n{}\n"], one_by_one(b"x" * 40 + b"\n{}\n")):
         told, ended, following = read(chunks)
-        assert isinstance(told, Unreadable)
+        assert isinstance(told, SkippedMessage)
         assert "more than 12 bytes" in told.reason
         assert LIMIT < told.size <= 40
         assert not told.tail
-        assert isinstance(ended, Unreadable)
+        assert isinstance(ended, SkippedMessage)
         assert (ended.reason, ended.size, ended.head) == (told.reason, 40, told.head)
         assert following == b"{}"
 
@@ -83,8 +83,8 @@ def test_what_is_kept_of_an_oversized_line_is_how_it_begins_and_ends(data: bytes
     data = data.ljust(limit + 1, b"-")
     edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     told, ended = read([data[a:b] for a, b in pairwise(edges)], limit)
-    assert isinstance(told, Unreadable)
-    assert isinstance(ended, Unreadable)
+    assert isinstance(told, SkippedMessage)
+    assert isinstance(ended, SkippedMessage)
     assert told.head == ended.head == data[: len(told.head)]
     assert len(told.head) == min(256, told.size)
     assert ended.tail == data[-256:]
@@ -92,10 +92,10 @@ def test_what_is_kept_of_an_oversized_line_is_how_it_begins_and_ends(data: bytes
 
 def test_an_endless_line_is_told_before_it_ends() -> None:
     reader = LineReader(LIMIT)
-    assert [type(message) for message in reader.feed(b"x" * 40)] == [Unreadable]
+    assert [type(message) for message in reader.feed(b"x" * 40)] == [SkippedMessage]
     assert reader.feed(b"x" * 40) == []
     (ended,) = reader.end()
-    assert isinstance(ended, Unreadable)
+    assert isinstance(ended, SkippedMessage)
     assert ended.size == 80
     assert reader.end() == []
 

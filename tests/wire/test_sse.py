@@ -7,16 +7,16 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given, strategies as st
 
-from accord.wire.lines import Unreadable
-from accord.wire.sse import KEEP_ALIVE, Event, Parser, encode
+from accord.wire.lines import SkippedMessage
+from accord.wire.sse import KEEP_ALIVE, ServerSentEvent, SSEParser, encode
 
 from tests.measure import assert_linear
 
 LIMIT = 12
 
 
-def read(chunks: list[bytes], limit: int = 1 << 20) -> list[Event | Unreadable]:
-    parser = Parser(limit)
+def read(chunks: list[bytes], limit: int = 1 << 20) -> list[ServerSentEvent | SkippedMessage]:
+    parser = SSEParser(limit)
     return [event for chunk in chunks for event in parser.feed(chunk)]
 
 
@@ -29,9 +29,9 @@ def cut(data: bytes, at: list[int]) -> list[bytes]:
     return [data[a:b] for a, b in pairwise(edges)]
 
 
-def shapes(events: list[Event | Unreadable]) -> list[Event | tuple[str, bytes]]:
+def shapes(events: list[ServerSentEvent | SkippedMessage]) -> list[ServerSentEvent | tuple[str, bytes]]:
     """How much of a skipped event was there when it was told depends on the cuts; what is said of it does not."""
-    return [event if isinstance(event, Event) else (event.reason, event.tail) for event in events]
+    return [event if isinstance(event, ServerSentEvent) else (event.reason, event.tail) for event in events]
 
 
 fields = [b"data", b"data:", b"data: ", b"id: 7", b"id", b"id: a\0b", b"retry: 50", b"retry: x", b"event: told", b":"]
@@ -50,7 +50,7 @@ def test_any_chunking_gives_the_same_events(data: bytes, at: list[int], limit: i
 
 @given(streams, st.lists(st.integers(0), max_size=8))
 def test_where_to_resume_does_not_depend_on_the_chunks(data: bytes, at: list[int]) -> None:
-    whole, chunked = Parser(LIMIT), Parser(LIMIT)
+    whole, chunked = SSEParser(LIMIT), SSEParser(LIMIT)
     whole.feed(data)
     for chunk in cut(data, at):
         chunked.feed(chunk)
@@ -64,7 +64,7 @@ names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=50)
 @given(texts, names | st.none(), names | st.none(), st.integers(0, 10**9) | st.none())
 def test_what_is_encoded_is_read_again(text: str, event: str | None, id: str | None, retry: int | None) -> None:
     written = encode(text.encode(), event=event, id=id, retry=retry)
-    expected = Event(text.replace("\r\n", "\n").replace("\r", "\n").encode(), event or "message", id, retry)
+    expected = ServerSentEvent(text.replace("\r\n", "\n").replace("\r", "\n").encode(), event or "message", id, retry)
     assert read([written]) == read(one_by_one(written)) == [expected]
 
 
@@ -91,40 +91,42 @@ def test_a_message_is_one_line() -> None:
 
 
 def test_lines_of_data_are_joined() -> None:
-    assert read([b"data: YHOO\ndata: +2\ndata: 10\n\n"]) == [Event(b"YHOO\n+2\n10")]
+    assert read([b"data: YHOO\ndata: +2\ndata: 10\n\n"]) == [ServerSentEvent(b"YHOO\n+2\n10")]
 
 
 def test_comments_ids_and_spaces_are_read_as_the_standard_says() -> None:
     stream = b": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n"
-    parser = Parser(100)
-    assert parser.feed(stream[:44]) == [Event(b"first event", id="1")]
+    parser = SSEParser(100)
+    assert parser.feed(stream[:44]) == [ServerSentEvent(b"first event", id="1")]
     assert parser.last_id == "1"
-    assert parser.feed(stream[44:]) == [Event(b"second event", id=""), Event(b" third event")]
+    assert parser.feed(stream[44:]) == [ServerSentEvent(b"second event", id=""), ServerSentEvent(b" third event")]
     assert parser.last_id is None
 
 
 def test_data_may_be_empty_and_an_event_without_an_end_is_none() -> None:
-    assert read([b"data\n\ndata\ndata\n\ndata:"]) == [Event(b""), Event(b"\n")]
+    assert read([b"data\n\ndata\ndata\n\ndata:"]) == [ServerSentEvent(b""), ServerSentEvent(b"\n")]
 
 
 def test_one_space_after_the_colon_is_passed_over() -> None:
-    assert read([b"data:test\n\ndata: test\n\n"]) == [Event(b"test"), Event(b"test")]
+    assert read([b"data:test\n\ndata: test\n\n"]) == [ServerSentEvent(b"test"), ServerSentEvent(b"test")]
 
 
 # What else may come.
 
 
 def test_a_priming_event_has_no_data() -> None:
-    assert read([b"id: 1\nretry: 500\n\n"]) == [Event(b"", id="1", retry=500)]
-    assert read([encode(b"", id="1")]) == [Event(b"", id="1")]
+    assert read([b"id: 1\nretry: 500\n\n"]) == [ServerSentEvent(b"", id="1", retry=500)]
+    assert read([encode(b"", id="1")]) == [ServerSentEvent(b"", id="1")]
 
 
 def test_comments_blank_lines_and_fields_nobody_knows_are_no_events() -> None:
-    assert read([KEEP_ALIVE, b"\n\n: ping\r\nfoo: bar\n\nevent: x\n\nDATA: 1\n\n", b"data: 1\n\n"]) == [Event(b"1")]
+    assert read([KEEP_ALIVE, b"\n\n: ping\r\nfoo: bar\n\nevent: x\n\nDATA: 1\n\n", b"data: 1\n\n"]) == [
+        ServerSentEvent(b"1")
+    ]
 
 
 def test_an_id_counts_once_its_event_has_ended() -> None:
-    parser = Parser(100)
+    parser = SSEParser(100)
     parser.feed(b"id: 1\ndata: a\n\nid: 2\ndata: b\n")
     assert parser.last_id == "1"
     parser.feed(b"\n")
@@ -133,22 +135,25 @@ def test_an_id_counts_once_its_event_has_ended() -> None:
 
 @pytest.mark.parametrize("id", [b"a\0b", b"\x1b[2J", b"x" * 9_000])
 def test_an_id_that_no_header_can_carry_is_passed_over(id: bytes) -> None:
-    parser = Parser(100)
-    assert parser.feed(b"id: 1\n\nid: " + id + b"\ndata: x\n\n") == [Event(b"", id="1"), Event(b"x")]
+    parser = SSEParser(100)
+    assert parser.feed(b"id: 1\n\nid: " + id + b"\ndata: x\n\n") == [
+        ServerSentEvent(b"", id="1"),
+        ServerSentEvent(b"x"),
+    ]
     assert parser.last_id == "1"
 
 
 @pytest.mark.parametrize("retry", [b"", b"-1", b"1.5", b"1e3", b"9" * 5_000, "٣".encode()])
 def test_a_retry_that_is_no_number_of_milliseconds_is_passed_over(retry: bytes) -> None:
-    parser = Parser(100)
+    parser = SSEParser(100)
     parser.feed(b"retry: 20\nretry: " + retry + b"\n\n")
     assert parser.retry == 20
 
 
 def test_a_byte_order_mark_is_passed_over_once() -> None:
     mark = b"\xef\xbb\xbf"
-    assert read(one_by_one(mark + b"data: 1\n\n")) == [Event(b"1")]
-    assert read([b"\xef\xbbdata: 1\n\n", b"data: 2\n\n"]) == [Event(b"2")]
+    assert read(one_by_one(mark + b"data: 1\n\n")) == [ServerSentEvent(b"1")]
+    assert read([b"\xef\xbbdata: 1\n\n", b"data: 2\n\n"]) == [ServerSentEvent(b"2")]
     assert read([mark + mark + b"data: 1\n\n"]) == []
 
 
@@ -156,19 +161,19 @@ def test_an_oversized_event_is_told_and_then_its_end_and_the_next_is_read() -> N
     big = b"id: 9\ndata: " + b"x" * 20_000 + b"\ndata: }\n\n"
     for chunks in ([big + b"data: 1\n\n"], one_by_one(big + b"data: 1\n\n")):
         told, ended, following = read(chunks, LIMIT)
-        assert isinstance(told, Unreadable)
-        assert isinstance(ended, Unreadable)
+        assert isinstance(told, SkippedMessage)
+        assert isinstance(ended, SkippedMessage)
         assert "more than 12 bytes" in told.reason
         assert not told.tail
         assert told.head == ended.head == b"x" * len(told.head)
         assert 12 < len(told.head) <= 256
         assert ended.size == 20_002
         assert ended.tail == b"x" * 254 + b"\n}"
-        assert following == Event(b"1")
+        assert following == ServerSentEvent(b"1")
 
 
 def test_a_stream_is_resumed_after_an_oversized_event() -> None:
-    parser = Parser(LIMIT)
+    parser = SSEParser(LIMIT)
     parser.feed(b"id: 8\n\ndata: " + b"x" * 40 + b"\nid: 9\n")
     assert parser.last_id == "8"
     parser.feed(b"\n")
@@ -176,30 +181,30 @@ def test_a_stream_is_resumed_after_an_oversized_event() -> None:
 
 
 def test_an_endless_event_is_told_before_it_ends() -> None:
-    parser = Parser(LIMIT)
+    parser = SSEParser(LIMIT)
     assert parser.feed(b"data: " + b"x" * 12) == []
     assert parser.feed(b"x" * 9_000) != []
     assert parser.feed(b"x" * 9_000) == []
 
 
 def test_an_endless_comment_costs_nothing_and_loses_nothing() -> None:
-    assert read([b"data: 1\n:", *[b"x" * 9_000] * 9, b"\n\n"], LIMIT) == [Event(b"1")]
+    assert read([b"data: 1\n:", *[b"x" * 9_000] * 9, b"\n\n"], LIMIT) == [ServerSentEvent(b"1")]
 
 
 def test_data_of_exactly_the_limit_is_an_event() -> None:
-    assert read([encode(b"x" * LIMIT)], LIMIT) == [Event(b"x" * LIMIT)]
+    assert read([encode(b"x" * LIMIT)], LIMIT) == [ServerSentEvent(b"x" * LIMIT)]
 
 
 @pytest.mark.parametrize("size", [1, 2, 64 << 10])
 @pytest.mark.parametrize("line", [b"", b"\ndata:"], ids=["one line", "many lines"])
 def test_time_is_linear_in_the_length_of_an_event(size: int, line: bytes) -> None:
     def feed(total: int) -> None:
-        parser, piece = Parser(1 << 30), b"x" * size + line
+        parser, piece = SSEParser(1 << 30), b"x" * size + line
         parser.feed(b"data:")
         for _ in range(total // size):
             parser.feed(piece)
         (event,) = parser.feed(b"\n\n")
-        assert isinstance(event, Event)
+        assert isinstance(event, ServerSentEvent)
         assert event.data.count(b"x") == total // size * size
 
     assert_linear(feed, (64 << 10) if size < 100 else (8 << 20), 8)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from accord.check.clients.client import check_client as check_client
     from accord.check.fleet import Fleet as Fleet, check_fleet as check_fleet
-    from accord.check.notes import Watcher as Watcher
+    from accord.check.outcomes import Watcher as Watcher
     from accord.check.report import (
         Finding as Finding,
         Outcome as Outcome,
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
         Visit as Visit,
     )
     from accord.check.rule import (
-        Broken as Broken,
         NotApplicable as NotApplicable,
         NotObserved as NotObserved,
         Rule as Rule,
+        Violation as Violation,
     )
     from accord.check.rules import client_rules as client_rules, server_rules as server_rules
     from accord.check.server import check_server as check_server
     from accord.check.settings import CheckSettings as CheckSettings
 
 _HOMES = {
-    "Broken": "rule",
+    "Violation": "rule",
     "CheckSettings": "settings",
     "Finding": "report",
     "Fleet": "fleet",
@@ -43,7 +43,7 @@ _HOMES = {
     "Report": "report",
     "Rule": "rule",
     "Visit": "report",
-    "Watcher": "notes",
+    "Watcher": "outcomes",
     "check_client": "clients.client",
     "check_fleet": "fleet",
     "check_server": "server",
@@ -53,7 +53,6 @@ _HOMES = {
 """Every public name, and the module that it lives in."""
 
 __all__ = [
-    "Broken",
     "CheckSettings",
     "Finding",
     "Fleet",
@@ -63,6 +62,7 @@ __all__ = [
     "Place",
     "Report",
     "Rule",
+    "Violation",
     "Visit",
     "Watcher",
     "check_client",

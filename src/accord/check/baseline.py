@@ -29,7 +29,7 @@ _FAILS = ("fail", "warn")
 _JUDGED = ("pass", *_FAILS)
 
 
-class Accepted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class BaselineEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A rule that may fail, and why. What is None stands for all of them."""
 
     rule: str
@@ -59,7 +59,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What is accepted."""
 
     format: int = FORMAT
-    accepted: tuple[Accepted, ...] = ()
+    accepted: tuple[BaselineEntry, ...] = ()
 
 
 def load(file: Path) -> Baseline:
@@ -116,11 +116,11 @@ def update(reports: Sequence[Report], baseline: Baseline) -> Baseline:
         if not _is_known(finding, held)
         for entry in _entries(finding, report)
     }
-    accepted = {_as_often_as_seen(each, reports) for each in (*kept, *new)}
+    accepted = {_mark_occasional(each, reports) for each in (*kept, *new)}
     return Baseline(accepted=tuple(sorted(accepted, key=_order)))
 
 
-def _as_often_as_seen(entry: Accepted, reports: Sequence[Report]) -> Accepted:
+def _mark_occasional(entry: BaselineEntry, reports: Sequence[Report]) -> BaselineEntry:
     """Mark an entry as occasional if a report judged its rule and did not find it."""
     missing = any(_is_stale(entry, report) for report in reports)
     return msgspec.structs.replace(entry, occasional=True) if missing else entry
@@ -132,19 +132,19 @@ def _is_known(finding: Finding, baseline: Baseline) -> bool:
     )
 
 
-def _is_stale(entry: Accepted, report: Report) -> bool:
+def _is_stale(entry: BaselineEntry, report: Report) -> bool:
     if entry.occasional:
         return False
-    judged = any(_reaches(entry, each) for each in report.outcomes if each.verdict in _JUDGED)
+    judged = any(_is_about(entry, each) for each in report.outcomes if each.verdict in _JUDGED)
     return judged and not any(_is_found(entry, each) for each in report.findings)
 
 
-def _reaches(entry: Accepted, outcome: Outcome) -> bool:
+def _is_about(entry: BaselineEntry, outcome: Outcome) -> bool:
     """Whether the entry covers the rule and the place of an outcome, whatever its verdict."""
     return entry.covers(outcome.rule, _place_of(outcome), entry.symptom or "")
 
 
-def _is_found(entry: Accepted, finding: Finding) -> bool:
+def _is_found(entry: BaselineEntry, finding: Finding) -> bool:
     """Whether the entry accepts the finding, also if it is reported by another rule with the same cause."""
     rules = (finding.rule, *finding.also)
     return any(entry.covers(rule, place, finding.symptom) for rule in rules for place in finding.places)
@@ -154,16 +154,16 @@ def _place_of(outcome: Outcome) -> Place:
     return Place(revision=outcome.revision, transport=outcome.transport)
 
 
-def _entries(finding: Finding, report: Report) -> Iterator[Accepted]:
+def _entries(finding: Finding, report: Report) -> Iterator[BaselineEntry]:
     """Yield one entry for all places where the rule was judged, or one for each place where it failed."""
     named = None if finding.symptom in ("", finding.rule) else finding.symptom
     judged = {_place_of(each) for each in report.outcomes if each.rule == finding.rule and each.verdict in _JUDGED}
     if judged <= {*finding.places}:
-        yield Accepted(rule=finding.rule, symptom=named)
+        yield BaselineEntry(rule=finding.rule, symptom=named)
         return
     for place in finding.places:
-        yield Accepted(rule=finding.rule, revision=place.revision, transport=place.transport, symptom=named)
+        yield BaselineEntry(rule=finding.rule, revision=place.revision, transport=place.transport, symptom=named)
 
 
-def _order(entry: Accepted) -> tuple[str, ...]:
+def _order(entry: BaselineEntry) -> tuple[str, ...]:
     return entry.rule, entry.revision or "", entry.transport or "", entry.symptom or "", entry.why

@@ -29,7 +29,7 @@ def schema_fault(schema: JSONObject) -> str | None:
 
     if not draft(schema):
         return None
-    named = {**schema, "$schema": _named(schema)}
+    named = {**schema, "$schema": _dialect_url(schema)}
     try:
         jsonschema_rs.meta.validate(named)
     except (jsonschema_rs.ValidationError, ValueError) as exc:
@@ -38,7 +38,7 @@ def schema_fault(schema: JSONObject) -> str | None:
     return None
 
 
-def _named(schema: JSONObject) -> str:
+def _dialect_url(schema: JSONObject) -> str:
     """Its dialect as the library writes it, which has it on board under this name alone."""
     number = draft(schema)
     if number < 2019:

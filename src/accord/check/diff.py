@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from accord.check.changes import between
-from accord.check.comparing.change import KINDS, Change, worst
-from accord.check.surface import read_surfaces, surface_file, take_surfaces
+from accord.check.schema_diff.change import KINDS, Change, worst_kind
+from accord.check.surface import fetch_surfaces, read_surfaces, surface_file
+from accord.check.surface_changes import changes_by_revision
 from accord.client.target import Target
 from accord.errors import ConnectError
 from accord.messages.base import JSONObject
@@ -34,7 +34,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def exit_code(self) -> int:
         """1 where something breaks."""
-        return int(worst(self.changes) == "breaking")
+        return int(worst_kind(self.changes) == "breaking")
 
 
 async def compare(old: Target, new: Target, *, every: bool = False, **options: Any) -> Comparison:
@@ -43,35 +43,35 @@ async def compare(old: Target, new: Target, *, every: bool = False, **options: A
     `options` are those of `Client`, for those that are live. Raises `TargetError` for what is neither a surface nor a
     target, `ConnectError` and what else a client raises.
     """
-    kept = _kept(new)
-    was = _kept(old) or await _live(old, REVISIONS if every else tuple(kept or ()), options)
-    now = kept or await _live(new, REVISIONS if every else tuple(was), options)
+    kept = _from_file(new)
+    was = _from_file(old) or await _from_server(old, REVISIONS if every else tuple(kept or ()), options)
+    now = kept or await _from_server(new, REVISIONS if every else tuple(was), options)
     unspoken = [] if kept else [revision for revision in was if revision not in now]
     return Comparison(
         old=str(old),
         new=str(new),
         revisions=tuple(sorted(was.keys() & now.keys() or {max(was), max(now)})),
-        changes=tuple(between(was, now, unspoken)),
+        changes=tuple(changes_by_revision(was, now, unspoken)),
     )
 
 
-def _kept(where: Target) -> dict[str, JSONObject] | None:
+def _from_file(where: Target) -> dict[str, JSONObject] | None:
     """What a file holds; None for what is live."""
     file = surface_file(where) if isinstance(where, str) else None
     return None if file is None else read_surfaces(file)
 
 
-async def _live(target: Target, revisions: Sequence[str], options: dict[str, Any]) -> dict[str, JSONObject]:
+async def _from_server(target: Target, revisions: Sequence[str], options: dict[str, Any]) -> dict[str, JSONObject]:
     """In these revisions, or in the newest one where it speaks none of them."""
     try:
-        return await take_surfaces(target, revisions, **options)
+        return await fetch_surfaces(target, revisions, **options)
     except ConnectError:
         if not revisions:
             raise
-    return await take_surfaces(target, **options)
+    return await fetch_surfaces(target, **options)
 
 
-def lines(comparison: Comparison, width: int = 100) -> Iterator[str]:
+def comparison_lines(comparison: Comparison, width: int = 100) -> Iterator[str]:
     """The comparison for people. What servers say in it stands there as they say it: not yet fit for a terminal."""
     counts = {kind: sum(each.kind == kind for each in comparison.changes) for kind in KINDS}
     for each in comparison.changes:

@@ -11,14 +11,14 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
-from accord.check.asked import INPUT_REQUIRED, good_answers, in_rounds
-from accord.check.blocks import inside
-from accord.check.reading import answers, heard
-from accord.check.record import Record
-from accord.check.rule import LINES, Broken, NotObserved
-from accord.check.talk import Talk
-from accord.check.tasked import FINISHED, State, call_of
-from accord.check.waiting import SILENT, Answer, Pending
+from accord.check.content import get_object
+from accord.check.input_requests import INPUT_REQUIRED, input_responses, request_with_input
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import answered_requests, received_messages
+from accord.check.pending_answer import NO_ANSWER, Answer, PendingAnswer
+from accord.check.probe import Probe
+from accord.check.rule import LINE_TRANSPORTS, NotObserved, Violation
+from accord.check.tasks import TERMINAL_STATUSES, TaskObservation, call_params
 from accord.errors import INVALID_PARAMS
 from accord.messages.base import JSONObject
 from accord.messages.meta import CLIENT_CAPABILITIES
@@ -30,48 +30,50 @@ PAGE = "https://github.com/modelcontextprotocol/ext-tasks/blob/main/specificatio
 PROPOSAL = "https://modelcontextprotocol.io/seps/2663-tasks-extension"
 SINCE = "2026-07-28"
 TASK_METHODS = ("tasks/get", "tasks/update", "tasks/cancel")
-NEWS = "notifications/tasks"
+STATUS_NOTIFICATION = "notifications/tasks"
 _SHORTEST, _LONGEST = 0.02, 1.0
 """Seconds between two looks at a task, whatever it wishes: it may refuse who comes too often, and is asked again."""
-_PATIENCE = 4
+_TIMEOUT_FACTOR = 4
 """A task may take so many times as long as an answer."""
 
 
-def begin(
-    talk: Talk, method: str, params: JSONObject, *, ours: JSONObject | None = None, misbehaved: bool = False
-) -> Pending:
+def start_request(
+    talk: Probe, method: str, params: JSONObject, *, ours: JSONObject | None = None, misbehaved: bool = False
+) -> PendingAnswer:
     """Send a request as a client that can wait for tasks; or as one that has declared `ours`."""
-    message = request(talk, method, params, ours)
+    message = build_request(talk, method, params, ours)
     id = params.get("taskId")
     # "the client MUST set the `Mcp-Name` header to the value of `params.taskId`"
     headers = {"Mcp-Name": encode_value(id)} if isinstance(id, str) and id else None
     return talk.send(message, headers=headers, misbehaved=misbehaved)
 
 
-def request(talk: Talk, method: str, params: JSONObject, ours: JSONObject | None = None) -> JSONObject:
+def build_request(talk: Probe, method: str, params: JSONObject, ours: JSONObject | None = None) -> JSONObject:
     """The message alone."""
-    able = {**talk.declared, "extensions": {EXTENSION: {}}}
-    return talk.message(method, params, meta={CLIENT_CAPABILITIES: able if ours is None else ours})
+    able = {**talk.client_capabilities, "extensions": {EXTENSION: {}}}
+    return talk.build_request(method, params, meta={CLIENT_CAPABILITIES: able if ours is None else ours})
 
 
-async def ask(
-    talk: Talk, method: str, params: JSONObject, *, ours: JSONObject | None = None, misbehaved: bool = False
+async def send_request(
+    talk: Probe, method: str, params: JSONObject, *, ours: JSONObject | None = None, misbehaved: bool = False
 ) -> Answer:
     """The same, and wait for the answer."""
-    return await begin(talk, method, params, ours=ours, misbehaved=misbehaved).answer()
+    return await start_request(talk, method, params, ours=ours, misbehaved=misbehaved).wait()
 
 
-async def call(
-    talk: Talk, tool: JSONObject, *, ours: JSONObject | None = None, task: JSONObject | None = None
+async def call_tool(
+    talk: Probe, tool: JSONObject, *, ours: JSONObject | None = None, task: JSONObject | None = None
 ) -> Answer:
     """Call a tool, and answer what it asks before it has a result, or becomes a task. `task` is put into the params, as
     2025-11-25 has it. Raises `NotObserved` for a tool that takes too long.
     """
-    params = call_of(tool) if task is None else {**call_of(tool), "task": task}
+    params = call_params(tool) if task is None else {**call_params(tool), "task": task}
     try:
-        return await in_rounds(talk, params, lambda params: ask(talk, "tools/call", params, ours=ours))
-    except Broken as exc:
-        if exc.symptom.startswith(SILENT):
+        return await request_with_input(
+            talk, params, lambda params: send_request(talk, "tools/call", params, ours=ours)
+        )
+    except Violation as exc:
+        if exc.symptom.startswith(NO_ANSWER):
             raise NotObserved(f"the tool {tool.get('name')!r} takes too long") from exc
         raise
 
@@ -81,97 +83,97 @@ def is_task(result: Any) -> bool:
     return isinstance(result, dict) and result.get("resultType") == "task"
 
 
-def could_wait(asked: JSONObject) -> bool:
+def declares_extension(asked: JSONObject) -> bool:
     """Whether a request of ours said that its client can wait for tasks."""
-    return EXTENSION in inside(asked, "params", "_meta", CLIENT_CAPABILITIES, "extensions")
+    return EXTENSION in get_object(asked, "params", "_meta", CLIENT_CAPABILITIES, "extensions")
 
 
-async def usable(talk: Talk) -> list[JSONObject]:
+async def callable_tools(talk: Probe) -> list[JSONObject]:
     """The tools that may be called: also those that take too long without a task."""
     return [tool for tool in await talk.tools() if talk.may_call(tool)]
 
 
-async def deferring(talk: Talk) -> list[JSONObject]:
+async def task_tools(talk: Probe) -> list[JSONObject]:
     """The tools whose calls become tasks, as far as this visit knows; where it knows none, some are tried.
 
     Raises `NotObserved` for none.
     """
-    tools = await usable(talk)
-    tried = _tried(talk)
+    tools = await callable_tools(talk)
+    tried = _observed_calls(talk)
     enough = asyncio.get_running_loop().time() + talk.settings.timeout
     for tool in [tool for tool in tools if tool.get("name") not in tried]:
-        if any(_tried(talk).values()) or asyncio.get_running_loop().time() > enough:
+        if any(_observed_calls(talk).values()) or asyncio.get_running_loop().time() > enough:
             break
         with contextlib.suppress(NotObserved):
-            result = (await call(talk, tool)).result
-            await give_up(talk, *([str(result.get("taskId"))] if is_task(result) else []))
-    tried = _tried(talk)
+            result = (await call_tool(talk, tool)).result
+            await cancel_tasks(talk, *([str(result.get("taskId"))] if is_task(result) else []))
+    tried = _observed_calls(talk)
     found = [tool for tool in tools if tried.get(tool.get("name"))]
     if not found:
         raise NotObserved("no call becomes a task")
     return found
 
 
-def _tried(talk: Talk) -> dict[Any, bool]:
+def _observed_calls(talk: Probe) -> dict[Any, bool]:
     """The tools that were called in this visit so that they could have become tasks, and whether they did."""
     found: dict[Any, bool] = {}
-    for each in answers(talk.beside, "tools/call"):
-        if could_wait(each.request):
-            name = inside(each.request, "params").get("name")
+    for each in answered_requests(talk.peer_logs, "tools/call"):
+        if declares_extension(each.request):
+            name = get_object(each.request, "params").get("name")
             found[name] = found.get(name, False) or is_task(each.result)
     return found
 
 
-async def begun(talk: Talk) -> str:
+async def start_task(talk: Probe) -> str:
     """The id of a new task. Raises `NotObserved` when no call becomes one."""
-    for tool in await deferring(talk):
-        result = (await call(talk, tool)).result
+    for tool in await task_tools(talk):
+        result = (await call_tool(talk, tool)).result
         if is_task(result) and isinstance(result.get("taskId"), str):
             return str(result["taskId"])
     raise NotObserved("no call becomes a task again")
 
 
-async def run_all(talk: Talk) -> None:
+async def run_task_tools(talk: Probe) -> None:
     """Call each tool as a client that can wait, and follow those that become tasks to their end."""
-    for tool in await usable(talk) if talk.has(CAPABILITY) else ():
+    for tool in await callable_tools(talk) if talk.has_capability(CAPABILITY) else ():
         with contextlib.suppress(NotObserved):  # it takes too long, or arguments that nobody knows
-            result = (await call(talk, tool)).result
+            result = (await call_tool(talk, tool)).result
             if is_task(result) and isinstance(result.get("taskId"), str):
                 await _run(talk, result["taskId"])
 
 
-async def _run(talk: Talk, id: str) -> None:
+async def _run(talk: Probe, id: str) -> None:
     """Look at a task until it is over, and once more after that and after a cancellation which comes too late."""
-    await ended(talk, id)
-    await ask(talk, "tasks/get", {"taskId": id})
-    await ask(talk, "tasks/cancel", {"taskId": id})
-    await ask(talk, "tasks/get", {"taskId": id})
+    await finish_task(talk, id)
+    await send_request(talk, "tasks/get", {"taskId": id})
+    await send_request(talk, "tasks/cancel", {"taskId": id})
+    await send_request(talk, "tasks/get", {"taskId": id})
 
 
-async def ended(talk: Talk, id: str) -> JSONObject:
+async def finish_task(talk: Probe, id: str) -> JSONObject:
     """What a task is in the end, when all that it asks was answered; empty when it is deleted before.
 
     Raises `NotObserved` when it takes too long.
     """
     answered: set[str] = set()
-    async for state in looks(talk, id):
-        if not state or state.get("status") in FINISHED:
+    async for state in poll_task(talk, id):
+        if not state or state.get("status") in TERMINAL_STATUSES:
             return state
-        open_ = {key: each for key, each in requests_of(state).items() if key not in answered}
+        open_ = {key: each for key, each in task_input_requests(state).items() if key not in answered}
         if open_:
             answered |= open_.keys()
-            await ask(talk, "tasks/update", {"taskId": id, "inputResponses": good_answers(talk, open_)})
-    raise NotObserved(f"a task is not done in {talk.settings.timeout * _PATIENCE:g} s")
+            await send_request(talk, "tasks/update", {"taskId": id, "inputResponses": input_responses(talk, open_)})
+    raise NotObserved(f"a task is not done in {talk.settings.timeout * _TIMEOUT_FACTOR:g} s")
 
 
-async def looks(talk: Talk, id: str) -> AsyncIterator[JSONObject]:
+async def poll_task(talk: Probe, id: str) -> AsyncIterator[JSONObject]:
     """Each state of a task, looked at as often as it wishes, for a bounded time; an empty one when it is deleted."""
     clock = asyncio.get_running_loop().time
-    deadline = clock() + talk.settings.timeout * _PATIENCE
+    deadline = clock() + talk.settings.timeout * _TIMEOUT_FACTOR
     pause = _SHORTEST
     while clock() < deadline:
-        answer = await ask(talk, "tasks/get", {"taskId": id})
-        state = inside(answer.result)
+        answer = await send_request(talk, "tasks/get", {"taskId": id})
+        state = get_object(answer.result)
         wished = state.get("pollIntervalMs")
         if isinstance(wished, int | float):
             pause = min(max(wished / 1000, _SHORTEST), _LONGEST)
@@ -180,25 +182,25 @@ async def looks(talk: Talk, id: str) -> AsyncIterator[JSONObject]:
         await asyncio.sleep(pause)
 
 
-def requests_of(state: JSONObject) -> JSONObject:
+def task_input_requests(state: JSONObject) -> JSONObject:
     """What a task asks, by its keys."""
-    return inside(state, "inputRequests") if state.get("status") == INPUT_REQUIRED else {}
+    return get_object(state, "inputRequests") if state.get("status") == INPUT_REQUIRED else {}
 
 
-async def give_up(talk: Talk, *ids: str) -> None:
+async def cancel_tasks(talk: Probe, *ids: str) -> None:
     """Cancel tasks. What goes wrong is for the rules about that."""
-    with contextlib.suppress(Broken):
+    with contextlib.suppress(Violation):
         for id in ids:
-            await ask(talk, "tasks/cancel", {"taskId": id})
+            await send_request(talk, "tasks/cancel", {"taskId": id})
 
 
-def states(records: Iterable[Record]) -> Iterator[State]:
+def task_states(records: Iterable[MessageLog]) -> Iterator[TaskObservation]:
     """All that was said of tasks: in answers, and in notifications where they cannot overtake them."""
     for record in records:
-        for answer in answers([record], "tools/call", "tasks/get"):
-            task = inside(answer.result)
+        for answer in answered_requests([record], "tools/call", "tasks/get"):
+            task = get_object(answer.result)
             if is_task(task) or (answer.request["method"] == "tasks/get" and "taskId" in task):
-                yield State(answer.heard, task, answer.asked.at)
-        for told in heard([record]) if record.transport in LINES else ():
-            if told.message.get("method") == NEWS:
-                yield State(told, inside(told.message, "params"), told.said.at)
+                yield TaskObservation(answer.received, task, answer.request_entry.at)
+        for told in received_messages([record]) if record.transport in LINE_TRANSPORTS else ():
+            if told.message.get("method") == STATUS_NOTIFICATION:
+                yield TaskObservation(told, get_object(told.message, "params"), told.entry.at)

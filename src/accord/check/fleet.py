@@ -16,13 +16,21 @@ from typing import Any, Protocol
 
 import msgspec
 
-from accord.check.discreet import Discreet, secrets_of, without
-from accord.check.notes import Unwatched, Watcher
+from accord.check.fleet_history import (
+    FleetChange,
+    FleetRun,
+    ServerStatus,
+    append_history,
+    fleet_changes,
+    read_history,
+    server_status,
+)
+from accord.check.outcomes import NullWatcher, Watcher
+from accord.check.redaction import RedactingWatcher, collect_secrets, redact
 from accord.check.report import Report
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
-from accord.check.standing import News, Run, Standing, append_history, news, read_history, standing
-from accord.client.target import Command, Remote, Serves, parse
+from accord.client.target import Command, InProcessServer, Remote, parse
 from accord.errors import TargetError, describe
 from accord.transport.base import Transport
 
@@ -30,7 +38,7 @@ _SECONDS = 900.0
 """What one server may take, whatever its rules take."""
 
 
-class Checked(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class CheckedServer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One server of a fleet: its report, or why there is none."""
 
     name: str
@@ -52,11 +60,11 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     seconds: float
     version: str
     """The version of accord that checked."""
-    servers: tuple[Checked, ...]
+    servers: tuple[CheckedServer, ...]
     """In the order of their configuration."""
-    history: tuple[Run, ...] = ()
+    history: tuple[FleetRun, ...] = ()
     """Earlier runs, the oldest first."""
-    news: tuple[News, ...] = ()
+    news: tuple[FleetChange, ...] = ()
     """What changed since the last run in which a server was."""
 
     @property
@@ -65,9 +73,9 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return any(each.failed for each in self.servers)
 
     @property
-    def run(self) -> Run:
+    def run(self) -> FleetRun:
         """This run, as a history keeps it."""
-        return Run(started=self.started, version=self.version, servers=_standings(self.servers))
+        return FleetRun(started=self.started, version=self.version, servers=_server_statuses(self.servers))
 
     def by_rule(self) -> dict[str, tuple[str, ...]]:
         """Rules that somebody breaks, the most frequent first, with the names of the servers that do."""
@@ -85,10 +93,10 @@ class FleetWatcher(Protocol):
         """A server is checked from now on; what is given is told how that goes."""
         ...
 
-    def server_ended(self, checked: Checked) -> None: ...
+    def server_ended(self, checked: CheckedServer) -> None: ...
 
 
-class CheckOne(Protocol):
+class ServerChecker(Protocol):
     """Checks one server: `accord.check.server.check_server`."""
 
     def __call__(
@@ -104,7 +112,7 @@ async def check_fleet(
     watcher: FleetWatcher | None = None,
     history: Path | None = None,
     file: str = "",
-    check: CheckOne = check_server,
+    check: ServerChecker = check_server,
     seconds: float = _SECONDS,
 ) -> Fleet:
     """Check servers, `jobs` of them at once, each for so many `seconds` at most.
@@ -116,10 +124,10 @@ async def check_fleet(
     began, started = time.monotonic(), datetime.now(UTC)
     free = asyncio.Semaphore(max(jobs, 1))
 
-    async def one(name: str, entry: Any) -> Checked:
+    async def one(name: str, entry: Any) -> CheckedServer:
         async with free:
             label = f"{file}#{name}" if file else name
-            checked = await _checked(name, entry, label, settings or CheckSettings(), watcher, check, seconds)
+            checked = await _check_one(name, entry, label, settings or CheckSettings(), watcher, check, seconds)
         if watcher is not None:
             watcher.server_ended(checked)
         return checked
@@ -133,40 +141,42 @@ async def check_fleet(
         version=version("accord"),
         servers=servers,
         history=tuple(before),
-        news=news(before, _standings(servers)),
+        news=fleet_changes(before, _server_statuses(servers)),
     )
     if history is not None:
         append_history(history, fleet.run)
     return fleet
 
 
-async def _checked(
+async def _check_one(
     name: str,
     entry: Any,
     label: str,
     settings: CheckSettings,
     watcher: FleetWatcher | None,
-    check: CheckOne,
+    check: ServerChecker,
     seconds: float,
-) -> Checked:
+) -> CheckedServer:
     """One server; whatever is wrong with it becomes its error."""
-    watch = Unwatched() if watcher is None else watcher.server_began(name)
+    watch = NullWatcher() if watcher is None else watcher.server_began(name)
     given = entry if isinstance(entry, dict) else {}
-    secrets = secrets_of(None, *(each for each in (given.get("env"), given.get("headers")) if isinstance(each, dict)))
-    watch = Discreet(watch, secrets)
+    secrets = collect_secrets(
+        None, *(each for each in (given.get("env"), given.get("headers")) if isinstance(each, dict))
+    )
+    watch = RedactingWatcher(watch, secrets)
     began = time.monotonic()
     report, error = None, ""
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
-            report = without(secrets, await check(_target(name, entry), settings, watch, label=label))
+            report = redact(secrets, await check(_target(name, entry), settings, watch, label=label))
     except Exception as exc:  # whatever one server does, the others are checked
         late = isinstance(exc, TimeoutError) and limit.expired()
-        error = f"not done within {seconds:g} s" if late else secrets.hidden(describe(exc))
-    return Checked(name=name, seconds=round(time.monotonic() - began, 3), report=report, error=error)
+        error = f"not done within {seconds:g} s" if late else secrets.redact(describe(exc))
+    return CheckedServer(name=name, seconds=round(time.monotonic() - began, 3), report=report, error=error)
 
 
-def _target(name: str, entry: Any) -> Command | Remote | Serves | Transport:
+def _target(name: str, entry: Any) -> Command | Remote | InProcessServer | Transport:
     """What an entry says; a command goes by its name, for an argument may be a secret too. Raises `TargetError`."""
     if not isinstance(entry, dict):
         raise TargetError('the entry is no object; it needs "command" or "url"')
@@ -174,5 +184,5 @@ def _target(name: str, entry: Any) -> Command | Remote | Serves | Transport:
     return msgspec.structs.replace(target, label=name) if isinstance(target, Command) else target
 
 
-def _standings(servers: tuple[Checked, ...]) -> dict[str, Standing]:
-    return {each.name: standing(each.report, each.error) for each in servers}
+def _server_statuses(servers: tuple[CheckedServer, ...]) -> dict[str, ServerStatus]:
+    return {each.name: server_status(each.report, each.error) for each in servers}

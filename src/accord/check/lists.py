@@ -6,32 +6,33 @@ from collections.abc import Sequence
 
 import msgspec
 
-from accord.check.blocks import inside, items
-from accord.check.generated.document import Unserved
-from accord.check.generated.smallest import smallest
-from accord.check.rule import Broken, NotObserved
-from accord.check.talk import Talk
-from accord.check.values import shown
-from accord.check.waiting import SILENT, Answer
+from accord.check.content import get_object, get_objects
+from accord.check.fuzz.schema_document import GenerationError
+from accord.check.fuzz.smallest import smallest
+from accord.check.pending_answer import NO_ANSWER, Answer
+from accord.check.probe import Probe
+from accord.check.rule import NotObserved, Violation
+from accord.check.values import preview_json
 from accord.messages.base import JSONObject
 
 
-class Listing(msgspec.Struct, frozen=True):
-    """One kind of list. `name` is what tells its items apart, `flag` what asks for its changes (2026-07-28)."""
+class ListKind(msgspec.Struct, frozen=True):
+    """One kind of list. `id_field` is what tells its items apart, `filter_field` what asks for its changes
+    (2026-07-28)."""
 
     capability: str
     method: str
     key: str
-    name: str = "name"
-    changed: str = ""
-    flag: str = ""
+    id_field: str = "name"
+    change_notification: str = ""
+    filter_field: str = ""
 
 
-TOOLS = Listing("tools", "tools/list", "tools", "name", "notifications/tools/list_changed", "toolsListChanged")
-PROMPTS = Listing(
+TOOLS = ListKind("tools", "tools/list", "tools", "name", "notifications/tools/list_changed", "toolsListChanged")
+PROMPTS = ListKind(
     "prompts", "prompts/list", "prompts", "name", "notifications/prompts/list_changed", "promptsListChanged"
 )
-RESOURCES = Listing(
+RESOURCES = ListKind(
     "resources",
     "resources/list",
     "resources",
@@ -39,117 +40,119 @@ RESOURCES = Listing(
     "notifications/resources/list_changed",
     "resourcesListChanged",
 )
-TEMPLATES = Listing("resources", "resources/templates/list", "resourceTemplates", "uriTemplate")
-LISTINGS = (TOOLS, PROMPTS, RESOURCES, TEMPLATES)
+TEMPLATES = ListKind("resources", "resources/templates/list", "resourceTemplates", "uriTemplate")
+LIST_KINDS = (TOOLS, PROMPTS, RESOURCES, TEMPLATES)
 
-_CHANGERS = ("change", "trigger", "toggle", "add", "remove", "register", "touch", "update")
+_CHANGING_WORDS = ("change", "trigger", "toggle", "add", "remove", "register", "touch", "update")
 """A tool with one of these in its name may change what is listed, or what is watched."""
 _MOST = 10
 _LATE_SECONDS = 1.0
 
 
-async def undeclared(talk: Talk, listing: Listing) -> None:
+async def require_declared(talk: Probe, listing: ListKind) -> None:
     """Break the rule for a server that has such things and does not say so."""
-    if talk.has(listing.capability):
+    if talk.has_capability(listing.capability):
         return
-    found = items((await talk.request(listing.method)).result, listing.key)
+    found = get_objects((await talk.request(listing.method)).result, listing.key)
     if found:
-        raise talk.broken(f"it lists {len(found)} {listing.key}, and does not declare {listing.capability!r}")
+        raise talk.violation(f"it lists {len(found)} {listing.key}, and does not declare {listing.capability!r}")
 
 
-async def answered(talk: Talk, listing: Listing) -> None:
+async def require_list(talk: Probe, listing: ListKind) -> None:
     """Break the rule for a list that is not given."""
     result = await talk.result(listing.method)
     if not isinstance(result.get(listing.key), list):
-        raise talk.broken(f"the result of {listing.method} has no array {listing.key!r}")
+        raise talk.violation(f"the result of {listing.method} has no array {listing.key!r}")
 
 
-async def same_everywhere(talk: Talk, listing: Listing) -> None:
+async def require_same_list(talk: Probe, listing: ListKind) -> None:
     """Break the rule for a list that differs between two connections at the same time."""
-    await _look_around(talk)
-    before = await names(talk, listing)
-    there = await names(await talk.second(), listing)
-    if before == await names(talk, listing) and sorted(before) != sorted(there):
+    await _send_harmless_requests(talk)
+    before = await list_names(talk, listing)
+    there = await list_names(await talk.second(), listing)
+    if before == await list_names(talk, listing) and sorted(before) != sorted(there):
         differing = sorted(set(before) ^ set(there))
-        raise talk.broken(f"another connection has another list; not in both: {shown(differing)}")
+        raise talk.violation(f"another connection has another list; not in both: {preview_json(differing)}")
 
 
-async def _look_around(talk: Talk) -> None:
+async def _send_harmless_requests(talk: Probe) -> None:
     """Requests that should leave no trace."""
-    for listing in LISTINGS:
+    for listing in LIST_KINDS:
         await talk.request(listing.method)
     for resource in (await talk.resources())[:1]:
         await talk.request("resources/read", {"uri": resource.get("uri")})
-    await talk.request("prompts/get", {"name": talk.nobody})
-    await talk.request("tools/call", {"name": talk.nobody, "arguments": {}})
+    await talk.request("prompts/get", {"name": talk.unknown_name})
+    await talk.request("tools/call", {"name": talk.unknown_name, "arguments": {}})
 
 
-async def names(talk: Talk, listing: Listing) -> list[str]:
+async def list_names(talk: Probe, listing: ListKind) -> list[str]:
     """What is listed now, in its order."""
     pages = await talk.pages(listing.method, listing.key, optional=True)
-    return [str(each.get(listing.name)) for page in pages for each in items(page, listing.key)]
+    return [str(each.get(listing.id_field)) for page in pages for each in get_objects(page, listing.key)]
 
 
-def twice(found: Sequence[JSONObject], listing: Listing) -> str | None:
+def duplicate_name(found: Sequence[JSONObject], listing: ListKind) -> str | None:
     """A name that stands in a list more than once."""
-    known = [str(each.get(listing.name)) for each in found]
+    known = [str(each.get(listing.id_field)) for each in found]
     return next((name for name in known if known.count(name) > 1), None)
 
 
-async def tells_of_changes(talk: Talk, listing: Listing) -> None:
+async def require_change_notification(talk: Probe, listing: ListKind) -> None:
     """Break the rule for a list that is changed by a call, of which nothing is said."""
-    await watch(talk, {listing.flag: True})
-    since = len(talk.record.entries)
-    before = await names(talk, listing)
-    await change(talk)
-    after = await names(talk, listing)
-    if await told(talk, since, listing.changed):
+    await subscribe_to_changes(talk, {listing.filter_field: True})
+    since = len(talk.log.entries)
+    before = await list_names(talk, listing)
+    await trigger_changes(talk)
+    after = await list_names(talk, listing)
+    if await was_notified(talk, since, listing.change_notification):
         return
     if before == after:
         raise NotObserved("nothing that may be called changed the list")
-    if not await comes(talk, listing.changed):
-        raise talk.broken(f"{listing.method} gives another list than before, and {listing.changed} did not come")
+    if not await wait_for_notification(talk, listing.change_notification):
+        raise talk.violation(
+            f"{listing.method} gives another list than before, and {listing.change_notification} did not come"
+        )
 
 
-async def watch(talk: Talk, wanted: JSONObject) -> None:
+async def subscribe_to_changes(talk: Probe, wanted: JSONObject) -> None:
     """Ask for notifications, where the revision wants to be asked."""
     if not talk.rules.handshake:
         talk.begin("subscriptions/listen", {"notifications": wanted})
-        await talk.hear(lambda message: message.get("method") == "notifications/subscriptions/acknowledged")
+        await talk.wait_for_message(lambda message: message.get("method") == "notifications/subscriptions/acknowledged")
 
 
-async def change(talk: Talk) -> None:
+async def trigger_changes(talk: Probe) -> None:
     """Call what may change something, as far as it may be called."""
-    likely = [tool for tool in await talk.callable() if _changes(str(tool.get("name")).lower())]
+    likely = [tool for tool in await talk.callable_tools() if _may_change_lists(str(tool.get("name")).lower())]
     for tool in likely[:_MOST]:
-        await called(talk, tool)
+        await call_tool(talk, tool)
 
 
-def _changes(name: str) -> bool:
-    return any(word in name for word in _CHANGERS)
+def _may_change_lists(name: str) -> bool:
+    return any(word in name for word in _CHANGING_WORDS)
 
 
-async def told(talk: Talk, since: int, method: str) -> bool:
+async def was_notified(talk: Probe, since: int, method: str) -> bool:
     """Whether a notification has come since then."""
-    await talk.tide()
-    return any(message.get("method") == method for message in talk.others(since, None))
+    await talk.fence()
+    return any(message.get("method") == method for message in talk.other_messages(since, None))
 
 
-async def comes(talk: Talk, method: str) -> bool:
+async def wait_for_notification(talk: Probe, method: str) -> bool:
     """Whether it comes in a moment: over HTTP it has a stream of its own."""
-    return await talk.hear(lambda message: message.get("method") == method, _LATE_SECONDS) is not None
+    return await talk.wait_for_message(lambda message: message.get("method") == method, _LATE_SECONDS) is not None
 
 
-async def called(
-    talk: Talk, tool: JSONObject, arguments: JSONObject | None = None, meta: JSONObject | None = None
+async def call_tool(
+    talk: Probe, tool: JSONObject, arguments: JSONObject | None = None, meta: JSONObject | None = None
 ) -> Answer | None:
     """Call a tool, with the least that it takes; None where nothing fits, or no answer comes in time."""
     try:
-        given = smallest(inside(tool, "inputSchema")) if arguments is None else arguments
+        given = smallest(get_object(tool, "inputSchema")) if arguments is None else arguments
         return await talk.request("tools/call", {"name": tool.get("name"), "arguments": given}, meta=meta)
-    except Unserved:
+    except GenerationError:
         return None
-    except Broken as exc:  # a tool may take its time
-        if not exc.symptom.startswith(SILENT):
+    except Violation as exc:  # a tool may take its time
+        if not exc.symptom.startswith(NO_ANSWER):
             raise
         return None

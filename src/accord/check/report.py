@@ -39,11 +39,11 @@ _ROUNDING = 1e-9
 """0.9 * 100 is 90."""
 
 
-class _Data(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class _ReportData(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Frozen, with camelCase names in JSON."""
 
 
-class Outcome(_Data, frozen=True, kw_only=True):
+class Outcome(_ReportData, frozen=True, kw_only=True):
     """One case of one rule in one visit."""
 
     rule: str
@@ -69,14 +69,14 @@ class Outcome(_Data, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
-class Place(_Data, frozen=True, kw_only=True):
+class Place(_ReportData, frozen=True, kw_only=True):
     """Where a finding was seen."""
 
     revision: str
     transport: TransportName
 
 
-class Finding(_Data, frozen=True, kw_only=True):
+class Finding(_ReportData, frozen=True, kw_only=True):
     """Failures with one cause."""
 
     rule: str
@@ -107,7 +107,7 @@ class Finding(_Data, frozen=True, kw_only=True):
     """The SDK that the server is made with, where this is a known fault of it: `mcp 1.30.0`."""
 
 
-class Visit(_Data, frozen=True, kw_only=True):
+class Visit(_ReportData, frozen=True, kw_only=True):
     """One revision over one transport."""
 
     revision: str
@@ -124,7 +124,7 @@ class Visit(_Data, frozen=True, kw_only=True):
     """Cases that failed once, and not when they were tried again alone: in words. Nothing is judged by it."""
 
 
-class Untested(_Data, frozen=True, kw_only=True):
+class UntestedRevision(_ReportData, frozen=True, kw_only=True):
     """A revision in which nothing was tried."""
 
     revision: str
@@ -133,7 +133,7 @@ class Untested(_Data, frozen=True, kw_only=True):
     """Why, in words."""
 
 
-class Report(_Data, frozen=True, kw_only=True):
+class Report(_ReportData, frozen=True, kw_only=True):
     """One peer, checked."""
 
     role: PeerRole
@@ -156,9 +156,9 @@ class Report(_Data, frozen=True, kw_only=True):
     """How many cases were generated and run."""
     stale: tuple[str, ...] = ()
     """Entries of the baseline that were not found any more."""
-    untested: tuple[Untested, ...] = ()
+    untested: tuple[UntestedRevision, ...] = ()
     """Revisions that the peer may speak: it could not be opened in them, twice."""
-    unspoken: tuple[Untested, ...] = ()
+    unspoken: tuple[UntestedRevision, ...] = ()
     """Revisions that it does not speak."""
     full_adds: tuple[str, ...] = ()
     """What a full check would try as well, in words."""
@@ -192,7 +192,7 @@ class Report(_Data, frozen=True, kw_only=True):
         return sum(each.verdict == "fail" for each in self.findings)
 
 
-def worst(verdicts: Iterable[Verdict]) -> Verdict:
+def worst_verdict(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict over several cases. Raises `ValueError` for none."""
     return min(verdicts, key=VERDICTS.index)
 
@@ -209,7 +209,7 @@ def counts(outcomes: Iterable[Outcome]) -> dict[Verdict, int]:
     """How many rules have which worst verdict."""
     found: dict[Verdict, int] = dict.fromkeys(VERDICTS, 0)
     for each in by_rule(outcomes).values():
-        found[worst(one.verdict for one in each)] += 1
+        found[worst_verdict(one.verdict for one in each)] += 1
     return found
 
 

@@ -1,6 +1,6 @@
 """A rule of the protocol, and the cases that try whether a peer keeps it.
 
-    UNKNOWN = Rule(
+    UNKNOWN_NAME = Rule(
         "tools/unknown-name",
         "must",
         "A call of a tool that does not exist is answered with an error.",
@@ -8,13 +8,13 @@
         cause="The handler answers whatever name it is given.",
     )
 
-    @UNKNOWN.case("a name that nobody has", needs="tools")
-    async def _(talk: Talk) -> None:
-        answer = await talk.request("tools/call", {"name": talk.nobody, "arguments": {}})
+    @UNKNOWN_NAME.case("a name that nobody has", needs="tools")
+    async def check_unknown_name(talk: Probe) -> None:
+        answer = await talk.request("tools/call", {"name": talk.unknown_name, "arguments": {}})
         if answer.error is None:
-            raise Broken(f"a result came for {talk.nobody!r}")
+            raise Violation(f"a result came for {talk.unknown_name!r}")
 
-A case passes when it returns. It raises `Broken` when the rule is broken, `NotApplicable` where the peer has no such
+A case passes when it returns. It raises `Violation` when the rule is broken, `NotApplicable` where the peer has no such
 thing, `NotObserved` where nothing happened by which it could be judged.
 """
 
@@ -27,7 +27,7 @@ import msgspec
 
 from accord.check.report import Level, PeerRole, TransportName
 from accord.messages.base import JSONObject, Life
-from accord.messages.revision import lives_in
+from accord.messages.revision import is_in_revision
 
 Kind: TypeAlias = Literal["shared", "own", "raw", "reading", "generated"]
 """Which conversation a case gets:
@@ -39,16 +39,16 @@ Kind: TypeAlias = Literal["shared", "own", "raw", "reading", "generated"]
 `generated` none: it is told what came of the generated calls of the visit
 """
 
-Applies: TypeAlias = Callable[[Any], Awaitable[None]]
-"""Is given the shared conversation (`Talk`)."""
+Precondition: TypeAlias = Callable[[Any], Awaitable[None]]
+"""Is given the shared conversation (`Probe`)."""
 
 _Run = TypeVar("_Run", bound=Callable[..., Any])
 
 
-class Broken(Exception):
+class Violation(Exception):
     """The rule is broken: what was seen. `symptom` is shared by failures that have one cause; `again` are options of
     the command line that repeat just this; `during` says, of what was only read, in the course of which cases it was
-    said: words of `Said.case`; `more` is what was found besides, each for a cause of its own.
+    said: words of `LogEntry.case`; `more` is what was found besides, each for a cause of its own.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Broken(Exception):
         self.evidence: tuple[str, ...] = tuple(evidence)
         self.again: tuple[str, ...] = tuple(again)
         self.during: tuple[str, ...] | None = None if during is None else tuple(sorted({*during} - {""}))
-        self.more: tuple[Broken, ...] = ()
+        self.more: tuple[Violation, ...] = ()
 
 
 class NotApplicable(Exception):
@@ -78,11 +78,11 @@ class NotObserved(Exception):
     """Nothing happened by which the rule could be judged: what was missing."""
 
 
-class Unspoken(Exception):
+class UnsupportedRevision(Exception):
     """The peer does not speak this revision: what it said instead."""
 
 
-class Unreached(Unspoken):
+class UnreachableServer(UnsupportedRevision):
     """Nothing came that is a message of the protocol: what came instead, or that nothing did."""
 
 
@@ -102,7 +102,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     shares: bool = False
     """With `own`, over stdio: whether one process may serve several such cases, one after the other. The case may send
     wrong messages, and a request that follows them must be answered."""
-    applies: Applies | None = None
+    applies: Precondition | None = None
     """Raises `NotApplicable` or `NotObserved`, from what the shared conversation shows: no process is started then."""
 
     @property
@@ -111,12 +111,12 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind in ("own", "raw") and self.over == STDIO and self.life == Life(None, None)
 
 
-EVERYWHERE: frozenset[TransportName] = frozenset(("stdio", "http", "sse", "memory"))
-LINES: frozenset[TransportName] = frozenset(("stdio", "memory"))
+ALL_TRANSPORTS: frozenset[TransportName] = frozenset(("stdio", "http", "sse", "memory"))
+LINE_TRANSPORTS: frozenset[TransportName] = frozenset(("stdio", "memory"))
 STDIO: frozenset[TransportName] = frozenset(("stdio",))
 HTTP: frozenset[TransportName] = frozenset(("http",))
 SSE: frozenset[TransportName] = frozenset(("sse",))
-OVER_HTTP: frozenset[TransportName] = HTTP | SSE
+HTTP_TRANSPORTS: frozenset[TransportName] = HTTP | SSE
 
 
 class Rule:
@@ -135,7 +135,7 @@ class Rule:
         role: PeerRole = "server",
         since: str | None = None,
         until: str | None = None,
-        over: frozenset[TransportName] = EVERYWHERE,
+        over: frozenset[TransportName] = ALL_TRANSPORTS,
     ) -> None:
         self.id: str = id
         self.level: Level = level
@@ -167,10 +167,10 @@ class Rule:
         calls: bool = False,
         capabilities: JSONObject | None = None,
         shares: bool = False,
-        applies: Applies | None = None,
+        applies: Precondition | None = None,
     ) -> Callable[[_Run], _Run]:
-        """Add a case: an async function of a `Talk`; for `reading`, a plain one of a list of `Record`; for `generated`,
-        a plain one of what was `Explored`, which returns every `Broken`.
+        """Add a case: an async function of a `Probe`; for `reading`, a plain one of a list of `MessageLog`; for
+        `generated`, a plain one of what was `FuzzResult`, which returns every `Violation`.
         """
 
         def add(run: _Run) -> _Run:
@@ -200,4 +200,4 @@ class Rule:
 
     def cases_in(self, revision: str, transport: TransportName) -> list[Case]:
         """Return the cases that can be tried there."""
-        return [case for case in self.cases if lives_in(revision, *case.life) and transport in case.over]
+        return [case for case in self.cases if is_in_revision(revision, *case.life) and transport in case.over]

@@ -16,21 +16,21 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from accord.check.reading import messages
-from accord.check.record import Record
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import logged_messages
 from accord.check.report import Finding, Report
 from accord.messages.base import JSONObject
 from accord.wire.transcript import RECEIVED, SENT
 
 
-class Wording(msgspec.Struct, frozen=True):
+class ErrorSignature(msgspec.Struct, frozen=True):
     """An error that only one SDK gives: its code (any, if None), a pattern of its message, and what `data` is."""
 
     message: str
     code: int | None = None
     data: Literal["any", "empty", "method"] = "any"
 
-    def fits(self, error: JSONObject, method: Any) -> bool:
+    def matches(self, error: JSONObject, method: Any) -> bool:
         """Whether this error, which answers a request of that method, reads so."""
         wanted = {"any": error.get("data"), "empty": "", "method": method}[self.data]
         is_coded = self.code in (None, error.get("code"))
@@ -39,7 +39,7 @@ class Wording(msgspec.Struct, frozen=True):
         )
 
 
-class Fault(msgspec.Struct, frozen=True):
+class SdkFault(msgspec.Struct, frozen=True):
     """A rule that every server of the SDK breaks; in all revisions and over all transports where none is named."""
 
     rule: str
@@ -66,43 +66,43 @@ class Sdk(msgspec.Struct, frozen=True):
 
     name: str
     versions: tuple[str, ...]
-    wordings: tuple[Wording, ...]
-    faults: tuple[Fault, ...]
+    wordings: tuple[ErrorSignature, ...]
+    faults: tuple[SdkFault, ...]
     built_on: str = ""
     """Another SDK, whose faults it has as well."""
 
 
-class _Table(msgspec.Struct, frozen=True):
+class _SdkTable(msgspec.Struct, frozen=True):
     sdks: tuple[Sdk, ...]
 
 
 @cache
 def known_sdks() -> tuple[Sdk, ...]:
     """Return the table: an SDK comes before those whose wording it may have as well."""
-    return msgspec.json.decode((files("accord.check") / "sdks.json").read_bytes(), type=_Table).sdks
+    return msgspec.json.decode((files("accord.check") / "sdks.json").read_bytes(), type=_SdkTable).sdks
 
 
-def recognised(records: Iterable[Record]) -> Sdk | None:
+def detect_sdk(records: Iterable[MessageLog]) -> Sdk | None:
     """The SDK whose wording these conversations have; None where nobody knows it."""
     errors = [each for record in records for each in _errors(record)]
-    return next((sdk for sdk in known_sdks() if _words(sdk, errors)), None)
+    return next((sdk for sdk in known_sdks() if _matches_signature(sdk, errors)), None)
 
 
-def _words(sdk: Sdk, errors: Sequence[tuple[JSONObject, Any]]) -> bool:
-    return any(wording.fits(error, method) for wording in sdk.wordings for error, method in errors)
+def _matches_signature(sdk: Sdk, errors: Sequence[tuple[JSONObject, Any]]) -> bool:
+    return any(wording.matches(error, method) for wording in sdk.wordings for error, method in errors)
 
 
-def _errors(record: Record) -> Iterable[tuple[JSONObject, Any]]:
+def _errors(record: MessageLog) -> Iterable[tuple[JSONObject, Any]]:
     """Each error that the server gave, with the method of the request that it answers."""
     methods: dict[str, Any] = {}
-    for said, message in messages(record):
+    for said, message in logged_messages(record):
         if said.direction == SENT and "method" in message:
             methods[repr(message.get("id"))] = message["method"]
         elif said.direction == RECEIVED and isinstance(message.get("error"), dict):
             yield message["error"], methods.get(repr(message.get("id")))
 
 
-def attributed(report: Report, sdk: Sdk | None) -> Report:
+def attribute_to_sdk(report: Report, sdk: Sdk | None) -> Report:
     """The report with the SDK's name at each finding that is a known fault of it."""
     if sdk is None:
         return report
@@ -115,6 +115,6 @@ def attributed(report: Report, sdk: Sdk | None) -> Report:
     return replace(report, findings=findings, sdk=label)
 
 
-def _faults(sdk: Sdk) -> tuple[Fault, ...]:
+def _faults(sdk: Sdk) -> tuple[SdkFault, ...]:
     below = next((each for each in known_sdks() if each.name == sdk.built_on), None)
     return sdk.faults + (_faults(below) if below is not None else ())

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from accord.check.begun import Begun
-from accord.check.discreet import Discreet, without
-from accord.check.notes import Unwatched, Watcher
-from accord.check.reach import Reach
+from accord.check.outcomes import NullWatcher, Watcher
+from accord.check.redaction import RedactingWatcher, redact
 from accord.check.report import Report
+from accord.check.report_builder import ReportBuilder
 from accord.check.rules import server_rules
-from accord.check.sdks import attributed
-from accord.check.selection import company, selected
+from accord.check.sdks import attribute_to_sdk
+from accord.check.selection import background_rules, select_rules
+from accord.check.server_target import ServerTarget
 from accord.check.settings import CheckSettings
-from accord.check.visits import Visits
+from accord.check.visits import ServerVisits
 from accord.errors import ConnectError, TargetError
 from accord.messages.revision import REVISIONS
 
@@ -33,13 +33,13 @@ async def check_server(
     settings that fit nothing, `ConnectError` when the server cannot be reached, or speaks none of the revisions.
     """
     settings = settings or CheckSettings()
-    reach = Reach(target, settings.headers)
-    called = reach.called(label or (target if isinstance(target, str) else reach.name))
-    rules = selected(server_rules(), settings)
-    begun = Begun("server", called, rules, settings)
-    others = company(server_rules(), rules, settings)
-    visits = Visits(reach, rules, others, settings, Discreet(watcher or Unwatched(), reach.secrets))
-    if not list(visits.places()):
+    reach = ServerTarget(target, settings.headers)
+    called = reach.display_name(label or (target if isinstance(target, str) else reach.name))
+    rules = select_rules(server_rules(), settings)
+    begun = ReportBuilder("server", called, rules, settings)
+    others = background_rules(server_rules(), rules, settings)
+    visits = ServerVisits(reach, rules, others, settings, RedactingWatcher(watcher or NullWatcher(), reach.secrets))
+    if not list(visits.targets()):
         ways = {way for revision in settings.revisions or REVISIONS for way in reach.transports(revision)}
         over = f"over {' and '.join(sorted(ways))}" if ways else "in no revision that is wanted"
         asked = "--transport, --revision, --only, --skip, --level"
@@ -47,19 +47,19 @@ async def check_server(
     interrupted = False
     try:
         await reach.open()
-        interrupted = await _until(stop, visits)
+        interrupted = await _run_until_stopped(stop, visits)
     except ConnectError as exc:
-        raise ConnectError(reach.secrets.hidden(str(exc))) from exc.__cause__
+        raise ConnectError(reach.secrets.redact(str(exc))) from exc.__cause__
     finally:
         await reach.close()
     if not visits.visits and not interrupted:
-        raise ConnectError(reach.secrets.hidden(f"{called} {visits.excuse}"))
-    more = visits.told | {"interrupted": interrupted}
-    report = begun.report(visits.name, visits.visits, visits.outcomes, **more)
-    return without(reach.secrets, attributed(report, visits.sdk))
+        raise ConnectError(reach.secrets.redact(f"{called} {visits.no_visit_reason}"))
+    more = visits.report_fields | {"interrupted": interrupted}
+    report = begun.build(visits.name, visits.visits, visits.outcomes, **more)
+    return redact(reach.secrets, attribute_to_sdk(report, visits.sdk))
 
 
-async def _until(stop: asyncio.Event | None, visits: Visits) -> bool:
+async def _run_until_stopped(stop: asyncio.Event | None, visits: ServerVisits) -> bool:
     """Make the visits. Returns whether they were stopped before they were done."""
     if stop is None:
         await visits.run()

@@ -60,7 +60,7 @@ class CheckSettings(msgspec.Struct, frozen=True, kw_only=True):
         """Whether older revisions are left out: neither `full` nor `revisions` is given."""
         return not (self.full or self.revisions)
 
-    def takes(self, level: Level) -> bool:
+    def includes_level(self, level: Level) -> bool:
         """Whether rules of this level are selected."""
         return LEVELS.index(level) <= LEVELS.index(self.level)
 

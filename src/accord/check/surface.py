@@ -1,6 +1,7 @@
 """The surface of a server: all that a client sees of it before it calls anything.
 
-It is JSON, by the names of things, so that two of them can be compared: `changes`. In one revision, or in several:
+It is JSON, by the names of things, so that two of them can be compared: `surface_changes`. In one revision, or in
+several:
 
     {"revision": "2026-07-28", "tools": {"forecast": {...}}, ...}
     {"revisions": {"2025-11-25": {"revision": "2025-11-25", ...}, "2026-07-28": {...}}}
@@ -23,42 +24,42 @@ from accord.messages.codec import encode
 from accord.messages.revision import REVISIONS
 
 
-class List(NamedTuple):
+class SurfaceList(NamedTuple):
     """A list that a server may have."""
 
     key: str
     """What its things are told apart by."""
-    needs: str
+    capability: str
     """The capability."""
-    verb: str
+    client_method: str
     """The method of a client that gives it."""
 
 
 LISTS = {
-    "tools": List("name", "tools", "list_tools"),
-    "prompts": List("name", "prompts", "list_prompts"),
-    "resources": List("uri", "resources", "list_resources"),
-    "resourceTemplates": List("uriTemplate", "resources", "list_resource_templates"),
+    "tools": SurfaceList("name", "tools", "list_tools"),
+    "prompts": SurfaceList("name", "prompts", "list_prompts"),
+    "resources": SurfaceList("uri", "resources", "list_resources"),
+    "resourceTemplates": SurfaceList("uriTemplate", "resources", "list_resource_templates"),
 }
 
 
 async def surface(client: Client) -> JSONObject:
     """What a server offers, in the revision that is spoken: tools, prompts, resources and templates, by their names."""
     found: dict[str, Sequence[Any]] = {}
-    for kind in offered(client.server_capabilities):
+    for kind in offered_lists(client.server_capabilities):
         try:
-            found[kind] = await getattr(client, LISTS[kind].verb)()
+            found[kind] = await getattr(client, LISTS[kind].client_method)()
         except MethodNotFound:  # it has resources and no templates, say
             continue
-    return made(client.revision, client.instructions, client.server_capabilities, found)
+    return build_surface(client.revision, client.instructions, client.server_capabilities, found)
 
 
-def offered(capabilities: ServerCapabilities | None) -> list[str]:
+def offered_lists(capabilities: ServerCapabilities | None) -> list[str]:
     """The lists that a server has, by its capabilities."""
-    return [kind for kind, each in LISTS.items() if getattr(capabilities, each.needs, None) is not None]
+    return [kind for kind, each in LISTS.items() if getattr(capabilities, each.capability, None) is not None]
 
 
-def made(
+def build_surface(
     revision: str,
     instructions: str | None,
     capabilities: ServerCapabilities | None,
@@ -69,11 +70,11 @@ def made(
         "revision": revision,
         "instructions": instructions,
         "capabilities": msgspec.to_builtins(capabilities),
-        **{kind: _by(each.key, lists.get(kind, ())) for kind, each in LISTS.items()},
+        **{kind: _index_by(each.key, lists.get(kind, ())) for kind, each in LISTS.items()},
     }
 
 
-async def take_surfaces(target: Target, revisions: Sequence[str] = (), **options: Any) -> dict[str, JSONObject]:
+async def fetch_surfaces(target: Target, revisions: Sequence[str] = (), **options: Any) -> dict[str, JSONObject]:
     """The surface in each of these revisions that the server speaks; without any, in the newest one that it speaks.
 
     `options` are those of `Client`. Raises `ConnectError` when it speaks none of them, or cannot be reached.
@@ -122,19 +123,19 @@ def read_surfaces(file: Path) -> dict[str, JSONObject]:
         raise TargetError(f"{file} holds no surface: {exc}") from exc
 
 
-def written(content: JSONObject) -> str:
+def encode_surface(content: JSONObject) -> str:
     """A surface as it stands in its file: sorted, so that it changes only where the surface does."""
     return msgspec.json.format(msgspec.json.encode(content, order="sorted"), indent=2).decode() + "\n"
 
 
 def _is_surface(revision: object, content: Any) -> bool:
-    """Whether all in it is where `changes` looks for it."""
+    """Whether all in it is where `surface_changes` looks for it."""
     if not isinstance(content, dict) or content.get("revision") != revision or not isinstance(revision, str):
         return False
     things = [content.get(kind) for kind in LISTS]
     return all(isinstance(each, dict) and all(isinstance(one, dict) for one in each.values()) for each in things)
 
 
-def _by(key: str, listed: Sequence[Any]) -> JSONObject:
+def _index_by(key: str, listed: Sequence[Any]) -> JSONObject:
     each: list[JSONObject] = msgspec.json.decode(encode(list(listed)))
     return {one[key]: one for one in each}

@@ -20,7 +20,7 @@ def declares(capabilities: JSONObject, path: str) -> bool:
     return True
 
 
-def shown(value: Any, longest: int = 300) -> str:
+def preview_json(value: Any, longest: int = 300) -> str:
     """A JSON value in one line, shortened."""
     text = msgspec.json.encode(value).decode(errors="replace")
     return text if len(text) <= longest else f"{text[:longest]}…"

@@ -10,7 +10,7 @@ def main() -> None:
     arguments = sys.argv[1:]
     if len(arguments) == 2 and arguments[0] == "run" and not arguments[1].startswith("-"):
         # Every client starts a FILE.py this way: its server does not wait for a parser to load (45 ms).
-        from accord.cli.program import main as run
+        from accord.cli.server_file import main as run
 
         sys.exit(run(arguments[1]))
     from accord.cli.commands import accord

@@ -10,14 +10,14 @@ import msgspec
 from msgspec import UNSET
 
 from accord.cli import completion, content, values
-from accord.cli.asking import Asking, asking_options, client_options
+from accord.cli.answer_options import AnswerOptions, asking_options, client_options
 from accord.cli.failures import EXIT_CODES, TOOL_FAILED, printable, red
-from accord.cli.notices import log_level_option, log_options
-from accord.cli.progress import Progress
-from accord.cli.settings import Settings, settings_options
-from accord.cli.visit import visit
-from accord.client.answers import ToolResult
+from accord.cli.notification_text import log_level_option, log_options
+from accord.cli.progress import ProgressLine
+from accord.cli.run_client import run_with_client
+from accord.cli.settings import ConnectionSettings, settings_options
 from accord.client.client import Client
+from accord.client.results import ToolResult
 from accord.errors import InvalidParams
 
 _EPILOG = f"""\
@@ -46,15 +46,15 @@ def command(
     given: str | None,
     output: str | None,
     log_level: str | None,
-    asking: Asking,
-    settings: Settings,
+    asking: AnswerOptions,
+    settings: ConnectionSettings,
 ) -> int:
     """Call a tool and print its answer. Progress is shown on stderr as it comes."""
     values.pairs(words)
     base = values.document(given) if given is not None else {}
 
     async def work(client: Client) -> int:
-        arguments = {**base, **(values.typed(words, await _schema(client, tool)) if words else {})}
+        arguments = {**base, **(values.arguments_of(words, await _schema(client, tool)) if words else {})}
         result = await _call(client, tool, arguments)
         if output is not None and not result.is_error:
             content.save(content.binaries(result.content), output)
@@ -64,7 +64,7 @@ def command(
             show(tool, result, settings)
         return TOOL_FAILED if result.is_error else 0
 
-    return visit(target, settings, work, {**client_options(target, asking), **log_options(log_level)})
+    return run_with_client(target, settings, work, {**client_options(target, asking), **log_options(log_level)})
 
 
 async def _schema(client: Client, name: str) -> dict[str, Any]:
@@ -72,7 +72,7 @@ async def _schema(client: Client, name: str) -> dict[str, Any]:
 
 
 async def _call(client: Client, name: str, arguments: dict[str, Any]) -> ToolResult:
-    progress = Progress()
+    progress = ProgressLine()
     try:
         return await client.call_tool(name, arguments, on_progress=progress)
     except InvalidParams as exc:
@@ -84,7 +84,7 @@ async def _call(client: Client, name: str, arguments: dict[str, Any]) -> ToolRes
         progress.done()
 
 
-def show(tool: str, result: ToolResult, settings: Settings) -> None:
+def show(tool: str, result: ToolResult, settings: ConnectionSettings) -> None:
     """The answer: on stdout, or on stderr where the tool failed."""
     if settings.as_json:
         content.echo_json(msgspec.structs.replace(result, output_schema=None))
@@ -92,5 +92,5 @@ def show(tool: str, result: ToolResult, settings: Settings) -> None:
         told = "\n".join(printable(content.block_text(block)) for block in result.content)
         click.echo(f"{red('error:')} {printable(tool)} failed: {told}", err=True)
     else:
-        for line in content.answer_lines(result):
+        for line in content.result_lines(result):
             click.echo(line)

@@ -14,17 +14,17 @@ import msgspec
 
 from accord.check import baseline as baselines
 from accord.check.report import Report
-from accord.check.reports import forms
-from accord.check.reports.as_json import data
-from accord.check.reports.fleet_terminal import fleet_in_lines
-from accord.check.reports.live import FleetLive, Live
-from accord.check.reports.terminal import in_lines
-from accord.cli.checking import Asked, check_options
+from accord.check.reports import formats
+from accord.check.reports.as_json import report_data
+from accord.check.reports.fleet_terminal import fleet_lines
+from accord.check.reports.progress_display import FleetProgressDisplay, ProgressDisplay
+from accord.check.reports.terminal import report_lines
+from accord.cli.check_options import CheckOptions, check_options
 from accord.cli.columns import width
 from accord.cli.content import echo_json
 from accord.cli.failures import INTERRUPTED, TOOL_FAILED, printable
+from accord.cli.run_client import TERMINATED
 from accord.cli.screen import screen
-from accord.cli.visit import TERMINATED
 from accord.client.target import entries
 
 _Found = TypeVar("_Found")
@@ -42,7 +42,7 @@ Exit codes:
 @click.command(epilog=_EXIT_CODES)
 @click.argument("target", required=False)
 @check_options
-def command(target: str | None, asked: Asked) -> int:
+def command(target: str | None, asked: CheckOptions) -> int:
     """Check whether a server, or a client, keeps to the protocol: in every revision, over every transport it has.
 
     No tool is called unless you allow it: --call-tools, --call-tool NAME, or --trusted.
@@ -55,41 +55,41 @@ def command(target: str | None, asked: Asked) -> int:
     return _one(asked, target)
 
 
-def _one(asked: Asked, target: str | None) -> int:
-    wanted = [forms.wanted(each) for each in asked.reports]
+def _one(asked: CheckOptions, target: str | None) -> int:
+    wanted = [formats.parse_report_option(each) for each in asked.reports]
     known = _baseline(asked)
-    live = Live(screen.say, screen.move if sys.stderr.isatty() else None, width=width())
+    live = ProgressDisplay(screen.print_line, screen.update_line if sys.stderr.isatty() else None, width=width())
     reports: list[Report] = []
     code = 0
     while len(reports) < asked.runs and not code:
-        stop = Stop()  # one for each run: each has an event loop of its own
+        stop = StopSignal()  # one for each run: each has an event loop of its own
         by_signal = stop if target is not None else None  # a client is not checked halfway
-        reports.append(_run(_checked(asked, target, live, stop), by_signal))
+        reports.append(_run(_check(asked, target, live, stop), by_signal))
         code = stop.code
     report = reports[-1]
-    screen.clear()
+    screen.clear_line()
     if asked.baseline is not None and asked.update_baseline and not report.interrupted:
         known = baselines.update(reports, known or baselines.Baseline())
         baselines.save(known, asked.baseline)
     if known is not None:
         report = baselines.apply(report, known)
-    forms.write(report, wanted)
+    formats.write_reports(report, wanted)
     if asked.as_json:
-        echo_json(data(report))
+        echo_json(report_data(report))
     else:
-        for line in in_lines(report, width=width(), verbose=asked.verbose):
+        for line in report_lines(report, width=width(), verbose=asked.verbose):
             click.echo(line)
     return code or (TOOL_FAILED if report.fails_on(asked.fail_on) else 0)
 
 
-def _baseline(asked: Asked) -> baselines.Baseline | None:
+def _baseline(asked: CheckOptions) -> baselines.Baseline | None:
     """What is accepted; one that is to be written need not be there."""
     if asked.baseline is None or (asked.update_baseline and not asked.baseline.exists()):
         return None
     return baselines.load(asked.baseline)
 
 
-class Stop:
+class StopSignal:
     """Set by Ctrl-C and SIGTERM; `code` is the exit code that says which."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class Stop:
         self.event.set()
 
 
-async def _checked(asked: Asked, target: str | None, live: Live, stop: Stop) -> Report:
+async def _check(asked: CheckOptions, target: str | None, live: ProgressDisplay, stop: StopSignal) -> Report:
     if target is not None:
         from accord.check.server import check_server
 
@@ -110,44 +110,46 @@ async def _checked(asked: Asked, target: str | None, live: Live, stop: Stop) -> 
     from accord.check.clients.client import check_client
 
     if sys.stderr.isatty():
-        screen.move("which revisions does it speak? up to a minute, if it says nothing")
+        screen.update_line("which revisions does it speak? up to a minute, if it says nothing")
     if asked.client_stdio is not None:
         return await check_client(asked.client_stdio, "stdio", asked.settings, live)
     return await check_client(str(asked.client), "http", asked.settings, live)
 
 
-def _fleet(asked: Asked, file: Path) -> int:
+def _fleet(asked: CheckOptions, file: Path) -> int:
     from accord.check.fleet import check_fleet
 
-    wanted = [forms.wanted(each, forms.FLEET_FORMS) for each in asked.reports]
+    wanted = [formats.parse_report_option(each, formats.FLEET_FORMATS) for each in asked.reports]
     servers = entries(file)
-    live = FleetLive(len(servers), screen.say, screen.move if sys.stderr.isatty() else None, width=width())
+    live = FleetProgressDisplay(
+        len(servers), screen.print_line, screen.update_line if sys.stderr.isatty() else None, width=width()
+    )
     fleet = _run(
         check_fleet(servers, asked.settings, jobs=asked.jobs, watcher=live, history=asked.history, file=str(file))
     )
-    screen.clear()
-    forms.write(fleet, wanted)
+    screen.clear_line()
+    formats.write_reports(fleet, wanted)
     if asked.as_json:
-        echo_json(data(fleet))
+        echo_json(report_data(fleet))
     else:
-        for line in fleet_in_lines(fleet, width=width()):
+        for line in fleet_lines(fleet, width=width()):
             click.echo(line)
     return TOOL_FAILED if fleet.failed else 0
 
 
-def _diff(asked: Asked, old: str, new: str) -> int:
-    from accord.check.diff import compare, lines
+def _diff(asked: CheckOptions, old: str, new: str) -> int:
+    from accord.check.diff import compare, comparison_lines
 
     comparison = _run(compare(old, new, every=bool(asked.revisions)))
     if asked.as_json:
         echo_json(msgspec.to_builtins(comparison))
     else:
-        for line in lines(comparison, width()):
+        for line in comparison_lines(comparison, width()):
             click.echo(printable(line))
     return comparison.exit_code
 
 
-def _run(work: Coroutine[Any, Any, _Found], stop: Stop | None = None) -> _Found:
+def _run(work: Coroutine[Any, Any, _Found], stop: StopSignal | None = None) -> _Found:
     """Run it to its end; SIGTERM ends it as Ctrl-C does, with all that was started. With `stop` both only set it."""
 
     async def run() -> _Found:

@@ -12,11 +12,11 @@ import click
 
 from accord.cli.failures import printable
 
-_WIDEST = 110
+_MAX_WIDTH = 110
 _GAP = 3
 
 
-class Row(NamedTuple):
+class ColumnRow(NamedTuple):
     """A name, what follows it directly, and a description."""
 
     name: str
@@ -29,7 +29,7 @@ def width(stream: TextIO | None = None) -> int:
     columns = shutil.get_terminal_size((100, 24)).columns
     if stream is not None and stream.isatty() and "COLUMNS" not in os.environ:
         columns = os.get_terminal_size(stream.fileno()).columns  # stdout may go elsewhere
-    return min(columns or 100, _WIDEST)
+    return min(columns or 100, _MAX_WIDTH)
 
 
 def heading(text: str) -> str:
@@ -37,9 +37,9 @@ def heading(text: str) -> str:
     return click.style(printable(text), bold=True)
 
 
-def rows(items: Iterable[Row], *, indent: int = 2) -> Iterator[str]:
+def rows(items: Iterable[ColumnRow], *, indent: int = 2) -> Iterator[str]:
     """The rows as lines, aligned; a left side that is too long has its lines to itself."""
-    clean = [Row(*(" ".join(printable(cell).split()) for cell in item)) for item in items]
+    clean = [ColumnRow(*(" ".join(printable(cell).split()) for cell in item)) for item in items]
     room = max(width() - indent, 40)
     fitting = [len(item.name + item.rest) for item in clean if len(item.name + item.rest) <= room * 45 // 100]
     left = max(fitting, default=8)
@@ -47,19 +47,19 @@ def rows(items: Iterable[Row], *, indent: int = 2) -> Iterator[str]:
         yield from _lines(item, left, room, " " * indent)
 
 
-def _lines(item: Row, left: int, room: int, indent: str) -> Iterator[str]:
+def _lines(item: ColumnRow, left: int, room: int, indent: str) -> Iterator[str]:
     whole = item.name + item.rest
     about = textwrap.wrap(item.about, max(room - left - _GAP, 20)) or [""]
     if len(whole) <= left:
-        yield (indent + _styled(whole, item) + " " * (left - len(whole) + _GAP) + about[0]).rstrip()
+        yield (indent + _style(whole, item) + " " * (left - len(whole) + _GAP) + about[0]).rstrip()
         about = about[1:]
     else:
         wrapped = textwrap.wrap(whole, room, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
-        yield indent + _styled(wrapped[0], item)
+        yield indent + _style(wrapped[0], item)
         yield from (indent + line for line in wrapped[1:])
     for line in about if item.about else ():
         yield indent + " " * (left + _GAP) + line
 
 
-def _styled(line: str, item: Row) -> str:
+def _style(line: str, item: ColumnRow) -> str:
     return click.style(item.name, fg="cyan") + line[len(item.name) :] if line.startswith(item.name) else line

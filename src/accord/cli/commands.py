@@ -67,7 +67,7 @@ class Commands(click.Group):
             raise
         except BaseException as exc:  # whatever it is, it becomes one message and one code
             wanted = ctx.meta
-            code = failures.tell(exc, as_json=wanted.get("json", False), trace=wanted.get("traceback", False))
+            code = failures.report_error(exc, as_json=wanted.get("json", False), trace=wanted.get("traceback", False))
         ctx.exit(code or 0)
 
     def main(self, *args: Any, **options: Any) -> Any:
@@ -80,7 +80,7 @@ class Commands(click.Group):
         try:
             code = super().main(*args, **options)
         except click.UsageError as exc:
-            code = _tell_usage(exc)
+            code = _print_usage(exc)
         except click.Abort:
             code = failures.INTERRUPTED
         except click.ClickException as exc:
@@ -89,7 +89,7 @@ class Commands(click.Group):
         sys.exit(code)
 
 
-def _tell_usage(exc: click.UsageError) -> int:
+def _print_usage(exc: click.UsageError) -> int:
     click.echo(f"{failures.red('error:')} {failures.printable(exc.format_message())}", err=True)
     if exc.ctx is not None:
         click.echo(exc.ctx.get_usage() + f"\nTry '{exc.ctx.command_path} --help'.", err=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from accord.cli import completion, values
-from accord.cli.content import echo_json, shown
+from accord.cli.content import echo_json, for_terminal
 from accord.cli.failures import EXIT_CODES
+from accord.cli.run_client import run_with_client
 from accord.cli.screen import screen
-from accord.cli.settings import Settings, settings_options
-from accord.cli.visit import visit
+from accord.cli.settings import ConnectionSettings, settings_options
 from accord.client.client import Client
 from accord.messages.completion import (
     Completion,
@@ -18,7 +18,7 @@ from accord.messages.completion import (
     Reference,
     ResourceTemplateReference,
 )
-from accord.messages.views import living_type
+from accord.messages.views import is_type_in_revision
 
 _EPILOG = f"""\
 \b
@@ -36,7 +36,9 @@ For example:
 @click.argument("value", default="")
 @click.argument("words", metavar="[KEY=VALUE]...", nargs=-1)
 @settings_options
-def command(target: str, ref: str, argument: str, value: str, words: tuple[str, ...], settings: Settings) -> int:
+def command(
+    target: str, ref: str, argument: str, value: str, words: tuple[str, ...], settings: ConnectionSettings
+) -> int:
     """Print what a server proposes for ARGUMENT, of which VALUE is typed already; one proposal a line.
 
     REF is the name of a prompt, or the URI of a resource template. KEY=VALUE are arguments that have their value.
@@ -44,7 +46,7 @@ def command(target: str, ref: str, argument: str, value: str, words: tuple[str, 
     context = {key: text for key, _, text in values.pairs(words)}
 
     async def work(client: Client) -> None:
-        if context and not living_type(CompletionContext, client.revision):
+        if context and not is_type_in_revision(CompletionContext, client.revision):
             screen.warn(f"{client.revision} completes an argument by itself: {', '.join(context)} is left out")
         found = await client.complete(_reference(ref), argument=argument, value=value, context=context)
         if settings.as_json:
@@ -52,7 +54,7 @@ def command(target: str, ref: str, argument: str, value: str, words: tuple[str, 
         else:
             show(found)
 
-    return visit(target, settings, work)
+    return run_with_client(target, settings, work)
 
 
 def _reference(ref: str) -> Reference:
@@ -63,7 +65,7 @@ def _reference(ref: str) -> Reference:
 def show(found: Completion) -> None:
     """The proposals; how many there are besides, on stderr."""
     for each in found.values:
-        click.echo(shown(each))
+        click.echo(for_terminal(each))
     if found.has_more or (found.total or 0) > len(found.values):
         total = f"{found.total:,}" if found.total is not None else "more than these"
         click.echo(f"{len(found.values)} of {total}", err=True)

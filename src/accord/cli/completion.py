@@ -14,7 +14,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from accord.cli.settings import Settings
+from accord.cli.settings import ConnectionSettings
 
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
@@ -49,7 +49,7 @@ def names(*kinds: str) -> Completer:
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         logging.disable(logging.CRITICAL)
         try:
-            found = asyncio.run(asyncio.wait_for(_offered(ctx.params, kinds), _SECONDS))
+            found = asyncio.run(asyncio.wait_for(_names_of(ctx.params, kinds), _SECONDS))
         except Exception:  # whatever it is, the person is typing a command
             return []
         return [CompletionItem(name, help=about) for name, about in found if name.startswith(incomplete)]
@@ -57,12 +57,12 @@ def names(*kinds: str) -> Completer:
     return complete
 
 
-async def _offered(params: dict[str, Any], kinds: tuple[str, ...]) -> list[tuple[str, str]]:
+async def _names_of(params: dict[str, Any], kinds: tuple[str, ...]) -> list[tuple[str, str]]:
     from accord.cli.failures import printable
-    from accord.cli.visit import client_for, target_for
+    from accord.cli.run_client import client_for, target_for
 
-    given = {field.name: params[field.name] for field in fields(Settings) if params.get(field.name)}
-    settings = Settings(**{**given, "verbose": 0, "stderr": False})
+    given = {field.name: params[field.name] for field in fields(ConnectionSettings) if params.get(field.name)}
+    settings = ConnectionSettings(**{**given, "verbose": 0, "stderr": False})
     async with client_for(target_for(params["target"], settings), settings) as client:
         found = []
         for kind in kinds:

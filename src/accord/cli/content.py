@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from accord.cli.failures import printable
-from accord.client.answers import ToolResult
+from accord.client.results import ToolResult
 from accord.errors import RemoteProtocolError
 from accord.messages.content import (
     AudioContent,
@@ -26,7 +26,7 @@ from accord.messages.content import (
 )
 
 
-class Saved(NamedTuple):
+class BinaryContent(NamedTuple):
     """Something to save: bytes, and what they are."""
 
     data: bytes
@@ -39,7 +39,7 @@ def echo_json(value: Any) -> None:
     click.echo(printable(text, as_json=True) if sys.stdout.isatty() else text)
 
 
-def answer_lines(result: ToolResult) -> Iterator[str]:
+def result_lines(result: ToolResult) -> Iterator[str]:
     """What a tool answered: its structured content, or else its blocks; text that only repeats it is left out."""
     blocks: list[Any] = list(result.content)
     if result.structured_content is not UNSET:
@@ -51,7 +51,7 @@ def answer_lines(result: ToolResult) -> Iterator[str]:
 
 def pretty(value: Any) -> str:
     """A JSON value, laid out; a string as it is."""
-    return shown(
+    return for_terminal(
         value if isinstance(value, str) else msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     )
 
@@ -60,7 +60,7 @@ def block_text(block: Any) -> str:
     """One block of content as text."""
     match block:
         case TextContent():
-            return shown(block.text)
+            return for_terminal(block.text)
         case ImageContent():
             return _summary("image", block.mime_type, block.data)
         case AudioContent():
@@ -82,10 +82,10 @@ def contents_text(contents: ResourceContents) -> str:
     """What a resource holds as text."""
     if contents.blob is not None:
         return _summary("binary", contents.mime_type or "application/octet-stream", contents.blob)
-    return shown(contents.text or "")
+    return for_terminal(contents.text or "")
 
 
-def shown(text: str) -> str:
+def for_terminal(text: str) -> str:
     """Text of others: as it is for a file or a pipe, without what would steer a terminal for a terminal."""
     return printable(text) if sys.stdout.isatty() else text
 
@@ -98,23 +98,23 @@ def _summary(kind: str, mime_type: str, data: str) -> str:
 # --- saving ----------------------------------------------------------------------------------------------------
 
 
-def binaries(blocks: Iterable[Any]) -> Iterator[Saved]:
+def binaries(blocks: Iterable[Any]) -> Iterator[BinaryContent]:
     """What is worth a file in the content of a tool or a prompt."""
     for block in blocks:
         if isinstance(block, ImageContent | AudioContent):
-            yield Saved(_decoded(block.data), block.mime_type)
+            yield BinaryContent(_decode_base64(block.data), block.mime_type)
         elif isinstance(block, EmbeddedResource):
-            yield whole(block.resource)
+            yield all_of(block.resource)
 
 
-def whole(contents: ResourceContents) -> Saved:
+def all_of(contents: ResourceContents) -> BinaryContent:
     """All that a resource holds."""
     if contents.blob is not None:
-        return Saved(_decoded(contents.blob), contents.mime_type or "application/octet-stream")
-    return Saved((contents.text or "").encode(errors="backslashreplace"), contents.mime_type or "text/plain")
+        return BinaryContent(_decode_base64(contents.blob), contents.mime_type or "application/octet-stream")
+    return BinaryContent((contents.text or "").encode(errors="backslashreplace"), contents.mime_type or "text/plain")
 
 
-def save(found: Iterable[Saved], output: str) -> None:
+def save(found: Iterable[BinaryContent], output: str) -> None:
     """Write to a file, `-` for stdout; a second one becomes `FILE-2.png`."""
     items = list(found)
     if not items:
@@ -132,7 +132,7 @@ def save(found: Iterable[Saved], output: str) -> None:
         click.echo(f"{path}: {printable(item.mime_type)}, {len(item.data):,} bytes", err=True)
 
 
-def _decoded(data: str) -> bytes:
+def _decode_base64(data: str) -> bytes:
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):

@@ -62,7 +62,7 @@ def exit_code(error: BaseException) -> int:
     return next((code for kind, code in _CODES if isinstance(error, kind)), DEFECT)
 
 
-def tell(error: BaseException, *, as_json: bool = False, trace: bool = False) -> int:
+def report_error(error: BaseException, *, as_json: bool = False, trace: bool = False) -> int:
     """Say on stderr what was raised, and with `as_json` on stdout as well; the exit code."""
     code = exit_code(error)
     if code == PIPE_CLOSED:
@@ -100,10 +100,10 @@ def details(error: BaseException) -> dict[str, Any]:
 
 def red(text: str) -> str:
     """Coloured on a terminal only. Without click, which `accord run` does not load."""
-    return f"\x1b[31m{text}\x1b[0m" if colourful(sys.stderr) else text
+    return f"\x1b[31m{text}\x1b[0m" if has_colour(sys.stderr) else text
 
 
-def colourful(stream: Any) -> bool:
+def has_colour(stream: Any) -> bool:
     """Whether colour may go there: a terminal, and nobody said NO_COLOR."""
     return stream is not None and stream.isatty() and not os.environ.get("NO_COLOR")
 

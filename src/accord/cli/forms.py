@@ -14,11 +14,11 @@ import msgspec
 
 from accord.cli import keyboard
 from accord.cli.failures import red
-from accord.cli.keyboard import Refused
-from accord.cli.screen import in_one_line, quoted, screen
+from accord.cli.keyboard import PromptRefused
+from accord.cli.screen import one_line, quoted, screen
 from accord.errors import Mismatch
-from accord.schema.forms import FormField, numbered, parse, text_of
-from accord.server.redact import redact
+from accord.schema.forms import FormField, is_numbered, parse, text_of
+from accord.server.redaction import redact
 
 Content = dict[str, Any]
 
@@ -41,15 +41,15 @@ _YES, _NO, _EDIT, _CANCEL = "yes", "no", "edit", "cancel"
 
 
 async def fill(fields: Sequence[FormField], given: Content) -> Content:
-    """The content of a form; what is `given` is not asked for. Raises `Refused`."""
+    """The content of a form; what is `given` is not asked for. Raises `PromptRefused`."""
     content, asked = dict(given), [field for field in fields if field.name not in given]
     if not fields:
-        await agree("Agree?")
+        await confirm("Agree?")
         return content
     while True:
         for field in asked:
             await _fill_in(field, content)
-        if len(fields) == 1 or await _reviewed(fields, content):
+        if len(fields) == 1 or await _review(fields, content):
             return content
 
 
@@ -58,92 +58,94 @@ async def _fill_in(field: FormField, content: Content) -> None:
     _describe(field)
     start = content.get(field.name, field.default)
     while True:
-        typed = await keyboard.ask(f"  {click.style(_label(field), bold=True)}{_start(field, start)}: ")
+        typed = await keyboard.prompt(f"  {click.style(_label(field), bold=True)}{_start(field, start)}: ")
         if typed.strip():
             try:
                 content[field.name] = parse(field, typed)
                 return
             except Mismatch as exc:
-                screen.show(f"    {red(in_one_line(exc.reason))}")
+                screen.print_prompt(f"    {red(one_line(exc.reason))}")
         elif start is not None:
             content[field.name] = start
             return
         elif not field.required:
             return
         else:
-            screen.show(f"    {red('this is needed')}; {keyboard.DECLINE} declines")
+            screen.print_prompt(f"    {red('this is needed')}; {keyboard.DECLINE} declines")
 
 
-async def _reviewed(fields: Sequence[FormField], content: Content) -> bool:
-    """Whether it may go out as it is; otherwise it is edited. Raises `Refused`."""
-    screen.show()
+async def _review(fields: Sequence[FormField], content: Content) -> bool:
+    """Whether it may go out as it is; otherwise it is edited. Raises `PromptRefused`."""
+    screen.print_prompt()
     for field in fields:
-        shown = seen(field, content[field.name]) if field.name in content else click.style("left out", dim=True)
-        screen.show(f"  {_label(field)}: {shown}")
+        shown = (
+            display_value(field, content[field.name]) if field.name in content else click.style("left out", dim=True)
+        )
+        screen.print_prompt(f"  {_label(field)}: {shown}")
     return await _decide("Send this?", (_YES, _EDIT, _NO, _CANCEL)) == _YES
 
 
 async def _decide(question: str, words: Sequence[str]) -> str:
-    """One of the words, or its first letter. Raises `Refused` for no and cancel."""
+    """One of the words, or its first letter. Raises `PromptRefused` for no and cancel."""
     choices = ", ".join(f"{click.style(word[0], underline=True)}{word[1:]}" for word in words)
     while True:
-        typed = (await keyboard.ask(f"  {click.style(question, bold=True)} ({choices}): ")).strip().casefold()
+        typed = (await keyboard.prompt(f"  {click.style(question, bold=True)} ({choices}): ")).strip().casefold()
         chosen = [word for word in words if typed and word.startswith(typed)]
         if chosen in ([_NO], [_CANCEL]):
-            raise Refused("decline" if chosen == [_NO] else "cancel")
+            raise PromptRefused("decline" if chosen == [_NO] else "cancel")
         if chosen:
             return chosen[0]
 
 
-async def agree(question: str) -> None:
-    """A yes. Raises `Refused` for anything else that is an answer."""
+async def confirm(question: str) -> None:
+    """A yes. Raises `PromptRefused` for anything else that is an answer."""
     await _decide(question, (_YES, _NO, _CANCEL))
 
 
 # --- how a field is shown --------------------------------------------------------------------------------------
 
 
-def seen(field: FormField, value: Any) -> str:
+def display_value(field: FormField, value: Any) -> str:
     """A value as it may stand on a screen: that of a field for a password or a token is hidden."""
     names = {field.name: "", field.title or "": ""}
     hidden = any(redact({name: "x"}) != {name: "x"} for name in names)
-    return _HIDDEN if hidden else said(field, value)
+    return _HIDDEN if hidden else format_value(field, value)
 
 
-def said(field: FormField, value: Any) -> str:
+def format_value(field: FormField, value: Any) -> str:
     """A value as people write it: by its title, yes or no."""
     if isinstance(value, bool):
         return _YES if value else _NO
     if isinstance(value, list):
-        return ", ".join(said(field, each) for each in value)
+        return ", ".join(format_value(field, each) for each in value)
     titles = dict(field.choices)
-    return in_one_line(titles.get(value, value if isinstance(value, str) else text_of(value)))
+    return one_line(titles.get(value, value if isinstance(value, str) else text_of(value)))
 
 
 def _label(field: FormField) -> str:
-    return in_one_line(field.title or field.name, 60)
+    return one_line(field.title or field.name, 60)
 
 
 def _start(field: FormField, start: Any) -> str:
     if start is not None:
-        return f" [{seen(field, start)}]"
+        return f" [{display_value(field, start)}]"
     return "" if field.required else click.style(" (may be left out)", dim=True)
 
 
 def _describe(field: FormField) -> None:
     """What a field is about, and what it takes; nothing where its name says it all."""
-    screen.show()
+    screen.print_prompt()
     if field.description:
-        screen.show(quoted(field.description))
+        screen.print_prompt(quoted(field.description))
     for line in _choice_lines(field):
-        screen.show(line)
+        screen.print_prompt(line)
     if about := ", ".join(filter(None, (_HINTS.get(field.kind), *_bounds(field)))):
-        screen.show(click.style(f"  {about}", dim=True))
+        screen.print_prompt(click.style(f"  {about}", dim=True))
 
 
 def _choice_lines(field: FormField) -> list[str]:
     lines = [
-        f"  {f'{place:>3}) ' if numbered(field) else '  - '}{in_one_line(title)}"
+        f"  {f'{place:>3}) ' if is_numbered(field) else '  - '}{one_line(title)}"
         for place, (_, title) in enumerate(field.choices[:_MOST_CHOICES], 1)
     ]
     more = len(field.choices) - len(lines)

@@ -16,7 +16,7 @@ DECLINE = "!"
 """Typed alone, it says no, wherever something is asked; so does Ctrl-D."""
 
 
-class Refused(Exception):
+class PromptRefused(Exception):
     """The person does not answer."""
 
     def __init__(self, action: Literal["decline", "cancel"] = "decline") -> None:
@@ -24,37 +24,37 @@ class Refused(Exception):
         self.action: Literal["decline", "cancel"] = action
 
 
-def present() -> bool:
+def is_interactive() -> bool:
     """Whether a person can see a question and answer it."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
-async def ask(prompt: str) -> str:
-    """What the person types. Raises `Refused`."""
-    line = await read(prompt)
+async def prompt(prompt: str) -> str:
+    """What the person types. Raises `PromptRefused`."""
+    line = await read_line(prompt)
     if line is None or line.strip() == DECLINE:
-        raise Refused
+        raise PromptRefused
     return line
 
 
-async def read(prompt: str) -> str | None:
+async def read_line(prompt: str) -> str | None:
     """A line without its end; None for Ctrl-D at its beginning, or when the terminal is gone."""
-    screen.show(prompt, nl=False)
+    screen.print_prompt(prompt, nl=False)
     line = b""
     try:
         while not line.endswith(b"\n"):
-            piece = await _piece(sys.stdin.fileno())
+            piece = await _read_chunk(sys.stdin.fileno())
             if not piece:  # Ctrl-D: no end of line was shown
-                screen.show()
+                screen.print_prompt()
                 break
             line += piece
     except asyncio.CancelledError:  # by Ctrl-C, or by a server that does not wait any longer
-        screen.show("\n  (no longer asked)")
+        screen.print_prompt("\n  (no longer asked)")
         raise
     return line.decode(sys.stdin.encoding, "replace").rstrip("\r\n") if line else None
 
 
-def forget() -> None:
+def discard_typed() -> None:
     """Throw away what was typed ahead."""
     if sys.platform != "win32":
         import termios
@@ -62,18 +62,18 @@ def forget() -> None:
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
-async def _piece(fd: int) -> bytes:
+async def _read_chunk(fd: int) -> bytes:
     """What can be read at once; a terminal gives it line by line."""
     try:
         if sys.platform == "win32":  # no readers for a console; Ctrl-C ends its read by itself
             return await asyncio.to_thread(os.read, fd, 65536)
-        await _readable(fd)
+        await _wait_readable(fd)
         return os.read(fd, 65536)
     except OSError:  # the terminal is gone
         return b""
 
 
-async def _readable(fd: int) -> None:
+async def _wait_readable(fd: int) -> None:
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     loop.add_reader(fd, ready.set)

@@ -15,8 +15,8 @@ import click
 from accord.cli.failures import printable
 from accord.cli.settings import traceback_option
 from accord.errors import TargetError
-from accord.migrate.rewrite import Rewritten, rewrite
-from accord.migrate.trial import Started, start
+from accord.migrate.rewrite import RewriteResult, rewrite
+from accord.migrate.trial_start import StartResult, start
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -41,17 +41,17 @@ def command(files: tuple[Path, ...], write: bool, native: bool, no_start: bool) 
     """
     found = {file: _migrate(file, write=write, native=native) for file in files}
     started = no_start or _all_start(found)
-    return 0 if started and not any(one.left for one in found.values()) else 1
+    return 0 if started and not any(one.manual_steps for one in found.values()) else 1
 
 
-def _migrate(file: Path, *, write: bool, native: bool) -> Rewritten:
+def _migrate(file: Path, *, write: bool, native: bool) -> RewriteResult:
     text, encoding = read(file)
     try:
         found = rewrite(text, native=native)
     except SyntaxError as exc:
         raise TargetError(f"{file}:{exc.lineno}: {exc.msg}; nothing was changed") from exc
     _show(file, text, found)
-    if found.text != text and (write or _agreed(file)):
+    if found.text != text and (write or _confirm(file)):
         replace(file, found.text.encode(encoding))
         click.echo(f"{file}: written", err=True)
     return found
@@ -73,7 +73,7 @@ def replace(file: Path, content: bytes) -> None:
         raise TargetError(f"{file} cannot be written: {exc}; it is as it was") from exc
 
 
-def _all_start(found: Mapping[Path, Rewritten]) -> bool:
+def _all_start(found: Mapping[Path, RewriteResult]) -> bool:
     """Start every file that uses what stands for another library, and say what fails; whether nothing does."""
     texts = {file: one.text for file, one in found.items()}
     failed = False
@@ -85,14 +85,14 @@ def _all_start(found: Mapping[Path, Rewritten]) -> bool:
     return not failed
 
 
-def _show_start(file: Path, one: Rewritten, started: Started) -> None:
+def _show_start(file: Path, one: RewriteResult, started: StartResult) -> None:
     if started.failed is None:
         counts = [f"{count} {kind}{'s' * (count > 1)}" for kind, count in (started.offers or {}).items()]
         offers = "" if started.offers is None else f", and offers {', '.join(counts) or 'nothing'}"
         click.echo(f"{file}: it starts{offers}", err=True)
     elif started.line is None:
         click.echo(f"{file}: it does not start: {printable(started.failed)}", err=True)
-    elif started.line not in {left.line for left in one.left}:  # which were listed
+    elif started.line not in {left.line for left in one.manual_steps}:  # which were listed
         place = file if Path(started.file) == file.resolve() else started.file
         click.echo(f"{place}:{started.line}: it does not start: {printable(started.failed)}", err=True)
 
@@ -110,17 +110,17 @@ def read(file: Path) -> tuple[str, str]:
     return text, encoding
 
 
-def _show(file: Path, text: str, found: Rewritten) -> None:
+def _show(file: Path, text: str, found: RewriteResult) -> None:
     if found.text == text:
         click.echo(f"{file}: nothing to rewrite", err=True)
     old, new = text.splitlines(keepends=True), found.text.splitlines(keepends=True)
     for line in difflib.unified_diff(old, new, f"{file}", f"{file}, for accord"):
         shown = printable(line.rstrip("\r\n"))
         click.echo(click.style(shown, fg=_COLOURS.get(line[0])) if line[0] in _COLOURS else shown)
-    for one in found.left:
-        click.echo(f"{file}:{one.line}: {printable(one.why)}", err=True)
+    for one in found.manual_steps:
+        click.echo(f"{file}:{one.line}: {printable(one.text)}", err=True)
 
 
-def _agreed(file: Path) -> bool:
+def _confirm(file: Path) -> bool:
     """What the person at the terminal says; nobody there is a no."""
     return sys.stdin.isatty() and sys.stdout.isatty() and click.confirm(f"Write {file}?", err=True)

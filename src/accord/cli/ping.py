@@ -11,8 +11,8 @@ from accord.cli import completion
 from accord.cli.columns import heading
 from accord.cli.content import echo_json
 from accord.cli.failures import EXIT_CODES
-from accord.cli.settings import Settings, settings_options
-from accord.cli.visit import visit
+from accord.cli.run_client import run_with_client
+from accord.cli.settings import ConnectionSettings, settings_options
 from accord.client.client import Client
 
 
@@ -20,7 +20,7 @@ from accord.client.client import Client
 @click.argument("target", shell_complete=completion.target)
 @click.option("-n", "--count", type=click.IntRange(1), default=3, show_default=True, help="How often.")
 @settings_options
-def command(target: str, count: int, settings: Settings) -> int:
+def command(target: str, count: int, settings: ConnectionSettings) -> int:
     """Open a server and measure round trips to it."""
     begun = time.perf_counter()
 
@@ -37,7 +37,7 @@ def command(target: str, count: int, settings: Settings) -> int:
                 click.echo(f"{number:>3}  {trips[-1]:.2f} ms")
         _conclude(client, opened, trips, settings)
 
-    return visit(target, settings, work)
+    return run_with_client(target, settings, work)
 
 
 def _introduce(client: Client, opened: float) -> None:
@@ -46,7 +46,7 @@ def _introduce(client: Client, opened: float) -> None:
     click.echo(f"{heading(name)} · revision {client.revision} · opened in {opened:.0f} ms")
 
 
-def _conclude(client: Client, opened: float, trips: list[float], settings: Settings) -> None:
+def _conclude(client: Client, opened: float, trips: list[float], settings: ConnectionSettings) -> None:
     if settings.as_json:
         echo_json(
             {

@@ -11,26 +11,26 @@ from accord.cli.screen import screen
 _BAR = 24
 
 
-class Progress:
+class ProgressLine:
     """Shows reports; `done()` clears the line."""
 
     def __init__(self) -> None:
         self._live = sys.stderr.isatty()
 
     def __call__(self, progress: float, total: float | None, message: str | None) -> None:
-        text = describe(progress, total, message)
+        text = progress_text(progress, total, message)
         if not self._live:
-            screen.say(f"progress: {text}")
+            screen.print_line(f"progress: {text}")
             return
         line = f"{bar(progress, total)} {text}" if total else text
-        screen.move(line[: width(sys.stderr) - 1])
+        screen.update_line(line[: width(sys.stderr) - 1])
 
     def done(self) -> None:
         """Leave a clean line behind."""
-        screen.clear()
+        screen.clear_line()
 
 
-def describe(progress: float, total: float | None, message: str | None) -> str:
+def progress_text(progress: float, total: float | None, message: str | None) -> str:
     """`2/5 message`."""
     counted = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
     return f"{counted} {' '.join(printable(message).split())}" if message else counted

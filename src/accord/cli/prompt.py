@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from accord.cli import completion, content, values
-from accord.cli.asking import Asking, asking_options, client_options
+from accord.cli.answer_options import AnswerOptions, asking_options, client_options
 from accord.cli.columns import heading
 from accord.cli.failures import EXIT_CODES
-from accord.cli.notices import log_level_option, log_options
-from accord.cli.settings import Settings, settings_options
-from accord.cli.visit import visit
+from accord.cli.notification_text import log_level_option, log_options
+from accord.cli.run_client import run_with_client
+from accord.cli.settings import ConnectionSettings, settings_options
 from accord.client.client import Client
 from accord.messages.prompts import GetPromptResult
 
@@ -23,7 +23,12 @@ from accord.messages.prompts import GetPromptResult
 @asking_options
 @settings_options
 def command(
-    target: str, name: str, words: tuple[str, ...], log_level: str | None, asking: Asking, settings: Settings
+    target: str,
+    name: str,
+    words: tuple[str, ...],
+    log_level: str | None,
+    asking: AnswerOptions,
+    settings: ConnectionSettings,
 ) -> int:
     """Get the prompt NAME and print its messages. Arguments of prompts are strings."""
     arguments = {key: value for key, _, value in values.pairs(words)}
@@ -35,7 +40,7 @@ def command(
         else:
             show(result)
 
-    return visit(target, settings, work, {**client_options(target, asking), **log_options(log_level)})
+    return run_with_client(target, settings, work, {**client_options(target, asking), **log_options(log_level)})
 
 
 def show(result: GetPromptResult) -> None:

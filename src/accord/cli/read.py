@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from accord.cli import completion, content
-from accord.cli.asking import Asking, asking_options, client_options
+from accord.cli.answer_options import AnswerOptions, asking_options, client_options
 from accord.cli.columns import heading
 from accord.cli.failures import EXIT_CODES
-from accord.cli.notices import log_level_option, log_options
-from accord.cli.settings import Settings, settings_options
-from accord.cli.visit import visit
+from accord.cli.notification_text import log_level_option, log_options
+from accord.cli.run_client import run_with_client
+from accord.cli.settings import ConnectionSettings, settings_options
 from accord.client.client import Client
 from accord.messages.resources import ReadResourceResult
 
@@ -23,20 +23,25 @@ from accord.messages.resources import ReadResourceResult
 @asking_options
 @settings_options
 def command(
-    target: str, uri: str, output: str | None, log_level: str | None, asking: Asking, settings: Settings
+    target: str,
+    uri: str,
+    output: str | None,
+    log_level: str | None,
+    asking: AnswerOptions,
+    settings: ConnectionSettings,
 ) -> int:
     """Read the resource at URI and print what it holds."""
 
     async def work(client: Client) -> None:
         result = await client.read_resource(uri)
         if output is not None:
-            content.save(map(content.whole, result.contents), output)
+            content.save(map(content.all_of, result.contents), output)
         elif settings.as_json:
             content.echo_json(result)
         else:
             show(result)
 
-    return visit(target, settings, work, {**client_options(target, asking), **log_options(log_level)})
+    return run_with_client(target, settings, work, {**client_options(target, asking), **log_options(log_level)})
 
 
 def show(result: ReadResourceResult) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from accord.cli import program
+from accord.cli import server_file
 from accord.cli.failures import EXIT_CODES
 from accord.cli.settings import Decorator, traceback_option
 from accord.server.server import Server
@@ -51,9 +51,9 @@ def command(target: str, http: str | None, api_keys: str | None, **options: Any)
     NAME is the variable that holds the Server; without it, `server`, `mcp`, `app`, or the only one there is. What the
     file prints goes to stderr.
     """
-    server = program.load(target)
+    server = server_file.load(target)
     if http is None:
-        program.say_that_it_waits(target)
+        server_file.print_waiting(target)
         server.run()
     else:
         _run_http(server, http, api_keys, **options)

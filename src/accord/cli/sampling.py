@@ -17,8 +17,8 @@ import click
 import msgspec
 
 from accord.cli import content, keyboard
-from accord.cli.screen import in_one_line, quoted, screen
-from accord.cli.shapes import parameters
+from accord.cli.schema_text import parameters
+from accord.cli.screen import one_line, quoted, screen
 from accord.errors import InternalError
 from accord.messages import codec
 from accord.messages.content import TextContent, ToolResultContent, ToolUseContent
@@ -27,18 +27,18 @@ from accord.messages.tools import Tool
 
 
 async def type_answer(params: CreateMessageParams) -> CreateMessageResult:
-    """Show what is asked, and take what the person types in the place of a model. Raises `Refused`."""
-    screen.show("\n".join(described(params)))
+    """Show what is asked, and take what the person types in the place of a model. Raises `PromptRefused`."""
+    screen.print_prompt("\n".join(request_lines(params)))
     how = f"Answer for the model; an empty line or Ctrl-D ends it, {keyboard.DECLINE} declines:"
-    screen.show(f"\n  {click.style(how, bold=True)}")
+    screen.print_prompt(f"\n  {click.style(how, bold=True)}")
     lines = [await _first_line()]
-    while line := await keyboard.read("  > "):
+    while line := await keyboard.read_line("  > "):
         lines.append(line)
     return _text("\n".join(lines), model="a person", stop_reason="endTurn")
 
 
 async def _first_line() -> str:
-    while not (line := await keyboard.ask("  > ")).strip():
+    while not (line := await keyboard.prompt("  > ")).strip():
         continue
     return line
 
@@ -50,7 +50,7 @@ def _text(text: str, model: str, stop_reason: str | None = None) -> CreateMessag
 # --- shown -----------------------------------------------------------------------------------------------------
 
 
-def described(params: CreateMessageParams) -> Iterator[str]:
+def request_lines(params: CreateMessageParams) -> Iterator[str]:
     """What a server wants to be asked, for people."""
     if params.system_prompt:
         yield "  system:"
@@ -60,7 +60,7 @@ def described(params: CreateMessageParams) -> Iterator[str]:
     if params.tools:
         yield "  tools:"
         yield from (quoted(_tool(tool)) for tool in params.tools)
-    yield click.style(f"  {_wishes(params)}", dim=True)
+    yield click.style(f"  {_preferences(params)}", dim=True)
 
 
 def _message_lines(message: SamplingMessage) -> Iterator[str]:
@@ -82,10 +82,10 @@ def _block(block: Any) -> str:
 
 def _tool(tool: Tool) -> str:
     words = f"{tool.name}({', '.join(parameters(tool.input_schema))})"
-    return f"{words}  {in_one_line(tool.description)}" if tool.description else words
+    return f"{words}  {one_line(tool.description)}" if tool.description else words
 
 
-def _wishes(params: CreateMessageParams) -> str:
+def _preferences(params: CreateMessageParams) -> str:
     """How the answer should be made."""
     hints = params.model_preferences.hints if params.model_preferences else None
     wishes = {
@@ -96,7 +96,7 @@ def _wishes(params: CreateMessageParams) -> str:
         "use of tools: {}": params.tool_choice.mode if params.tool_choice else None,
         "wants to see: {}": None if params.include_context == "none" else params.include_context,
     }
-    return in_one_line(" · ".join(text.format(wish) for text, wish in wishes.items() if wish not in (None, "")))
+    return one_line(" · ".join(text.format(wish) for text, wish in wishes.items() if wish not in (None, "")))
 
 
 # --- made by a command -----------------------------------------------------------------------------------------

@@ -17,10 +17,10 @@ import click
 from accord.cli.columns import width
 from accord.cli.failures import printable
 
-_MOST_LINES = 1_000
+_MAX_PENDING_LINES = 1_000
 """Lines that wait for a question to be answered; beyond that the oldest is left out, with a count."""
 
-_LONGEST = 8_000
+_MAX_QUOTED_LENGTH = 8_000
 """Characters of what a server says in one place of a question."""
 
 _MARK = "  │ "
@@ -31,49 +31,49 @@ class Screen:
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[str, bool]] | None = None
-        self._left_out = 0
-        self._moving = False
+        self._dropped = 0
+        self._has_status_line = False
 
-    def say(self, line: str, *, err: bool = True) -> None:
+    def print_line(self, line: str, *, err: bool = True) -> None:
         """A line, now or once the question is answered; `err=False` for stdout, which may be the same terminal."""
         if self._waiting is None:
-            self.clear()
+            self.clear_line()
             click.echo(line, err=err)
             return
-        self._left_out += len(self._waiting) == self._waiting.maxlen
+        self._dropped += len(self._waiting) == self._waiting.maxlen
         self._waiting.append((line, err))
 
     def warn(self, text: str) -> None:
         """A line that says what may go wrong."""
-        self.say(f"{click.style('warning:', fg='yellow')} {text}")
+        self.print_line(f"{click.style('warning:', fg='yellow')} {text}")
 
-    def move(self, line: str) -> None:
+    def update_line(self, line: str) -> None:
         """A line that takes the place of the one before; not shown while a question stands."""
         if self._waiting is None:
-            self._moving = True
+            self._has_status_line = True
             click.echo(f"\r\x1b[2K{line}", nl=False, err=True)
 
-    def clear(self) -> None:
+    def clear_line(self) -> None:
         """Take away the line that moves."""
-        if self._moving:
-            self._moving = False
+        if self._has_status_line:
+            self._has_status_line = False
             click.echo("\r\x1b[2K", nl=False, err=True)
 
     @contextmanager
-    def question(self) -> Iterator[None]:
+    def prompting(self) -> Iterator[None]:
         """A question stands; what others say meanwhile is shown afterwards."""
-        self.clear()
-        self._waiting = waiting = deque[tuple[str, bool]](maxlen=_MOST_LINES)
+        self.clear_line()
+        self._waiting = waiting = deque[tuple[str, bool]](maxlen=_MAX_PENDING_LINES)
         try:
             yield
         finally:
-            self._waiting, left_out, self._left_out = None, self._left_out, 0
+            self._waiting, left_out, self._dropped = None, self._dropped, 0
             if left_out:
-                self.say(f"({left_out} earlier lines left out)")
+                self.print_line(f"({left_out} earlier lines left out)")
             for line, err in waiting:
-                self.say(line, err=err)
+                self.print_line(line, err=err)
 
-    def show(self, text: str = "", *, nl: bool = True) -> None:
+    def print_prompt(self, text: str = "", *, nl: bool = True) -> None:
         """Part of the question that stands."""
         click.echo(text, nl=nl, err=True)
 
@@ -84,15 +84,15 @@ screen: Screen = Screen()
 def quoted(text: str, mark: str = _MARK) -> str:
     """What a server says, so that it cannot pass for what we say: marked, wrapped, nothing that steers a terminal."""
     text = printable(text.replace("\t", "    "))
-    left_out = len(text) - _LONGEST
+    left_out = len(text) - _MAX_QUOTED_LENGTH
     if left_out > 0:
-        text = f"{text[:_LONGEST]}\n… {left_out:,} more characters"
+        text = f"{text[:_MAX_QUOTED_LENGTH]}\n… {left_out:,} more characters"
     room = max(width(sys.stderr) - len(mark), 20)
     lines = [part for line in text.split("\n") for part in textwrap.wrap(line, room, replace_whitespace=False) or [""]]
     return "\n".join(mark + line for line in lines)
 
 
-def in_one_line(text: str, most: int = 200) -> str:
+def one_line(text: str, most: int = 200) -> str:
     """A name or a description of others, in one line."""
     line = " ".join(printable(text).split())
     return line if len(line) <= most else f"{line[:most]}…"

@@ -15,7 +15,7 @@ from accord.messages.revision import REVISIONS
 
 
 @dataclass(frozen=True)
-class Settings:
+class ConnectionSettings:
     """How to reach a server, and how to show what comes back."""
 
     as_json: bool = False
@@ -120,7 +120,7 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-def packed(name: str, type_: type[Any], options: Sequence[Decorator]) -> Decorator:
+def options_as(name: str, type_: type[Any], options: Sequence[Decorator]) -> Decorator:
     """Give a command these options; it gets them as one frozen value called `name`."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -136,5 +136,5 @@ def packed(name: str, type_: type[Any], options: Sequence[Decorator]) -> Decorat
     return decorate
 
 
-settings_options: Decorator = packed("settings", Settings, _OPTIONS)
-"""Give a command the options of `Settings`; it gets them as `settings`."""
+settings_options: Decorator = options_as("settings", ConnectionSettings, _OPTIONS)
+"""Give a command the options of `ConnectionSettings`; it gets them as `settings`."""

@@ -18,11 +18,11 @@ import msgspec
 from accord.cli.columns import width
 from accord.cli.failures import printable
 from accord.cli.screen import screen
-from accord.transport.base import Transport, Unreadable
-from accord.transport.recorded import RecordedTransport
-from accord.wire.transcript import SENT, Entry, Transcript
+from accord.transport.base import SkippedMessage, Transport
+from accord.transport.recording import RecordingTransport
+from accord.wire.transcript import SENT, Transcript, TranscriptEntry
 
-_LONGEST = 400
+_MAX_LINE_LENGTH = 400
 """Characters of a line that goes to a file or a pipe."""
 
 _COLOURS = {True: "blue", False: "green"}
@@ -30,11 +30,11 @@ _COLOURS = {True: "blue", False: "green"}
 
 def tracing(verbose: int) -> Callable[[Transport], Transport] | None:
     """What makes a transport show what passes through it."""
-    return partial(_traced, verbose) if verbose else None
+    return partial(_recorded, verbose) if verbose else None
 
 
-def _traced(verbose: int, inner: Transport) -> Transport:
-    return RecordedTransport(inner, LiveTranscript(whole=verbose > 1))
+def _recorded(verbose: int, inner: Transport) -> Transport:
+    return RecordingTransport(inner, LiveTranscript(whole=verbose > 1))
 
 
 class LiveTranscript(Transcript):
@@ -45,19 +45,19 @@ class LiveTranscript(Transcript):
         self._whole = whole
         self._begun = time.monotonic()
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: TranscriptEntry) -> None:
         """Print one message."""
-        screen.say(printable(entry.render(), as_json=True) if self._whole else self._short(entry))
+        screen.print_line(printable(entry.render(), as_json=True) if self._whole else self._short(entry))
 
-    def _short(self, entry: Entry) -> str:
+    def _short(self, entry: TranscriptEntry) -> str:
         head = f"{entry.at - self._begun:7.3f} {entry.direction}"
-        text = printable(described(entry.message)).replace("\n", r"\n")
-        room = width(sys.stderr) - len(head) - 2 if sys.stderr.isatty() else _LONGEST
+        text = printable(message_text(entry.message)).replace("\n", r"\n")
+        room = width(sys.stderr) - len(head) - 2 if sys.stderr.isatty() else _MAX_LINE_LENGTH
         shortened = text if len(text) <= room else f"{text[:room]}…"
         return f"{click.style(head, fg=_COLOURS[entry.direction == SENT])} {shortened}"
 
 
-def described(message: bytes | Unreadable) -> str:
+def message_text(message: bytes | SkippedMessage) -> str:
     """What a message says, the most telling first; what is no message stays as it is."""
     if not isinstance(message, bytes):
         return f"unreadable: {message.reason}"

@@ -25,7 +25,7 @@ def pairs(words: Iterable[str]) -> list[tuple[str, bool, str]]:
     """Each word as key, whether its value is JSON by itself, and value."""
     found = []
     for word in words:
-        match = _WORD.fullmatch(_sound(word))
+        match = _WORD.fullmatch(_check_utf8(word))
         if match is None:
             raise click.UsageError(f"{word!r} is not key=value")
         found.append((match["key"], bool(match["json"]), match["value"]))
@@ -39,7 +39,7 @@ def document(text: str) -> dict[str, Any]:
             text = sys.stdin.read()
         elif text.startswith("@"):
             text = Path(text[1:]).read_text(encoding="utf-8")
-        given = json.loads(_sound(text))
+        given = json.loads(_check_utf8(text))
     except (OSError, ValueError, RecursionError) as exc:
         raise click.UsageError(f"--args: {exc}") from exc
     if not isinstance(given, dict):
@@ -47,7 +47,7 @@ def document(text: str) -> dict[str, Any]:
     return given
 
 
-def typed(words: Iterable[str], schema: Schema) -> dict[str, Any]:
+def arguments_of(words: Iterable[str], schema: Schema) -> dict[str, Any]:
     """The arguments that the words mean under a tool's input schema."""
     arguments: dict[str, Any] = {}
     for key, is_json, value in pairs(words):
@@ -114,7 +114,7 @@ def _kind(value: Any) -> str:
     return _KINDS.get(type(value), "null")
 
 
-def _sound(text: str) -> str:
+def _check_utf8(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as exc:

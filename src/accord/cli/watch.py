@@ -13,14 +13,14 @@ from typing import Any
 import click
 
 from accord.cli import completion
-from accord.cli.asking import Asking, asking_options, client_options
+from accord.cli.answer_options import AnswerOptions, asking_options, client_options
 from accord.cli.failures import EXIT_CODES
-from accord.cli.notices import log_level_option, notice_json, notice_text
-from accord.cli.screen import in_one_line, screen
-from accord.cli.settings import Settings, positive_seconds, settings_options
-from accord.cli.visit import visit
+from accord.cli.notification_text import log_level_option, notice_json, notice_text
+from accord.cli.run_client import run_with_client
+from accord.cli.screen import one_line, screen
+from accord.cli.settings import ConnectionSettings, positive_seconds, settings_options
 from accord.client.client import Client
-from accord.client.notices import Notice, Queue
+from accord.client.notifications import Notice, NotificationBuffer
 from accord.client.subscription import Missed, Subscription
 from accord.errors import NotSupported
 from accord.limits import DEFAULT_LIMITS
@@ -46,8 +46,8 @@ def command(
     uris: tuple[str, ...],
     seconds: float | None,
     log_level: str | None,
-    asking: Asking,
-    settings: Settings,
+    asking: AnswerOptions,
+    settings: ConnectionSettings,
 ) -> int:
     """Print the notifications of a server as they come, until Ctrl-C, or until the server ends.
 
@@ -55,20 +55,20 @@ def command(
     agreed to tell is said on stderr.
     """
 
-    told: Queue[Notice] = Queue(DEFAULT_LIMITS.notices)
+    told: NotificationBuffer[Notice] = NotificationBuffer(DEFAULT_LIMITS.notices)
 
     async def work(client: Client) -> None:
         stop = asyncio.Event()
         _end_on_signals(stop)
         async with AsyncExitStack() as stack:
             subscription = await _subscribe(client, uris, stack)
-            _say_what_comes(client, subscription, log_level)
-            await _first([_print(told, settings), _ended(client, subscription), stop.wait()], seconds)
+            _print_subscribed(client, subscription, log_level)
+            await _wait_first([_print(told, settings), _wait_ended(client, subscription), stop.wait()], seconds)
             if told.dropped:
                 screen.warn(f"{told.dropped} notifications came faster than they could be shown")
 
     options = {"on_notification": told.put, "log_level": log_level}  # what comes with the opening is told as well
-    return visit(target, settings, work, {**client_options(target, asking), **options})
+    return run_with_client(target, settings, work, {**client_options(target, asking), **options})
 
 
 def _end_on_signals(stop: asyncio.Event) -> None:
@@ -102,18 +102,18 @@ def _has_log(client: Client) -> bool:
     return by_themselves and (offered is None or offered.logging is not None)
 
 
-def _say_what_comes(client: Client, subscription: Subscription | None, log_level: str | None) -> None:
-    granted, refused = _sorted(subscription)
+def _print_subscribed(client: Client, subscription: Subscription | None, log_level: str | None) -> None:
+    granted, refused = _granted_and_refused(subscription)
     if _has_log(client):
         granted.append("log messages")
     elif log_level:
         refused.append("log messages by themselves")
-    screen.say(f"watching ({client.revision}): {', '.join(granted)}")
+    screen.print_line(f"watching ({client.revision}): {', '.join(granted)}")
     if refused:
-        screen.say(f"not told by this server: {', '.join(refused)}")
+        screen.print_line(f"not told by this server: {', '.join(refused)}")
 
 
-def _sorted(subscription: Subscription | None) -> tuple[list[str], list[str]]:
+def _granted_and_refused(subscription: Subscription | None) -> tuple[list[str], list[str]]:
     """What the server has agreed to tell of, and what it has not."""
     if subscription is None:
         return [], list(_LISTS.values())
@@ -122,20 +122,20 @@ def _sorted(subscription: Subscription | None) -> tuple[list[str], list[str]]:
     refused = [name for field, name in _LISTS.items() if not getattr(given, field)]
     uris = given.resource_subscriptions or []
     return (
-        granted + [in_one_line(uri) for uri in uris],
-        refused + [in_one_line(uri) for uri in wish.resource_subscriptions or () if uri not in uris],
+        granted + [one_line(uri) for uri in uris],
+        refused + [one_line(uri) for uri in wish.resource_subscriptions or () if uri not in uris],
     )
 
 
-async def _print(told: Queue[Notice], settings: Settings) -> None:
+async def _print(told: NotificationBuffer[Notice], settings: ConnectionSettings) -> None:
     while True:
         notice = await told.get()
         if not isinstance(notice.params, SubscriptionsAcknowledgedParams):  # that was said on stderr
             line = notice_json if settings.as_json else notice_text
-            screen.say(line(notice, datetime.now()), err=False)  # both are printable
+            screen.print_line(line(notice, datetime.now()), err=False)  # both are printable
 
 
-async def _ended(client: Client, subscription: Subscription | None) -> None:
+async def _wait_ended(client: Client, subscription: Subscription | None) -> None:
     """Wait until the server ends the subscription. Raises `ConnectionLost`."""
     if subscription is None:
         async with client.notifications() as stream:
@@ -144,11 +144,11 @@ async def _ended(client: Client, subscription: Subscription | None) -> None:
         return
     async for event in subscription:
         if isinstance(event, Missed):
-            screen.warn(in_one_line(event.why))
-    screen.say("the server has ended the subscription")
+            screen.warn(one_line(event.why))
+    screen.print_line("the server has ended the subscription")
 
 
-async def _first(endings: list[Coroutine[Any, Any, Any]], seconds: float | None) -> None:
+async def _wait_first(endings: list[Coroutine[Any, Any, Any]], seconds: float | None) -> None:
     """Wait for the first of them, so many seconds at most. Raises what it raises."""
     tasks = [asyncio.ensure_future(each) for each in endings]
     try:

@@ -17,32 +17,32 @@ from msgspec import Raw
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages.meta import CacheableResult
 
-CHANGES: dict[str, tuple[str, ...]] = {
+INVALIDATED_BY: dict[str, tuple[str, ...]] = {
     "notifications/tools/list_changed": ("tools/list",),
     "notifications/prompts/list_changed": ("prompts/list",),
     "notifications/resources/list_changed": ("resources/list", "resources/templates/list"),
 }
 """Which lists a notification makes stale."""
 
-READ = "resources/read"
-_METHODS = {READ, *(method for methods in CHANGES.values() for method in methods)}
+READ_METHOD = "resources/read"
+_METHODS = {READ_METHOD, *(method for methods in INVALIDATED_BY.values() for method in methods)}
 
 
-class Request(msgspec.Struct, frozen=True):
+class CacheableRequest(msgspec.Struct, frozen=True):
     """What is asked, as far as the answer depends on it: the cursor of a page, or a URI."""
 
     method: str
-    what: str | None = None
+    key: str | None = None
 
 
-class _Key(msgspec.Struct, frozen=True):
+class _CacheKey(msgspec.Struct, frozen=True):
     server: Hashable
     owner: object | None
     """The client that may have it; None for all clients of the server."""
-    request: Request
+    request: CacheableRequest
 
 
-class _Entry(msgspec.Struct):
+class _CacheEntry(msgspec.Struct):
     raw: bytes
     stale_at: float
 
@@ -56,15 +56,15 @@ class Cache:
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS, *, off: bool = False) -> None:
         self._limits = msgspec.structs.replace(limits, cache_entries=0) if off else limits
-        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
-        self._changes: Counter[tuple[Hashable, str]] = Counter()
+        self._entries: OrderedDict[_CacheKey, _CacheEntry] = OrderedDict()
+        self._generations: Counter[tuple[Hashable, str]] = Counter()
         self.bytes: int = 0
         """Bytes of the results that are kept."""
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def _get(self, key: _Key, now: float) -> bytes | None:
+    def _get(self, key: _CacheKey, now: float) -> bytes | None:
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -74,24 +74,24 @@ class Cache:
         self._entries.move_to_end(key)
         return entry.raw
 
-    def _put(self, key: _Key, raw: bytes, stale_at: float) -> None:
+    def _put(self, key: _CacheKey, raw: bytes, stale_at: float) -> None:
         if len(raw) > self._limits.cache_bytes:
             return
-        self._entries[key] = _Entry(raw, stale_at)
+        self._entries[key] = _CacheEntry(raw, stale_at)
         self.bytes += len(raw)
         while len(self._entries) > self._limits.cache_entries or self.bytes > self._limits.cache_bytes:
             self._drop([next(iter(self._entries))])
 
-    def _drop(self, keys: Iterable[_Key]) -> None:
+    def _drop(self, keys: Iterable[_CacheKey]) -> None:
         for key in keys:
             entry = self._entries.pop(key, None)
             self.bytes -= len(entry.raw) if entry is not None else 0
 
-    def _of(self, server: Hashable, owner: object) -> list[_Key]:
+    def _of(self, server: Hashable, owner: object) -> list[_CacheKey]:
         return [key for key in self._entries if key.server == server and key.owner in (None, owner)]
 
 
-class Kept:
+class ClientCache:
     """What one client may have from a cache. `server` says whom it asks."""
 
     def __init__(self, cache: Cache, server: Hashable) -> None:
@@ -99,53 +99,53 @@ class Kept:
         self._server = server
         self._owner = object()
 
-    def get(self, request: Request, now: float) -> Raw | None:
+    def get(self, request: CacheableRequest, now: float) -> Raw | None:
         """A result that is still fresh; None where there is none."""
         for owner in (self._owner, None):
-            raw = self._cache._get(_Key(self._server, owner, request), now)
+            raw = self._cache._get(_CacheKey(self._server, owner, request), now)
             if raw is not None:
                 return Raw(raw)
         return None
 
-    def changes(self, method: str) -> int:
+    def generation(self, method: str) -> int:
         """How often the answers to `method` have changed so far: take it before asking, and give it to `put`."""
-        return self._cache._changes[self._server, method]
+        return self._cache._generations[self._server, method]
 
-    def put(self, request: Request, raw: Raw, hints: CacheableResult, changes: int, now: float) -> None:
+    def put(self, request: CacheableRequest, raw: Raw, hints: CacheableResult, changes: int, now: float) -> None:
         """Keep a result that came just now, in the place of any that was kept before, as long as `hints` allow.
 
         What has changed while it was under way is not kept.
         """
-        both = [_Key(self._server, owner, request) for owner in (self._owner, None)]
+        both = [_CacheKey(self._server, owner, request) for owner in (self._owner, None)]
         self._cache._drop(both)
         # "If ttlMs is negative, clients SHOULD ignore it and treat it as 0"; absent is 0, and private
         seconds = min(hints.ttl_ms or 0, int(1000 * self._cache._limits.cache_seconds)) / 1000
-        if seconds > 0 and changes == self.changes(request.method):
+        if seconds > 0 and changes == self.generation(request.method):
             key = both[1] if hints.cache_scope == "public" else both[0]
             self._cache._put(key, bytes(raw), now + seconds)
 
-    def changed(self, method: str) -> None:
+    def invalidate_method(self, method: str) -> None:
         """The server says that its answers to `method` are others now, on all pages."""
-        self._forget(method, lambda _: True)
+        self._invalidate(method, lambda _: True)
 
-    def updated(self, uri: str) -> None:
+    def invalidate_resource(self, uri: str) -> None:
         """The server says that a resource is another now, and with it its parts and what it is a part of."""
-        self._forget(READ, lambda known: is_part(known, uri) or is_part(uri, known))
+        self._invalidate(READ_METHOD, lambda known: is_part(known, uri) or is_part(uri, known))
 
-    def _forget(self, method: str, concerns: Callable[[Any], bool]) -> None:
-        self._cache._changes[self._server, method] += 1
+    def _invalidate(self, method: str, concerns: Callable[[Any], bool]) -> None:
+        self._cache._generations[self._server, method] += 1
         mine = (key for key in self._cache._of(self._server, self._owner) if key.request.method == method)
-        self._cache._drop([key for key in mine if concerns(key.request.what)])
+        self._cache._drop([key for key in mine if concerns(key.request.key)])
 
-    def heard(self, name: str) -> None:
+    def on_notification(self, name: str) -> None:
         """Take a notification that a list has changed into account."""
-        for method in CHANGES.get(name, ()):
-            self.changed(method)
+        for method in INVALIDATED_BY.get(name, ()):
+            self.invalidate_method(method)
 
     def clear(self) -> None:
         """Keep nothing of this server: another one may have taken its place."""
         for method in _METHODS:
-            self.changed(method)
+            self.invalidate_method(method)
 
 
 def is_part(uri: str, of: str) -> bool:

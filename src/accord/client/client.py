@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from accord.client.answers import Reader
-from accord.client.asked import Asked
 from accord.client.backoff import Reconnect
-from accord.client.cache import Cache, Kept
+from accord.client.cache import Cache, ClientCache
 from accord.client.connect import Connector
 from accord.client.elicitation import Mode
-from accord.client.notices import Notice, Notices, NoticeStream
+from accord.client.input_handlers import InputHandlers
+from accord.client.multi_round_trip import InputResponder
+from accord.client.notifications import Notice, NoticeStream, NotificationRouter
+from accord.client.reconnecting import ReconnectingConnection
+from accord.client.request_methods import RequestMethods
 from accord.client.requests import Requests
-from accord.client.roots import Places
-from accord.client.rounds import Rounds
-from accord.client.subscription import Subscription, wish_for
-from accord.client.subscriptions import Subscriptions
-from accord.client.supervise import Link
-from accord.client.target import AsPrincipal, Command, Remote, Serves, Target, identity, parse
-from accord.client.verbs import Verbs
+from accord.client.results import ResultReader
+from accord.client.roots import RootsLike
+from accord.client.subscription import Subscription, subscription_filter
+from accord.client.subscriptions import SubscriptionManager
+from accord.client.target import Command, InProcessServer, PrincipalLike, Remote, Target, identity, parse
 from accord.errors import ConnectionLost, TargetError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages.base import JSONObject, LoggingLevel, Meta
@@ -34,16 +34,16 @@ from accord.messages.methods import table
 from accord.messages.resources import ResourceUpdatedParams
 from accord.messages.revision import REVISIONS
 from accord.session.events import NotificationReceived
-from accord.session.negotiate import check_spoken
-from accord.session.profile import Profile
+from accord.session.negotiation import check_revisions
+from accord.session.peer_info import PeerInfo
 from accord.session.stats import Stats
-from accord.transport.asking import size_of
 from accord.transport.base import Transport
 from accord.transport.connection import Connection
 from accord.transport.http.settings import HTTPSettings
+from accord.transport.request_sender import size_of
 
 if TYPE_CHECKING:
-    from accord.client.observed import Watched
+    from accord.client.instrumentation import ClientInstrumentation
     from accord.telemetry.base import Telemetry
 
 _PAGE_COMPLETE = "notifications/elicitation/complete"
@@ -53,7 +53,7 @@ _TOOLS_CHANGED = "notifications/tools/list_changed"
 _INFO = Implementation(name="accord", version="0.1.0")
 
 
-class Client(Verbs):
+class Client(RequestMethods):
     """A connection to a Model Context Protocol server, whatever it is and whichever revision it speaks.
 
     `target`: a URL, a command line or list, `FILE.py[:server]`, an `mcpServers` entry, a `Server`, or a transport (see
@@ -102,7 +102,7 @@ class Client(Verbs):
         on_elicitation_complete: Callable[[str], Any] | None = None,
         sampling: Callable[..., Any] | None = None,
         sampling_tools: bool = False,
-        roots: Places | None = None,
+        roots: RootsLike | None = None,
         on_log: Callable[[LoggingMessageParams], Any] | None = None,
         on_notification: Callable[[Notice], Any] | None = None,
         log_level: LoggingLevel | None = None,
@@ -112,15 +112,15 @@ class Client(Verbs):
         extensions: Sequence[Extension] = (),
         experimental: Mapping[str, JSONObject] | None = None,
         http: HTTPSettings | None = None,
-        principal: AsPrincipal | None = None,
+        principal: PrincipalLike | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
         where = parse(target)
-        if reconnect is not None and not isinstance(where, Command | Remote | Serves):
+        if reconnect is not None and not isinstance(where, Command | Remote | InProcessServer):
             raise TargetError("a transport cannot be opened twice; with reconnect=, give a command, a URL or a Server")
         name = str(getattr(where, "name", where))
         self.limits = limits
-        self._asked = Asked(
+        self._input_handlers = InputHandlers(
             name,
             limits,
             elicitation=elicitation,
@@ -131,48 +131,56 @@ class Client(Verbs):
             roots=roots,
         )
         capabilities = msgspec.structs.replace(
-            self._asked.capabilities,
+            self._input_handlers.capabilities,
             extensions=settings_of(extensions),
             experimental=dict(experimental) if experimental else None,
         )
-        watched = None if telemetry is None else _watched(telemetry, where)
+        watched = None if telemetry is None else _instrument(telemetry, where)
         connector = Connector(
             where,
-            Profile(info, capabilities),
-            check_spoken(revisions),
+            PeerInfo(info, capabilities),
+            check_revisions(revisions),
             limits,
-            self._asked.handle if watched is None else watched.handler(self._asked.handle),
+            self._input_handlers.handle if watched is None else watched.handler(self._input_handlers.handle),
             on_stderr,
             record,
-            on_notification=self._heard,
+            on_notification=self._on_notification,
             methods=rows_of(extensions),
             http=http,
             principal=principal,
         )
-        self._link = Link(
-            connector, reconnect, prepare=self._prepare, lost=self._lost, prepare_seconds=limits.connect_seconds
+        self._connection = ReconnectingConnection(
+            connector,
+            reconnect,
+            prepare=self._prepare,
+            lost=self._on_connection_lost,
+            prepare_seconds=limits.connect_seconds,
         )
-        self._kept = Kept(
+        self._cache = ClientCache(
             cache if isinstance(cache, Cache) else Cache(limits, off=not cache), _identity(where, http, principal)
         )
         requests = (Requests if watched is None else watched.requests)(
-            self._link,
-            Reader(name, strict=strict, kinds=results_of(extensions)),
-            Rounds(self._asked, limits),
-            self._kept,
+            self._connection,
+            ResultReader(name, strict=strict, kinds=results_of(extensions)),
+            InputResponder(self._input_handlers, limits),
+            self._cache,
             limits,
             timeout if timeout is not None else limits.request_seconds,
             total_timeout if total_timeout is not None else limits.total_seconds,
             log_level or ("info" if on_log is not None else None),
         )
         super().__init__(requests, name, limits, strict=strict, trusted=trusted)
-        self._notices = Notices(limits)
-        self._subscriptions = Subscriptions(self._link.ready, self._notices, requests.timeout, self._forget)
-        self._notices.on(_PAGE_COMPLETE, lambda notice: self._asked.completed(notice.params))
+        self._notifications = NotificationRouter(limits)
+        self._subscriptions = SubscriptionManager(
+            self._connection.ready, self._notifications, requests.timeout, self._invalidate
+        )
+        self._notifications.on(
+            _PAGE_COMPLETE, lambda notice: self._input_handlers.on_elicitation_complete(notice.params)
+        )
         if on_log is not None:
-            self._notices.on("notifications/message", lambda notice: on_log(notice.params))
+            self._notifications.on("notifications/message", lambda notice: on_log(notice.params))
         if on_notification is not None:
-            self._notices.on(None, on_notification)
+            self._notifications.on(None, on_notification)
 
     # --- lifetime ----------------------------------------------------------------------------------------------
 
@@ -181,28 +189,28 @@ class Client(Verbs):
 
         Raises `ConnectError`, `ConnectionLost`, and `NotConnected` when the client is closed meanwhile.
         """
-        await self._link.open()
+        await self._connection.open()
         return self
 
     async def close(self) -> None:
         """End the connection and, if it is a child process, the server; bounded in time, from any task."""
-        self._subscriptions.end()
-        self._notices.end()
-        await self._link.close()
-        await self._notices.close()
+        self._subscriptions.close()
+        self._notifications.end()
+        await self._connection.close()
+        await self._notifications.close()
 
     async def _prepare(self, connection: Connection, again: bool) -> None:
         """Make a new connection what the last one was: nothing that was known of the server holds for sure."""
         if again:
-            self._forget()
-        self._mirrored.use(connection)
+            self._invalidate()
+        self._mirrored_tools.use(connection)
         await self._requests.use(connection)
         await self._subscriptions.use(connection)
-        self._notices.will_come = True
+        self._notifications.is_live = True
 
-    def _lost(self, error: ConnectionLost) -> None:
-        self._subscriptions.end(error)
-        self._notices.end(error)
+    def _on_connection_lost(self, error: ConnectionLost) -> None:
+        self._subscriptions.close(error)
+        self._notifications.end(error)
 
     async def __aenter__(self) -> Client:
         return await self.connect()
@@ -217,7 +225,7 @@ class Client(Verbs):
     @property
     def connection(self) -> Connection:
         """The connection. Raises `NotConnected`."""
-        return self._link.connection
+        return self._connection.connection
 
     @property
     def revision(self) -> str:
@@ -227,19 +235,19 @@ class Client(Verbs):
     @property
     def server_info(self) -> Implementation | None:
         """What the server says it is, if it says so. For display, never for decisions."""
-        peer = self.connection.session.peer
+        peer = self.connection.session.peer_info
         return peer.info if peer is not None else None
 
     @property
     def server_capabilities(self) -> ServerCapabilities | None:
         """What the server says it offers."""
-        peer = self.connection.session.peer
+        peer = self.connection.session.peer_info
         return peer.capabilities if peer is not None else None
 
     @property
     def instructions(self) -> str | None:
         """How the server wants to be used, for a model to read."""
-        peer = self.connection.session.peer
+        peer = self.connection.session.peer_info
         return peer.instructions if peer is not None else None
 
     @property
@@ -249,7 +257,7 @@ class Client(Verbs):
 
     async def ping(self) -> None:
         """Ask the server for a sign of life: `ping`, or `server/discover` where the revision has no ping."""
-        connection = await self._link.ready(self._requests.timeout)
+        connection = await self._connection.ready(self._requests.timeout)
         await self._requests.raw("ping" if connection.session.rules.handshake else "server/discover")
 
     # --- what the server tells ---------------------------------------------------------------------------------
@@ -267,11 +275,11 @@ class Client(Verbs):
         Calls are made in order. What a callback raises is logged; beyond `Limits.notices` that wait, the oldest is
         dropped.
         """
-        return self._notices.on(method, callback)
+        return self._notifications.on(method, callback)
 
     def notifications(self, *methods: str) -> NoticeStream:
         """Notifications of these methods, or all, to iterate over: `async with client.notifications() as stream`."""
-        return NoticeStream(self._notices, frozenset(methods))
+        return NoticeStream(self._notifications, frozenset(methods))
 
     def subscribe(
         self, *uris: str, tools: bool = False, prompts: bool = False, resources: bool = False
@@ -281,46 +289,48 @@ class Client(Verbs):
         Entering it raises `NotSupported` when the server grants nothing of it, `RequestTimeout`, `ConnectionLost` and
         what the server answers. It outlives a reconnect. Raises `LocalProtocolError` when nothing is asked for.
         """
-        return Subscription(self._subscriptions, wish_for(uris, tools, prompts, resources), self.limits.notices)
+        return Subscription(
+            self._subscriptions, subscription_filter(uris, tools, prompts, resources), self.limits.notices
+        )
 
-    def _heard(self, event: NotificationReceived) -> None:
+    def _on_notification(self, event: NotificationReceived) -> None:
         name = event.method.name
-        self._kept.heard(name)
+        self._cache.on_notification(name)
         if name == _TOOLS_CHANGED:
-            self._tools.forget()
-        notice = self._notices.read(event)
+            self._tools.invalidate()
+        notice = self._notifications.read(event)
         if notice is not None:
             if isinstance(notice.params, ResourceUpdatedParams):
-                self._kept.updated(notice.params.uri)
-            self._subscriptions.heard(notice)
-            self._notices.tell(notice, size_of(event))
+                self._cache.invalidate_resource(notice.params.uri)
+            self._subscriptions.on_notification(notice)
+            self._notifications.dispatch(notice, size_of(event))
 
     # --- what the server may know ------------------------------------------------------------------------------
 
-    def set_roots(self, roots: Places) -> None:
+    def set_roots(self, roots: RootsLike) -> None:
         """Let the server work in other folders from now on, and tell it so where the revision has a way to.
 
         Raises `NotSupported` for a client that was made without `roots`, `LocalProtocolError` for what is no folder.
         """
-        self._asked.set_roots(roots)
-        if self._link.is_open and _ROOTS_CHANGED in table(self.revision, "client"):
+        self._input_handlers.set_roots(roots)
+        if self._connection.is_open and _ROOTS_CHANGED in table(self.revision, "client"):
             self.connection.notify(_ROOTS_CHANGED)
 
     async def notify(self, method: str, params: Any = None, *, meta: Meta | None = None) -> None:
         """Send any notification. Raises `NotSupported`, `NotConnected`."""
-        connection = await self._link.ready(self._requests.timeout)
+        connection = await self._connection.ready(self._requests.timeout)
         connection.notify(method, params, meta=meta)
 
 
 def _identity(
-    target: Command | Remote | Serves | Transport, http: HTTPSettings | None, principal: AsPrincipal | None
+    target: Command | Remote | InProcessServer | Transport, http: HTTPSettings | None, principal: PrincipalLike | None
 ) -> Hashable:
     """Return whose results are cached together: of one server, and in this process of one principal."""
     server = identity(target, http)
     return server if principal is None else (server, principal.id, principal.scopes)
 
 
-def _watched(telemetry: Telemetry, target: Command | Remote | Serves | Transport) -> Watched:
-    from accord.client.observed import Watched
+def _instrument(telemetry: Telemetry, target: Command | Remote | InProcessServer | Transport) -> ClientInstrumentation:
+    from accord.client.instrumentation import ClientInstrumentation
 
-    return Watched(telemetry, target)
+    return ClientInstrumentation(telemetry, target)

@@ -15,7 +15,7 @@ from accord.messages.completion import (
 )
 
 
-def asked_for(
+def completion_params(
     reference: Reference | None,
     prompt: str | None,
     template: str | None,

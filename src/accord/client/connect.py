@@ -7,24 +7,30 @@ import contextlib
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from accord.client.target import AsPrincipal, Command, Remote, Serves, check_principal, identity
-from accord.client.ways import WAYS, Way, have_same_response, may_be_sse, may_lead_elsewhere
+from accord.client.connect_methods import (
+    CONNECT_METHODS,
+    ConnectMethod,
+    have_same_response,
+    may_be_sse,
+    may_try_other_method,
+)
+from accord.client.target import Command, InProcessServer, PrincipalLike, Remote, check_principal, identity
 from accord.errors import ConnectError, ConnectionLost, TargetError
 from accord.limits import Limits
 from accord.messages.methods import Method
 from accord.messages.revision import PER_REQUEST
-from accord.session.negotiate import choose, newest_handshake
-from accord.session.opening import ClientOpening
-from accord.session.profile import Profile
+from accord.session.handshake import ClientHandshake
+from accord.session.negotiation import choose_revision, newest_handshake
+from accord.session.peer_info import PeerInfo
 from accord.session.session import Session
 from accord.transport import memory
-from accord.transport.asking import NotificationCallback
 from accord.transport.base import Transport
 from accord.transport.connection import Connection
-from accord.transport.conversation import Handler
-from accord.transport.http.legacy import SSETransport
-from accord.transport.http.settings import HTTPSettings, above
+from accord.transport.http.settings import HTTPSettings, with_default_headers
+from accord.transport.http.sse import SSETransport
 from accord.transport.http.streamable import StreamableTransport
+from accord.transport.request_sender import NotificationCallback
+from accord.transport.session_driver import Handler
 from accord.transport.subprocess import SubprocessTransport
 
 
@@ -33,8 +39,8 @@ class Connector:
 
     def __init__(
         self,
-        target: Command | Remote | Serves | Transport,
-        profile: Profile,
+        target: Command | Remote | InProcessServer | Transport,
+        profile: PeerInfo,
         revisions: tuple[str, ...],
         limits: Limits,
         handler: Handler,
@@ -44,7 +50,7 @@ class Connector:
         on_notification: NotificationCallback | None = None,
         methods: Sequence[Method] = (),
         http: HTTPSettings | None = None,
-        principal: AsPrincipal | None = None,
+        principal: PrincipalLike | None = None,
     ) -> None:
         check_principal(principal, target)
         self._principal = principal
@@ -74,46 +80,50 @@ class Connector:
         """
         if isinstance(self._target, Remote):
             return await self._open_remote(self._target)
-        connection = await self._open_known()
+        connection = await self._open_remembered()
         if connection is not None:
             return connection
         ends = bool(self._ends_at_probe)
         try:
-            connection = await self._open(self._make(), handshake=ends)
+            connection = await self._open(self._make_transport(), handshake=ends)
         except ConnectionLost:
             if not self._may_be_older():
                 raise
             connection, ends = await self._open_older(), True
         self._ends_at_probe = ends
-        self._remember(connection)
+        self._remember_silence(connection)
         return connection
 
-    async def _open_known(self) -> Connection | None:
+    async def _open_remembered(self) -> Connection | None:
         """Skip the probe of a command whose server did not answer it before; None where that is not so, or leads
         nowhere any more.
         """
         shakes = newest_handshake(self._revisions) is not None
-        if not (isinstance(self._target, Command) and shakes and WAYS.known(self._server) is Way.HANDSHAKE):
+        if not (
+            isinstance(self._target, Command)
+            and shakes
+            and CONNECT_METHODS.get(self._server) is ConnectMethod.HANDSHAKE
+        ):
             return None
         try:
-            connection = await self._open(self._make(), handshake=True)
+            connection = await self._open(self._make_transport(), handshake=True)
         except (ConnectError, ConnectionLost):
-            WAYS.forget(self._server)
+            CONNECT_METHODS.forget(self._server)
             return None
         if not connection.session.rules.handshake:
-            WAYS.forget(self._server)
+            CONNECT_METHODS.forget(self._server)
         return connection
 
-    def _remember(self, connection: Connection) -> None:
+    def _remember_silence(self, connection: Connection) -> None:
         """Skip the probe the next time where nobody answered it."""
-        opening = connection.session.opening
-        silent = isinstance(opening, ClientOpening) and opening.was_silent
+        opening = connection.session.handshake
+        silent = isinstance(opening, ClientHandshake) and opening.probe_timed_out
         if isinstance(self._target, Command) and silent and connection.session.rules.handshake:
-            WAYS.remember(self._server, Way.HANDSHAKE)
+            CONNECT_METHODS.set(self._server, ConnectMethod.HANDSHAKE)
 
     async def _open_older(self) -> Connection:
         try:
-            return await self._open(self._make(), handshake=True)
+            return await self._open(self._make_transport(), handshake=True)
         except ConnectError as second:
             raise second from None
 
@@ -125,18 +135,18 @@ class Connector:
 
     async def _open_remote(self, remote: Remote) -> Connection:
         """By the way that is known to lead there, or else by each that there is."""
-        known = WAYS.known(self._server)
+        known = CONNECT_METHODS.get(self._server)
         if remote.sse:
-            return await self._go(remote, Way.SSE)
+            return await self._open_with(remote, ConnectMethod.SSE)
         if known is not None:
             try:
-                return await self._go(remote, known)
+                return await self._open_with(remote, known)
             except (ConnectError, ConnectionLost) as exc:
-                WAYS.forget(self._server)
-                if not may_lead_elsewhere(exc):
+                CONNECT_METHODS.forget(self._server)
+                if not may_try_other_method(exc):
                     raise
         try:
-            return await self._go(remote, Way.PROBE)
+            return await self._open_with(remote, ConnectMethod.PROBE)
         except ConnectError as first:
             if not may_be_sse(first) or newest_handshake(self._revisions) is None:
                 raise
@@ -144,30 +154,30 @@ class Connector:
 
     async def _open_sse(self, remote: Remote, first: ConnectError) -> Connection:
         try:
-            return await self._go(remote, Way.SSE)
+            return await self._open_with(remote, ConnectMethod.SSE)
         except ConnectError as second:
             then = "HTTP+SSE likewise" if have_same_response(first, second) else f"and then {second}"
             raise ConnectError(f"{first}; {then}") from first
 
-    async def _go(self, remote: Remote, way: Way) -> Connection:
-        transport = (SSETransport if way is Way.SSE else StreamableTransport)(
+    async def _open_with(self, remote: Remote, way: ConnectMethod) -> Connection:
+        transport = (SSETransport if way is ConnectMethod.SSE else StreamableTransport)(
             remote.url, name=str(remote), settings=self._settings(remote), limits=self._limits
         )
-        connection = await self._open(transport, handshake=way is not Way.PROBE)
-        opening = connection.session.opening
-        if isinstance(opening, ClientOpening) and opening.is_older:
-            way = Way.HANDSHAKE
-        if way is not Way.PROBE:
-            WAYS.remember(self._server, way)
+        connection = await self._open(transport, handshake=way is not ConnectMethod.PROBE)
+        opening = connection.session.handshake
+        if isinstance(opening, ClientHandshake) and opening.is_older:
+            way = ConnectMethod.HANDSHAKE
+        if way is not ConnectMethod.PROBE:
+            CONNECT_METHODS.set(self._server, way)
         return connection
 
     @property
     def _probes(self) -> bool:
         """Whether we speak a revision without a handshake at all: else nothing is known of the server's."""
-        return choose(PER_REQUEST, self._revisions) is not None
+        return choose_revision(PER_REQUEST, self._revisions) is not None
 
     def _settings(self, remote: Remote) -> HTTPSettings:
-        return self._http if remote.headers is None else above(remote.headers, self._http)
+        return self._http if remote.headers is None else with_default_headers(remote.headers, self._http)
 
     async def _open(self, transport: Transport, *, handshake: bool) -> Connection:
         transport = transport if self._record is None else self._record(transport)
@@ -186,7 +196,7 @@ class Connector:
             raise
         return connection
 
-    def _make(self) -> Transport:
+    def _make_transport(self) -> Transport:
         target = self._target
         assert not isinstance(target, Remote), "each way to it has a transport of its own"
         if isinstance(target, Command):
@@ -199,12 +209,12 @@ class Connector:
                 limits=self._limits,
                 on_stderr=self._on_stderr,
             )
-        if isinstance(target, Serves):
+        if isinstance(target, InProcessServer):
             ours, theirs = memory.pair(self._limits)
             who = {} if self._principal is None else {"principal": self._principal}
             serve: Coroutine[Any, Any, None] = target.serve(theirs, **who)  # type: ignore[assignment]
             self._serving = asyncio.get_running_loop().create_task(serve)
-            self._serving.add_done_callback(lambda serving: _tell_failure(serving, theirs))
+            self._serving.add_done_callback(lambda serving: _report_failure(serving, theirs))
             return ours
         made: Transport = target
         return made
@@ -217,6 +227,6 @@ class Connector:
                 self._serving.cancel()
 
 
-def _tell_failure(serving: asyncio.Task[None], transport: memory.MemoryTransport) -> None:
+def _report_failure(serving: asyncio.Task[None], transport: memory.MemoryTransport) -> None:
     if not serving.cancelled() and (error := serving.exception()) is not None:
         transport.fail(error)

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from accord.client.handlers import ClientContext, Handler, Threads
+from accord.client.handlers import ClientContext, HandlerThreads, UserHandler
 from accord.errors import DeclarationError, InvalidParams, Mismatch, NotSupported, SchemaError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import codec
@@ -28,17 +28,17 @@ from accord.messages.elicitation import ElicitationCompleteParams, ElicitParams,
 from accord.messages.revision import Rules
 from accord.schema.cost import count_values
 from accord.schema.forms import check
-from accord.schema.values import to_json
+from accord.schema.json_values import to_json
 
 Mode: TypeAlias = Literal["form", "url"]
 
 _URL = re.compile(r"https?://[^\s\x00-\x1f\x7f/?#][^\s\x00-\x1f\x7f]*", re.IGNORECASE)
 """What a person may be sent to; `javascript:` and `file:` are no pages to visit."""
 
-_URL_CHARACTERS = 8 << 10
+_MAX_URL_LENGTH = 8 << 10
 """The longest address that a person is sent to."""
 
-_METADATA = frozenset(
+_METADATA_HOSTS = frozenset(
     ("metadata.google.internal", "metadata", "instance-data", "fd00:ec2::254", "100.100.100.200", "192.0.0.192")
 )
 """Where machines in a cloud find their credentials: no person has anything to do there."""
@@ -46,11 +46,11 @@ _METADATA = frozenset(
 _FORM_VALUES = 20_000
 """Values in the schema of a form: choices, mostly."""
 
-_OPEN = 1_024
+_MAX_OPEN_PAGES = 1_024
 """Pages whose completion may still be told; beyond that the oldest is forgotten."""
 
 
-class Elicitation:
+class ElicitationHandler:
     """Answers `elicitation/create` with a user's function. `modes` are the ways of asking that it can handle;
     `on_complete` is told the id of each page that the person is done with (2025-11-25).
     """
@@ -63,7 +63,7 @@ class Elicitation:
         modes: Sequence[Mode],
         on_complete: Callable[[str], Any] | None = None,
         *,
-        threads: Threads,
+        threads: HandlerThreads,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._modes: set[str] = {modes} if isinstance(modes, str) else set(modes)
@@ -71,7 +71,7 @@ class Elicitation:
             raise DeclarationError(f'elicitation_modes={modes!r}: name "form", "url" or both')
         if on_complete is not None and "url" not in self._modes:
             raise DeclarationError('on_elicitation_complete is about pages: add "url" to elicitation_modes')
-        self._handler = Handler("elicitation", function, 2, threads)
+        self._handler = UserHandler("elicitation", function, 2, threads)
         self._most_fields = limits.form_fields
         self._depth = limits.depth
         self._on_complete = on_complete
@@ -108,25 +108,25 @@ class Elicitation:
 
     async def answer(self, params: ElicitParams, context: ClientContext) -> ElicitResult:
         """What the person says. Raises what the handler raises, `Mismatch` for content that does not fit the form."""
-        self.expect(params.elicitation_id)  # the person may be done before the handler is
+        self.expect_page(params.elicitation_id)  # the person may be done before the handler is
         result = _result(params, await self._handler(params, context))
         if result.action != "accept":
             self._pages.pop(params.elicitation_id or "", None)
             return msgspec.structs.replace(result, content=None)
         if params.mode == "url":  # "For URL mode: The `content` field is omitted"
             return msgspec.structs.replace(result, content=None)
-        content = _filled(result.content or {})
+        content = _without_nulls(result.content or {})
         check(content, params.requested_schema or {})
         return msgspec.structs.replace(result, content=content)
 
-    def expect(self, elicitation_id: Any) -> None:
+    def expect_page(self, elicitation_id: Any) -> None:
         """A page has been named whose completion the server may tell (2025-11-25)."""
         if isinstance(elicitation_id, str) and len(elicitation_id) <= NAME_LENGTH:
             self._pages[elicitation_id] = None
-        if len(self._pages) > _OPEN:
+        if len(self._pages) > _MAX_OPEN_PAGES:
             self._pages.popitem(last=False)
 
-    def completed(self, told: ElicitationCompleteParams) -> Any:
+    def complete_page(self, told: ElicitationCompleteParams) -> Any:
         """Tell whoever wants to know, once: "Clients MUST ignore notifications referencing unknown or already-completed
         IDs".
         """
@@ -138,15 +138,15 @@ def check_url(url: Any) -> None:
     """Raise `InvalidParams` for what is no URL of a page, or one that a person must not be sent to."""
     if not isinstance(url, str):
         raise InvalidParams("elicitation/create: `url` is no string")
-    if len(url) > _URL_CHARACTERS:
-        raise InvalidParams(f"elicitation/create: `url` is longer than {_URL_CHARACTERS} characters")
+    if len(url) > _MAX_URL_LENGTH:
+        raise InvalidParams(f"elicitation/create: `url` is longer than {_MAX_URL_LENGTH} characters")
     if not _URL.fullmatch(url):
         raise InvalidParams(f"elicitation/create: `url` is no http or https URL: {url[:200]!r}")
-    if why := _misleads(url):
+    if why := _why_misleading(url):
         raise InvalidParams(f"elicitation/create: `url` {why}: {url[:200]!a}")
 
 
-def _misleads(url: str) -> str:
+def _why_misleading(url: str) -> str:
     """Why a person would not see where a URL leads, or must not be sent there; nothing for any other."""
     if "\\" in url or not url.isprintable() or INVISIBLE.search(url):
         return "has a backslash or characters that cannot be seen"
@@ -159,11 +159,12 @@ def _misleads(url: str) -> str:
         return "has a name or a password before its host"
     if "%" in host and ":" not in host:
         return "has a host in encoded characters"
-    return "leads to the metadata of a cloud machine" if host in _METADATA or _is_internal(host) else ""
+    return "leads to the metadata of a cloud machine" if host in _METADATA_HOSTS or _is_internal(host) else ""
 
 
 def _is_internal(host: str) -> bool:
-    """Whether it is link-local (169.254.0.0/16, fe80::/10) or one of `_METADATA`, in any form that a browser reads."""
+    """Whether it is link-local (169.254.0.0/16, fe80::/10) or one of `_METADATA_HOSTS`, in any form that a browser
+    reads."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -172,7 +173,7 @@ def _is_internal(host: str) -> bool:
         except (OSError, ValueError):
             return False
     mapped = getattr(address, "ipv4_mapped", None) or address
-    return bool(mapped.is_link_local) or str(mapped) in _METADATA
+    return bool(mapped.is_link_local) or str(mapped) in _METADATA_HOSTS
 
 
 def _result(params: ElicitParams, given: Any) -> ElicitResult:
@@ -197,7 +198,7 @@ def _field_names(schema: Mapping[str, Any] | None) -> list[str]:
     return list(properties) if isinstance(properties, dict) else []
 
 
-def _filled(content: Mapping[str, Any]) -> dict[str, Any]:
+def _without_nulls(content: Mapping[str, Any]) -> dict[str, Any]:
     """Content as JSON, without what was left open: a form has no null."""
     decoded = msgspec.json.decode(to_json(dict(content)))
     return {name: value for name, value in decoded.items() if value is not None}

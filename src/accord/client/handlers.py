@@ -37,32 +37,32 @@ class ClientContext(msgspec.Struct, frozen=True, kw_only=True):
     """The request of ours that the server needs the answer for: "tools/call". Not told through 2025-11-25: None."""
 
 
-class Handler:
+class UserHandler:
     """A user's function with at most the arguments that it takes: what is asked first, then the `ClientContext`.
 
     `name` is the option it was given as. Raises `DeclarationError` for what cannot be called so.
     """
 
-    def __init__(self, name: str, function: Callable[..., Any], most: int, threads: Threads) -> None:
+    def __init__(self, name: str, function: Callable[..., Any], most: int, threads: HandlerThreads) -> None:
         if not callable(function):
             raise DeclarationError(f"{name}={function!r} is not a function")
         self._name = name
         self._function = function
         self._threads = threads
-        self._takes = min(_parameters(function, name, most), most)
+        self._arity = min(_parameters(function, name, most), most)
         called = getattr(function, "__call__", None)  # noqa: B004  an object with `async def __call__`
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
 
     async def __call__(self, *args: Any) -> Any:
         """What the function gives. Raises what it raises, if that is an `Exception`; else `InternalError`."""
         try:
-            return await self._called(args[: self._takes])
+            return await self._invoke(args[: self._arity])
         except (Exception, asyncio.CancelledError):
             raise
         except BaseException as exc:  # sys.exit() of a handler must not end the loop
             raise InternalError(f"the {self._name} handler did not answer: {describe(exc)}") from exc
 
-    async def _called(self, given: tuple[Any, ...]) -> Any:
+    async def _invoke(self, given: tuple[Any, ...]) -> Any:
         if self._is_async:
             return await self._function(*given)
         result = await self._threads.call(self._function, *given)
@@ -85,13 +85,13 @@ def _parameters(function: Callable[..., Any], name: str, most: int) -> int:
     return max(needed, min(1, len(places)))
 
 
-class Threads:
+class HandlerThreads:
     """Threads for the plain functions of one client, at most `most` at a time: one that nobody waits for any more
     counts until its function returns.
     """
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self._limit = most
         self._running: set[threading.Thread] = set()
 
     async def call(self, function: Callable[..., Any], *args: Any) -> Any:
@@ -100,7 +100,7 @@ class Threads:
         Raises what it raises, `InternalError` when there are too many threads.
         """
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        work = partial(_work, future, copy_context().run, function, *args)
+        work = partial(_run_in_thread, future, copy_context().run, function, *args)
         self._start(threading.Thread(target=work, name="accord-question", daemon=True))
         returned, value = await future
         if returned:
@@ -109,15 +109,15 @@ class Threads:
 
     def _start(self, thread: threading.Thread) -> None:
         self._running = {each for each in self._running if each.is_alive()}
-        if len(self._running) >= self._most:
+        if len(self._running) >= self._limit:
             raise InternalError(
-                f"{self._most} questions are being answered already (Limits.workers), some perhaps for nobody any more"
+                f"{self._limit} questions are being answered already (Limits.workers), some perhaps for nobody any more"
             )
         thread.start()
         self._running.add(thread)
 
 
-def _work(future: asyncio.Future[Outcome], run: Callable[..., Any], *call: Any) -> None:
+def _run_in_thread(future: asyncio.Future[Outcome], run: Callable[..., Any], *call: Any) -> None:
     """What a thread does."""
     try:
         outcome = (True, run(*call))

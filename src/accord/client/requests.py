@@ -15,11 +15,11 @@ from typing import Any, TypeVar, get_args
 
 from msgspec import Raw
 
-from accord.client.answers import InputRequired, Reader
-from accord.client.cache import Kept, Request
-from accord.client.repeat import MayRepeat, Stay
-from accord.client.rounds import Rounds
-from accord.client.supervise import Link
+from accord.client.cache import CacheableRequest, ClientCache
+from accord.client.multi_round_trip import InputResponder
+from accord.client.reconnecting import ReconnectingConnection
+from accord.client.results import InputRequiredError, ResultReader
+from accord.client.retry import MayRetry, StickyConnection
 from accord.errors import (
     InvalidParams,
     LocalProtocolError,
@@ -46,12 +46,12 @@ R = TypeVar("R", bound=Result)
 _SET_LEVEL = "logging/setLevel"
 
 
-async def safely() -> bool:
+async def always_retry() -> bool:
     """A request that changes nothing may be sent twice."""
     return True
 
 
-async def never() -> bool:
+async def never_retry() -> bool:
     """A request that nothing is known of must not be sent twice."""
     return False
 
@@ -61,26 +61,26 @@ class Requests:
 
     def __init__(
         self,
-        link: Link,
-        reader: Reader,
-        rounds: Rounds,
-        kept: Kept,
+        link: ReconnectingConnection,
+        reader: ResultReader,
+        rounds: InputResponder,
+        kept: ClientCache,
         limits: Limits,
         timeout: float | None,
         total_timeout: float | None,
         level: LoggingLevel | None,
     ) -> None:
-        self._link = link
+        self._connection = link
         self._reader = reader
-        self._rounds = rounds
-        self._kept = kept
+        self._multi_round_trip = rounds
+        self._cache = kept
         self._limits = limits
         self.timeout: float | None = timeout
         self.total_timeout: float | None = total_timeout
         self._meta: Meta = {}
         """What every request carries."""
-        self._keeps = False
-        self._level = None if level is None else _checked(level)
+        self._is_caching = False
+        self._level = None if level is None else _check_level(level)
 
     async def raw(
         self,
@@ -90,22 +90,23 @@ class Requests:
         meta: Meta | None = None,
         timeout: float | None = None,
         total_timeout: float | None = None,
-        may_repeat: MayRepeat = safely,
-        stay: Stay | None = None,
+        may_repeat: MayRetry = always_retry,
+        stay: StickyConnection | None = None,
         on_progress: Any = None,
         on_sent: Any = None,
     ) -> Raw:
-        """Ask; the result as it came. Raises what `Link.ask` raises, and `LocalProtocolError` for a wrong `meta`."""
+        """Ask; the result as it came. Raises what `ReconnectingConnection.request` raises, and `LocalProtocolError` for
+        a wrong `meta`."""
         if meta is not None:
             check_meta(meta)
-        return await self._link.ask(
+        return await self._connection.request(
             method,
             params,
             meta={**self._meta, **meta} if meta and self._meta else meta or self._meta or None,
             on_progress=on_progress,
             on_sent=on_sent,
             may_repeat=may_repeat,
-            stay=Stay() if stay is None else stay,
+            stay=StickyConnection() if stay is None else stay,
             timeout=self.timeout if timeout is None else timeout,
             total_timeout=self.total_timeout if total_timeout is None else total_timeout,
         )
@@ -118,7 +119,7 @@ class Requests:
         """As `read`, with the results that extensions have."""
         return self._reader.read_open(method, type_, await self.raw(method, params, **options))
 
-    async def in_rounds(
+    async def with_input(
         self, method: str, type_: type[R], params: P, *, total_timeout: float | None = None, **options: Any
     ) -> R:
         """As `read`; what the server needs to know for it is answered, and the request sent again.
@@ -126,9 +127,9 @@ class Requests:
         The params of a request that is sent again say so: they have `input_responses` or `request_state`.
         """
         first = partial(self.read, method, type_, params)
-        return await self._in_rounds(first, method, type_, params, total_timeout, options)
+        return await self._with_input(first, method, type_, params, total_timeout, options)
 
-    async def _in_rounds(
+    async def _with_input(
         self,
         first: Callable[..., Awaitable[R]],
         method: str,
@@ -138,7 +139,7 @@ class Requests:
         options: Mapping[str, Any],
     ) -> R:
         """The result of `first`, or of the rounds that begin with it."""
-        stay = Stay()
+        stay = StickyConnection()
 
         async def send(params: P, total: float | None) -> R:
             return await self.read(method, type_, params, total_timeout=total, stay=stay, **options)
@@ -149,34 +150,36 @@ class Requests:
         try:
             return await first(total_timeout=total, stay=stay, **options)
         except UrlElicitationRequired as error:
-            self._rounds.asked.must_visit(error)
+            self._multi_round_trip.handlers.expect_pages(error)
             raise
-        except InputRequired as required:
+        except InputRequiredError as required:
             left = None if total is None else total - (loop.time() - began)
-            return await self._rounds.run(required, stay, params, send, left)
+            return await self._multi_round_trip.run(required, stay, params, send, left)
 
     # --- what may be kept --------------------------------------------------------------------------------------
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """Keep nothing."""
-        self._kept.clear()
+        self._cache.clear()
 
-    async def kept(self, request: Request, type_: type[C], params: Any, *, fresh: bool = False, **options: Any) -> C:
+    async def cached(
+        self, request: CacheableRequest, type_: type[C], params: Any, *, fresh: bool = False, **options: Any
+    ) -> C:
         """As `read`, or from the cache; `fresh` asks the server in any case."""
-        return (await self._kept_or_asked(request, type_, params, fresh, options))[0]
+        return (await self._cached_or_requested(request, type_, params, fresh, options))[0]
 
-    async def _kept_or_asked(
-        self, request: Request, type_: type[C], params: Any, fresh: bool, options: Mapping[str, Any]
+    async def _cached_or_requested(
+        self, request: CacheableRequest, type_: type[C], params: Any, fresh: bool, options: Mapping[str, Any]
     ) -> tuple[C, int]:
         """A result and its bytes, from the cache or from the server."""
         raw = self._raw_from_cache(request, fresh, options)
         if raw is None:
-            return await self._ask_and_keep(request, type_, params, **options)
+            return await self._request_with_size(request, type_, params, **options)
         return self._reader.read(request.method, type_, raw), len(raw)
 
-    async def kept_in_rounds(
+    async def cached_with_input(
         self,
-        request: Request,
+        request: CacheableRequest,
         type_: type[C],
         params: P,
         *,
@@ -184,7 +187,7 @@ class Requests:
         total_timeout: float | None = None,
         **options: Any,
     ) -> C:
-        """As `in_rounds`, or from the cache.
+        """As `with_input`, or from the cache.
 
         "Results produced by retrying a request [...] MUST NOT be cached, as they depend on inputs that are not part
         of the cache key" (Caching).
@@ -192,26 +195,30 @@ class Requests:
         found = self._from_cache(request, type_, fresh, options)
         if found is not None:
             return found
-        first = partial(self._keep, request, type_, params)
-        return await self._in_rounds(first, request.method, type_, params, total_timeout, options)
+        first = partial(self._request_and_cache, request, type_, params)
+        return await self._with_input(first, request.method, type_, params, total_timeout, options)
 
-    def _from_cache(self, request: Request, type_: type[C], fresh: bool, options: Mapping[str, Any]) -> C | None:
+    def _from_cache(
+        self, request: CacheableRequest, type_: type[C], fresh: bool, options: Mapping[str, Any]
+    ) -> C | None:
         raw = self._raw_from_cache(request, fresh, options)
         return None if raw is None else self._reader.read(request.method, type_, raw)
 
-    def _raw_from_cache(self, request: Request, fresh: bool, options: Mapping[str, Any]) -> Raw | None:
+    def _raw_from_cache(self, request: CacheableRequest, fresh: bool, options: Mapping[str, Any]) -> Raw | None:
         """What was kept; nothing for a request with a `meta` of its own, which the answer may depend on."""
-        return None if fresh or options.get("meta") else self._kept.get(request, time.monotonic())
+        return None if fresh or options.get("meta") else self._cache.get(request, time.monotonic())
 
-    async def _keep(self, request: Request, type_: type[C], params: Any, **options: Any) -> C:
-        return (await self._ask_and_keep(request, type_, params, **options))[0]
+    async def _request_and_cache(self, request: CacheableRequest, type_: type[C], params: Any, **options: Any) -> C:
+        return (await self._request_with_size(request, type_, params, **options))[0]
 
-    async def _ask_and_keep(self, request: Request, type_: type[C], params: Any, **options: Any) -> tuple[C, int]:
-        changes = self._kept.changes(request.method)
+    async def _request_with_size(
+        self, request: CacheableRequest, type_: type[C], params: Any, **options: Any
+    ) -> tuple[C, int]:
+        changes = self._cache.generation(request.method)
         raw = await self.raw(request.method, params, **options)
         result = self._reader.read(request.method, type_, raw)
-        if self._keeps and not options.get("meta"):
-            self._kept.put(request, raw, result, changes, time.monotonic())
+        if self._is_caching and not options.get("meta"):
+            self._cache.put(request, raw, result, changes, time.monotonic())
         return result, len(raw)
 
     async def all(
@@ -227,12 +234,14 @@ class Requests:
         for _ in range(self._limits.pages):
             params = None if cursor is None else PaginatedParams(cursor=cursor)
             try:
-                result, taken = await self._kept_or_asked(Request(method, cursor), type_, params, fresh, timeouts)
+                result, taken = await self._cached_or_requested(
+                    CacheableRequest(method, cursor), type_, params, fresh, timeouts
+                )
             except InvalidParams:
                 if cursor is None:
                     raise
                 # "the client SHOULD discard all cached pages and re-fetch from the beginning" (Caching)
-                self._kept.changed(method)
+                self._cache.invalidate_method(method)
                 if fresh:
                     raise
                 return await self.all(method, type_, items, fresh=True, **timeouts)
@@ -257,40 +266,40 @@ class Requests:
         Raises `NotSupported` when that is asked for by a request and the server has none, `LocalProtocolError` for what
         is no level.
         """
-        level = _checked(level)
-        if _is_asked_for(await self._link.ready(self.timeout)):
+        level = _check_level(level)
+        if _has_set_level(await self._connection.ready(self.timeout)):
             await self.raw(_SET_LEVEL, SetLevelParams(level=level))
         self._level = level
-        self._carry(self._link.connection)
+        self._set_level_meta(self._connection.connection)
 
     async def use(self, connection: Connection) -> None:
         """Go by the rules of another connection, and want the same log messages from it.
 
         Raises `ConnectionLost` when it dies meanwhile.
         """
-        self._carry(connection)
-        self._keeps = connection.session.rules.cache_hints
-        if self._level is None or not _is_asked_for(connection):
+        self._set_level_meta(connection)
+        self._is_caching = connection.session.rules.cache_hints
+        if self._level is None or not _has_set_level(connection):
             return
         try:
-            await connection.ask(_SET_LEVEL, SetLevelParams(level=self._level), timeout=self.timeout)
+            await connection.request(_SET_LEVEL, SetLevelParams(level=self._level), timeout=self.timeout)
         except NotSupported:
             log.info("accord: %s has no log messages", connection.transport.name)
         except (ProtocolError, RequestTimeout) as exc:
             log.warning("accord: %s does not take the log level %s: %s", connection.transport.name, self._level, exc)
 
-    def _carry(self, connection: Connection) -> None:
+    def _set_level_meta(self, connection: Connection) -> None:
         """Where each request carries the level it does, whatever the server says it offers: many send logs unsaid."""
-        carries = self._level is not None and not _is_asked_for(connection)
+        carries = self._level is not None and not _has_set_level(connection)
         self._meta = {LOG_LEVEL: self._level} if carries else {}
 
 
-def _is_asked_for(connection: Connection) -> bool:
+def _has_set_level(connection: Connection) -> bool:
     """Whether a request sets the log level for the connection; otherwise each request carries it."""
     return _SET_LEVEL in table(connection.revision, "client")
 
 
-def _checked(level: LoggingLevel) -> LoggingLevel:
+def _check_level(level: LoggingLevel) -> LoggingLevel:
     if level not in get_args(LoggingLevel):
         raise LocalProtocolError(f"{level!r} is no log level; there are {', '.join(get_args(LoggingLevel))}")
     return level

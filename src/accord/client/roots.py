@@ -12,35 +12,35 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 from urllib.parse import unquote
 
-from accord.client.handlers import ClientContext, Handler, Threads
+from accord.client.handlers import ClientContext, HandlerThreads, UserHandler
 from accord.errors import LocalProtocolError
 from accord.messages import codec
 from accord.messages.capabilities import RootsCapability
 from accord.messages.revision import Rules
 from accord.messages.roots import ListRootsParams, ListRootsResult, Root
 
-Place: TypeAlias = str | os.PathLike[str] | Root
+RootLike: TypeAlias = str | os.PathLike[str] | Root
 """A folder: a path, a `file:` URI, or a `Root` with a name of its own."""
 
-Places: TypeAlias = Place | Iterable[Place] | Callable[..., Any]
+RootsLike: TypeAlias = RootLike | Iterable[RootLike] | Callable[..., Any]
 """Folders, or a function that gives them, plain or async, with a `ClientContext` if it takes one."""
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """How a URI begins; a single letter is a drive."""
 
 
-class Roots:
+class RootsHandler:
     """Answers `roots/list`."""
 
     method: ClassVar[str] = "roots/list"
 
-    def __init__(self, places: Places, *, threads: Threads) -> None:
+    def __init__(self, places: RootsLike, *, threads: HandlerThreads) -> None:
         self._threads = threads
         self.set(places)
 
-    def set(self, places: Places) -> None:
+    def set(self, places: RootsLike) -> None:
         """Take other folders. Raises `LocalProtocolError` for what is no folder of this machine."""
-        self._handler = Handler("roots", places, 1, self._threads) if callable(places) else None
+        self._handler = UserHandler("roots", places, 1, self._threads) if callable(places) else None
         self._fixed: list[Root] = [] if callable(places) else roots_of(places)
 
     @property
@@ -59,23 +59,23 @@ class Roots:
         return ListRootsResult(roots=roots_of(await self._handler(context)))
 
 
-def roots_of(places: Place | Iterable[Place]) -> list[Root]:
+def roots_of(places: RootLike | Iterable[RootLike]) -> list[Root]:
     """Folders as the protocol has them. Raises `LocalProtocolError`."""
     several = [places] if isinstance(places, str | os.PathLike | Root) else places
     return [_root(place) for place in several]
 
 
-def _root(place: Place) -> Root:
+def _root(place: RootLike) -> Root:
     if isinstance(place, Root):
-        return Root(uri=_checked(place.uri), name=place.name, meta=place.meta)
+        return Root(uri=_check_uri(place.uri), name=place.name, meta=place.meta)
     if isinstance(place, str) and _URI.match(place):
-        return Root(uri=_checked(place))
+        return Root(uri=_check_uri(place))
     if not isinstance(place, str | os.PathLike):
         raise LocalProtocolError(f"a root is a path, a `file:` URI or a Root, not {place!r}")
     return Root(uri=Path(os.path.abspath(place)).as_uri())
 
 
-def _checked(uri: str) -> str:
+def _check_uri(uri: str) -> str:
     """ "This MUST be a `file://` URI", and "Clients MUST validate all root URIs to prevent path traversal"."""
     if not uri.lower().startswith("file://"):
         raise LocalProtocolError(f"the root {uri!r} is no `file://` URI; give a path or a URI such as file:///home/me")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from accord.client.handlers import ClientContext, Handler, Threads
+from accord.client.handlers import ClientContext, HandlerThreads, UserHandler
 from accord.errors import Mismatch, NotSupported, SamplingDeclined
 from accord.messages import codec
 from accord.messages.capabilities import SamplingCapability
@@ -17,17 +17,17 @@ from accord.messages.content import TextContent
 from accord.messages.revision import RULES, Rules
 from accord.messages.sampling import CreateMessageParams, CreateMessageResult, check_balanced, fit_blocks
 
-_UNNAMED = "unknown"
+_UNKNOWN_MODEL = "unknown"
 """The model, where a handler gives a text and does not say whose."""
 
 
-class Sampling:
+class SamplingHandler:
     """Answers `sampling/createMessage` with a user's function. `tools`: it hands tools to the model."""
 
     method: ClassVar[str] = "sampling/createMessage"
 
-    def __init__(self, function: Callable[..., Any], *, tools: bool, threads: Threads) -> None:
-        self._handler = Handler("sampling", function, 2, threads)
+    def __init__(self, function: Callable[..., Any], *, tools: bool, threads: HandlerThreads) -> None:
+        self._handler = UserHandler("sampling", function, 2, threads)
         self._tools = tools
 
     @property
@@ -50,7 +50,7 @@ class Sampling:
         if given is None:
             raise SamplingDeclined
         if isinstance(given, str):
-            given = CreateMessageResult(role="assistant", content=TextContent(text=given), model=_UNNAMED)
+            given = CreateMessageResult(role="assistant", content=TextContent(text=given), model=_UNKNOWN_MODEL)
         if not isinstance(given, CreateMessageResult):
             raise Mismatch(f"a sampling handler gives a CreateMessageResult or a text, not {type(given).__name__}")
         return fit_blocks(given, RULES[context.revision])

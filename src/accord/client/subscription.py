@@ -8,7 +8,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
-from accord.client.notices import Notice, Queue
+from accord.client.notifications import Notice, NotificationBuffer
 from accord.errors import LocalProtocolError
 from accord.messages.resources import ResourceUpdatedParams
 from accord.messages.subscriptions import SubscriptionFilter
@@ -51,13 +51,13 @@ def event_of(notice: Notice) -> ResourceUpdated | ListChanged | None:
     return None if kind is None else ListChanged(kind)
 
 
-class Keeper(Protocol):
+class SubscriptionBackend(Protocol):
     """Who subscribes and unsubscribes."""
 
-    async def begin(self, subscription: Subscription) -> None:
+    async def subscribe(self, subscription: Subscription) -> None:
         """Subscribe."""
 
-    async def finish(self, subscription: Subscription) -> None:
+    async def unsubscribe(self, subscription: Subscription) -> None:
         """Unsubscribe."""
 
 
@@ -68,9 +68,9 @@ class Subscription:
     the connection is lost for good, and what the server answers when it refuses to subscribe again on the next one.
     """
 
-    def __init__(self, keeper: Keeper, wish: SubscriptionFilter, most: int) -> None:
-        self._keeper = keeper
-        self._queue: Queue[SubscriptionEvent] = Queue(most)
+    def __init__(self, keeper: SubscriptionBackend, wish: SubscriptionFilter, most: int) -> None:
+        self._backend = keeper
+        self._queue: NotificationBuffer[SubscriptionEvent] = NotificationBuffer(most)
         self.wish: SubscriptionFilter = wish
         """What was asked for."""
         self.granted: SubscriptionFilter = SubscriptionFilter()
@@ -79,13 +79,13 @@ class Subscription:
     async def __aenter__(self) -> Subscription:
         if self.ended:
             raise LocalProtocolError("this subscription has ended; call subscribe() again for another")
-        await self._keeper.begin(self)
+        await self._backend.subscribe(self)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._keeper.finish(self)
+        await self._backend.unsubscribe(self)
 
     def __aiter__(self) -> AsyncIterator[SubscriptionEvent]:
         return self
@@ -101,7 +101,7 @@ class Subscription:
 
     def end(self, error: Exception | None = None) -> None:
         """No more will come."""
-        self._queue.end(error)
+        self._queue.close(error)
 
     @property
     def ended(self) -> bool:
@@ -118,7 +118,7 @@ class Subscription:
         return bool(getattr(self.granted, f"{kind}_list_changed"))
 
 
-def wish_for(uris: Sequence[str], tools: bool, prompts: bool, resources: bool) -> SubscriptionFilter:
+def subscription_filter(uris: Sequence[str], tools: bool, prompts: bool, resources: bool) -> SubscriptionFilter:
     """What a subscription asks for. Raises `LocalProtocolError` when that is nothing."""
     if not (uris or tools or prompts or resources):
         raise LocalProtocolError("nothing to subscribe to; give URIs, or tools=True, prompts=True, resources=True")

@@ -28,13 +28,13 @@ import msgspec
 
 from accord.errors import TargetError
 from accord.transport.base import Transport
-from accord.transport.http.secrecy import plain, plain_if_wrong
-from accord.transport.http.settings import HTTPSettings, checked
-from accord.transport.subprocess import called
+from accord.transport.http.redaction import without_credentials, without_credentials_malformed
+from accord.transport.http.settings import HTTPSettings, validated_headers
+from accord.transport.subprocess import display_command
 
 
 @runtime_checkable
-class Serves(Protocol):
+class InProcessServer(Protocol):
     """A server in this process."""
 
     @property
@@ -42,7 +42,7 @@ class Serves(Protocol):
         """Serve one connection, a `Transport`, until it ends; for `principal=`, if one is given."""
 
 
-class AsPrincipal(Protocol):
+class PrincipalLike(Protocol):
     """Who asks, as a server in this process takes it: an `accord.Principal`."""
 
     @property
@@ -54,17 +54,17 @@ class AsPrincipal(Protocol):
         """What it was granted."""
 
 
-def check_principal(principal: AsPrincipal | None, target: Command | Remote | Serves | Transport) -> None:
+def check_principal(principal: PrincipalLike | None, target: Command | Remote | InProcessServer | Transport) -> None:
     """Raise `TargetError` for a principal that cannot be one, or that nobody would be told."""
     if principal is None:
         return
-    if not isinstance(target, Serves):
+    if not isinstance(target, InProcessServer):
         raise TargetError("principal= is for a Server in this process; at a URL, a key or token says who asks")
     if not isinstance(getattr(principal, "id", None), str) or not isinstance(principal.scopes, frozenset):
         raise TargetError(f'principal= is a Principal("ann", frozenset({{"read"}})), not {principal!r:.200}')
 
 
-def identity(target: Command | Remote | Serves | Transport, http: HTTPSettings | None = None) -> Hashable:
+def identity(target: Command | Remote | InProcessServer | Transport, http: HTTPSettings | None = None) -> Hashable:
     """What tells whether two clients have the same server: the command with all it is started with, the URL and the
     headers, or the object.
     """
@@ -79,9 +79,9 @@ def _identity_of_remote(remote: Remote, http: HTTPSettings) -> Hashable:
     """The headers may decide which server it is, and whom it takes us for; they are not kept, but a digest of them. So
     may the TLS settings (a certificate of ours, or one of the server's that nobody else trusts) and the proxy.
     """
-    fixed, source = checked(remote.headers or {}), http.headers
+    fixed, source = validated_headers(remote.headers or {}), http.headers
     if isinstance(source, Mapping):
-        fixed, source = fixed | checked(source), None
+        fixed, source = fixed | validated_headers(source), None
     if not fixed and (http.auth, source, http.ssl, http.proxy) == (None, None, None, None):
         return remote.url
     digest = hashlib.sha256(repr((sorted(fixed.items()), http.auth, http.proxy)).encode()).digest()
@@ -106,7 +106,7 @@ class Command(msgspec.Struct, frozen=True):
     """Whether the process gets all of our environment, instead of a safe part of it."""
 
     def __str__(self) -> str:
-        return self.label or called(self.argv)
+        return self.label or display_command(self.argv)
 
     def __repr__(self) -> str:
         return f"Command({str(self)!r}, ...)"  # the rest may be secret
@@ -123,16 +123,18 @@ class Remote(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """The URL as errors and logs have it: without a password, and what may stand for one."""
-        return plain(self.url)
+        return without_credentials(self.url)
 
     def __repr__(self) -> str:
-        return f"Remote({plain(self.url)!r}, ...)"
+        return f"Remote({without_credentials(self.url)!r}, ...)"
 
 
-Target: TypeAlias = str | Sequence[str] | Mapping[str, Any] | Command | Remote | Serves | Transport | os.PathLike[str]
+Target: TypeAlias = (
+    str | Sequence[str] | Mapping[str, Any] | Command | Remote | InProcessServer | Transport | os.PathLike[str]
+)
 
 
-def parse(target: Target) -> Command | Remote | Serves | Transport:
+def parse(target: Target) -> Command | Remote | InProcessServer | Transport:
     """Understand a target. Raises `TargetError`."""
     if isinstance(target, Command | Remote):
         return target
@@ -146,7 +148,7 @@ def parse(target: Target) -> Command | Remote | Serves | Transport:
         if not target or not all(isinstance(word, str) for word in target):
             raise TargetError("a command must be a list of strings, the program first")
         return Command(tuple(target))
-    if isinstance(target, Serves) or all(hasattr(target, name) for name in ("receive", "send", "close")):
+    if isinstance(target, InProcessServer) or all(hasattr(target, name) for name in ("receive", "send", "close")):
         return target
     raise TargetError(f"not a target: {target!r}; give a command, a URL, FILE.py[:server], a Server or a transport")
 
@@ -181,7 +183,9 @@ def _from_url(text: str, headers: Mapping[str, str] | None = None, sse: bool = F
     except ValueError:
         usable = False
     if not usable or not _URL.match(text) or not text.isprintable() or " " in text:
-        raise TargetError(f"{plain_if_wrong(text)!r:.500} is no URL of a server; write it as https://example.com/mcp")
+        raise TargetError(
+            f"{without_credentials_malformed(text)!r:.500} is no URL of a server; write it as https://example.com/mcp"
+        )
     return Remote(text, headers, sse)
 
 
@@ -223,13 +227,13 @@ def _from_entry(written: Mapping[str, Any], where: str = "") -> Command | Remote
         if len(servers) != 1 or not isinstance(only := next(iter(servers.values())), Mapping):
             raise TargetError(_choice(written, servers))
         return _from_entry(only)
-    entry = {key: _expanded(value, f"{where}{key}") for key, value in written.items() if key in _FIELDS}
+    entry = {key: _expand(value, f"{where}{key}") for key, value in written.items() if key in _FIELDS}
     url = next((entry[key] for key in _URL_FIELDS if entry.get(key)), None)
     if url is not None:
         headers = entry.get("headers") or None
         if headers is not None and not isinstance(headers, Mapping):
             raise TargetError(f'{where}"headers" of a configuration entry must be an object')
-        return _from_url(str(url), headers and checked(headers), entry.get("type") == "sse")
+        return _from_url(str(url), headers and validated_headers(headers), entry.get("type") == "sse")
     command, args = entry.get("command"), entry.get("args", [])
     if not isinstance(command, str) or not command:
         raise TargetError(f'{where}a configuration entry needs "command" (a string) or "url"')
@@ -239,7 +243,9 @@ def _from_entry(written: Mapping[str, Any], where: str = "") -> Command | Remote
     if not isinstance(given, Mapping):
         raise TargetError(f'{where}"env" of a configuration entry must be an object')
     env = {str(key): str(value) for key, value in given.items()} or None
-    label = called([str(word) for word in (written["command"], *written.get("args", []))])  # without the values
+    label = display_command(
+        [str(word) for word in (written["command"], *written.get("args", []))]
+    )  # without the values
     return Command((command, *map(str, args)), env, entry.get("cwd"), label)
 
 
@@ -248,13 +254,13 @@ _FIELDS = frozenset((*_URL_FIELDS, "headers", "type", "command", "args", "env", 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
-def _expanded(value: Any, where: str) -> Any:
+def _expand(value: Any, where: str) -> Any:
     """An entry's value with the variables of the environment in place of their names. Raises `TargetError`."""
     if isinstance(value, str):
         return _VARIABLE.sub(lambda found: _variable(found, where), value)
     if isinstance(value, Mapping):
-        return {key: _expanded(each, f"{where}.{key}") for key, each in value.items()}
-    return [_expanded(each, where) for each in value] if isinstance(value, list | tuple) else value
+        return {key: _expand(each, f"{where}.{key}") for key, each in value.items()}
+    return [_expand(each, where) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _variable(found: re.Match[str], where: str) -> str:

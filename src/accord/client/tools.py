@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from msgspec import UNSET
 
-from accord.client.answers import ToolResult
+from accord.client.results import ToolResult
 from accord.errors import AccordError, InvalidResult, Mismatch, SchemaError
 from accord.limits import Limits
 from accord.messages.base import JSONObject
@@ -23,7 +23,7 @@ from accord.schema.validate import Validator, compile
 log: logging.Logger = logging.getLogger("accord.client")
 
 
-class Tools:
+class ToolCatalog:
     """The tools of one client's server. `list_tools` asks for them, and has them learnt; `strict` makes an error of
     what is otherwise a warning; `trusted`, that their hints are believed.
     """
@@ -45,17 +45,17 @@ class Tools:
         self._tools: dict[str, Tool] | None = None
         self._validators: dict[str, Validator | None] = {}
         self._listing = asyncio.Lock()
-        self.changes: int = 0
+        self.generation: int = 0
         """How often the server has said that they have changed."""
 
     def learn(self, tools: list[Tool], changes: int) -> None:
-        """Take a list; `changes` from before it was asked for tells whether it is stale already."""
+        """Take a list; `generation` from before it was asked for tells whether it is stale already."""
         self._validators.clear()
-        self._tools = {tool.name: tool for tool in tools} if changes == self.changes else None
+        self._tools = {tool.name: tool for tool in tools} if changes == self.generation else None
 
-    def forget(self) -> None:
+    def invalidate(self) -> None:
         """They may have changed."""
-        self.changes += 1
+        self.generation += 1
         self._tools = None
         self._validators.clear()
 
@@ -84,7 +84,7 @@ class Tools:
 
     # --- results -----------------------------------------------------------------------------------------------
 
-    async def checked(self, name: str, result: ToolResult, **timeouts: float | None) -> ToolResult:
+    async def check_result(self, name: str, result: ToolResult, **timeouts: float | None) -> ToolResult:
         """The answer to a call, its structured content checked against the schema of the tool.
 
         Raises `InvalidResult` for what breaks it, if `strict`.
@@ -94,7 +94,7 @@ class Tools:
         try:
             tool = await self._find(name, **timeouts)
         except AccordError as exc:  # the call itself is answered: that result is not lost
-            self._complain(f"the structured content of tool {name!r} is not checked, for lack of its schema: {exc}")
+            self._report(f"the structured content of tool {name!r} is not checked, for lack of its schema: {exc}")
             self._tools, tool = {}, None
         if tool is None or tool.output_schema is None:
             return _with_schema(result, None)
@@ -107,22 +107,22 @@ class Tools:
         if validator is None:
             return None
         if result.structured_content is UNSET:
-            return self._complain(f"tool {tool.name!r} declares structured output and gave none")
+            return self._report(f"tool {tool.name!r} declares structured output and gave none")
         try:
             validator.validate(result.structured_content)
         except Mismatch as exc:
-            self._complain(f"tool {tool.name!r} gave structured content that breaks its own schema: {exc}")
+            self._report(f"tool {tool.name!r} gave structured content that breaks its own schema: {exc}")
 
     def _validator(self, tool: Tool) -> Validator | None:
         if tool.name not in self._validators:
             try:
                 self._validators[tool.name] = compile(tool.output_schema or {}, self._limits)
             except SchemaError as exc:
-                self._complain(f"tool {tool.name!r} has an output schema that cannot be used: {exc}")
+                self._report(f"tool {tool.name!r} has an output schema that cannot be used: {exc}")
                 self._validators[tool.name] = None
         return self._validators[tool.name]
 
-    def _complain(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         if self._strict:
             raise InvalidResult(f"{self._name}: {text}")
         log.warning("accord: %s: %s", self._name, text)

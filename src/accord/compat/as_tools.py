@@ -31,7 +31,7 @@ class PromptsAsTools:
         and optional arguments.
         """
         async with Client(self._server) as client:
-            return _json([_listed(one) for one in await client.list_prompts()])
+            return _json([_prompt_fields(one) for one in await client.list_prompts()])
 
     async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None) -> str:
         """Get a prompt by name with optional arguments.
@@ -42,7 +42,7 @@ class PromptsAsTools:
         """
         async with Client(self._server) as client:
             result = await client.get_prompt(name, {key: str(value) for key, value in (arguments or {}).items()})
-        messages = [{"role": one.role, "content": _shown(one.content)} for one in result.messages]
+        messages = [{"role": one.role, "content": _content_fields(one.content)} for one in result.messages]
         return _json({"messages": messages})
 
 
@@ -82,7 +82,7 @@ class ResourcesAsTools:
         return held[0] if len(held) == 1 else _json(held)
 
 
-def _listed(prompt: Any) -> dict[str, Any]:
+def _prompt_fields(prompt: Any) -> dict[str, Any]:
     arguments = [
         {"name": one.name, "description": one.description, "required": bool(one.required)}
         for one in prompt.arguments or ()
@@ -90,7 +90,7 @@ def _listed(prompt: Any) -> dict[str, Any]:
     return {"name": prompt.name, "description": prompt.description, "arguments": arguments}
 
 
-def _shown(block: Any) -> Any:
+def _content_fields(block: Any) -> Any:
     return block.text if block.type == "text" else msgspec.to_builtins(block)
 
 

@@ -13,20 +13,20 @@ from accord.messages.base import LoggingLevel
 from accord.messages.capabilities import ClientCapabilities
 from accord.messages.content import ResourceContents
 from accord.messages.roots import ListRootsResult
-from accord.server.asking.questions import Sampled
 from accord.server.context import Context as Native
+from accord.server.input.questions import Sampled
 
 
-class Context(Native):
+class CompatContext(Native):
     """accord's own, with their names; those who type it as `Context[ServerSession, AppContext]` may."""
 
-    def __class_getitem__(cls, types: Any) -> type[Context]:
+    def __class_getitem__(cls, types: Any) -> type[CompatContext]:
         return cls
 
     @property
-    def session(self) -> Session:
+    def session(self) -> ContextSession:
         """What is told and asked of the client, besides by the context itself."""
-        return Session(self)
+        return ContextSession(self)
 
     @property
     def request_context(self) -> RequestContext:
@@ -40,15 +40,15 @@ class Context(Native):
 
     async def notify_tools_changed(self) -> None:
         """Tell clients that the tools are others now; accord tells them so by itself, at each change."""
-        self.server.hub.changed("tools")
+        self.server.change_bus.list_changed("tools")
 
     async def notify_prompts_changed(self) -> None:
         """As `notify_tools_changed`."""
-        self.server.hub.changed("prompts")
+        self.server.change_bus.list_changed("prompts")
 
     async def notify_resources_changed(self) -> None:
         """As `notify_tools_changed`."""
-        self.server.hub.changed("resources")
+        self.server.change_bus.list_changed("resources")
 
     async def notify_resource_updated(self, uri: str) -> None:
         """Tell those who subscribed to it."""
@@ -58,7 +58,7 @@ class Context(Native):
 class RequestContext:
     """The request that a context stands for."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: CompatContext) -> None:
         self._context = context
 
     @property
@@ -68,8 +68,8 @@ class RequestContext:
         return {} if value is None else value
 
     @property
-    def session(self) -> Session:
-        """As `Context.session`."""
+    def session(self) -> ContextSession:
+        """As `CompatContext.session`."""
         return self._context.session
 
     @property
@@ -88,22 +88,22 @@ class RequestContext:
         return self._context.meta
 
 
-class Session:
+class ContextSession:
     """The client of one call, to be told and asked."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: CompatContext) -> None:
         self._context = context
 
     async def send_tool_list_changed(self) -> None:
-        """As `Context.notify_tools_changed`."""
+        """As `CompatContext.notify_tools_changed`."""
         await self._context.notify_tools_changed()
 
     async def send_prompt_list_changed(self) -> None:
-        """As `Context.notify_tools_changed`."""
+        """As `CompatContext.notify_tools_changed`."""
         await self._context.notify_prompts_changed()
 
     async def send_resource_list_changed(self) -> None:
-        """As `Context.notify_tools_changed`."""
+        """As `CompatContext.notify_tools_changed`."""
         await self._context.notify_resources_changed()
 
     async def send_resource_updated(self, uri: Any) -> None:
@@ -173,27 +173,27 @@ def _within(asked: Any, declared: Any) -> bool:
     )
 
 
-class Held(msgspec.Struct):
+class ResourceContent(msgspec.Struct):
     """What a resource holds, read in a handler: text or bytes."""
 
     content: str | bytes
     mime_type: str | None = None
 
     @classmethod
-    def of(cls, contents: ResourceContents) -> Held:
+    def of(cls, contents: ResourceContents) -> ResourceContent:
         """What one of the contents of a resource holds."""
         held = contents.text if contents.text is not None else b64decode(contents.blob or "")
         return cls(held, contents.mime_type)
 
 
-class Unused:
+class NoOpContext:
     """A place for what is entered and left, and does nothing here."""
 
-    def run(self) -> Unused:
+    def run(self) -> NoOpContext:
         """To be entered; nobody need."""
         return self
 
-    async def __aenter__(self) -> Unused:
+    async def __aenter__(self) -> NoOpContext:
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -12,7 +12,7 @@ class Different(DeclarationError):
     """Something of another library that accord does in its own way, or not at all; the text says what to write."""
 
 
-def meant(options: Mapping[str, Any], nothing: Collection[str]) -> dict[str, Any]:
+def significant_options(options: Mapping[str, Any], nothing: Collection[str]) -> dict[str, Any]:
     """Options without those that say nothing of what a client sees."""
     return {key: value for key, value in options.items() if key not in nothing}
 

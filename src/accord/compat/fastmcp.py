@@ -14,34 +14,34 @@ from logging import getLogger
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from accord.compat.as_tools import PromptsAsTools as PromptsAsTools, ResourcesAsTools as ResourcesAsTools
-from accord.compat.differ import Different, meant, refuse
-from accord.compat.fastmcp_client import Client as Client
-from accord.compat.fastmcp_context import Context as Context, ToolResult as ToolResult
-from accord.compat.fastmcp_settings import settings as settings
-from accord.compat.made import (
+from accord.compat.declared import (
     FunctionResource as FunctionResource,
     Prompt as Prompt,
     TextResource as TextResource,
     Tool as Tool,
 )
-from accord.compat.marked import made, prompt as prompt, resource as resource, tool as tool
+from accord.compat.decorators import declared_function, prompt as prompt, resource as resource, tool as tool
+from accord.compat.differ import Different, refuse, significant_options
+from accord.compat.fastmcp_client import Client as Client
+from accord.compat.fastmcp_context import Context as Context, ToolResult as ToolResult
+from accord.compat.fastmcp_settings import settings as settings
 from accord.compat.messages import Message as Message
-from accord.compat.names import INSTEAD
+from accord.compat.name_map import REPLACEMENTS
 from accord.compat.security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity as ResourceSecurity
-from accord.compat.server import Adapted, given, typed
+from accord.compat.server import CompatServer, convert_annotations, without_none
 from accord.compat.types import Icon as Icon
 from accord.errors import InvalidParams, ProtocolError, ResourceNotFound, ToolError as ToolError
 from accord.messages.tools import ToolAnnotations
-from accord.server.asking.questions import (
+from accord.server.cache import CacheHint
+from accord.server.context import Context as Plain
+from accord.server.depends.markers import Depends as Depends
+from accord.server.http.app import HTTPApp
+from accord.server.http.options import HTTPOptions
+from accord.server.input.questions import (
     Accepted as Accepted,
     Cancelled as Cancelled,
     Declined as Declined,
 )
-from accord.server.cache import CacheHint
-from accord.server.context import Context as Plain
-from accord.server.depends.mark import Depends as Depends
-from accord.server.http.app import HTTPApp
-from accord.server.http.options import HTTPOptions
 from accord.server.media import Audio as Audio, File as File, Image as Image
 
 __all__ = [
@@ -99,7 +99,7 @@ _ADVICE = {
     "app": "accord has no apps: see docs/extensions.md for what a server can add",
     "auth": "pass auth= of accord.Server, and scopes= to @server.tool",
     "mask_error_details": "write mcp.add_middleware(accord.MaskErrors())",
-    "middleware": f"write mcp.add_middleware(it), and it as {INSTEAD['Middleware']}",
+    "middleware": f"write mcp.add_middleware(it), and it as {REPLACEMENTS['Middleware']}",
     "transforms": "use server.change_tool(name, ToolChange(...))",
     "task": "accord has no tasks: leave it out, the call then lasts as long as the work",
     "tasks": "accord has no tasks",
@@ -110,7 +110,7 @@ _ADVICE = {
     "event_store": "pass HTTPOptions(events=...) to asgi() or run()",
     "tool_names": "use server.change_tool(name, ToolChange(name=...)) before mounting",
 }
-_MEANS_NOTHING = (
+_IGNORED_OPTIONS = (
     "show_banner",
     "log_level",
     "uvicorn_config",
@@ -136,12 +136,12 @@ _WILD = re.compile(r"{(\w+)\*}")
 if not TYPE_CHECKING:  # which would take it for a promise that every name is here
 
     def __getattr__(name: str) -> Any:
-        if name in INSTEAD:
-            raise ImportError(f"{name} is not in {__name__}: write {INSTEAD[name]}")
+        if name in REPLACEMENTS:
+            raise ImportError(f"{name} is not in {__name__}: write {REPLACEMENTS[name]}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-class FastMCP(Adapted):
+class FastMCP(CompatServer):
     """The server of FastMCP 4."""
 
     context_type: ClassVar[type[Plain]] = Context
@@ -162,11 +162,11 @@ class FastMCP(Adapted):
         providers: Sequence[Any] = (),
         **others: Any,
     ) -> None:
-        refuse("FastMCP()", meant(others, _MEANS_NOTHING), _ADVICE)
+        refuse("FastMCP()", significant_options(others, _IGNORED_OPTIONS), _ADVICE)
         about: dict[str, Any] = {"website_url": website_url, "icons": icons, "lifespan": lifespan}
         if cache_ttl is not None:
             about["cache"] = CacheHint(ttl=cache_ttl / 1000, scope=cache_scope or "private")
-        super().__init__(name or "FastMCP", str(version or "0.0.0"), instructions=instructions, **given(about))
+        super().__init__(name or "FastMCP", str(version or "0.0.0"), instructions=instructions, **without_none(about))
         self._security = resource_security
         for one in tools:
             self.add_tool(one)
@@ -175,67 +175,71 @@ class FastMCP(Adapted):
 
     def tool(self, name_or_fn: Any = None, *, name: str | None = None, output_schema: Any = ..., **about: Any) -> Any:
         """Offer a function as a tool."""
-        about = self._about("tool()", about)
-        annotations = about["annotations"] = typed(ToolAnnotations, about.get("annotations"))
+        about = self._check_options("tool()", about)
+        annotations = about["annotations"] = convert_annotations(ToolAnnotations, about.get("annotations"))
         about["title"] = about.get("title") or (annotations and annotations.title)
 
         def declare(function: F) -> F:
             named = name if callable(name_or_fn) else name or name_or_fn
             schema = output_schema if isinstance(output_schema, dict) else None
-            self._offer_tool(function, name=named, structured=output_schema is ..., output_schema=schema, **about)
+            self._register_tool(function, name=named, structured=output_schema is ..., output_schema=schema, **about)
             return function
 
         return declare(name_or_fn) if callable(name_or_fn) else declare
 
     def add_tool(self, tool: Any) -> None:
         """Offer a function, or a `Tool` made of one."""
-        one = made(tool, Tool)
+        one = declared_function(tool, Tool)
         self.tool(**one.about)(one.function)
 
     def add_middleware(self, middleware: Any) -> None:
         """Put accord's middleware around everything; a class of theirs, with `on_call_tool`, is refused."""
         if not _HOOKS.isdisjoint(dir(middleware)):
-            raise Different(f"{type(middleware).__name__} is FastMCP's middleware: write {INSTEAD['Middleware']}")
+            raise Different(f"{type(middleware).__name__} is FastMCP's middleware: write {REPLACEMENTS['Middleware']}")
         super().add_middleware(middleware)
 
     def add_prompt(self, prompt: Any) -> None:
         """Offer a function that `@prompt` was said of."""
-        one = made(prompt, Prompt)
+        one = declared_function(prompt, Prompt)
         self.prompt(**one.about)(one.function)
 
     def add_resource(self, resource: Any) -> None:
         """Offer a function that `@resource` was said of, or a `FunctionResource`."""
-        super().add_resource(made(resource, FunctionResource))  # type: ignore[arg-type]
+        super().add_resource(declared_function(resource, FunctionResource))  # type: ignore[arg-type]
 
     add_template = add_resource
 
     def resource(self, uri: str, **about: Any) -> Callable[[F], F]:
         """Offer a function as a resource, or as a template of resources; `{path*}` takes slashes."""
         refuse("resource()", {"version": about.pop("version", None)}, {"version": "give each version a URI of its own"})
-        about = self._about("resource()", about)
+        about = self._check_options("resource()", about)
 
         def declare(function: F) -> F:
-            self._offer_resource(function, _WILD.sub(r"{+\1}", str(uri)), **about)
+            self._register_resource(function, _WILD.sub(r"{+\1}", str(uri)), **about)
             return function
 
         return declare
 
     def prompt(self, name_or_fn: Any = None, *, name: str | None = None, **about: Any) -> Any:
         """Offer a function as a prompt."""
-        about = self._about("prompt()", about)
+        about = self._check_options("prompt()", about)
 
         def declare(function: F) -> F:
             named = name if callable(name_or_fn) else name or name_or_fn
-            self._offer_prompt(function, name=named, **about)
+            self._register_prompt(function, name=named, **about)
             return function
 
         return declare(name_or_fn) if callable(name_or_fn) else declare
 
-    def _about(self, where: str, about: dict[str, Any]) -> dict[str, Any]:
-        refuse(where, {key: value for key, value in meant(about, _MEANS_NOTHING).items() if key in _ADVICE}, _ADVICE)
+    def _check_options(self, where: str, about: dict[str, Any]) -> dict[str, Any]:
+        refuse(
+            where,
+            {key: value for key, value in significant_options(about, _IGNORED_OPTIONS).items() if key in _ADVICE},
+            _ADVICE,
+        )
         if about.get("version") is not None:
             about["version"] = str(about["version"])
-        return {key: value for key, value in about.items() if key not in _MEANS_NOTHING}
+        return {key: value for key, value in about.items() if key not in _IGNORED_OPTIONS}
 
     # --- composing ---------------------------------------------------------------------------------------------
 
@@ -246,7 +250,7 @@ class FastMCP(Adapted):
 
     def add_provider(self, provider: Any, namespace: str | None = None) -> None:
         """Offer what a provider has: a `LocalProvider`, which is a server here, or one of accord's own."""
-        if isinstance(provider, Adapted):
+        if isinstance(provider, CompatServer):
             self.mount(provider, namespace)
         else:
             super().add_provider(provider)
@@ -273,19 +277,19 @@ class FastMCP(Adapted):
 
     def run(self, transport: str | None = None, **options: Any) -> None:
         """Serve; "http", "streamable-http" and "sse" are one here."""
-        self._serve(transport or "stdio", **reached(options))
+        self._serve(transport or "stdio", **serving_options(options))
 
     async def run_async(self, transport: str | None = None, **options: Any) -> None:
         """As `run`, on an event loop that runs already."""
-        await self._serve_async(transport or "stdio", **reached(options))
+        await self._serve_async(transport or "stdio", **serving_options(options))
 
     async def run_http_async(self, **options: Any) -> None:
         """Serve HTTP on an event loop that runs already."""
-        await self._serve_async("http", **reached(options))
+        await self._serve_async("http", **serving_options(options))
 
     def http_app(self, path: str | None = None, **options: Any) -> HTTPApp:
         """An ASGI application; nobody need run its lifespan."""
-        return self.asgi(reached({**options, "path": path})["options"])
+        return self.asgi(serving_options({**options, "path": path})["options"])
 
 
 class LocalProvider(FastMCP):
@@ -296,9 +300,9 @@ class LocalProvider(FastMCP):
         super().__init__("components")
 
 
-def reached(options: Mapping[str, Any]) -> dict[str, Any]:
+def serving_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Where to serve, and how. Raises `Different` for what accord says in another way."""
-    left = {key: value for key, value in meant(options, _MEANS_NOTHING).items() if value is not None}
+    left = {key: value for key, value in significant_options(options, _IGNORED_OPTIONS).items() if value is not None}
     host, port = left.pop("host", settings.host), left.pop("port", settings.port)
     path, sse = left.pop("path", settings.streamable_http_path), left.pop("transport", None) == "sse"
     hosts = left.pop("allowed_hosts", settings.http_allowed_hosts)

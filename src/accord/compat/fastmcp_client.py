@@ -9,8 +9,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from accord.client.answers import ToolResult
 from accord.client.client import Client as Native
+from accord.client.results import ToolResult
 from accord.compat.differ import refuse
 
 _ADVICE = {

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from accord.compat.context import Context as Shared, Held
+from accord.compat.context import CompatContext as Shared, ResourceContent
 from accord.compat.differ import Different
 from accord.messages.base import LoggingLevel, ModelMeta
 from accord.messages.tools import CallToolResult
@@ -20,7 +20,7 @@ from accord.server.results import content_of
 _STATES: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 """What handlers keep for a session, by what its client said of itself when it began."""
 
-_LACKS = {
+_UNSUPPORTED = {
     "session_id": "2026-07-28 knows no sessions; keep what belongs together in Handles",
     "transport": "a handler is the same on all of them",
     "list_tools": "ctx.server.list_tools()",
@@ -35,7 +35,7 @@ _LACKS = {
 """What is not here, and what to write for it."""
 
 
-class _Results(ModelMeta):
+class _ToolResultMeta(ModelMeta):
     """Makes a `CallToolResult` of whatever is given as content."""
 
     def __call__(
@@ -53,14 +53,14 @@ class _Results(ModelMeta):
         return isinstance(value, CallToolResult)
 
 
-class ToolResult(CallToolResult, metaclass=_Results):
+class ToolResult(CallToolResult, metaclass=_ToolResultMeta):
     """A tool's result in all its parts: `ToolResult(content="text", structured_content={...}, meta={...})`."""
 
 
 class ResourceResult(msgspec.Struct):
     """What a resource holds, as `ctx.read_resource` gives it."""
 
-    contents: list[Held]
+    contents: list[ResourceContent]
 
 
 class Context(Shared):
@@ -111,7 +111,7 @@ class Context(Shared):
 
     async def read_resource(self, uri: Any) -> Any:
         """Read a resource of this server: `.contents`, each with `.content` and `.mime_type`."""
-        return ResourceResult([Held.of(one) for one in await super().read_resource(str(uri))])
+        return ResourceResult([ResourceContent.of(one) for one in await super().read_resource(str(uri))])
 
     async def sample(self, messages: Any, system_prompt: str | None = None, **about: Any) -> Any:
         """Ask the client's model; `.text` is what it said."""
@@ -129,21 +129,21 @@ class Context(Shared):
 
     async def set_state(self, key: str, value: Any, *, serializable: bool = True) -> None:
         """Keep a value for this session; for this request where there is none, as in 2026-07-28."""
-        self._kept[key] = value
+        self._session_state[key] = value
 
     async def get_state(self, key: str) -> Any:
         """A value that was kept; None where there is none."""
-        return self._kept.get(key)
+        return self._session_state.get(key)
 
     async def delete_state(self, key: str) -> None:
         """Keep a value no longer."""
-        self._kept.pop(key, None)
+        self._session_state.pop(key, None)
 
     @property
-    def _kept(self) -> dict[str, Any]:
+    def _session_state(self) -> dict[str, Any]:
         if not self._call.exchange.rules.sessions:
             return self.state
-        return _STATES.setdefault(self._call.peer.line.session.peer, {})
+        return _STATES.setdefault(self._call.peer.channel.session.peer_info, {})
 
     async def enable_components(self, *, names: Collection[str] = (), tags: Collection[str] = (), **by: Any) -> None:
         """Show what is hidden from this session. Raises `Different` where the server hides something from all."""
@@ -160,14 +160,14 @@ class Context(Shared):
     async def reset_visibility(self) -> None:
         """Show this session what everybody sees."""
         self._call.record("session")
-        self._call.peer.view = None
+        self._call.peer.visibility = None
         await self.notify_tools_changed()
         await self.notify_prompts_changed()
         await self.notify_resources_changed()
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name in _LACKS:
-            raise Different(f"ctx.{name} is not in accord: {_LACKS[name]}")
+        if name in _UNSUPPORTED:
+            raise Different(f"ctx.{name} is not in accord: {_UNSUPPORTED[name]}")
         raise AttributeError(f"a context has no attribute {name!r}")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from accord.compat.differ import Different
 
-_MEANS_NOTHING = {
+_IGNORED = {
     *("client_disconnect_timeout", "client_init_timeout", "client_log_level", "debug", "deprecation_warnings"),
     *("enable_rich_logging", "enable_rich_tracebacks", "json_response", "log_enabled", "log_level", "message_path"),
     *("check_for_updates", "show_server_banner", "sse_path", "test_mode"),
@@ -18,7 +18,7 @@ _MEANS_NOTHING = {
 _KNOWN = {"host", "port", "streamable_http_path", "stateless_http", "http_allowed_hosts", "http_allowed_origins"}
 
 
-class Settings:
+class FastMCPSettings:
     """What may be read and set; what accord says in another way raises `Different`."""
 
     def __init__(self) -> None:
@@ -30,14 +30,14 @@ class Settings:
         self.http_allowed_origins: Sequence[str] = ()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in _KNOWN | _MEANS_NOTHING:
+        if name not in _KNOWN | _IGNORED:
             raise Different(f"fastmcp.settings.{name} is not in accord: say it of the server, or of each client")
         super().__setattr__(name, value)
 
     def __getattr__(self, name: str) -> Any:
-        if name in _MEANS_NOTHING:
+        if name in _IGNORED:
             return None
         raise Different(f"fastmcp.settings.{name} is not in accord: say it of the server, or of each client")
 
 
-settings: Settings = Settings()
+settings: FastMCPSettings = FastMCPSettings()

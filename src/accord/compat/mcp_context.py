@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.compat.context import Context as Shared, Held
+from accord.compat.context import CompatContext as Shared, ResourceContent
 from accord.compat.types import ErrorData
 from accord.errors import ProtocolError, ResourceNotFound, UrlElicitationRequired
 from accord.messages.base import LoggingLevel
@@ -53,7 +53,7 @@ class Context(Shared):
 
     async def read_resource(self, uri: Any) -> Any:
         """Read a resource of this server: what it holds, each with `.content` and `.mime_type`."""
-        return [Held.of(one) for one in await super().read_resource(str(uri))]
+        return [ResourceContent.of(one) for one in await super().read_resource(str(uri))]
 
 
 class McpError(ProtocolError):

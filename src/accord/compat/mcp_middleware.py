@@ -20,7 +20,7 @@ from accord.messages.content import TextContent
 from accord.messages.tools import CallToolResult
 from accord.server.middleware.request import CallNext as Next, Middleware, Request
 from accord.server.registry import RESULTS
-from accord.server.results import PackedToolResult
+from accord.server.results import EncodedToolResult
 
 HandlerResult: TypeAlias = Any
 """A result of the protocol, a dict of one, or None."""
@@ -91,13 +91,13 @@ def as_native(middleware: Callable[[Any, Any], Awaitable[HandlerResult]]) -> Mid
     """A middleware of mcp 2 as one of accord."""
 
     async def around(request: Request, call_next: Next) -> Any:
-        step = _Step(request, call_next)
-        return step.taken(await middleware(step.context, step.proceed))
+        step = _MiddlewareCall(request, call_next)
+        return step.native_result(await middleware(step.context, step.proceed))
 
     return around
 
 
-class _Step:
+class _MiddlewareCall:
     """One request on its way through one middleware."""
 
     def __init__(self, request: Request, call_next: Next) -> None:
@@ -121,7 +121,7 @@ class _Step:
 
     async def proceed(self, context: ServerRequestContext) -> HandlerResult:
         """The result of the protocol that the rest of the way leads to; a tool that fails has one as well."""
-        request = self._changed(context)
+        request = self._native_request(context)
         try:
             self._value = await self._call_next(request)
         except Exception as exc:
@@ -133,15 +133,15 @@ class _Step:
             self._shown = _result(request, self._value)
         return self._shown
 
-    def taken(self, result: HandlerResult) -> Any:
+    def native_result(self, result: HandlerResult) -> Any:
         """What the handler returned or raised, where the middleware left its result as it was; or what it made."""
         if result is self._shown:
             if self._error is not None:
                 raise self._error
             return self._value
-        return _made(self._request, result)
+        return _native_result(self._request, result)
 
-    def _changed(self, context: ServerRequestContext) -> Request:
+    def _native_request(self, context: ServerRequestContext) -> Request:
         """The request with what the middleware changed of it. Raises `Different` for what cannot be changed here."""
         given, known = dict(context.params or {}), dict(self.context.params or {})
         arguments = given.pop("arguments", None)
@@ -174,11 +174,11 @@ def _result(request: Request, value: Any) -> Any:
     return value
 
 
-def _made(request: Request, result: HandlerResult) -> Any:
+def _native_result(request: Request, result: HandlerResult) -> Any:
     """What accord's own middleware returns for a result that one of theirs made."""
     if request.method == "tools/call":  # as it travels, and so checked and wrapped by who made it
         fields = result if isinstance(result, dict) else msgspec.to_builtins(result)
-        return msgspec.convert(fields, PackedToolResult)
+        return msgspec.convert(fields, EncodedToolResult)
     if isinstance(result, dict):
         result = msgspec.convert(result, request.inside[3].method.result)
     if request.lists and isinstance(result, RESULTS[request.method][0]):

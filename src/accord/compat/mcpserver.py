@@ -16,14 +16,14 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from accord.compat import types as types
-from accord.compat.context import RequestContext as RequestContext, Session, Unused
-from accord.compat.differ import meant, refuse
-from accord.compat.made import (
+from accord.compat.context import ContextSession, NoOpContext, RequestContext as RequestContext
+from accord.compat.declared import (
     FunctionResource as FunctionResource,
     Prompt as Prompt,
     TextResource as TextResource,
     Tool as Tool,
 )
+from accord.compat.differ import refuse, significant_options
 from accord.compat.mcp_client import (
     Client as Client,
     create_connected_server_and_client_session as create_connected_server_and_client_session,
@@ -55,12 +55,16 @@ from accord.compat.security import (
     TransportSecuritySettings as TransportSecuritySettings,
     safe_join as safe_join,
 )
-from accord.compat.server import Adapted
+from accord.compat.server import CompatServer
 from accord.compat.tool_manager import ToolManager
 from accord.compat.types import Icon as Icon
 from accord.errors import ToolError as ToolError
 from accord.messages.revision import LATEST, RULES
-from accord.server.asking.questions import (
+from accord.server.cache import CacheHint as Native
+from accord.server.context import Context as Plain
+from accord.server.http.app import HTTPApp
+from accord.server.http.options import HTTPOptions
+from accord.server.input.questions import (
     Accepted as AcceptedElicitation,
     Cancelled as CancelledElicitation,
     Declined as DeclinedElicitation,
@@ -68,10 +72,6 @@ from accord.server.asking.questions import (
     Roots as ListRoots,
     Sample as Sample,
 )
-from accord.server.cache import CacheHint as Native
-from accord.server.context import Context as Plain
-from accord.server.http.app import HTTPApp
-from accord.server.http.options import HTTPOptions
 from accord.server.media import Audio as Audio, Image as Image
 
 __all__ = [
@@ -125,7 +125,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 get_logger = getLogger
 ResourceError = ToolError
-ServerSession: TypeAlias = Session
+ServerSession: TypeAlias = ContextSession
 ElicitationResult: TypeAlias = AcceptedElicitation[T] | DeclinedElicitation | CancelledElicitation
 
 _ADVICE = {
@@ -136,7 +136,7 @@ _ADVICE = {
     "request_state_security": "pass state_keys= of accord.Server",
     "subscriptions": "leave it out: clients are always told of changes",
 }
-_MEANS_NOTHING = (
+_IGNORED_OPTIONS = (
     "debug",
     "log_level",
     "dependencies",
@@ -159,7 +159,7 @@ def CacheHint(*, ttl_ms: float = 0, scope: Any = "private") -> Native:
     return Native(ttl=ttl_ms / 1000, scope=scope)
 
 
-class MCPServer(Adapted):
+class MCPServer(CompatServer):
     """The server of mcp 2."""
 
     context_type: ClassVar[type[Plain]] = Context
@@ -183,7 +183,7 @@ class MCPServer(Adapted):
         resources: Sequence[FunctionResource] = (),
         **others: Any,
     ) -> None:
-        refuse(type(self).__name__, meant(others, _MEANS_NOTHING), _ADVICE)
+        refuse(type(self).__name__, significant_options(others, _IGNORED_OPTIONS), _ADVICE)
         about: dict[str, Any] = {"title": title, "description": description, "website_url": website_url, "icons": icons}
         self._security = resource_security
         hints = dict(cache_hints or {})
@@ -224,7 +224,7 @@ class MCPServer(Adapted):
 
         def declare(function: F) -> F:
             named = None if callable(name) else name
-            self._offer_tool(function, name=named, structured=structured_output is not False, **about)
+            self._register_tool(function, name=named, structured=structured_output is not False, **about)
             return function
 
         return declare(name) if callable(name) else declare
@@ -238,7 +238,7 @@ class MCPServer(Adapted):
         """Offer a function as a resource, or as a template of resources."""
 
         def declare(function: F) -> F:
-            self._offer_resource(function, uri, cache=self._read_hint, **about)
+            self._register_resource(function, uri, cache=self._read_hint, **about)
             return function
 
         return declare
@@ -250,7 +250,7 @@ class MCPServer(Adapted):
 
         def declare(function: F) -> F:
             named = None if callable(name) else name
-            self._offer_prompt(function, name=named, title=title, description=description, icons=icons)
+            self._register_prompt(function, name=named, title=title, description=description, icons=icons)
             return function
 
         return declare(name) if callable(name) else declare
@@ -261,39 +261,39 @@ class MCPServer(Adapted):
 
     async def list_tools(self) -> list[Any]:
         """The tools, without asking middleware: which may ask for them itself."""
-        shown = self.registry.shown
-        if shown.guarded or shown.provided or self.registry.search is not None:
+        shown = self.registry.view
+        if shown.requires_scopes or shown.has_providers or self.registry.search is not None:
             return await super().list_tools()
-        return [define(RULES[LATEST]) for define in shown.defines("tools/list").values()]
+        return [define(RULES[LATEST]) for define in shown.definitions("tools/list").values()]
 
     def run(self, transport: str = "stdio", **options: Any) -> None:
         """Serve; "streamable-http" and "sse" are one here."""
-        self._serve(transport, **self._reached(options))
+        self._serve(transport, **self._serving_options(options))
 
     async def run_streamable_http_async(self, **options: Any) -> None:
         """Serve HTTP on an event loop that runs already."""
-        await self._serve_async("streamable-http", **self._reached(options))
+        await self._serve_async("streamable-http", **self._serving_options(options))
 
     def streamable_http_app(self, **options: Any) -> HTTPApp:
         """An ASGI application; nobody need run its lifespan."""
-        return self.asgi(self._reached(options)["options"])
+        return self.asgi(self._serving_options(options)["options"])
 
     def sse_app(self, **options: Any) -> HTTPApp:
         """An ASGI application, which serves HTTP+SSE at /sse."""
-        return self.asgi(self._reached(options)["options"])
+        return self.asgi(self._serving_options(options)["options"])
 
     @property
-    def session_manager(self) -> Unused:
+    def session_manager(self) -> NoOpContext:
         """To be run by those who mount the application of their library; nothing happens."""
-        return Unused()
+        return NoOpContext()
 
-    def _reached(self, options: dict[str, Any]) -> dict[str, Any]:
-        left = meant(options, _MEANS_NOTHING)
+    def _serving_options(self, options: dict[str, Any]) -> dict[str, Any]:
+        left = significant_options(options, _IGNORED_OPTIONS)
         host, port = left.pop("host", "127.0.0.1"), left.pop("port", 8000)
         path, security = left.pop("streamable_http_path", "/mcp"), left.pop("transport_security", None)
         stateless = bool(left.pop("stateless_http", False))
         refuse("run()", left, _ADVICE)
-        hosts, origins = ((), ()) if security is None else security.let_in
+        hosts, origins = ((), ()) if security is None else security.allowed
         http = HTTPOptions(path=path, hosts=hosts, origins=origins, stateless=stateless)
         return {"host": host, "port": port, "options": http}
 
@@ -339,5 +339,5 @@ class FastMCP(MCPServer):
         """What their tests connect a client to."""
         return self
 
-    def _reached(self, options: dict[str, Any]) -> dict[str, Any]:
-        return super()._reached({**vars(self.settings), **options})
+    def _serving_options(self, options: dict[str, Any]) -> dict[str, Any]:
+        return super()._serving_options({**vars(self.settings), **options})

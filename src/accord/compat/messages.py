@@ -7,11 +7,11 @@ from typing import Any, get_args
 from accord.messages.base import ModelMeta
 from accord.messages.content import ContentBlock, TextContent
 from accord.messages.prompts import PromptMessage
-from accord.schema.values import to_json
+from accord.schema.json_values import to_json
 from accord.server.media import Media
 
 
-class _Written(ModelMeta):
+class _PromptMessageMeta(ModelMeta):
     """Makes a `PromptMessage` of whatever is given as content."""
 
     def __call__(cls, content: Any = "", role: str | None = None, **_: Any) -> Any:
@@ -24,15 +24,15 @@ class _Written(ModelMeta):
 _ROLES = {"Message": "user", "UserMessage": "user", "AssistantMessage": "assistant"}
 
 
-class Message(PromptMessage, metaclass=_Written):
+class Message(PromptMessage, metaclass=_PromptMessageMeta):
     """A message of the user, or of `role`."""
 
 
-class UserMessage(PromptMessage, metaclass=_Written):
+class UserMessage(PromptMessage, metaclass=_PromptMessageMeta):
     """A message of the user."""
 
 
-class AssistantMessage(PromptMessage, metaclass=_Written):
+class AssistantMessage(PromptMessage, metaclass=_PromptMessageMeta):
     """A message of the model."""
 
 

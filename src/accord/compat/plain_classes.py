@@ -12,9 +12,9 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from accord.compat.wrapping import returning, wrapped
+from accord.compat.wrapping import with_return_annotation, wrapped
 from accord.errors import DeclarationError
-from accord.schema.hints import Reader
+from accord.schema.hints import HintReader
 from accord.server.results import UNSTRUCTURED
 
 
@@ -28,19 +28,19 @@ def as_record(function: Callable[..., Any]) -> Callable[..., Any]:
         return unstructured(function)
     record = msgspec.defstruct(returns.__name__, list(fields.items()))
     convert = wrapped(function, after=lambda value: record(**{name: getattr(value, name) for name in fields}))
-    return returning(convert, record)
+    return with_return_annotation(convert, record)
 
 
 def unstructured(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function without its return annotation: what it returns is content, nothing structured."""
-    return returning(wrapped(function))
+    return with_return_annotation(wrapped(function))
 
 
 def _can_be_read(type_: type) -> bool:
     if issubclass(type_, tuple(UNSTRUCTURED)):
         return True
     try:
-        Reader({}, {}).read(type_)
+        HintReader({}, {}).read(type_)
     except (DeclarationError, NameError):
         return False
     return True

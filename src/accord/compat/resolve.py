@@ -11,14 +11,14 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, get_args, get_origin
 
-from accord.compat.wrapping import call, filled
+from accord.compat.wrapping import call, with_filled_arguments
 from accord.errors import DeclarationError, ToolError
 from accord.messages.roots import ListRootsResult
-from accord.schema.hints import Reader
-from accord.server.asking.question import Question
-from accord.server.asking.questions import Accepted, Cancelled, Declined, Roots
+from accord.schema.hints import HintReader
 from accord.server.context import Context
-from accord.server.parameters import around
+from accord.server.input.question import InputQuestion
+from accord.server.input.questions import Accepted, Cancelled, Declined, Roots
+from accord.server.parameters import enclosing_names
 
 _CONTEXT = "_accord_context"
 """The parameter that a tool with resolvers gets, if it has no context of its own."""
@@ -32,12 +32,12 @@ class Resolve:
         self.function: Callable[..., Any] = function
 
 
-def resolving(function: Callable[..., Any]) -> Callable[..., Any]:
+def with_resolvers(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with its `Resolve` parameters filled; as it is where it has none. Raises `DeclarationError`."""
     hints = _hints(function)
     if not any(_resolve_in(hint) for hint in hints.values()):
         return function
-    read = _Read(function, hints, ())
+    read = _ResolverSignature(function, hints, ())
     written = inspect.signature(function)
     left = [one for one in written.parameters.values() if one.name not in read.wanted]
     if read.context is None:
@@ -45,13 +45,13 @@ def resolving(function: Callable[..., Any]) -> Callable[..., Any]:
 
     async def fill(given: dict[str, Any]) -> dict[str, Any]:
         context = given[read.context] if read.context is not None else given.pop(_CONTEXT)
-        resolved = _Call(given, context)
-        return {**given, **{name: await resolved.of(*wanted) for name, wanted in read.wanted.items()}}
+        resolved = _ResolverCall(given, context)
+        return {**given, **{name: await resolved.resolve(*wanted) for name, wanted in read.wanted.items()}}
 
-    return filled(function, fill, written.replace(parameters=left))
+    return with_filled_arguments(function, fill, written.replace(parameters=left))
 
 
-class _Read:
+class _ResolverSignature:
     """What a function takes: what resolvers give it, by name, its context, and the rest."""
 
     def __init__(
@@ -60,14 +60,14 @@ class _Read:
         if function in above:
             raise DeclarationError(f"{function.__name__}() resolves itself")
         self.function: Callable[..., Any] = function
-        self.wanted: dict[str, tuple[Any, _Read]] = {}
+        self.wanted: dict[str, tuple[Any, _ResolverSignature]] = {}
         self.context: str | None = None
         self.arguments: list[str] = []
         for name in inspect.signature(function).parameters:
             hint = hints.get(name)
             resolve = _resolve_in(hint)
             if resolve is not None:
-                inner = _Read(resolve.function, _hints(resolve.function), (*above, function))
+                inner = _ResolverSignature(resolve.function, _hints(resolve.function), (*above, function))
                 self.wanted[name] = get_args(hint)[0], inner
             elif isinstance(hint, type) and issubclass(hint, Context):
                 self.context = name
@@ -75,34 +75,34 @@ class _Read:
                 self.arguments.append(name)
 
 
-class _Call:
+class _ResolverCall:
     """The resolvers of one call, and what they gave."""
 
     def __init__(self, arguments: Mapping[str, Any], context: Context) -> None:
         self._arguments = arguments
         self._context = context
-        self._made: dict[Callable[..., Any], Any] = {}
+        self._values: dict[Callable[..., Any], Any] = {}
 
-    async def of(self, hint: Any, read: _Read) -> Any:
+    async def resolve(self, hint: Any, read: _ResolverSignature) -> Any:
         """The value of a parameter with this hint. Raises `ToolError` where the person said no."""
-        if read.function not in self._made:
-            self._made[read.function] = await self._make(read)
-        return _fit(hint, self._made[read.function])
+        if read.function not in self._values:
+            self._values[read.function] = await self._run(read)
+        return _unwrap(hint, self._values[read.function])
 
-    async def _make(self, read: _Read) -> Any:
+    async def _run(self, read: _ResolverSignature) -> Any:
         keywords = {name: self._arguments[name] for name in read.arguments if name in self._arguments}
         if read.context is not None:
             keywords[read.context] = self._context
         for name, wanted in read.wanted.items():
-            keywords[name] = await self.of(*wanted)
+            keywords[name] = await self.resolve(*wanted)
         value = await call(read.function, **keywords)
-        if not isinstance(value, Question):
+        if not isinstance(value, InputQuestion):
             return value
         (answer,) = await self._context.ask(value)
         return ListRootsResult(roots=list(answer)) if isinstance(value, Roots) else answer
 
 
-def _fit(hint: Any, value: Any) -> Any:
+def _unwrap(hint: Any, value: Any) -> Any:
     """What was answered, as the parameter wants it: the outcome, or what was filled in."""
     if any(arm is one or get_origin(arm) is one for arm in _arms(hint) for one in _OUTCOMES):
         return value if isinstance(value, _OUTCOMES) else Accepted(value)
@@ -127,7 +127,7 @@ def _resolve_in(hint: Any) -> Resolve | None:
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     """The hints of a function, also of one inside another. Raises `DeclarationError` for a resolver that is unknown."""
-    reader = Reader(getattr(function, "__globals__", {}), around(inspect.unwrap(function)))
+    reader = HintReader(getattr(function, "__globals__", {}), enclosing_names(inspect.unwrap(function)))
     found = {}
     for name, hint in getattr(function, "__annotations__", {}).items():
         try:

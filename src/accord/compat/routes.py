@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from accord.server.http.app import HTTPApp
-from accord.transport.asgi.answer import say
-from accord.transport.asgi.request import Receive, Request, Scope, Send
+from accord.transport.asgi.request import ASGIRequest, Receive, Scope, Send
+from accord.transport.asgi.responses import send_text
 
 if TYPE_CHECKING:
     from accord.server.http.options import HTTPOptions
@@ -55,16 +55,16 @@ class RoutedApp(HTTPApp):
     def __init__(self, server: Server, options: HTTPOptions, routes: CustomRoutes) -> None:
         super().__init__(server, options)
         self._custom: Any = routes.application()
-        self._let_in = options.gate()
+        self._route_host_check = options.gate()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection scope of ASGI."""
         if scope["type"] != "http" or not self._is_custom(scope):
             return await super().__call__(scope, receive, send)
-        headers = Request(scope).headers
-        refusal = self._let_in.refusal(headers.get(b"host"), headers.get(b"origin"))
+        headers = ASGIRequest(scope).headers
+        refusal = self._route_host_check.refusal(headers.get(b"host"), headers.get(b"origin"))
         if refusal is not None:
-            return await say(send, 403, refusal)
+            return await send_text(send, 403, refusal)
         await self._custom(scope, receive, send)
         return None
 

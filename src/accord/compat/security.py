@@ -29,18 +29,18 @@ class ResourceSecurity(msgspec.Struct, frozen=True, kw_only=True):
     reject_null_bytes: bool = True
     exempt_params: Collection[str] = frozenset()
 
-    def refuses(self, values: Mapping[str, Any]) -> str | None:
+    def rejected_variable(self, values: Mapping[str, Any]) -> str | None:
         """The name of a variable that is refused; None where none is."""
         for name, value in values.items():
             texts = value if isinstance(value, list) else [value]
-            if name not in self.exempt_params and any(self._bad(text) for text in texts if isinstance(text, str)):
+            if name not in self.exempt_params and any(self._is_unsafe(text) for text in texts if isinstance(text, str)):
                 return name
         return None
 
-    def _bad(self, text: str) -> bool:
+    def _is_unsafe(self, text: str) -> bool:
         return (
             (self.reject_null_bytes and "\0" in text)
-            or (self.reject_path_traversal and leads_out(text))
+            or (self.reject_path_traversal and escapes_base(text))
             or (self.reject_absolute_paths and _ABSOLUTE.match(text) is not None)
         )
 
@@ -48,7 +48,7 @@ class ResourceSecurity(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULT_RESOURCE_SECURITY = ResourceSecurity()
 
 
-def leads_out(path: str) -> bool:
+def escapes_base(path: str) -> bool:
     """Whether a relative path leaves where it begins: `a/../../b`."""
     depth = 0
     for part in re.split(r"[/\\]", path):
@@ -81,19 +81,19 @@ class TransportSecuritySettings(msgspec.Struct, frozen=True, kw_only=True):
     allowed_origins: Sequence[str] = ()
 
     @property
-    def let_in(self) -> tuple[Sequence[str], Sequence[str]]:
+    def allowed(self) -> tuple[Sequence[str], Sequence[str]]:
         """Hosts and origins, as `HTTPOptions` takes them."""
         if not self.enable_dns_rebinding_protection:
             return ("*",), ("*",)
         return self.allowed_hosts, self.allowed_origins
 
 
-def guarded(function: Callable[..., Any], security: ResourceSecurity) -> Callable[..., Any]:
+def with_security(function: Callable[..., Any], security: ResourceSecurity) -> Callable[..., Any]:
     """The function of a template, which is not called with what is refused: there is no such resource."""
     bound = inspect.signature(function).bind
 
     def check(*args: Any, **kwargs: Any) -> None:
-        refused = security.refuses(bound(*args, **kwargs).arguments)
+        refused = security.rejected_variable(bound(*args, **kwargs).arguments)
         if refused is not None:
             raise ResourceNotFound(f"there is no such resource: {refused!r} leads out of where it may")
 

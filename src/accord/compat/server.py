@@ -10,24 +10,24 @@ from functools import cached_property
 from typing import Any, ClassVar, NoReturn, TypeVar
 
 from accord.client.client import Client
-from accord.compat.completing import Handler, complete_prompt, complete_template
-from accord.compat.context import Context
+from accord.compat.completion import Handler, complete_prompt, complete_template
+from accord.compat.context import CompatContext
+from accord.compat.declared import FunctionResource
 from accord.compat.differ import Different
-from accord.compat.made import FunctionResource
 from accord.compat.plain_classes import as_record, unstructured
-from accord.compat.resolve import resolving
+from accord.compat.resolve import with_resolvers
 from accord.compat.routes import CustomRoutes, RoutedApp
-from accord.compat.security import ResourceSecurity, guarded
-from accord.compat.types import respelled
+from accord.compat.security import ResourceSecurity, with_security
+from accord.compat.types import normalize_fields
 from accord.errors import DeclarationError
 from accord.messages.base import JSONObject
 from accord.messages.content import Annotations
 from accord.messages.tools import ToolAnnotations
 from accord.server.context import Context as Plain
-from accord.server.declaring import make_tool
-from accord.server.handmade import with_output
+from accord.server.declaration import make_tool
 from accord.server.http.app import HTTPApp
 from accord.server.http.options import HTTPOptions
+from accord.server.schema_tool import with_output
 from accord.server.server import Server
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -36,7 +36,7 @@ HTTP = ("http", "streamable-http", "sse")
 """Names of transports that are one here: HTTP, where a client of any revision finds its own."""
 
 
-LACKS = {
+UNSUPPORTED = {
     "add_extension": "see docs/extensions.md",
     "as_proxy": "mcp.mount(other) for a server of the same process",
     "from_fastapi": "server.add_fastapi(app), see docs/openapi.md",
@@ -47,15 +47,15 @@ LACKS = {
 """What is not here, and what to write for it."""
 
 
-class Missing(DeclarationError, ValueError):
+class UnknownNameError(DeclarationError, ValueError):
     """There is nothing of that name."""
 
 
-class Adapted(Server):
+class CompatServer(Server):
     """accord's server, with the words of both other libraries."""
 
-    context_type: ClassVar[type[Plain]] = Context
-    _completing: Handler | None = None
+    context_type: ClassVar[type[Plain]] = CompatContext
+    _completion_handler: Handler | None = None
     _security: ResourceSecurity | None = None
     _ignores_unknown: ClassVar[bool] = False
     """Whether tools drop arguments that they have no parameter for."""
@@ -69,7 +69,7 @@ class Adapted(Server):
 
     # --- declaring ---------------------------------------------------------------------------------------------
 
-    def _offer_tool(
+    def _register_tool(
         self,
         function: Callable[..., Any],
         *,
@@ -77,26 +77,28 @@ class Adapted(Server):
         output_schema: JSONObject | None = None,
         **about: Any,
     ) -> None:
-        about["annotations"] = typed(ToolAnnotations, about.get("annotations"))
-        function = as_record(resolving(function)) if structured else unstructured(resolving(function))
-        name, offer = make_tool(function, ignore_unknown=self._ignores_unknown, **given(about))
+        about["annotations"] = convert_annotations(ToolAnnotations, about.get("annotations"))
+        function = as_record(with_resolvers(function)) if structured else unstructured(with_resolvers(function))
+        name, offer = make_tool(function, ignore_unknown=self._ignores_unknown, **without_none(about))
         if output_schema is not None:
             with_output(name, offer, output_schema, self.limits)
         self.registry.add("tool", name, offer)
 
-    def _offer_resource(self, function: Callable[..., Any], uri: str, **about: Any) -> None:
-        about["annotations"] = typed(Annotations, about.get("annotations"))
+    def _register_resource(self, function: Callable[..., Any], uri: str, **about: Any) -> None:
+        about["annotations"] = convert_annotations(Annotations, about.get("annotations"))
         about["mime_type"] = about.get("mime_type") or "text/plain"
         security = about.pop("security", None) or self._security
         about["unsafe_variables"] = True  # the rules of the other library hold
-        super().resource(uri, **given(about))(guarded(function, security) if security and "{" in uri else function)
-        if self._completing is not None and uri in self.registry.templates:
-            complete_template(self, uri, self._completing)
+        super().resource(uri, **without_none(about))(
+            with_security(function, security) if security and "{" in uri else function
+        )
+        if self._completion_handler is not None and uri in self.registry.templates:
+            complete_template(self, uri, self._completion_handler)
 
-    def _offer_prompt(self, function: Callable[..., Any], **about: Any) -> None:
-        super().prompt(**given(about))(function)
-        if self._completing is not None:
-            complete_prompt(self, about.get("name") or function.__name__, self._completing)
+    def _register_prompt(self, function: Callable[..., Any], **about: Any) -> None:
+        super().prompt(**without_none(about))(function)
+        if self._completion_handler is not None:
+            complete_prompt(self, about.get("name") or function.__name__, self._completion_handler)
 
     def completion(self, handler: Handler | None = None) -> Any:
         """Complete all arguments of all prompts and templates by one function: `@mcp.completion`, with or without
@@ -104,7 +106,7 @@ class Adapted(Server):
         """
 
         def declare(handler: Handler) -> Handler:
-            self._completing = handler
+            self._completion_handler = handler
             for name in list(self.registry.prompts):
                 complete_prompt(self, name, handler)
             for uri in list(self.registry.templates):
@@ -116,12 +118,12 @@ class Adapted(Server):
     def remove_prompt(self, name: str) -> None:
         """Offer a prompt no longer. Raises `ValueError` where there is none."""
         if name not in self.registry.prompts:
-            raise Missing(f"there is no prompt {name!r}")
+            raise UnknownNameError(f"there is no prompt {name!r}")
         super().remove_prompt(name)
 
     def add_resource(self, resource: FunctionResource) -> None:
         """Offer a `FunctionResource` or `TextResource`."""
-        self._offer_resource(resource.function, resource.uri, **resource.about)
+        self._register_resource(resource.function, resource.uri, **resource.about)
 
     # --- asked by the program itself ---------------------------------------------------------------------------
 
@@ -177,8 +179,8 @@ class Adapted(Server):
             await super().run_async(http=address(transport, host, port), options=options)
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name in LACKS:
-            raise Different(f"{name}() is not in accord: {LACKS[name]}")
+        if name in UNSUPPORTED:
+            raise Different(f"{name}() is not in accord: {UNSUPPORTED[name]}")
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
 
@@ -189,11 +191,11 @@ def address(transport: str, host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def given(about: Mapping[str, Any]) -> dict[str, Any]:
+def without_none(about: Mapping[str, Any]) -> dict[str, Any]:
     """What was said of something, without what was not."""
     return {key: value for key, value in about.items() if value is not None}
 
 
-def typed(type_: Any, value: Any) -> Any:
+def convert_annotations(type_: Any, value: Any) -> Any:
     """Annotations that may be a dict in either spelling."""
-    return type_(**respelled(type_, value)) if isinstance(value, dict) else value
+    return type_(**normalize_fields(type_, value)) if isinstance(value, dict) else value

@@ -88,20 +88,20 @@ INTERNAL_ERROR = -32603
 URL_ELICITATION_REQUIRED = -32042
 
 
-class Spelling(ModelMeta):
+class SpellingMeta(ModelMeta):
     """Makes a class that is written in another library's way, and is its base all the same."""
 
     def __call__(cls, *args: Any, **given: Any) -> Any:
         base: Any = cls.__base__
         if args:
             raise Different(f"{cls.__name__} takes its fields by name")
-        return base(**respelled(base, given))
+        return base(**normalize_fields(base, given))
 
     def __instancecheck__(cls, value: Any) -> bool:
         return isinstance(value, cls.__base__)  # type: ignore[arg-type]
 
 
-def respelled(type_: Any, given: dict[str, Any]) -> dict[str, Any]:
+def normalize_fields(type_: Any, given: dict[str, Any]) -> dict[str, Any]:
     """The fields of a type as it names them: `isError` and `is_error` are one, its own `type` is left out, and so is
     what is None. Raises `Different` for a field that it does not have.
     """
@@ -117,35 +117,35 @@ def respelled(type_: Any, given: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-class Annotations(content.Annotations, metaclass=Spelling):
+class Annotations(content.Annotations, metaclass=SpellingMeta):
     """For whom something is, how much it matters (0 to 1), and when it changed (ISO 8601)."""
 
 
-class TextContent(content.TextContent, metaclass=Spelling):
+class TextContent(content.TextContent, metaclass=SpellingMeta):
     """Text."""
 
 
-class ImageContent(content.ImageContent, metaclass=Spelling):
+class ImageContent(content.ImageContent, metaclass=SpellingMeta):
     """An image."""
 
 
-class AudioContent(content.AudioContent, metaclass=Spelling):
+class AudioContent(content.AudioContent, metaclass=SpellingMeta):
     """Sound."""
 
 
-class ResourceLink(content.ResourceLink, metaclass=Spelling):
+class ResourceLink(content.ResourceLink, metaclass=SpellingMeta):
     """A resource that can be read, named in passing."""
 
 
-class EmbeddedResource(content.EmbeddedResource, metaclass=Spelling):
+class EmbeddedResource(content.EmbeddedResource, metaclass=SpellingMeta):
     """A resource with what it holds."""
 
 
-class ResourceContents(content.ResourceContents, metaclass=Spelling):
+class ResourceContents(content.ResourceContents, metaclass=SpellingMeta):
     """What a resource holds: `text`, or `blob` in base64."""
 
 
-class _Held(Spelling):
+class _ContentsMeta(SpellingMeta):
     """Contents of one of the two kinds, which are one type here."""
 
     def __instancecheck__(cls, value: Any) -> bool:
@@ -153,135 +153,135 @@ class _Held(Spelling):
         return super().__instancecheck__(value) and getattr(value, field) is not None
 
 
-class TextResourceContents(content.ResourceContents, metaclass=_Held):
+class TextResourceContents(content.ResourceContents, metaclass=_ContentsMeta):
     """What a resource holds: `text`, or `blob` in base64."""
 
 
-class BlobResourceContents(content.ResourceContents, metaclass=_Held):
+class BlobResourceContents(content.ResourceContents, metaclass=_ContentsMeta):
     """What a resource holds: `text`, or `blob` in base64."""
 
 
-class Resource(content.Resource, metaclass=Spelling):
+class Resource(content.Resource, metaclass=SpellingMeta):
     """A resource as a list names it (server, Resources)."""
 
 
-class ResourceTemplate(resources.ResourceTemplate, metaclass=Spelling):
+class ResourceTemplate(resources.ResourceTemplate, metaclass=SpellingMeta):
     """A family of resources, by an RFC 6570 template of their URIs."""
 
 
-class ReadResourceResult(resources.ReadResourceResult, metaclass=Spelling):
+class ReadResourceResult(resources.ReadResourceResult, metaclass=SpellingMeta):
     """Result of `resources/read`."""
 
 
-class Tool(tools.Tool, metaclass=Spelling):
+class Tool(tools.Tool, metaclass=SpellingMeta):
     """A tool as `tools/list` names it."""
 
 
-class ToolAnnotations(tools.ToolAnnotations, metaclass=Spelling):
+class ToolAnnotations(tools.ToolAnnotations, metaclass=SpellingMeta):
     """What a tool says of its own conduct."""
 
 
-class CallToolResult(tools.CallToolResult, metaclass=Spelling):
+class CallToolResult(tools.CallToolResult, metaclass=SpellingMeta):
     """Result of `tools/call`."""
 
 
-class Prompt(prompts.Prompt, metaclass=Spelling):
+class Prompt(prompts.Prompt, metaclass=SpellingMeta):
     """A prompt as `prompts/list` names it."""
 
 
-class PromptArgument(prompts.PromptArgument, metaclass=Spelling):
+class PromptArgument(prompts.PromptArgument, metaclass=SpellingMeta):
     """One argument of a prompt."""
 
 
-class PromptMessage(prompts.PromptMessage, metaclass=Spelling):
+class PromptMessage(prompts.PromptMessage, metaclass=SpellingMeta):
     """One message of a prompt."""
 
 
-class GetPromptResult(prompts.GetPromptResult, metaclass=Spelling):
+class GetPromptResult(prompts.GetPromptResult, metaclass=SpellingMeta):
     """Result of `prompts/get`."""
 
 
-class Icon(identity.Icon, metaclass=Spelling):
+class Icon(identity.Icon, metaclass=SpellingMeta):
     """An image to show for something (basic, Icons)."""
 
 
-class Implementation(identity.Implementation, metaclass=Spelling):
+class Implementation(identity.Implementation, metaclass=SpellingMeta):
     """The program that speaks: `clientInfo` and `serverInfo`."""
 
 
-class Completion(completion.Completion, metaclass=Spelling):
+class Completion(completion.Completion, metaclass=SpellingMeta):
     """At most 100 values."""
 
 
-class CompletionArgument(completion.CompletionArgument, metaclass=Spelling):
+class CompletionArgument(completion.CompletionArgument, metaclass=SpellingMeta):
     """The argument, and what has been typed of it."""
 
 
-class CompletionContext(completion.CompletionContext, metaclass=Spelling):
+class CompletionContext(completion.CompletionContext, metaclass=SpellingMeta):
     """Arguments that already have their value."""
 
 
-class PromptReference(completion.PromptReference, metaclass=Spelling):
+class PromptReference(completion.PromptReference, metaclass=SpellingMeta):
     """Completion for an argument of this prompt."""
 
 
-class ResourceTemplateReference(completion.ResourceTemplateReference, metaclass=Spelling):
+class ResourceTemplateReference(completion.ResourceTemplateReference, metaclass=SpellingMeta):
     """Completion for a variable of this resource template."""
 
 
-class ElicitResult(elicitation.ElicitResult, metaclass=Spelling):
+class ElicitResult(elicitation.ElicitResult, metaclass=SpellingMeta):
     """Result of `elicitation/create`, or the answer to it in a retry."""
 
 
-class ElicitRequestFormParams(elicitation.ElicitParams, metaclass=Spelling):
+class ElicitRequestFormParams(elicitation.ElicitParams, metaclass=SpellingMeta):
     """Params of `elicitation/create`: a form to fill (no `mode`, or "form"), or a page to visit ("url")."""
 
 
-class ElicitRequestURLParams(elicitation.ElicitParams, metaclass=Spelling):
+class ElicitRequestURLParams(elicitation.ElicitParams, metaclass=SpellingMeta):
     """Params of `elicitation/create`: a form to fill (no `mode`, or "form"), or a page to visit ("url")."""
 
 
-class SamplingMessage(sampling.SamplingMessage, metaclass=Spelling):
+class SamplingMessage(sampling.SamplingMessage, metaclass=SpellingMeta):
     """One message to or of a model: a block, from 2025-11-25 on also a list of them."""
 
 
-class CreateMessageResult(sampling.CreateMessageResult, metaclass=Spelling):
+class CreateMessageResult(sampling.CreateMessageResult, metaclass=SpellingMeta):
     """Result of `sampling/createMessage`, or the answer to it in a retry."""
 
 
-class ModelHint(sampling.ModelHint, metaclass=Spelling):
+class ModelHint(sampling.ModelHint, metaclass=SpellingMeta):
     """Part of the name of a model that would suit."""
 
 
-class ModelPreferences(sampling.ModelPreferences, metaclass=Spelling):
+class ModelPreferences(sampling.ModelPreferences, metaclass=SpellingMeta):
     """What matters in the choice of a model, each from 0 to 1."""
 
 
-class Root(roots.Root, metaclass=Spelling):
+class Root(roots.Root, metaclass=SpellingMeta):
     """A folder, as a `file:` URI."""
 
 
-class ListRootsResult(roots.ListRootsResult, metaclass=Spelling):
+class ListRootsResult(roots.ListRootsResult, metaclass=SpellingMeta):
     """Result of `roots/list`, or the answer to it in a retry."""
 
 
-class ClientCapabilities(capabilities.ClientCapabilities, metaclass=Spelling):
+class ClientCapabilities(capabilities.ClientCapabilities, metaclass=SpellingMeta):
     """What a client can do for a server."""
 
 
-class ElicitationCapability(capabilities.ElicitationCapability, metaclass=Spelling):
+class ElicitationCapability(capabilities.ElicitationCapability, metaclass=SpellingMeta):
     """`elicitation`: by form, by URL."""
 
 
-class RootsCapability(capabilities.RootsCapability, metaclass=Spelling):
+class RootsCapability(capabilities.RootsCapability, metaclass=SpellingMeta):
     """`roots`: perhaps the client tells when they change."""
 
 
-class SamplingCapability(capabilities.SamplingCapability, metaclass=Spelling):
+class SamplingCapability(capabilities.SamplingCapability, metaclass=SpellingMeta):
     """`sampling`: perhaps with context of servers, and with tools."""
 
 
-class LoggingMessageNotificationParams(logging.LoggingMessageParams, metaclass=Spelling):
+class LoggingMessageNotificationParams(logging.LoggingMessageParams, metaclass=SpellingMeta):
     """Params of `notifications/message`."""
 
 

@@ -38,12 +38,12 @@ def wrapped(
     return runs
 
 
-def returning(function: Callable[..., Any], hint: Any = inspect.Signature.empty) -> Callable[..., Any]:
+def with_return_annotation(function: Callable[..., Any], hint: Any = inspect.Signature.empty) -> Callable[..., Any]:
     """A wrapped function, read as having this return annotation; none if none is given."""
     return with_signature(function, inspect.signature(function).replace(return_annotation=hint))
 
 
-def filled(function: Callable[..., Any], fill: Fill, signature: inspect.Signature) -> Callable[..., Any]:
+def with_filled_arguments(function: Callable[..., Any], fill: Fill, signature: inspect.Signature) -> Callable[..., Any]:
     """The function behind `signature`, called with what `fill` makes of the arguments."""
 
     @functools.wraps(function)

@@ -1,14 +1,5 @@
 """What is said: typed, frozen values of all five revisions, and the table of methods."""
 
-from accord.messages.asking import (
-    INPUT_RESPONSES,
-    CreateMessageRequest,
-    ElicitRequest,
-    InputRequest,
-    InputRequiredResult,
-    InputResponse,
-    ListRootsRequest,
-)
 from accord.messages.base import (
     JSONObject,
     JSONValue,
@@ -78,6 +69,15 @@ from accord.messages.error_data import (
     URLElicitationRequiredData,
 )
 from accord.messages.identity import Icon, Implementation
+from accord.messages.input_required import (
+    INPUT_RESPONSES,
+    CreateMessageRequest,
+    ElicitRequest,
+    InputRequest,
+    InputRequiredResult,
+    InputResponse,
+    ListRootsRequest,
+)
 from accord.messages.lifecycle import DiscoverResult, InitializeParams, InitializeResult
 from accord.messages.logging import LoggingMessageParams, SetLevelParams
 from accord.messages.meta import (

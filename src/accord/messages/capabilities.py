@@ -157,16 +157,16 @@ def without_sessions(capabilities: ServerCapabilities) -> ServerCapabilities:
     )
 
 
-def lacking(path: str) -> JSONObject:
+def required_capabilities(path: str) -> JSONObject:
     """What a client would have to declare to have `path`: `elicitation.url` is `{"elicitation": {"url": {}}}`."""
     open_set, colon, entry = path.partition(":")
-    names = [open_set, entry] if colon else [_in_camel_case(name) for name in path.split(".")]
+    names = [open_set, entry] if colon else [_to_camel_case(name) for name in path.split(".")]
     declared: JSONObject = {}
     for name in reversed(names):
         declared = {name: declared}
     return declared
 
 
-def _in_camel_case(name: str) -> str:
+def _to_camel_case(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)

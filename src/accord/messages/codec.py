@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from accord.errors import InvalidParams
-from accord.messages.members import repeated
+from accord.messages.duplicate_members import find_duplicate
 from accord.messages.meta import SERVER_INFO
 from accord.messages.revision import Rules
 from accord.messages.views import view
@@ -46,14 +46,14 @@ def decode_params(type_: type[T], params: Any) -> T:
     where a member occurs twice.
     """
     if params is not msgspec.UNSET:
-        check_members(bytes(params), "params")
+        check_duplicate_members(bytes(params), "params")
     return decode_result(type_, params)
 
 
-def check_members(text: bytes, what: str) -> None:
+def check_duplicate_members(text: bytes, what: str) -> None:
     """Raise `InvalidParams` where an object in this JSON has two members of one name, or is nested too deep to tell."""
     try:
-        name = repeated(text)
+        name = find_duplicate(text)
     except RecursionError:
         raise InvalidParams(f"{what} are nested too deep") from None
     if name is not None:
@@ -62,15 +62,15 @@ def check_members(text: bytes, what: str) -> None:
 
 @lru_cache(maxsize=256)
 def _check_small_meta(text: bytes) -> None:
-    check_members(text, "params")
+    check_duplicate_members(text, "params")
 
 
 def check_meta_members(text: bytes) -> None:
-    """As `check_members`, for the `_meta` of a request: mostly a client sends the same one again."""
+    """As `check_duplicate_members`, for the `_meta` of a request: mostly a client sends the same one again."""
     if len(text) <= _META_BYTES:
         _check_small_meta(text)
     else:
-        check_members(text, "params")
+        check_duplicate_members(text, "params")
 
 
 def decode_result(type_: type[T], params: Any) -> T:
@@ -90,13 +90,13 @@ def raw(value: Any) -> Raw:
 
 
 class FinishedResult(msgspec.Struct):
-    """A result that was made in the shape of its revision, so that nothing is left for `finish` to do."""
+    """A result that was made in the shape of its revision, so that nothing is left for `finish_result` to do."""
 
 
 FINISHED = (msgspec.Raw, FinishedResult)
 
 
-def finish(result: Any, rules: Rules, info: Raw) -> Any:
+def finish_result(result: Any, rules: Rules, info: Raw) -> Any:
     """A result as the revision wants it: stamped with what it is and who gave it, or narrowed to an older shape.
 
     What is `FINISHED` stays as it is. "The result MUST include a resultType field" (2026-07-28, basic, Result
@@ -104,10 +104,10 @@ def finish(result: Any, rules: Rules, info: Raw) -> Any:
     """
     if isinstance(result, FINISHED):
         return result
-    return stamp(result, info) if rules.result_type else narrow(result, rules.revision)
+    return stamp_result(result, info) if rules.result_type else narrow(result, rules.revision)
 
 
-def stamp(result: Any, info: Raw) -> Any:
+def stamp_result(result: Any, info: Raw) -> Any:
     """`result` with `resultType`, `serverInfo` and, where it may be cached, cache hints."""
     if isinstance(result, dict):
         return {"resultType": "complete", **result}

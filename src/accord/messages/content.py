@@ -163,10 +163,10 @@ def decode_around_unknown(raw: bytes | msgspec.Raw, type_: type[_T]) -> _T:
 
     data = msgspec.json.decode(raw)
     for holder in _holders(data):
-        holder["content"] = _each(holder["content"], hide)
+        holder["content"] = _map_content(holder["content"], hide)
     value = msgspec.convert(data, type_)
     found = iter(hidden)
-    restored: _T = _restored(value, lambda block: next(found) or block)
+    restored: _T = _restore(value, lambda block: next(found) or block)
     return restored
 
 
@@ -178,11 +178,11 @@ def _holders(data: Any) -> Iterator[JSONObject]:
                 yield holder
 
 
-def _restored(value: Any, restore: Callable[[Any], Any]) -> Any:
+def _restore(value: Any, restore: Callable[[Any], Any]) -> Any:
     if hasattr(value, "messages"):
-        return msgspec.structs.replace(value, messages=[_restored(each, restore) for each in value.messages])
-    return msgspec.structs.replace(value, content=_each(value.content, restore))
+        return msgspec.structs.replace(value, messages=[_restore(each, restore) for each in value.messages])
+    return msgspec.structs.replace(value, content=_map_content(value.content, restore))
 
 
-def _each(content: Any, change: Callable[[Any], Any]) -> Any:
+def _map_content(content: Any, change: Callable[[Any], Any]) -> Any:
     return [change(block) for block in content] if isinstance(content, list) else change(content)

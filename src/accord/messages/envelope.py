@@ -1,9 +1,9 @@
 """JSON-RPC 2.0 around every message: what comes in, what goes out, and reading without trust.
 
 `params`, `result` and `error` stay raw bytes until the method is known. An id keeps its JSON type: 7 is not "7".
-What cannot be read is raised as `Malformed`, which knows the error to answer with and whether there is one to answer
-to: an answer, or a notification, is never answered, however broken it is. `outlines` reads the id of a message whose
-JSON is invalid, so that the request it was meant for fails instead of waiting.
+What cannot be read is raised as `MalformedMessage`, which knows the error to answer with and whether there is one to
+answer to: an answer, or a notification, is never answered, however broken it is. `outlines` reads the id of a message
+whose JSON is invalid, so that the request it was meant for fails instead of waiting.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from accord.errors import InvalidRequest, ParseError, ProtocolError
 from accord.messages.bounds import NAME_LENGTH, Name, Token
-from accord.messages.members import repeated
+from accord.messages.duplicate_members import find_duplicate
 
 RequestId = int | str
 
@@ -90,7 +90,7 @@ def _known_id(id: Any) -> RequestId | None:
     return id if type(id) is int or (type(id) is str and len(id) <= NAME_LENGTH) else None
 
 
-class Malformed(Exception):
+class MalformedMessage(Exception):
     """Bytes that are no message.
 
     `error` is what to tell the sender, `id` the id to tell it with, if any. `answerable` is False for what must not
@@ -114,10 +114,10 @@ _TAIL = re.compile(rb'"id"\s*:\s*(?:(-?\d{1,18})|"((?:[^"\\]|\\.)*+)")\s*(?:,\s*
 
 _CLOSES = {b"{": b"}", b"[": b"]"}
 _SHORTEST_MEMBER = len(b',"id":1')
-_FULL = len(b'{"jsonrpc":"2.0","id":1,"method":"","params":}') + _SHORTEST_MEMBER
-_REST_BYTES = 64 << 10
+_SHORTEST_REQUEST = len(b'{"jsonrpc":"2.0","id":1,"method":"","params":}') + _SHORTEST_MEMBER
+_MAX_REST_BYTES = 64 << 10
 """Members that nobody here knows, and the id and the method, together."""
-_TOKENS = 20_000
+_MAX_TOKENS = 20_000
 """How many strings and brackets of an invalid message are looked at from its beginning."""
 _TAIL_BYTES = 2_048
 
@@ -127,7 +127,7 @@ _decode_any = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def read(message: bytes | Raw) -> Incoming:
-    """One message out of its bytes. Raises `Malformed`."""
+    """One message out of its bytes. Raises `MalformedMessage`."""
     try:
         incoming = _decode(message)
         # msgspec does not look into strings that it skips: raw params may hold bytes that are no UTF-8
@@ -144,17 +144,21 @@ def read(message: bytes | Raw) -> Incoming:
         if incoming.result is UNSET and incoming.error is UNSET:
             id = None if isinstance(incoming.id, UnsetType) else incoming.id
             what = InvalidRequest("neither method, nor result, nor error")
-            raise Malformed(what, id, outlines=[Outline(id, {"jsonrpc"})])
+            raise MalformedMessage(what, id, outlines=[Outline(id, {"jsonrpc"})])
     elif incoming.id is None:
-        raise Malformed(InvalidRequest("the id of a request must not be null"))
-    elif params is not UNSET and type(incoming.id) is int and len(message) - len(params) - len(method) < _FULL:
-        return incoming  # as `_spare` would find: most requests are of this form
-    if _spare(message, incoming) >= _SHORTEST_MEMBER:
+        raise MalformedMessage(InvalidRequest("the id of a request must not be null"))
+    elif (
+        params is not UNSET
+        and type(incoming.id) is int
+        and len(message) - len(params) - len(method) < _SHORTEST_REQUEST
+    ):
+        return incoming  # as `_spare_bytes` would find: most requests are of this form
+    if _spare_bytes(message, incoming) >= _SHORTEST_MEMBER:
         _check_members(message, incoming)
     return incoming
 
 
-def _spare(message: bytes | Raw, incoming: Incoming) -> int:
+def _spare_bytes(message: bytes | Raw, incoming: Incoming) -> int:
     """How many bytes there are beyond the shortest message that says the same. Where another member has no room, none
     occurs twice; that costs a tenth of looking for them.
     """
@@ -175,18 +179,19 @@ def _spare(message: bytes | Raw, incoming: Incoming) -> int:
 
 
 def _check_members(message: bytes | Raw, incoming: Incoming) -> None:
-    """Raise `Malformed` where a member occurs twice: whoever reads the first of them would see another message."""
+    """Raise `MalformedMessage` where a member occurs twice: whoever reads the first of them would see another
+    message."""
     content = next((each for each in (incoming.params, incoming.result, incoming.error) if each is not UNSET), Raw())
     rest = bytes(message).replace(bytes(content), b"0", 1) if len(content) else bytes(message)
     answer = incoming.method is UNSET
     outline = Outline(None if incoming.id is UNSET else incoming.id, {"jsonrpc", "result" if answer else "method"})
-    if len(rest) > _REST_BYTES:
-        why = f"more than {_REST_BYTES:,} bytes beside params, result or error"
+    if len(rest) > _MAX_REST_BYTES:
+        why = f"more than {_MAX_REST_BYTES:,} bytes beside params, result or error"
     elif (problem := _repeats(rest)) is not None:
         why = problem
     else:
         return
-    raise Malformed(
+    raise MalformedMessage(
         InvalidRequest(f"not a JSON-RPC 2.0 message: {why}"), outline.id, answerable=not answer, outlines=[outline]
     )
 
@@ -194,7 +199,7 @@ def _check_members(message: bytes | Raw, incoming: Incoming) -> None:
 def _repeats(text: bytes) -> str | None:
     """What is wrong with the members of an envelope, if anything."""
     try:
-        name = repeated(text)
+        name = find_duplicate(text)
     except RecursionError:
         return "nested too deep"
     return None if name is None else f"the member {name!r:.100} occurs twice"
@@ -224,7 +229,7 @@ def outlines(message: bytes) -> list[Outline]:
     found: list[Outline] = []
     nesting: list[bytes] = []
     start = message.find(b"{")
-    for token in islice(_TOKEN.finditer(message, start), _TOKENS) if start >= 0 else ():
+    for token in islice(_TOKEN.finditer(message, start), _MAX_TOKENS) if start >= 0 else ():
         text = token[0]
         if text in _CLOSES:
             nesting.append(text)
@@ -234,7 +239,7 @@ def outlines(message: bytes) -> list[Outline]:
             if nesting and _CLOSES[nesting[-1]] == text:
                 nesting.pop()
         elif len(nesting) == 1 and token[2] is not None:
-            _note(found[-1], token[1], message, token.end())
+            _add_member(found[-1], token[1], message, token.end())
     if nesting and len(found) == 1 and found[0].id is None:
         found[0].id = id_at_end(message)
     return found
@@ -246,7 +251,7 @@ def id_at_end(message: bytes) -> RequestId | None:
     return None if found is None else _id(found)
 
 
-def _note(outline: Outline, key: bytes, message: bytes, at: int) -> None:
+def _add_member(outline: Outline, key: bytes, message: bytes, at: int) -> None:
     outline.keys.add(key.decode(errors="replace"))
     if key == b"id" and (value := _ID.match(message, at)):
         outline.id = _id(value)
@@ -261,7 +266,7 @@ def _id(value: re.Match[bytes]) -> RequestId | None:
         return None
 
 
-def _invalid(message: bytes, exc: Exception) -> Malformed:
+def _invalid(message: bytes, exc: Exception) -> MalformedMessage:
     """What is wrong with bytes that are no JSON, or JSON whose text is no Unicode."""
     # The same with other escapes in the place of surrogates: valid now if these were all that was wrong.
     mended = [message.replace(rb"\ud", other).replace(rb"\uD", other) for other in (rb"\u0", rb"\u1")]
@@ -273,31 +278,31 @@ def _invalid(message: bytes, exc: Exception) -> Malformed:
     error = InvalidRequest(r"a text has half of a surrogate pair (such as \ud83d alone), which is no character")
     id = first.id if first.id is not UNSET and first.id == second.id else None
     if first.method is UNSET:
-        return Malformed(error, answerable=False, outlines=[Outline(id, {"jsonrpc", "result"})])
+        return MalformedMessage(error, answerable=False, outlines=[Outline(id, {"jsonrpc", "result"})])
     notifies = first.id is UNSET and first.method.startswith("notifications/")
-    return Malformed(error, id, answerable=not notifies)
+    return MalformedMessage(error, id, answerable=not notifies)
 
 
-def _unreadable(message: bytes | Raw, what: str) -> Malformed:
+def _unreadable(message: bytes | Raw, what: str) -> MalformedMessage:
     """A message that is no JSON. It is answered without an id, unless all that is in it are answers."""
     found = outlines(bytes(message))
-    return Malformed(
+    return MalformedMessage(
         ParseError(what), answerable=not found or not all(each.is_answer for each in found), outlines=found
     )
 
 
-def _diagnose(message: bytes | Raw, reason: str) -> Malformed:
+def _diagnose(message: bytes | Raw, reason: str) -> MalformedMessage:
     """What is wrong with JSON that is no message; nothing here is on the way of a good one."""
     try:
         value = _decode_any(message)
     except RecursionError:
         return _unreadable(message, "not readable: nested too deep")
     except msgspec.ValidationError:
-        return Malformed(InvalidRequest("not a JSON object"))
+        return MalformedMessage(InvalidRequest("not a JSON object"))
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         return _unreadable(message, f"not JSON: {exc}")
     method, id = value.get("method"), value.get("id")
     outline = Outline(_known_id(id), {key for key in value if value[key] is not None})
     notifies = "id" not in value and isinstance(method, str) and method.startswith("notifications/")
     error = InvalidRequest(f"not a JSON-RPC 2.0 message: {reason}")
-    return Malformed(error, id, answerable=not (outline.is_answer or notifies), outlines=[outline])
+    return MalformedMessage(error, id, answerable=not (outline.is_answer or notifies), outlines=[outline])

@@ -30,7 +30,7 @@ from .resources import (
     SubscribeParams,
     UnsubscribeParams,
 )
-from .revision import REVISIONS, lives_in
+from .revision import REVISIONS, is_in_revision
 from .roots import ListRootsParams, ListRootsResult
 from .sampling import CreateMessageParams, CreateMessageResult
 from .subscriptions import ListenParams, ListenResult, SubscriptionsAcknowledgedParams
@@ -204,14 +204,14 @@ METHODS: tuple[Method, ...] = (
 @cache
 def table(revision: str, sender: Sender) -> Mapping[str, Method]:
     """What `sender` may send in `revision`, by name."""
-    return MappingProxyType({row.name: row for row in _living(METHODS, revision, sender)})
+    return MappingProxyType({row.name: row for row in _rows_of_revision(METHODS, revision, sender)})
 
 
 Table: TypeAlias = Callable[[str, Sender], Mapping[str, Method]]
 """`table`, or one with more in it."""
 
 
-def extended(extra: Sequence[Method]) -> Table:
+def extended_table(extra: Sequence[Method]) -> Table:
     """`table` with the rows of extensions in it. Raises `ValueError` for a name that is taken."""
     if not extra:
         return table
@@ -219,12 +219,12 @@ def extended(extra: Sequence[Method]) -> Table:
     for revision in REVISIONS:
         for sender in (CLIENT, SERVER):
             rows = tables[revision, sender] = dict(table(revision, sender))
-            for row in _living(extra, revision, sender):
+            for row in _rows_of_revision(extra, revision, sender):
                 if row.name in rows:
                     raise ValueError(f"{row.name!r} of a {sender} is taken in {revision}")
                 rows[row.name] = row
     return lambda revision, sender: tables[revision, sender]
 
 
-def _living(rows: Sequence[Method], revision: str, sender: Sender) -> Iterator[Method]:
-    return (row for row in rows if row.sender in (sender, BOTH) and lives_in(revision, *row.life))
+def _rows_of_revision(rows: Sequence[Method], revision: str, sender: Sender) -> Iterator[Method]:
+    return (row for row in rows if row.sender in (sender, BOTH) and is_in_revision(revision, *row.life))

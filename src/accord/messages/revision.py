@@ -116,7 +116,7 @@ PER_REQUEST = tuple(rules.revision for rules in _ROWS if not rules.handshake)
 """Revisions in which every request carries its revision, the oldest first."""
 
 
-def lives_in(revision: str, since: str | None, until: str | None) -> bool:
+def is_in_revision(revision: str, since: str | None, until: str | None) -> bool:
     """Whether something that came with `since` and went with `until` is part of `revision`."""
     at = REVISIONS.index(revision)
     born = REVISIONS.index(since) if since else 0

@@ -113,13 +113,13 @@ def check_balanced(messages: Sequence[SamplingMessage]) -> None:
 def _check_results(place: int, results: list[str], waiting: list[str]) -> None:
     missing, spare = set(waiting) - set(results), set(results) - set(waiting)
     if missing:
-        raise InvalidParams(f"messages[{place}]: tool result missing for {_named(missing)}")
+        raise InvalidParams(f"messages[{place}]: tool result missing for {_format_ids(missing)}")
     if spare:
-        raise InvalidParams(f"messages[{place}]: tool result without a tool use before it: {_named(spare)}")
+        raise InvalidParams(f"messages[{place}]: tool result without a tool use before it: {_format_ids(spare)}")
     if len(set(results)) < len(results) or len(set(waiting)) < len(waiting):
         raise InvalidParams(f"messages[{place}]: the ids of tool uses, and of their results, must differ")
 
 
-def _named(ids: set[str]) -> str:
+def _format_ids(ids: set[str]) -> str:
     shown = ", ".join(repr(id[:64]) for id in sorted(ids)[:5])
     return f"{shown} and {len(ids) - 5} more" if len(ids) > 5 else shown

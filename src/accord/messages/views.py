@@ -22,7 +22,7 @@ from msgspec import NODEFAULT, UNSET, UnsetType
 from accord.errors import NotSupported
 
 from .base import ARMS, LIVES, OPEN, Arm, Bounded, Life, Required, SeenAs
-from .revision import lives_in
+from .revision import is_in_revision
 
 
 @cache
@@ -34,18 +34,18 @@ def view(type_: Any, revision: str, *, strict: bool = False, closed: bool = True
     Raises `NotSupported` for a type that is no part of the revision.
     """
     if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
-        if not living_type(type_, revision):
+        if not is_type_in_revision(type_, revision):
             raise NotSupported(f"{type_.__name__} is not part of revision {revision}")
         return _struct(type_, revision, strict, closed)
-    return _Lens(revision, strict, closed).look(type_)
+    return _TypeViewer(revision, strict, closed).view(type_)
 
 
 @cache
 def arm_view(type_: type, name: str, revision: str) -> type:
     """One shape of a merged type, strictly as `revision` has it. Raises `KeyError` where it does not live."""
-    arm = {arm.name: arm for arm in living_arms(type_, revision)}[name]
+    arm = {arm.name: arm for arm in arms_of_revision(type_, revision)}[name]
     elsewhere = {field for other in ARMS[type_] for field in other.fields} - set(arm.fields)
-    lens = _Lens(revision, strict=True)
+    lens = _TypeViewer(revision, strict=True)
     fields: list[tuple[str, Any, Any]] = []
     for field in msgspec.structs.fields(type_):
         if field.name in arm.fields:
@@ -57,18 +57,18 @@ def arm_view(type_: type, name: str, revision: str) -> type:
     return msgspec.defstruct(name, fields, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
-def living_arms(type_: type, revision: str) -> list[Arm]:
+def arms_of_revision(type_: type, revision: str) -> list[Arm]:
     """The shapes of a merged type that `revision` has."""
-    return [arm for arm in ARMS[type_] if lives_in(revision, *arm.life)]
+    return [arm for arm in ARMS[type_] if is_in_revision(revision, *arm.life)]
 
 
-def living_type(type_: Any, revision: str) -> bool:
+def is_type_in_revision(type_: Any, revision: str) -> bool:
     """Whether a whole type is part of `revision`."""
-    return lives_in(revision, *LIVES.get(type_, Life()))
+    return is_in_revision(revision, *LIVES.get(type_, Life()))
 
 
 def _struct(type_: type[msgspec.Struct], revision: str, strict: bool, closed: bool) -> type[msgspec.Struct]:
-    lens = _Lens(revision, strict, closed)
+    lens = _TypeViewer(revision, strict, closed)
     plain = msgspec.structs.fields(type_)
     fields = [each for field in plain for each in lens.field(field.name, field.encode_name, field.type, field.default)]
     if not strict and [field[:2] for field in fields] == [(field.name, field.type) for field in plain]:
@@ -84,17 +84,17 @@ def _struct(type_: type[msgspec.Struct], revision: str, strict: bool, closed: bo
         tag=config.tag,
         module=type_.__module__,
         forbid_unknown_fields=strict and closed and type_ not in OPEN,
-        namespace={"__post_init__": _one_arm(type_, revision)} if strict and type_ in ARMS else None,
+        namespace={"__post_init__": _check_one_arm(type_, revision)} if strict and type_ in ARMS else None,
     )
 
 
-def _one_arm(type_: type, revision: str) -> Any:
+def _check_one_arm(type_: type, revision: str) -> Any:
     """A check that a value fits one of the arms; msgspec adds the path to what it raises."""
 
     def check(self: msgspec.Struct) -> None:
         data = msgspec.to_builtins(self)
         reasons = []
-        for arm in living_arms(type_, revision):
+        for arm in arms_of_revision(type_, revision):
             try:
                 msgspec.convert(data, arm_view(type_, arm.name, revision))
             except msgspec.ValidationError as exc:
@@ -106,7 +106,7 @@ def _one_arm(type_: type, revision: str) -> Any:
     return check
 
 
-class _Lens:
+class _TypeViewer:
     """Looks at types as one revision sees them."""
 
     def __init__(self, revision: str, strict: bool, closed: bool = True) -> None:
@@ -117,13 +117,13 @@ class _Lens:
     def field(self, name: str, key: str, hint: Any, default: Any) -> Iterator[tuple[str, Any, Any]]:
         """The field as `defstruct` takes it, or nothing where it does not live."""
         notes = _notes(hint)
-        if not self._alive(hint):
+        if not self._is_in_revision(hint):
             return
-        shape = self.look(hint)
+        shape = self.view(hint)
         if self.strict and (default is None or default is UNSET):
             shape = _union(member for member in _members(shape) if member is not type(default))
             default = UNSET
-            if any(isinstance(note, Required) and self._lives(note.life) for note in notes):
+            if any(isinstance(note, Required) and self._is_life_in_revision(note.life) for note in notes):
                 default = NODEFAULT
         for note in notes:
             if self.strict and isinstance(note, Bounded):
@@ -132,7 +132,7 @@ class _Lens:
             shape = _union([shape, UnsetType])
         yield name, shape, msgspec.field(default=default, name=key)
 
-    def look(self, hint: Any) -> Any:
+    def view(self, hint: Any) -> Any:
         """The type as it is here; the same object where nothing changes."""
         if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
             return view(hint, self.revision, strict=self.strict, closed=self.closed)
@@ -140,28 +140,28 @@ class _Lens:
         if origin is Annotated:
             return self._annotated(hint)
         if origin in (Union, UnionType):
-            kept = [self.look(member) for member in get_args(hint) if self._alive(member)]
+            kept = [self.view(member) for member in get_args(hint) if self._is_in_revision(member)]
             return hint if kept == list(get_args(hint)) else _union(kept)
         if origin in (list, dict):
-            inner = tuple(self.look(arg) for arg in get_args(hint))
+            inner = tuple(self.view(arg) for arg in get_args(hint))
             return hint if inner == get_args(hint) else GenericAlias(origin, inner)
         return hint
 
     def _annotated(self, hint: Any) -> Any:
         base, *notes = get_args(hint)
-        seen = [note.type for note in notes if isinstance(note, SeenAs) and self._lives(note.life)]
+        seen = [note.type for note in notes if isinstance(note, SeenAs) and self._is_life_in_revision(note.life)]
         if self.strict and seen:
             absent = [member for member in _members(base) if member in (type(None), UnsetType)]
             base = _union([*seen, *absent])
-        looked = self.look(base)
+        looked = self.view(base)
         return hint if looked == base and not self.strict else looked
 
-    def _alive(self, hint: Any) -> bool:
+    def _is_in_revision(self, hint: Any) -> bool:
         lives = [note for note in _notes(hint) if isinstance(note, Life)]
-        return all(self._lives(life) for life in lives) and living_type(hint, self.revision)
+        return all(self._is_life_in_revision(life) for life in lives) and is_type_in_revision(hint, self.revision)
 
-    def _lives(self, life: Life) -> bool:
-        return lives_in(self.revision, *life)
+    def _is_life_in_revision(self, life: Life) -> bool:
+        return is_in_revision(self.revision, *life)
 
 
 def _notes(hint: Any) -> tuple[Any, ...]:

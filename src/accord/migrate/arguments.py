@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Mapping
 
-from accord.migrate.edits import Edit, Source
+from accord.migrate.edits import Edit, SourceText
 
 
 def keywords_of(call: ast.Call) -> dict[str, ast.keyword] | None:
@@ -15,7 +15,7 @@ def keywords_of(call: ast.Call) -> dict[str, ast.keyword] | None:
     return {one.arg: one for one in call.keywords if one.arg is not None}
 
 
-def renamed(call: ast.Call, names: Mapping[str, str], source: Source) -> Iterator[Edit]:
+def rename_keywords(call: ast.Call, names: Mapping[str, str], source: SourceText) -> Iterator[Edit]:
     """Keywords under other names."""
     for one in call.keywords:
         if one.arg is not None and names.get(one.arg, one.arg) != one.arg:
@@ -23,7 +23,7 @@ def renamed(call: ast.Call, names: Mapping[str, str], source: Source) -> Iterato
             yield Edit(start, start + len(one.arg), names[one.arg])
 
 
-def without(call: ast.Call, gone: Collection[ast.AST], source: Source) -> Iterator[Edit]:
+def remove_arguments(call: ast.Call, gone: Collection[ast.AST], source: SourceText) -> Iterator[Edit]:
     """Arguments taken out, with the commas that they leave."""
     given = sorted([*call.args, *call.keywords], key=source.span)
     at = 0

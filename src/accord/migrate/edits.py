@@ -17,16 +17,16 @@ class Edit(NamedTuple):
     text: str
 
 
-class Left(NamedTuple):
+class ManualStep(NamedTuple):
     """Something that has to be done by hand: the line in the program as it was, and what to do."""
 
     line: int
-    why: str
-    stops: bool = True
+    text: str
+    is_blocking: bool = True
     """Whether the words it is about have to stay; otherwise it is only to be looked at."""
 
 
-class Source:
+class SourceText:
     """One program. Raises `SyntaxError` for a text that is none."""
 
     def __init__(self, text: str) -> None:
@@ -54,7 +54,7 @@ class Source:
         last = self._starts[node.end_lineno]
         return self._starts[node.lineno - 1], min(last, len(self.text))
 
-    def of(self, node: Any) -> str:
+    def text_of(self, node: Any) -> str:
         """The text of a node."""
         start, end = self.span(node)
         return self.text[start:end]

@@ -21,21 +21,21 @@ from typing import Any
 import msgspec
 
 from accord.errors import InvalidArguments, InvalidParams
-from accord.messages.codec import check_members
+from accord.messages.codec import check_duplicate_members
 from accord.schema import explain
 from accord.schema.convert import convert
-from accord.schema.hints import Field, Narrowed, Node
+from accord.schema.hints import ConstrainedNode, Field, Node
 
 log: logging.Logger = logging.getLogger("accord.server")
 
 
-_MENDED_BYTES = 256 << 10
+_MAX_COERCED_BYTES = 256 << 10
 """Up to here other readings of a value are tried."""
-_TOLD = 10
+_MAX_FAILURES = 10
 """Failures that are told one by one."""
-_NAMES = 20
+_MAX_NAMES = 20
 """Known arguments that are named."""
-_LONGEST_GUESS = 64
+_MAX_GUESS_LENGTH = 64
 """Characters of an unknown argument that may be a known one misspelt."""
 
 
@@ -46,7 +46,7 @@ class Rest(msgspec.Struct, frozen=True, eq=False):
     type: Any
 
 
-class Arguments:
+class ArgumentDecoder:
     """The parameters of one function, and the types their arguments become; `name` is for the log. `texts`: all that
     comes is texts (variables of a URI, arguments of a prompt), so that nobody need be told of JSON in them.
     `ignore_unknown` drops arguments without a parameter in the place of refusing them.
@@ -72,7 +72,7 @@ class Arguments:
         self._ignore_unknown = ignore_unknown
         self._known = {field.key for field in fields}
 
-    def read(self, raw: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def decode(self, raw: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Values in the order of the fields, and the rest. Raises InvalidArguments with the first failures, and
         InvalidParams for what is no object or has a member twice.
         """
@@ -85,7 +85,7 @@ class Arguments:
                     for field, type_ in zip(self._fields, self._types, strict=True)
                 ]
             )
-            rest = self._others(given, failures)
+            rest = self._extra(given, failures)
         except RecursionError:
             raise InvalidArguments("the arguments are nested too deeply") from None
         if failures.count:
@@ -94,35 +94,35 @@ class Arguments:
 
     def _value(self, field: Field, type_: Any, given: Mapping[str, Any], failures: Failures) -> Any:
         if field.key in given:
-            return self._fitted(field.key, field.node, type_, given[field.key], failures)
+            return self._convert(field.key, field.node, type_, given[field.key], failures)
         if field.required:
             failures.add(f'missing argument "{field.key}"')
         return field.factory() if field.factory else field.default
 
-    def _others(self, given: Mapping[str, Any], failures: Failures) -> dict[str, Any]:
+    def _extra(self, given: Mapping[str, Any], failures: Failures) -> dict[str, Any]:
         if self._rest is None and self._ignore_unknown:
             return {}
         others = {key: value for key, value in given.items() if key not in self._known}
         if self._rest is None:
-            told = list(islice(others, failures.room))
+            told = list(islice(others, failures.remaining))
             for key in told:
                 failures.add(self._unknown(key))
             failures.count += len(others) - len(told)
             return {}
         fitted = {}
         for key, value in others.items():
-            if not failures.room:
+            if not failures.remaining:
                 break
-            fitted[key] = self._fitted(key, self._rest.node, self._rest.type, value, failures)
+            fitted[key] = self._convert(key, self._rest.node, self._rest.type, value, failures)
         return fitted
 
-    def _fitted(self, key: str, node: Node, type_: Any, value: Any, failures: Failures) -> Any:
+    def _convert(self, key: str, node: Node, type_: Any, value: Any, failures: Failures) -> Any:
         try:
             return convert(value, type_)
         except msgspec.ValidationError:
-            strict = self._strict or (isinstance(node, Narrowed) and node.strict)
-        exact = strict or explain.size(value) > _MENDED_BYTES
-        for other in () if exact else _readings(value):
+            strict = self._strict or (isinstance(node, ConstrainedNode) and node.strict)
+        exact = strict or explain.size(value) > _MAX_COERCED_BYTES
+        for other in () if exact else _coercions(value):
             try:
                 fitted = convert(other, type_)
             except msgspec.ValidationError:
@@ -130,21 +130,21 @@ class Arguments:
             if isinstance(value, str) and not self._texts:
                 log.warning("accord: argument %r of %s came as JSON in a string; it was decoded", key, self._name)
             return fitted
-        for line in explain.argument(key, node, value if exact else narrowed(value), failures.room):
+        for line in explain.argument(key, node, value if exact else integers_of_floats(value), failures.remaining):
             failures.add(line)
         return None
 
     def _unknown(self, key: str) -> str:
-        close = difflib.get_close_matches(key, self._known, n=1) if len(key) <= _LONGEST_GUESS else []
+        close = difflib.get_close_matches(key, self._known, n=1) if len(key) <= _MAX_GUESS_LENGTH else []
         known = f"known are: {self._known_names}" if self._known else "it takes none"
         hint = f'did you mean "{close[0]}"?' if close else known
-        return f'unknown argument "{explain.shortened(key)}", {hint}'
+        return f'unknown argument "{explain.shorten(key)}", {hint}'
 
     @cached_property
     def _known_names(self) -> str:
         names = [f'"{field.key}"' for field in self._fields]
-        more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-        return ", ".join(names[:_NAMES]) + more
+        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+        return ", ".join(names[:_MAX_NAMES]) + more
 
 
 class Failures:
@@ -155,14 +155,14 @@ class Failures:
         self.count: int = 0
 
     @property
-    def room(self) -> int:
+    def remaining(self) -> int:
         """How many more are told."""
-        return _TOLD - len(self._lines)
+        return _MAX_FAILURES - len(self._lines)
 
     def add(self, line: str) -> None:
         """One more."""
         self.count += 1
-        if self.room:
+        if self.remaining:
             self._lines.append(line)
 
     def __str__(self) -> str:
@@ -183,13 +183,13 @@ def arguments_object(raw: Any) -> dict[str, Any]:
         return {}
     if not isinstance(given, dict):
         raise InvalidParams(f"the arguments must be an object, got {explain.excerpt(given)}")
-    check_members(bytes(raw), "arguments")
+    check_duplicate_members(bytes(raw), "arguments")
     return given
 
 
-def _readings(value: Any) -> Iterator[Any]:
+def _coercions(value: Any) -> Iterator[Any]:
     """What a value that does not fit may have meant."""
-    yield narrowed(value)
+    yield integers_of_floats(value)
     if isinstance(value, str):
         try:
             decoded = msgspec.json.decode(value)
@@ -197,15 +197,15 @@ def _readings(value: Any) -> Iterator[Any]:
             return
         if decoded is not None and not isinstance(decoded, str):
             yield decoded
-            yield narrowed(decoded)
+            yield integers_of_floats(decoded)
 
 
-def narrowed(value: Any) -> Any:
+def integers_of_floats(value: Any) -> Any:
     """The value with 3.0 as 3: an integer, says JSON Schema, is any number without a fractional part."""
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) < 2**63 else value
     if isinstance(value, list):
-        return [narrowed(item) for item in value]
+        return [integers_of_floats(item) for item in value]
     if isinstance(value, dict):
-        return {key: narrowed(item) for key, item in value.items()}
+        return {key: integers_of_floats(item) for key, item in value.items()}
     return value

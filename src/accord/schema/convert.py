@@ -17,18 +17,18 @@ from typing import Annotated, Any, Union, cast, get_origin
 
 import msgspec
 
-from accord.schema import foreign
+from accord.schema import pydantic_types
 from accord.schema.hints import (
-    Choice,
-    Foreign,
-    Items,
-    Narrowed,
+    ArrayNode,
+    ConstrainedNode,
+    EnumNode,
+    MapNode,
     Node,
-    Plain,
-    Record,
-    Row,
-    Table,
-    Values,
+    PlainNode,
+    PydanticNode,
+    RecordNode,
+    TupleNode,
+    UnionNode,
 )
 
 _LITERALS = {str, int, type(None)}
@@ -45,7 +45,7 @@ class _Anything(type):
 
 
 class Converted(metaclass=_Anything):
-    """A type by its conversion. Subclasses are made by `_converted`."""
+    """A type by its conversion. Subclasses are made by `_converted_type`."""
 
     convert: Callable[[Any], Any]
 
@@ -82,35 +82,35 @@ class Decodables:
 
     def __init__(self) -> None:
         self._native: dict[int, bool] = {}
-        self._mirrors: dict[int, type[Converted]] = {}
+        self._struct_converters: dict[int, type[Converted]] = {}
 
     def of(self, node: Node) -> Any:
-        if isinstance(node, Plain) and node.hint not in _BEYOND_MSGSPEC:
+        if isinstance(node, PlainNode) and node.hint not in _BEYOND_MSGSPEC:
             return node.hint
         return node.hint if self.native(node) else _MAKERS[type(node)](self, node)
 
     def native(self, node: Node) -> bool:
         """Whether msgspec decodes the hint as it stands, and means the same by it."""
         match node:
-            case Plain(hint=hint):
+            case PlainNode(hint=hint):
                 return hint not in _BEYOND_MSGSPEC
-            case Items(item=item):
+            case ArrayNode(item=item):
                 return self.native(item) and self._decodes(node.hint)
-            case Row(items=items) | Choice(arms=items):
+            case TupleNode(items=items) | UnionNode(arms=items):
                 return all(map(self.native, items)) and self._decodes(node.hint)
-            case Table(key=key, value=value):
+            case MapNode(key=key, value=value):
                 return self.native(key) and self.native(value) and self._decodes(node.hint)
-            case Values(values=values):
+            case EnumNode(values=values):
                 return {type(value) for value, _ in values} <= _LITERALS and self._decodes(node.hint)
-            case Record():
+            case RecordNode():
                 return self._native_record(node)
-            case Narrowed(node=inner, bounds=bounds, hint=hint):
+            case ConstrainedNode(node=inner, bounds=bounds, hint=hint):
                 metadata = getattr(hint, "__metadata__", (None,))
                 known = not bounds or all(isinstance(piece, (msgspec.Meta, str)) for piece in metadata)
                 return known and self.native(inner) and self._decodes(hint)
         return False
 
-    def _native_record(self, node: Record) -> bool:
+    def _native_record(self, node: RecordNode) -> bool:
         if id(node) not in self._native:
             self._native[id(node)] = True  # while its own fields are looked at
             fields_are = all(self.native(field.node) for field in node.fields)
@@ -124,36 +124,36 @@ class Decodables:
             return False
         return True
 
-    def plain(self, node: Plain) -> Any:
+    def plain(self, node: PlainNode) -> Any:
         if node.hint is msgspec.Raw:
-            return _converted(lambda value: msgspec.Raw(msgspec.json.encode(value)))
-        return _converted(lambda value: node.hint(msgspec.convert(value, str)))
+            return _converted_type(lambda value: msgspec.Raw(msgspec.json.encode(value)))
+        return _converted_type(lambda value: node.hint(msgspec.convert(value, str)))
 
-    def items(self, node: Items) -> Any:
+    def items(self, node: ArrayNode) -> Any:
         item: Any = self.of(node.item)
         return tuple[item, ...] if node.kind is tuple else node.kind[item]
 
-    def row(self, node: Row) -> Any:
+    def row(self, node: TupleNode) -> Any:
         return tuple[tuple(map(self.of, node.items))]  # type: ignore[misc]
 
-    def table(self, node: Table) -> Any:
+    def table(self, node: MapNode) -> Any:
         return dict[self.of(node.key), self.of(node.value)]  # type: ignore[misc]
 
-    def choice(self, node: Choice) -> Any:
+    def choice(self, node: UnionNode) -> Any:
         arms = tuple(map(self.of, node.arms))
         union: Any = Union.__getitem__(arms)
-        return union if self._decodes(union) else _converted(_FirstOf(arms))
+        return union if self._decodes(union) else _converted_type(_FirstOf(arms))
 
-    def values(self, node: Values) -> Any:
-        return _converted(_OneOf(node.values))
+    def values(self, node: EnumNode) -> Any:
+        return _converted_type(_OneOf(node.values))
 
-    def foreign(self, node: Foreign) -> Any:
-        return _converted(lambda value: foreign.load(node.hint, value))
+    def foreign(self, node: PydanticNode) -> Any:
+        return _converted_type(lambda value: pydantic_types.load(node.hint, value))
 
-    def narrowed(self, node: Narrowed) -> Any:
-        if isinstance(node.node, Choice):
+    def narrowed(self, node: ConstrainedNode) -> Any:
+        if isinstance(node.node, UnionNode):
             arms = tuple(_narrow(arm, node.bounds) for arm in node.node.arms)
-            return self.choice(Choice(node.hint, arms))
+            return self.choice(UnionNode(node.hint, arms))
         inner = self.of(node.node)
         bounds = {name: value for name, value in node.bounds.items() if name in _bounds_of(node.node)}
         if not bounds:
@@ -161,51 +161,51 @@ class Decodables:
         try:
             narrowed: Any = Annotated[inner, msgspec.Meta(**bounds)]
         except (TypeError, ValueError):
-            return _converted(_Bounded(inner, bounds))
-        return narrowed if self._decodes(narrowed) else _converted(_Bounded(inner, bounds))
+            return _converted_type(_Bounded(inner, bounds))
+        return narrowed if self._decodes(narrowed) else _converted_type(_Bounded(inner, bounds))
 
-    def record(self, node: Record) -> Any:
+    def record(self, node: RecordNode) -> Any:
         """A struct of the fields is decoded, then the class is called with what came."""
-        if id(node) not in self._mirrors:
-            self._mirrors[id(node)] = _converted(_Mirror(self, node))
-        return self._mirrors[id(node)]
+        if id(node) not in self._struct_converters:
+            self._struct_converters[id(node)] = _converted_type(_StructConverter(self, node))
+        return self._struct_converters[id(node)]
 
 
 _MAKERS: dict[type[Node], Callable[[Decodables, Any], Any]] = {
-    Plain: Decodables.plain,
-    Items: Decodables.items,
-    Row: Decodables.row,
-    Table: Decodables.table,
-    Choice: Decodables.choice,
-    Values: Decodables.values,
-    Foreign: Decodables.foreign,
-    Narrowed: Decodables.narrowed,
-    Record: Decodables.record,
+    PlainNode: Decodables.plain,
+    ArrayNode: Decodables.items,
+    TupleNode: Decodables.row,
+    MapNode: Decodables.table,
+    UnionNode: Decodables.choice,
+    EnumNode: Decodables.values,
+    PydanticNode: Decodables.foreign,
+    ConstrainedNode: Decodables.narrowed,
+    RecordNode: Decodables.record,
 }
 
 
-def _converted(function: Callable[[Any], Any]) -> type[Converted]:
+def _converted_type(function: Callable[[Any], Any]) -> type[Converted]:
     made: Any = _Anything("Converted", (Converted,), {"convert": staticmethod(function)})
     return cast(type[Converted], made)
 
 
 def _narrow(arm: Node, bounds: Mapping[str, Any]) -> Node:
     fitting = {name: value for name, value in bounds.items() if name in _bounds_of(arm)}
-    return Narrowed(None, arm, fitting, {}) if fitting else arm
+    return ConstrainedNode(None, arm, fitting, {}) if fitting else arm
 
 
 def _bounds_of(node: Node) -> set[str]:
     """The bounds that mean something for a node; a bound on a union is meant for the arms it fits."""
     match node:
-        case Plain(hint=hint) if hint in _ORDERED:
+        case PlainNode(hint=hint) if hint in _ORDERED:
             return _ORDER
-        case Plain(hint=hint) if hint is str:
+        case PlainNode(hint=hint) if hint is str:
             return _LENGTH | {"pattern"}
-        case Plain(hint=hint) if hint is bytes:
+        case PlainNode(hint=hint) if hint is bytes:
             return _LENGTH
-        case Items() | Table():
+        case ArrayNode() | MapNode():
             return _LENGTH
-        case Narrowed(node=inner):
+        case ConstrainedNode(node=inner):
             return _bounds_of(inner)
     return set()
 
@@ -226,10 +226,10 @@ class _FirstOf:
                 return convert(value, arm)
             except msgspec.ValidationError as exc:
                 reasons.append(str(exc))
-        raise ValueError(_all_of(reasons))
+        raise ValueError(_join_reasons(reasons))
 
 
-def _all_of(reasons: list[str]) -> str:
+def _join_reasons(reasons: list[str]) -> str:
     """One sentence where every arm wants another type, else each arm's own reason."""
     wanted = [re.fullmatch(r"Expected `([^`]*)`, got `([^`]*)`", reason) for reason in reasons]
     if all(wanted):
@@ -279,22 +279,22 @@ class _Bounded:
         return converted
 
 
-class _Mirror:
+class _StructConverter:
     """A class with fields that msgspec cannot decode: a struct of its fields, then the class itself."""
 
-    def __init__(self, decodables: Decodables, node: Record) -> None:
+    def __init__(self, decodables: Decodables, node: RecordNode) -> None:
         self._decodables = decodables
         self._node = node
         self._struct: Any = None
 
     def __call__(self, value: Any) -> Any:
         if self._struct is None:
-            self._struct = self._made()
+            self._struct = self._define_struct()
         values = msgspec.structs.astuple(convert(value, self._struct))
         pairs = zip(self._node.fields, values, strict=True)
         return self._node.make(**{field.name: value for field, value in pairs if value is not msgspec.UNSET})
 
-    def _made(self) -> Any:
+    def _define_struct(self) -> Any:
         fields = self._node.fields
         names = [f"f{index}" for index in range(len(fields))]
         types = map(self._decodables.of, (field.node for field in fields))

@@ -24,7 +24,7 @@ import msgspec
 from accord.errors import SchemaError
 from accord.limits import Limits
 
-_STEPS = 1_000_000
+_MAX_STEPS = 1_000_000
 """Subschemas looked at for one value, roughly 100 ms."""
 
 _VALUES = 100_000
@@ -34,7 +34,7 @@ _PATTERN, _PATTERN_CHARACTERS = 20, 5
 """A pattern takes as long to compile as this many subschemas, and one more for so many of its characters."""
 UNEVALUATED = 3
 """`unevaluated...` looks again at everything that applies beside it, so nesting it is exponential."""
-_LOOKS_AGAIN = {"unevaluatedItems", "unevaluatedProperties"}
+_UNEVALUATED_KEYWORDS = {"unevaluatedItems", "unevaluatedProperties"}
 
 # Keyword -> where in a value its subschemas look: here (""), at an item or a member ("[]", "*").
 _ONE = {
@@ -48,16 +48,16 @@ _NAMED = {"properties": None, "patternProperties": "*", "dependentSchemas": "", 
 _DEFINITIONS = ("$defs", "definitions")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
-Place = tuple[str, ...]
+ValuePath = tuple[str, ...]
 
 
-class _Measure(msgspec.Struct):
+class _SubschemaCost(msgspec.Struct):
     """Subschemas after expansion, and references back to what is open: (target, place in the value)."""
 
     nodes: int = 1
     deep: bool = False
     """It looks into arrays or objects."""
-    back: Counter[tuple[int, Place]] = msgspec.field(default_factory=Counter)
+    back: Counter[tuple[int, ValuePath]] = msgspec.field(default_factory=Counter)
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -75,13 +75,13 @@ class Cost(msgspec.Struct, frozen=True):
     @property
     def depth(self) -> float:
         """How deep a value may be."""
-        return math.inf if self.branching == 1 else math.log(_STEPS) / math.log(self.branching)
+        return math.inf if self.branching == 1 else math.log(_MAX_STEPS) / math.log(self.branching)
 
 
 def measure(schema: Any, limits: Limits) -> Cost:
     """What a schema costs. Raises SchemaError for one that may not be used."""
     size = count_values(schema, limits.depth)
-    return msgspec.structs.replace(_Walk(schema, limits).cost(), size=size)
+    return msgspec.structs.replace(_CostWalk(schema, limits).cost(), size=size)
 
 
 def count_values(schema: Any, depth: int, most: int = _VALUES) -> int:
@@ -101,13 +101,13 @@ def _inside(value: Any) -> Any:
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
-class _Walk:
+class _CostWalk:
     """One walk over a schema, following references. What was measured once is not measured again."""
 
     def __init__(self, root: Any, limits: Limits) -> None:
         self._root = root
         self._limits = limits
-        self._done: dict[tuple[int, int], _Measure] = {}
+        self._done: dict[tuple[int, int], _SubschemaCost] = {}
         self._open: set[tuple[int, int]] = set()
         self._branching = 1
         self._alternatives = False
@@ -118,23 +118,23 @@ class _Walk:
         total = self._measure(self._root, self._root, 0)
         return Cost(total.nodes, self._branching, self._alternatives)
 
-    def _measure(self, schema: Any, base: Any, depth: int) -> _Measure:
+    def _measure(self, schema: Any, base: Any, depth: int) -> _SubschemaCost:
         if not isinstance(schema, dict):
-            return _Measure()
+            return _SubschemaCost()
         if depth > self._limits.schema_depth:
             raise SchemaError(f"the schema is nested more than {self._limits.schema_depth} subschemas deep")
         base = schema if is_resource(schema) else base
         key = id(schema), id(base)
         if key in self._open:
-            return _Measure(back=Counter({(key[0], ()): 1}))
+            return _SubschemaCost(back=Counter({(key[0], ()): 1}))
         if key not in self._done:
             self._open.add(key)
             self._done[key] = self._sum(schema, base, depth)
             self._open.discard(key)
         return self._done[key]
 
-    def _sum(self, schema: dict[str, Any], base: Any, depth: int) -> _Measure:
-        total = _Measure(1 + sum(_PATTERN + len(pattern) // _PATTERN_CHARACTERS for pattern in _patterns(schema)))
+    def _sum(self, schema: dict[str, Any], base: Any, depth: int) -> _SubschemaCost:
+        total = _SubschemaCost(1 + sum(_PATTERN + len(pattern) // _PATTERN_CHARACTERS for pattern in _patterns(schema)))
         self._check(total)
         again = UNEVALUATED if looks_again(schema) else 1
         for step, inner in subschemas(schema, base):
@@ -144,25 +144,25 @@ class _Walk:
             total.nodes += looks * measured.nodes
             total.deep |= bool(place) or measured.deep
             for (target, below), times in measured.back.items():
-                total.back[target, _joined(place, below)] += looks * times
+                total.back[target, _prepend(place, below)] += looks * times
             self._check(total)
         self._close(id(schema), total)
         self._alternatives |= total.deep and bool(schema.keys() & {"anyOf", "oneOf"})
         return total
 
-    def _check(self, total: _Measure) -> None:
+    def _check(self, total: _SubschemaCost) -> None:
         most = self._limits.schema_nodes
         if total.nodes > most or total.back.total() > most:
             raise SchemaError(
                 f"the schema costs more than {most} subschemas, with its references expanded and its patterns weighed"
             )
 
-    def _close(self, target: int, total: _Measure) -> None:
+    def _close(self, target: int, total: _SubschemaCost) -> None:
         """Takes out the references back to this schema, and notes how many of them look at one place."""
         own = {place: total.back.pop((target, place)) for back, place in list(total.back) if back == target}
         if () in own:
             raise SchemaError("the schema refers to itself without end: a $ref leads back to where it stands")
-        self._branching = max(self._branching, _crowd(own))
+        self._branching = max(self._branching, _max_references(own))
 
 
 def subschemas(schema: dict[str, Any], base: Any) -> Iterator[tuple[str, Any]]:
@@ -183,7 +183,7 @@ def subschemas(schema: dict[str, Any], base: Any) -> Iterator[tuple[str, Any]]:
 
 def looks_again(schema: dict[str, Any]) -> bool:
     """Whether it looks again at everything that applies beside it."""
-    return bool(schema.keys() & _LOOKS_AGAIN)
+    return bool(schema.keys() & _UNEVALUATED_KEYWORDS)
 
 
 def is_resource(schema: dict[str, Any]) -> bool:
@@ -207,18 +207,18 @@ def _definitions(schema: Any) -> Iterator[Any]:
             yield from found.values()
 
 
-def _joined(step: str, below: Place) -> Place:
+def _prepend(step: str, below: ValuePath) -> ValuePath:
     return (step, *below) if step else below
 
 
-def _crowd(places: Mapping[Place, int]) -> int:
+def _max_references(places: Mapping[ValuePath, int]) -> int:
     """How many references meet at the fullest place; one that stops above another is on its way there."""
     if len(places) > 100:
         return sum(places.values())
     return max((sum(places[other] for other in places if _leads_to(other, place)) for place in places), default=1)
 
 
-def _leads_to(shorter: Place, longer: Place) -> bool:
+def _leads_to(shorter: ValuePath, longer: ValuePath) -> bool:
     return len(shorter) <= len(longer) and all(
         a == b or (a == "*" and b[0] == ".") or (b == "*" and a[0] == ".")
         for a, b in zip(shorter, longer, strict=False)

@@ -20,21 +20,21 @@ from typing import Any
 
 import msgspec
 
-from accord.schema import foreign
+from accord.schema import pydantic_types
 from accord.schema.hints import (
     ANYTHING,
     MISSING,
-    Choice,
+    ArrayNode,
+    ConstrainedNode,
+    EnumNode,
     Field,
-    Foreign,
-    Items,
-    Narrowed,
+    MapNode,
     Node,
-    Plain,
-    Record,
-    Row,
-    Table,
-    Values,
+    PlainNode,
+    PydanticNode,
+    RecordNode,
+    TupleNode,
+    UnionNode,
 )
 
 JSONObject = dict[str, Any]
@@ -83,7 +83,7 @@ _KEYWORDS: dict[str, dict[str, str]] = {
 def schema(node: Node, *, output: bool = False) -> JSONObject:
     """The JSON Schema of a node."""
     emitter = _Emitter(output)
-    return emitter.finished(emitter.write(node))
+    return emitter.finish(emitter.write(node))
 
 
 def object_schema(fields: Iterable[Field], *, rest: Node | None = None) -> JSONObject:
@@ -91,7 +91,7 @@ def object_schema(fields: Iterable[Field], *, rest: Node | None = None) -> JSONO
     emitter = _Emitter(False)
     written = emitter.object(fields)
     written["additionalProperties"] = False if rest is None else rest is ANYTHING or emitter.write(rest)
-    return emitter.finished(written)
+    return emitter.finish(written)
 
 
 class _Emitter:
@@ -108,7 +108,7 @@ class _Emitter:
     def write(self, node: Node) -> JSONObject:
         return _WRITERS[type(node)](self, node)
 
-    def finished(self, root: JSONObject) -> JSONObject:
+    def finish(self, root: JSONObject) -> JSONObject:
         """Puts each class in its place: inline where there is one place, else under `$defs`."""
         for key, places in self._places.items():
             if len(places) > 1:
@@ -117,7 +117,7 @@ class _Emitter:
                 places[0].update(self._bodies[key] | places[0])
         if not self._defs:
             return root
-        return {**self._rooted(root), "$defs": self._defs}
+        return {**self._inline_root(root), "$defs": self._defs}
 
     def _share(self, key: int, places: list[JSONObject]) -> None:
         name = self._names[key]
@@ -127,15 +127,15 @@ class _Emitter:
         for place in places:
             place["$ref"] = _DEFS + name
 
-    def _rooted(self, root: JSONObject) -> JSONObject:
+    def _inline_root(self, root: JSONObject) -> JSONObject:
         """A root that is a mere reference gets the body: `type: object` has to be seen at the root."""
         name = root.get("$ref", "").removeprefix(_DEFS)
         return {**self._defs[name], **{k: v for k, v in root.items() if k != "$ref"}} if name in self._defs else root
 
-    def plain(self, node: Plain) -> JSONObject:
+    def plain(self, node: PlainNode) -> JSONObject:
         return dict(self._plain[node.hint])
 
-    def items(self, node: Items) -> JSONObject:
+    def items(self, node: ArrayNode) -> JSONObject:
         written: JSONObject = {"type": "array"}
         if node.item is not ANYTHING:
             written["items"] = self.write(node.item)
@@ -143,10 +143,10 @@ class _Emitter:
             written["uniqueItems"] = True
         return written
 
-    def row(self, node: Row) -> JSONObject:
+    def row(self, node: TupleNode) -> JSONObject:
         return _row([self.write(item) for item in node.items], len(node.items))
 
-    def table(self, node: Table) -> JSONObject:
+    def table(self, node: MapNode) -> JSONObject:
         written: JSONObject = {"type": "object"}
         if node.value is not ANYTHING:
             written["additionalProperties"] = self.write(node.value)
@@ -155,24 +155,24 @@ class _Emitter:
             written["propertyNames"] = key
         return written
 
-    def choice(self, node: Choice) -> JSONObject:
+    def choice(self, node: UnionNode) -> JSONObject:
         arms: list[JSONObject] = []
         for written in map(self.write, node.arms):
             arms += written["anyOf"] if written.keys() == {"anyOf"} else [written]
         return {"anyOf": arms}
 
-    def values(self, node: Values) -> JSONObject:
+    def values(self, node: EnumNode) -> JSONObject:
         values = [value for value, _ in node.values]
         kinds = {_type_name(value) for value in values}
         written: JSONObject = {"enum": values}
         return {"type": kinds.pop(), **written} if len(kinds) == 1 else written
 
-    def foreign(self, node: Foreign) -> JSONObject:
-        written, defs = foreign.schema(node.hint, output=self._output)
+    def foreign(self, node: PydanticNode) -> JSONObject:
+        written, defs = pydantic_types.schema(node.hint, output=self._output)
         self._defs.update(defs)
         return written
 
-    def narrowed(self, node: Narrowed) -> JSONObject:
+    def narrowed(self, node: ConstrainedNode) -> JSONObject:
         written = self.write(node.node)
         for target in written.get("anyOf", (written,)):
             keywords = _KEYWORDS.get(target.get("type", ""), {})
@@ -180,7 +180,7 @@ class _Emitter:
         written.update(node.notes)
         return written
 
-    def record(self, node: Record) -> JSONObject:
+    def record(self, node: RecordNode) -> JSONObject:
         place: JSONObject = {}
         self._places.setdefault(id(node), []).append(place)
         if id(node) not in self._names:
@@ -188,12 +188,12 @@ class _Emitter:
             self._bodies[id(node)] = self.row_of(node) if node.array else self.object(node.fields, node)
         return place
 
-    def row_of(self, node: Record) -> JSONObject:
+    def row_of(self, node: RecordNode) -> JSONObject:
         tag = [{"const": node.tag[1]}] if node.tag else []
         required = len(tag) + sum(field.required for field in node.fields)
         return _row(tag + [self.field(field) for field in node.fields], required)
 
-    def object(self, fields: Iterable[Field], record: Record | None = None) -> JSONObject:
+    def object(self, fields: Iterable[Field], record: RecordNode | None = None) -> JSONObject:
         tag = record.tag if record else None
         properties: JSONObject = {tag[0]: {"const": tag[1]}} if tag else {}
         required = [tag[0]] if tag else []
@@ -216,15 +216,15 @@ class _Emitter:
 
 
 _WRITERS: dict[type[Node], Callable[[Any, Any], JSONObject]] = {
-    Plain: _Emitter.plain,
-    Items: _Emitter.items,
-    Row: _Emitter.row,
-    Table: _Emitter.table,
-    Choice: _Emitter.choice,
-    Values: _Emitter.values,
-    Foreign: _Emitter.foreign,
-    Narrowed: _Emitter.narrowed,
-    Record: _Emitter.record,
+    PlainNode: _Emitter.plain,
+    ArrayNode: _Emitter.items,
+    TupleNode: _Emitter.row,
+    MapNode: _Emitter.table,
+    UnionNode: _Emitter.choice,
+    EnumNode: _Emitter.values,
+    PydanticNode: _Emitter.foreign,
+    ConstrainedNode: _Emitter.narrowed,
+    RecordNode: _Emitter.record,
 }
 
 
@@ -242,6 +242,6 @@ def _encodable(default: Any) -> Any:
     if default is None or type(default) in (str, int, bool):
         return default
     try:
-        return msgspec.json.decode(msgspec.json.encode(default, enc_hook=foreign.dump))
+        return msgspec.json.decode(msgspec.json.encode(default, enc_hook=pydantic_types.dump))
     except (TypeError, ValueError, OverflowError, RecursionError):
         return MISSING

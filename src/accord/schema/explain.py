@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from accord.schema.convert import Decodables, convert
-from accord.schema.hints import Choice, Items, Narrowed, Node, Record, Row, Table, Values
+from accord.schema.hints import ArrayNode, ConstrainedNode, EnumNode, MapNode, Node, RecordNode, TupleNode, UnionNode
 
 _WORDS = {
     "int": "integer", "float": "number", "str": "string", "bool": "boolean", "bytes": "base64 string",
@@ -35,22 +35,22 @@ Path = list[str | int | None]
 def argument(name: str, node: Node, value: Any, most: int) -> Iterator[str]:
     """A line for each thing that is wrong in an argument, at most so many."""
     for where, why in islice(failures(node, value), most):
-        yield f'argument "{shortened(name)}{where}": {why}'
+        yield f'argument "{shorten(name)}{where}": {why}'
 
 
 def failures(node: Node, value: Any) -> Iterator[tuple[str, str]]:
     """Each place in a value that does not fit, as `.key[0]`, and why; of a large value the first only."""
-    return _Search().look(node, value, "", _LEVELS if size(value) <= _SEARCHED_BYTES else 0)
+    return _FailureSearch().search(node, value, "", _LEVELS if size(value) <= _SEARCHED_BYTES else 0)
 
 
-class _Search:
+class _FailureSearch:
     """Converts the parts of a value one by one, since msgspec stops at the first that does not fit."""
 
     def __init__(self) -> None:
         self._decodables = Decodables()
         self._types: dict[int, Any] = {}
 
-    def look(self, node: Node, value: Any, where: str, levels: int) -> Iterator[tuple[str, str]]:
+    def search(self, node: Node, value: Any, where: str, levels: int) -> Iterator[tuple[str, str]]:
         if id(node) not in self._types:
             self._types[id(node)] = self._decodables.of(node)
         try:
@@ -60,7 +60,7 @@ class _Search:
             said = str(exc)
         found = False
         for step, inner, part in _parts(node, value) if levels else ():
-            for each in self.look(inner, part, where + step, levels - 1):
+            for each in self.search(inner, part, where + step, levels - 1):
                 found = True
                 yield each
         for why in _wrong_keys(node, value):
@@ -74,38 +74,38 @@ class _Search:
 def _parts(node: Node, value: Any) -> Iterator[tuple[str, Node, Any]]:
     """What a value holds, with the step to it and its node."""
     match _shape(node, value), value:
-        case Items(item=inner), list():
+        case ArrayNode(item=inner), list():
             yield from ((f"[{at}]", inner, item) for at, item in enumerate(value))
-        case Row(items=items), list():
+        case TupleNode(items=items), list():
             yield from ((f"[{at}]", *pair) for at, pair in enumerate(zip(items, value, strict=False)))
-        case Table(value=inner), dict():
-            yield from ((f".{shortened(key)}", inner, item) for key, item in value.items())
-        case Record(fields=fields), dict():
+        case MapNode(value=inner), dict():
+            yield from ((f".{shorten(key)}", inner, item) for key, item in value.items())
+        case RecordNode(fields=fields), dict():
             yield from ((f".{field.key}", field.node, value[field.key]) for field in fields if field.key in value)
 
 
 def _wrong_keys(node: Node, value: Any) -> Iterator[str]:
     shape = _shape(node, value)
-    if not isinstance(shape, Record) or not isinstance(value, dict):
+    if not isinstance(shape, RecordNode) or not isinstance(value, dict):
         return
     for field in shape.fields:
         if field.required and field.key not in value:
             yield f'missing "{field.key}"'
     if shape.closed:
         known = {field.key for field in shape.fields} | {shape.tag[0] if shape.tag else ""}
-        yield from (f'unknown "{shortened(key)}"' for key in value if key not in known)
+        yield from (f'unknown "{shorten(key)}"' for key in value if key not in known)
 
 
 def _shape(node: Node, value: Any) -> Node | None:
     """The node without its bounds; of a union, the only arm that such a value may be meant for."""
-    if isinstance(node, Narrowed):
+    if isinstance(node, ConstrainedNode):
         return _shape(node.node, value)
-    if not isinstance(node, Choice):
+    if not isinstance(node, UnionNode):
         return node
-    kinds = (Record, Table) if isinstance(value, dict) else (Items, Row)
+    kinds = (RecordNode, MapNode) if isinstance(value, dict) else (ArrayNode, TupleNode)
     arms = [arm for each in node.arms if isinstance(arm := _shape(each, value), kinds)]
     if len(arms) > 1 and isinstance(value, dict):
-        arms = [arm for arm in arms if isinstance(arm, Record) and arm.tag and value.get(arm.tag[0]) == arm.tag[1]]
+        arms = [arm for arm in arms if isinstance(arm, RecordNode) and arm.tag and value.get(arm.tag[0]) == arm.tag[1]]
     return arms[0] if len(arms) == 1 else None
 
 
@@ -122,34 +122,34 @@ def failure(node: Node, value: Any, said: str) -> tuple[str, str]:
 
 
 def _sentence(reason: str, node: Node | None, found: Any) -> str:
-    if reason.startswith("Invalid enum value") and isinstance(node, Values):
+    if reason.startswith("Invalid enum value") and isinstance(node, EnumNode):
         allowed = ", ".join(excerpt(value, typed=False) for value, _ in node.values)
-        return f"expected one of {allowed}" + _got(found)
+        return f"expected one of {allowed}" + _got_text(found)
     if reason.startswith("Object missing required field"):
         return reason.replace("Object missing required field", "missing").replace("`", '"')
     if reason.startswith("Object contains unknown field"):
         return reason.replace("Object contains unknown field", "unknown").replace("`", '"')
-    expected, got, kind = _in_words(reason).partition(", got ")
-    return expected + (_got(found) or got + kind)
+    expected, got, kind = _in_json_terms(reason).partition(", got ")
+    return expected + (_got_text(found) or got + kind)
 
 
 def _in_a_key(reason: str) -> str:
-    return "a key: " + _in_words(reason)
+    return "a key: " + _in_json_terms(reason)
 
 
-def _in_words(reason: str) -> str:
+def _in_json_terms(reason: str) -> str:
     text = re.sub(r"`([^`]*)`", lambda match: " or ".join(_WORDS.get(w, w) for w in match[1].split(" | ")), reason)
     return text[:1].lower() + text[1:]
 
 
-def _got(found: Any) -> str:
-    return "" if found is _NOWHERE else f", got {excerpt(found)}"
+def _got_text(found: Any) -> str:
+    return "" if found is _NOT_FOUND else f", got {excerpt(found)}"
 
 
 def excerpt(value: Any, *, typed: bool = True) -> str:
     """The type of a JSON value and the start of it."""
     kind = next((word for type_, word in _KINDS if isinstance(value, type_)), "value")
-    text = "" if value is None else shortened(_json(value))
+    text = "" if value is None else shorten(_json(value))
     return f"{kind} {text}".strip() if typed or not text else text
 
 
@@ -167,7 +167,7 @@ def _json(value: Any) -> str:
         return "..."
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Text short enough to be quoted in a message."""
     return text if len(text) <= _EXCERPT else text[:_EXCERPT] + "..."
 
@@ -176,7 +176,7 @@ _KINDS: tuple[tuple[type, str], ...] = (
     (str, "string"), (bool, "boolean"), (int, "integer"), (float, "number"),
     (list, "array"), (dict, "object"), (type(None), "null"),
 )  # fmt: skip
-_NOWHERE: Any = object()
+_NOT_FOUND: Any = object()
 
 
 def _value_at(value: Any, path: Path) -> Any:
@@ -184,28 +184,28 @@ def _value_at(value: Any, path: Path) -> Any:
         try:
             value = value[step]
         except (LookupError, TypeError):
-            return _NOWHERE
+            return _NOT_FOUND
     return value
 
 
 def _node_at(node: Node | None, path: Path) -> Node | None:
     for step in path:
         node = None if node is None else _inside(node, step)
-    while isinstance(node, Narrowed):
+    while isinstance(node, ConstrainedNode):
         node = node.node
-    return next((arm for arm in node.arms if isinstance(arm, Values)), None) if isinstance(node, Choice) else node
+    return next((arm for arm in node.arms if isinstance(arm, EnumNode)), None) if isinstance(node, UnionNode) else node
 
 
 def _inside(node: Node, step: str | int | None) -> Node | None:
     match node:
-        case Narrowed(node=inner):
+        case ConstrainedNode(node=inner):
             return _inside(inner, step)
-        case Items(item=inner) | Table(value=inner):
+        case ArrayNode(item=inner) | MapNode(value=inner):
             return inner
-        case Row(items=items) if isinstance(step, int) and step < len(items):
+        case TupleNode(items=items) if isinstance(step, int) and step < len(items):
             return items[step]
-        case Record(fields=fields):
+        case RecordNode(fields=fields):
             return next((field.node for field in fields if field.key == step), None)
-        case Choice(arms=arms):
+        case UnionNode(arms=arms):
             return next((found for arm in arms if (found := _inside(arm, step))), None)
     return None

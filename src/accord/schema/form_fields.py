@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, TypeGuard
 import msgspec
 
 from accord.errors import Mismatch
-from accord.schema.explain import excerpt, shortened
+from accord.schema.explain import excerpt, shorten
 
 Kind: TypeAlias = Literal[
     "text", "number", "integer", "boolean", "choice", "choices", "email", "uri", "date", "date-time", "other"
@@ -48,7 +48,7 @@ class FormField(msgspec.Struct, frozen=True, kw_only=True):
 
 def check_value(field: FormField, value: Any) -> None:
     """Holds a JSON value against its field. Raises Mismatch."""
-    if reason := _FAILS[field.kind](field, value):
+    if reason := _CHECKS[field.kind](field, value):
         raise Mismatch(f"{reason}, got {excerpt(value)}", f"$.{field.name}")
 
 
@@ -60,7 +60,7 @@ def parse(field: FormField, text: str) -> Any:
     """
     read = _READERS.get(field.kind)
     value = read(field, text.strip()) if read else text
-    if reason := _typed_amiss(field, value):
+    if reason := _why_input_fails(field, value):
         raise Mismatch(f"{reason}, got {excerpt(text, typed=False)}", f"$.{field.name}")
     return value
 
@@ -70,9 +70,9 @@ def text_of(value: Scalar) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _typed_amiss(field: FormField, value: Any) -> str:
+def _why_input_fails(field: FormField, value: Any) -> str:
     """Why what was typed does not fit: people answer yes or no, where programs have booleans."""
-    reason = _FAILS[field.kind](field, value)
+    reason = _CHECKS[field.kind](field, value)
     return "expected yes or no" if reason and field.kind == "boolean" else reason
 
 
@@ -128,24 +128,24 @@ def _boolean(field: FormField, value: Any) -> str:
 
 
 def _choice(field: FormField, value: Any) -> str:
-    return "" if _among(field, [value]) else f"expected one of {_listed(field)}"
+    return "" if _are_choices(field, [value]) else f"expected one of {_list_choices(field)}"
 
 
 def _choices(field: FormField, value: Any) -> str:
     if not isinstance(value, list | tuple):
         return "expected array"
-    if not _among(field, value):
-        return f"expected only {_listed(field)}"
+    if not _are_choices(field, value):
+        return f"expected only {_list_choices(field)}"
     return _length(field, value, "items")
 
 
-def _among(field: FormField, values: Sequence[Any]) -> bool:
+def _are_choices(field: FormField, values: Sequence[Any]) -> bool:
     allowed = {choice for choice, _ in field.choices}
     return all((isinstance(value, str) or is_number(value)) and value in allowed for value in values)
 
 
-def _listed(field: FormField) -> str:
-    shown = [shortened(text_of(value)) for value, _ in field.choices[:10]]
+def _list_choices(field: FormField) -> str:
+    shown = [shorten(text_of(value)) for value, _ in field.choices[:10]]
     more = len(field.choices) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
@@ -164,15 +164,15 @@ def _uri(field: FormField, value: Any) -> str:
 
 
 def _date(field: FormField, value: Any) -> str:
-    return "" if _converted(value, datetime.date) else "expected a date such as 2026-11-21"
+    return "" if _convert_date(value, datetime.date) else "expected a date such as 2026-11-21"
 
 
 def _date_time(field: FormField, value: Any) -> str:
-    moment = _converted(value, datetime.datetime)
+    moment = _convert_date(value, datetime.datetime)
     return "" if moment and moment.tzinfo else "expected a date and time with a zone, such as 2026-11-21T14:00:00Z"
 
 
-def _converted(value: Any, type_: Any) -> Any:
+def _convert_date(value: Any, type_: Any) -> Any:
     """A string as a date, or None: msgspec reads them as RFC 3339 has them, and so does JSON Schema."""
     try:
         return msgspec.convert(value, type_) if isinstance(value, str) else None
@@ -189,7 +189,7 @@ def _other(field: FormField, value: Any) -> str:
     return "" if fits else "expected string, number, boolean or array of strings"
 
 
-_FAILS: dict[Kind, Callable[[FormField, Any], str]] = {
+_CHECKS: dict[Kind, Callable[[FormField, Any], str]] = {
     "text": _text,
     "number": _number,
     "integer": _integer,
@@ -233,11 +233,11 @@ def _read_choice(field: FormField, text: str) -> Scalar:
     titled = [value for value, title in field.choices if title.casefold() == text.casefold()]
     if len(titled) == 1:
         return titled[0]
-    places = {str(place): value for place, (value, _) in enumerate(field.choices, 1)} if numbered(field) else {}
+    places = {str(place): value for place, (value, _) in enumerate(field.choices, 1)} if is_numbered(field) else {}
     return places.get(text, text)
 
 
-def numbered(field: FormField) -> bool:
+def is_numbered(field: FormField) -> bool:
     """Whether a choice may be typed as its position, from 1: no choice is itself a number."""
     return not any(text_of(value).isdecimal() or title.isdecimal() for value, title in field.choices)
 

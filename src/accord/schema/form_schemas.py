@@ -55,12 +55,15 @@ _REFERENCES = 16
 def requested_schema(fields: Iterable[FormField], rules: Rules) -> JSONObject:
     """The `requestedSchema` of these fields. Raises NotSupported for a field that the revision cannot ask."""
     fields = list(fields)
-    written: JSONObject = {"type": "object", "properties": {field.name: _written(field, rules) for field in fields}}
+    written: JSONObject = {
+        "type": "object",
+        "properties": {field.name: _field_schema(field, rules) for field in fields},
+    }
     required = [field.name for field in fields if field.required]
     return {**written, "required": required} if required else written
 
 
-def _written(field: FormField, rules: Rules) -> JSONObject:
+def _field_schema(field: FormField, rules: Rules) -> JSONObject:
     if field.kind == "choices" and not rules.form_multi_select:
         raise NotSupported(
             f'a form of revision {rules.revision} cannot ask for several choices at once, as "{field.name}" does: '
@@ -69,19 +72,19 @@ def _written(field: FormField, rules: Rules) -> JSONObject:
     about = {"title": field.title, "description": field.description}
     about |= {keyword: getattr(field, name) for name, keyword in _BOUNDS.get(field.kind, {}).items()}
     if rules.form_defaults or field.kind == "boolean":
-        about["default"] = _spelled(field, field.default)
+        about["default"] = _encode_default(field, field.default)
     said = {keyword: value for keyword, value in about.items() if value is not None}
-    return {**_TYPES[field.kind], **said, **_written_choices(field, rules)}
+    return {**_TYPES[field.kind], **said, **_choices_schema(field, rules)}
 
 
-def _spelled(field: FormField, value: Any) -> Any:
+def _encode_default(field: FormField, value: Any) -> Any:
     """A default in the strings that choices are written as."""
     if value is None or not field.choices:
         return value
     return [text_of(item) for item in value] if isinstance(value, list) else text_of(value)
 
 
-def _written_choices(field: FormField, rules: Rules) -> JSONObject:
+def _choices_schema(field: FormField, rules: Rules) -> JSONObject:
     if not field.choices:
         return {}
     texts = [text_of(value) for value, _ in field.choices]
@@ -130,13 +133,13 @@ def _fits(field: FormField, value: Any) -> bool:
 
 def without_null(schema: Any, root: Schema) -> tuple[Schema, bool]:
     """A schema without its references and without null, and whether null was among its values."""
-    schema = _resolved(schema, root)
+    schema = _resolve(schema, root)
     type_, enum = schema.get("type"), schema.get("enum")
-    arms = [_resolved(arm, root) for arm in _arms(schema)]
+    arms = [_resolve(arm, root) for arm in _arms(schema)]
     present = [arm for arm in arms if not _is_null(arm)]
     if isinstance(type_, list) and len(named := [name for name in type_ if name != "null"]) == 1:
         schema = {**schema, "type": named[0]}
-    if (only := _only(present)) is not None:
+    if (only := _single_arm(present)) is not None:
         schema = {**only, **{key: value for key, value in schema.items() if key not in ("anyOf", "oneOf")}}
     null_in_lists = any(
         isinstance(found, list) and nothing in found for found, nothing in ((type_, "null"), (enum, None))
@@ -144,7 +147,7 @@ def without_null(schema: Any, root: Schema) -> tuple[Schema, bool]:
     return schema, len(present) < len(arms) or null_in_lists
 
 
-def _only(arms: list[Schema]) -> Schema | None:
+def _single_arm(arms: list[Schema]) -> Schema | None:
     """The arm that a union comes to: its only one, unless that is a choice; a number where it may also be a text,
     which is how a decimal is written."""
     if len(arms) == 1:
@@ -154,7 +157,7 @@ def _only(arms: list[Schema]) -> Schema | None:
     return numbers[0] if len(numbers) == len(texts) == 1 and len(arms) == 2 else None
 
 
-def _resolved(schema: Any, root: Schema) -> Schema:
+def _resolve(schema: Any, root: Schema) -> Schema:
     """A schema with its references into `$defs` followed; empty where it is none."""
     for _ in range(_REFERENCES):
         reference = schema.get("$ref") if isinstance(schema, dict) else None
@@ -217,15 +220,15 @@ def _bounds(kind: Kind, schema: Schema) -> dict[str, Any]:
     bounds = {name: schema.get(keyword) for name, keyword in _BOUNDS.get(kind, {}).items()}
     if "min_length" in bounds:
         return {name: int(value) for name, value in bounds.items() if is_number(value) and value >= 0}
-    least = [schema.get("minimum"), _beside(kind, schema.get("exclusiveMinimum"), 1)]
-    most = [schema.get("maximum"), _beside(kind, schema.get("exclusiveMaximum"), -1)]
+    least = [schema.get("minimum"), _inclusive_bound(kind, schema.get("exclusiveMinimum"), 1)]
+    most = [schema.get("maximum"), _inclusive_bound(kind, schema.get("exclusiveMaximum"), -1)]
     return {
         "minimum": max(filter(is_number, least), default=None),
         "maximum": min(filter(is_number, most), default=None),
     }
 
 
-def _beside(kind: Kind, bound: Any, step: int) -> Any:
+def _inclusive_bound(kind: Kind, bound: Any, step: int) -> Any:
     """The first value past a bound that is itself excluded. Fractions have none: a form can only name the bound."""
     if kind != "integer" or not is_number(bound):
         return bound

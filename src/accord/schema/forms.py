@@ -5,7 +5,7 @@
     form(["S", "M", "L"])       a choice; {"S": "Small", ...} gives the titles
     form(None)                  no fields: to accept is the answer
 
-A `Form` writes itself as the `requestedSchema` of a revision, and reads an answer as the type. What a form
+A `FormType` writes itself as the `requestedSchema` of a revision, and reads an answer as the type. What a form
 cannot tell (a pattern, a validator) is held when the answer comes. The other side: a client takes a
 `requestedSchema` apart with `fields`, reads what was typed with `parse`, and holds an answer against it with
 `check` before it is sent.
@@ -27,13 +27,13 @@ from accord.schema.form_fields import (
     FormField as FormField,
     Scalar,
     check_value,
-    numbered as numbered,
+    is_numbered as is_numbered,
     parse as parse,
     text_of as text_of,
 )
 from accord.schema.form_schemas import fields as fields, requested_schema, without_null
-from accord.schema.hints import NULL, Choice, Items, Narrowed, Node, Reader, Record, Values
-from accord.schema.typed import TypeConverter
+from accord.schema.hints import NULL, ArrayNode, ConstrainedNode, EnumNode, HintReader, Node, RecordNode, UnionNode
+from accord.schema.type_converter import TypeConverter
 
 Email: TypeAlias = Annotated[str, msgspec.Meta(extra_json_schema={"format": "email"})]
 """A text that is an email address."""
@@ -48,7 +48,7 @@ _UNTYPED = ("email", "uri")
 """Kinds that are texts like any other to a Python type, which therefore does not hold them."""
 
 
-class Form:
+class FormType:
     """A type as a form; `form` makes it of a hint, or give it the node of a hint that was read already.
 
     `titles` say how the values of a choice are shown. Raises DeclarationError for a type that is not flat.
@@ -70,10 +70,10 @@ class Form:
         nullable = {name for name, about in schema.get("properties", {}).items() if without_null(about, schema)[1]}
         asked = [field for field in fields(schema) if field.name != _tag(node)]
         self._none = {field.name for field in asked if field.required and field.name in nullable}
-        self.fields = tuple(self._own(field, titles) for field in asked)
-        self._meant = {field.name: _meanings(field) for field in self.fields}
+        self.fields = tuple(self._present(field, titles) for field in asked)
+        self._choice_values = {field.name: _choice_values(field) for field in self.fields}
 
-    def _own(self, field: FormField, titles: Mapping[Any, str] | None) -> FormField:
+    def _present(self, field: FormField, titles: Mapping[Any, str] | None) -> FormField:
         """A field as people see it: its choices have titles, and null is an answer left out."""
         if field.kind == "other":
             raise DeclarationError(
@@ -86,8 +86,8 @@ class Form:
         return msgspec.structs.replace(field, choices=choices, required=field.required and field.name not in self._none)
 
     def _node_of(self, field: FormField) -> Node:
-        bare = _bare(self._node)
-        return next(own.node for own in bare.fields if own.key == field.name) if isinstance(bare, Record) else bare
+        bare = _unconstrained(self._node)
+        return next(own.node for own in bare.fields if own.key == field.name) if isinstance(bare, RecordNode) else bare
 
     def schema(self, rules: Rules) -> JSONObject:
         """The `requestedSchema`; do not change it. Raises NotSupported for what the revision cannot ask."""
@@ -102,26 +102,26 @@ class Form:
         """
         if content is not None and not isinstance(content, Mapping):
             raise Mismatch(f"expected object, got {explain.excerpt(content)}")
-        given = self._given(content or {})
+        given = self._check_content(content or {})
         if self._node is NULL:
             return None
         if self.wraps:
             return self._converter.convert(given[_VALUE], f"$.{_VALUE}")
         return self._converter.convert(given)
 
-    def _given(self, content: Mapping[str, Any]) -> JSONObject:
+    def _check_content(self, content: Mapping[str, Any]) -> JSONObject:
         given: JSONObject = dict.fromkeys(self._none)
         for field in self.fields:
             value = content.get(field.name)
             if value is not None:
-                check_value(field if field.kind in _UNTYPED else _anything(field), value)
-                given[field.name] = _in_words(value, self._meant[field.name])
+                check_value(field if field.kind in _UNTYPED else _any_value_field(field), value)
+                given[field.name] = _decode_choices(value, self._choice_values[field.name])
             elif field.required:
                 raise Mismatch(f'missing "{field.name}"')
         return given
 
 
-def form(hint: Any) -> Form:
+def form(hint: Any) -> FormType:
     """The form of a type; a list of strings is a choice, a dict a choice with titles, None an empty form.
 
     Raises DeclarationError for what is not flat, or names a type that does not exist.
@@ -131,27 +131,27 @@ def form(hint: Any) -> Form:
     try:
         hash(hint)
     except TypeError:  # metadata without a hash
-        return _made(hint, "")
+        return _make_form(hint, "")
     return _cached(hint, repr(hint))
 
 
-def _made(hint: Any, _spelling: str) -> Form:
+def _make_form(hint: Any, _spelling: str) -> FormType:
     try:
-        return Form(Reader({}, {}).read(hint))
+        return FormType(HintReader({}, {}).read(hint))
     except NameError as exc:
         raise DeclarationError(f"{hint!r}: an annotation names what does not exist at module level: {exc}") from exc
 
 
 # Literal["a", "b"] equals Literal["b", "a"], yet people see the order: so the spelling is part of the key.
-_cached = lru_cache(maxsize=256)(_made)
+_cached = lru_cache(maxsize=256)(_make_form)
 
 
-def _choice(values: Iterable[Any]) -> Form:
+def _choice(values: Iterable[Any]) -> FormType:
     values, titles = list(values), dict(values) if isinstance(values, Mapping) else {}
     if not values or not all(isinstance(text, str) for text in (*values, *titles.values())):
         raise DeclarationError("a choice is a list of strings, or a dict of strings to the titles they are shown by")
     literal: Any = Literal
-    return Form(Reader({}, {}).read(literal[tuple(values)]), titles)
+    return FormType(HintReader({}, {}).read(literal[tuple(values)]), titles)
 
 
 def check(content: Any, requested: Mapping[str, Any]) -> None:
@@ -165,7 +165,7 @@ def check(content: Any, requested: Mapping[str, Any]) -> None:
     known = {field.name: field for field in fields(requested)}
     for name, value in given.items():
         if name not in known:
-            raise Mismatch("the form has no such field", f"$.{explain.shortened(str(name))}")
+            raise Mismatch("the form has no such field", f"$.{explain.shorten(str(name))}")
         check_value(known[name], value)
     for field in known.values():
         if field.required and field.name not in given:
@@ -177,14 +177,14 @@ def defaults(requested: Mapping[str, Any]) -> JSONObject:
     return {field.name: field.default for field in fields(requested) if field.default is not None}
 
 
-def _bare(node: Node) -> Node:
-    return _bare(node.node) if isinstance(node, Narrowed) else node
+def _unconstrained(node: Node) -> Node:
+    return _unconstrained(node.node) if isinstance(node, ConstrainedNode) else node
 
 
 def _tag(node: Node) -> str | None:
     """The key that tells a record from others, where it is tagged: nobody is asked for it."""
-    bare = _bare(node)
-    return bare.tag[0] if isinstance(bare, Record) and bare.tag else None
+    bare = _unconstrained(node)
+    return bare.tag[0] if isinstance(bare, RecordNode) and bare.tag else None
 
 
 def _name(node: Node) -> str:
@@ -195,11 +195,11 @@ def _name(node: Node) -> str:
 def _titles(node: Node) -> dict[Any, str]:
     """How the members of an Enum are shown: by value where that is in words, else by name."""
     match node:
-        case Narrowed(node=inner) | Items(item=inner):
+        case ConstrainedNode(node=inner) | ArrayNode(item=inner):
             return _titles(inner)
-        case Choice(arms=arms):
+        case UnionNode(arms=arms):
             return {value: title for arm in arms for value, title in _titles(arm).items()}
-        case Values(values=values):
+        case EnumNode(values=values):
             return {value: _title(member) for value, member in values if isinstance(member, Enum)}
     return {}
 
@@ -210,12 +210,12 @@ def _title(member: Enum) -> str:
     return member.name.replace("_", " ").strip().capitalize()
 
 
-def _anything(field: FormField) -> FormField:
+def _any_value_field(field: FormField) -> FormField:
     """The field as an answer has to be at the least; the rest is held by its type."""
     return FormField(name=field.name, kind="other")
 
 
-def _meanings(field: FormField) -> dict[str, Scalar]:
+def _choice_values(field: FormField) -> dict[str, Scalar]:
     """The choices that are numbers in Python, by the text they are on the wire. Raises DeclarationError."""
     texts = [text_of(value) for value, _ in field.choices]
     if len(set(texts)) < len(texts):
@@ -223,7 +223,7 @@ def _meanings(field: FormField) -> dict[str, Scalar]:
     return {text_of(value): value for value, _ in field.choices if not isinstance(value, str)}
 
 
-def _in_words(value: Any, meanings: Mapping[str, Scalar]) -> Any:
+def _decode_choices(value: Any, meanings: Mapping[str, Scalar]) -> Any:
     if isinstance(value, list | tuple):
-        return [_in_words(item, meanings) for item in value]
+        return [_decode_choices(item, meanings) for item in value]
     return meanings.get(value, value) if meanings and isinstance(value, str) else value

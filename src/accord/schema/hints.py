@@ -27,7 +27,7 @@ import msgspec
 
 from accord.errors import DeclarationError
 from accord.schema import records
-from accord.schema.foreign import JSON_TYPES
+from accord.schema.pydantic_types import JSON_TYPES
 from accord.schema.records import MISSING as MISSING
 
 
@@ -37,37 +37,37 @@ class Node(msgspec.Struct, eq=False):
     hint: Any
 
 
-class Plain(Node):
+class PlainNode(Node):
     """One type that JSON has, or has a usual spelling for."""
 
 
-class Items(Node):
+class ArrayNode(Node):
     """An array of any length: list, tuple[X, ...], set or frozenset."""
 
     kind: Any
     item: Node
 
 
-class Row(Node):
+class TupleNode(Node):
     """An array of fixed length: tuple[X, Y]."""
 
     items: tuple[Node, ...]
 
 
-class Table(Node):
+class MapNode(Node):
     """An object with any keys."""
 
     key: Node
     value: Node
 
 
-class Choice(Node):
+class UnionNode(Node):
     """A union; the arms are tried in order where msgspec cannot tell them apart."""
 
     arms: tuple[Node, ...]
 
 
-class Values(Node):
+class EnumNode(Node):
     """Literal or Enum: JSON value to Python value."""
 
     values: tuple[tuple[Any, Any], ...]
@@ -85,7 +85,7 @@ class Field(msgspec.Struct, frozen=True, eq=False):
     """Makes a default that must not be shared."""
 
 
-class Record(Node):
+class RecordNode(Node):
     """A class with fields. `fields` is filled after the record is known, so that it can refer to itself."""
 
     name: str
@@ -98,11 +98,11 @@ class Record(Node):
     tag: tuple[str, str | int] | None = None
 
 
-class Foreign(Node):
+class PydanticNode(Node):
     """What only pydantic understands."""
 
 
-class Narrowed(Node):
+class ConstrainedNode(Node):
     """Annotated: `bounds` restrict the value, `notes` are keywords of the schema."""
 
     node: Node
@@ -114,24 +114,24 @@ class Narrowed(Node):
 
 BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern")
 
-ANYTHING = Plain(Any)
-NULL = Plain(None)
+ANYTHING = PlainNode(Any)
+NULL = PlainNode(None)
 _PLAIN: dict[Any, Node] = {
-    type_: Plain(type_)
+    type_: PlainNode(type_)
     for type_ in (
         str, int, float, bool, bytes, uuid.UUID, decimal.Decimal,
         datetime.datetime, datetime.date, datetime.time, datetime.timedelta,
         pathlib.Path, pathlib.PurePath,
     )
 } | {type(None): NULL, None: NULL, object: ANYTHING, Any: ANYTHING, MISSING: ANYTHING, msgspec.Raw:
-Plain(msgspec.Raw)}  # fmt: skip
+PlainNode(msgspec.Raw)}  # fmt: skip
 
 _LISTS = {list, abc.Sequence, abc.MutableSequence, abc.Collection, abc.Iterable}
 _SETS = {set, abc.Set, abc.MutableSet}
 _TABLES = {dict, abc.Mapping, abc.MutableMapping}
 
 
-def plain(hint: Any) -> bool:
+def is_builtin(hint: Any) -> bool:
     """Whether a hint is a built-in, the quick answer for most parameters."""
     return type(hint) is type and hint in _PLAIN
 
@@ -139,28 +139,28 @@ def plain(hint: Any) -> bool:
 def accepts_null(node: Node) -> bool:
     """Whether JSON null is among the values."""
     match node:
-        case Choice(arms=arms):
+        case UnionNode(arms=arms):
             return any(map(accepts_null, arms))
-        case Values(values=values):
+        case EnumNode(values=values):
             return any(value is None for value, _ in values)
-        case Narrowed(node=inner):
+        case ConstrainedNode(node=inner):
             return accepts_null(inner)
-    return node is NULL or node is ANYTHING or isinstance(node, Foreign)
+    return node is NULL or node is ANYTHING or isinstance(node, PydanticNode)
 
 
 def choices(node: Node) -> list[Any]:
     """The JSON values but null that a hint names one by one; none where it does not."""
     match node:
-        case Choice(arms=arms):
+        case UnionNode(arms=arms):
             return [value for arm in arms for value in choices(arm)]
-        case Values(values=values):
+        case EnumNode(values=values):
             return [value for value, _ in values if value is not None]
-        case Narrowed(node=inner):
+        case ConstrainedNode(node=inner):
             return choices(inner)
     return [False, True] if node is _PLAIN[bool] else []
 
 
-class Reader:
+class HintReader:
     """Reads hints in one scope: the globals of a function, and the names around it."""
 
     def __init__(self, scope: Mapping[str, Any], around: Mapping[str, Any]) -> None:
@@ -168,7 +168,7 @@ class Reader:
         self.around = around
         self.notes: set[str] = set()
         """Keywords of JSON Schema that were noted at the hints read so far."""
-        self._records: dict[Any, Record] = {}
+        self._records: dict[Any, RecordNode] = {}
         self._variables: dict[Any, Any] = {}
         self._aliases: list[Any] = []
 
@@ -195,35 +195,35 @@ class Reader:
         origin = typing.get_origin(hint)
         if origin is not None:
             return self._generic(hint, origin, typing.get_args(hint))
-        return self._bare(hint)
+        return self._unsubscripted(hint)
 
     def _generic(self, hint: Any, origin: Any, args: tuple[Any, ...]) -> Node:
         if origin is typing.Union or origin is types.UnionType:
             return self._union(hint, args)
         if origin is typing.Literal:
-            return Values(hint, tuple((_literal(value), value) for value in args))
+            return EnumNode(hint, tuple((_literal(value), value) for value in args))
         if origin is typing.Annotated:
             return self._annotated(hint, args[0], args[1:])
-        if origin in (typing.Required, typing.NotRequired, typing.Final) or _named(origin, "ReadOnly"):
+        if origin in (typing.Required, typing.NotRequired, typing.Final) or _has_name(origin, "ReadOnly"):
             return self.read(args[0])
         if origin is tuple and not (len(args) == 2 and args[1] is Ellipsis):
-            return Row(hint, tuple(map(self.read, args)))
+            return TupleNode(hint, tuple(map(self.read, args)))
         return self._container(hint, origin, args) or self._class(hint, origin, args)
 
     def _container(self, hint: Any, origin: Any, args: tuple[Any, ...]) -> Node | None:
         item = args[0] if args else Any
         if origin in _LISTS or origin is tuple:
-            return Items(hint, list if origin in _LISTS else tuple, self.read(item))
+            return ArrayNode(hint, list if origin in _LISTS else tuple, self.read(item))
         if origin in _SETS or origin is frozenset:
-            return Items(hint, set if origin in _SETS else frozenset, self.read(item))
+            return ArrayNode(hint, set if origin in _SETS else frozenset, self.read(item))
         if origin in _TABLES:
             key = self.read(args[0] if args else str)
-            if not _spells_a_key(key):
+            if not _is_key(key):
                 raise _refusal(hint, "the keys of a JSON object are strings")
-            return Table(hint, key, self.read(args[1] if args else Any))
+            return MapNode(hint, key, self.read(args[1] if args else Any))
         return None
 
-    def _bare(self, hint: Any) -> Node:
+    def _unsubscripted(self, hint: Any) -> Node:
         try:
             known = _PLAIN.get(hint) or self._container(hint, hint, ())
         except TypeError:
@@ -235,11 +235,11 @@ class Reader:
             return self._union(chosen, chosen) if isinstance(chosen, tuple) else self.read(chosen)
         if isinstance(hint, typing.NewType):
             return self.read(hint.__supertype__)
-        if _named(type(hint), "TypeAliasType"):
-            return self._alias(hint)
+        if _has_name(type(hint), "TypeAliasType"):
+            return self._read_alias(hint)
         return self._class(hint, hint, ())
 
-    def _alias(self, alias: Any) -> Node:
+    def _read_alias(self, alias: Any) -> Node:
         """`type X = ...`; where it contains itself, whatever is there is accepted."""
         if alias in self._aliases:
             return ANYTHING
@@ -251,27 +251,27 @@ class Reader:
 
     def _union(self, hint: Any, args: tuple[Any, ...]) -> Node:
         arms = tuple(self.read(arm) for arm in args if arm is not msgspec.UnsetType)
-        return arms[0] if len(arms) == 1 else Choice(hint, arms)
+        return arms[0] if len(arms) == 1 else UnionNode(hint, arms)
 
     def _annotated(self, hint: Any, inner: Any, metadata: tuple[Any, ...]) -> Node:
         if records.needs_pydantic(metadata):
-            return Foreign(hint)
+            return PydanticNode(hint)
         node = self.read(inner)
         bounds, notes = restrictions(metadata)
         self.notes.update(notes)
         match node:
-            case Narrowed(node=inner, bounds=inner_bounds, notes=inner_notes):
+            case ConstrainedNode(node=inner, bounds=inner_bounds, notes=inner_notes):
                 node, bounds, notes = inner, inner_bounds | bounds, inner_notes | notes
         strict = any(_is_strict(piece) for piece in metadata)
-        return Narrowed(hint, node, bounds, notes, strict) if bounds or notes or strict else node
+        return ConstrainedNode(hint, node, bounds, notes, strict) if bounds or notes or strict else node
 
     def _class(self, hint: Any, cls: Any, args: tuple[Any, ...]) -> Node:
         if not isinstance(cls, type):
             raise _refusal(hint)
         if issubclass(cls, enum.Enum):
-            return Values(hint, tuple((_literal(member.value), member) for member in cls))
+            return EnumNode(hint, tuple((_literal(member.value), member) for member in cls))
         if records.is_pydantic(cls):
-            return Foreign(hint)
+            return PydanticNode(hint)
         if hint in self._records:
             return self._records[hint]
         return self._record(hint, cls, args)
@@ -280,11 +280,11 @@ class Reader:
         shape = records.shape(cls)
         if shape is None:
             raise _refusal(hint)
-        record = self._records[hint] = Record(
+        record = self._records[hint] = RecordNode(
             hint, cls.__name__, cls, closed=shape.closed, array=shape.array, tag=shape.tag
         )
         outer = self._variables
-        self._variables = dict(zip(getattr(cls, "__parameters__", ()), map(self._bound, args), strict=False))
+        self._variables = dict(zip(getattr(cls, "__parameters__", ()), map(self._type_argument, args), strict=False))
         types_ = typing.get_type_hints(cls, localns=dict(self.around) or None, include_extras=True)
         try:
             record.fields = tuple(
@@ -296,7 +296,7 @@ class Reader:
             self._variables = outer
         return record
 
-    def _bound(self, argument: Any) -> Any:
+    def _type_argument(self, argument: Any) -> Any:
         return self._variables.get(argument, argument) if isinstance(argument, typing.TypeVar) else argument
 
     def _field(self, raw: records.RawField, hint: Any) -> Field:
@@ -343,18 +343,18 @@ def _literal(value: Any) -> Any:
     raise DeclarationError(f"{value!r} cannot be a JSON value; use strings, numbers, booleans or None")
 
 
-def _spells_a_key(node: Node) -> bool:
+def _is_key(node: Node) -> bool:
     match node:
-        case Plain(hint=hint):
+        case PlainNode(hint=hint):
             return hint is not None and hint not in (bool, bytes, msgspec.Raw, pathlib.Path, pathlib.PurePath)
-        case Values(values=values):
+        case EnumNode(values=values):
             return all(isinstance(value, str) for value, _ in values)
-        case Narrowed(node=inner):
-            return _spells_a_key(inner)
+        case ConstrainedNode(node=inner):
+            return _is_key(inner)
     return False
 
 
-def _named(thing: Any, name: str) -> bool:
+def _has_name(thing: Any, name: str) -> bool:
     return bool(getattr(thing, "__name__", getattr(thing, "_name", "")) == name)
 
 

@@ -25,7 +25,7 @@ class RawField(msgspec.Struct, frozen=True):
     required: bool = True
 
 
-class Shape(msgspec.Struct, frozen=True):
+class RecordShape(msgspec.Struct, frozen=True):
     """How a class looks as JSON."""
 
     fields: tuple[RawField, ...]
@@ -34,7 +34,7 @@ class Shape(msgspec.Struct, frozen=True):
     tag: tuple[str, str | int] | None = None
 
 
-def shape(cls: Any) -> Shape | None:
+def shape(cls: Any) -> RecordShape | None:
     """The shape of a class with fields; None for any other."""
     for mark, read in _SHAPES.items():
         if hasattr(cls, mark):
@@ -42,11 +42,11 @@ def shape(cls: Any) -> Shape | None:
     return None
 
 
-def _struct(cls: Any) -> Shape:
+def _struct(cls: Any) -> RecordShape:
     config = cls.__struct_config__
     names, keys, defaults = cls.__struct_fields__, cls.__struct_encode_fields__, cls.__struct_defaults__
     required = (msgspec.NODEFAULT,) * (len(names) - len(defaults))
-    return Shape(
+    return RecordShape(
         tuple(map(_optional, names, keys, required + defaults)),
         closed=config.forbid_unknown_fields,
         array=config.array_like,
@@ -62,9 +62,9 @@ def _optional(name: str, key: str, default: Any) -> RawField:
     return RawField(name, key, default if shown else MISSING, required=False)
 
 
-def _dataclass(cls: Any) -> Shape:
+def _dataclass(cls: Any) -> RecordShape:
     dataclasses = sys.modules["dataclasses"]
-    return Shape(
+    return RecordShape(
         tuple(
             RawField(
                 field.name,
@@ -78,9 +78,9 @@ def _dataclass(cls: Any) -> Shape:
     )
 
 
-def _attrs(cls: Any) -> Shape:
+def _attrs(cls: Any) -> RecordShape:
     nothing = sys.modules["attr"].NOTHING
-    return Shape(
+    return RecordShape(
         tuple(
             _optional(field.alias, field.name, msgspec.NODEFAULT if field.default is nothing else field.default)
             for field in cls.__attrs_attrs__
@@ -89,14 +89,14 @@ def _attrs(cls: Any) -> Shape:
     )
 
 
-def _typed_dict(cls: Any) -> Shape:
+def _typed_dict(cls: Any) -> RecordShape:
     required = cls.__required_keys__
-    return Shape(tuple(RawField(name, name, required=name in required) for name in cls.__annotations__))
+    return RecordShape(tuple(RawField(name, name, required=name in required) for name in cls.__annotations__))
 
 
-def _named_tuple(cls: Any) -> Shape:
+def _named_tuple(cls: Any) -> RecordShape:
     defaults = cls._field_defaults
-    return Shape(
+    return RecordShape(
         tuple(RawField(name, name, defaults.get(name, MISSING), required=name not in defaults) for name in cls._fields),
         array=True,
     )

@@ -28,9 +28,9 @@ _DIALECTS = {
     "http://json-schema.org/draft-06/schema",
     "http://json-schema.org/draft-04/schema",
 }
-_DETAILS = 20_000
+_MAX_FAILURES = 20_000
 """Failures, at most, among which the first is named: jsonschema-rs makes an object of each, in every arm."""
-_BACKTRACKS = 1_000
+_MAX_BACKTRACKS = 1_000
 _PATTERN_BYTES = 1 << 18
 
 
@@ -38,7 +38,7 @@ class Validator:
     """A compiled schema."""
 
     def __init__(self, schema: Any, cost: Cost, limits: Limits) -> None:
-        self._compiled = _compiled(schema)
+        self._compiled = _compile(schema)
         self._schema = schema
         self._cost = cost
         self._depth = min(limits.depth, cost.depth)
@@ -54,7 +54,7 @@ class Validator:
         try:
             if self._compiled.is_valid(value):
                 return
-            if not self._cost.alternatives or self._failures(levels) <= _DETAILS:
+            if not self._cost.alternatives or self._failures(levels) <= _MAX_FAILURES:
                 self._compiled.validate(value)
         except (ValueError, RecursionError) as exc:
             raise _mismatch(exc) from None
@@ -84,11 +84,11 @@ def _check_dialect(schema: Any) -> None:
         )
 
 
-def _compiled(schema: Any) -> Compiled:
+def _compile(schema: Any) -> Compiled:
     import jsonschema_rs  # 25 ms, for those who need it
 
     linear = jsonschema_rs.RegexOptions(size_limit=_PATTERN_BYTES)
-    counted = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS, size_limit=_PATTERN_BYTES)
+    counted = jsonschema_rs.FancyRegexOptions(backtrack_limit=_MAX_BACKTRACKS, size_limit=_PATTERN_BYTES)
     try:
         try:
             return jsonschema_rs.validator_for(schema, offline=True, pattern_options=linear)
@@ -98,18 +98,18 @@ def _compiled(schema: Any) -> Compiled:
             return jsonschema_rs.validator_for(schema, offline=True, pattern_options=counted)
     except (ValueError, RecursionError, jsonschema_rs.ReferencingError) as exc:
         where = _path(getattr(exc, "instance_path", ()))
-        why = _shortened(str(getattr(exc, "message", exc)))
+        why = _shorten(str(getattr(exc, "message", exc)))
         raise SchemaError(f"not a valid JSON Schema: {where}: {why}") from None
 
 
 def _mismatch(exc: Exception) -> Mismatch:
     path = getattr(exc, "instance_path", None)
     if path is not None:
-        return Mismatch(_shortened(str(getattr(exc, "message", exc))), _path(path))
+        return Mismatch(_shorten(str(getattr(exc, "message", exc))), _path(path))
     return Mismatch(f"not a JSON value: {exc}")
 
 
-def _shortened(message: str) -> str:
+def _shorten(message: str) -> str:
     return message if len(message) <= 300 else f"{message[:140]} ... {message[-140:]}"
 
 

@@ -30,5 +30,5 @@ class CacheHint(msgspec.Struct, frozen=True, kw_only=True):
         return round(self.ttl * 1000)
 
 
-DO_NOT_KEEP = CacheHint()
+NO_CACHE = CacheHint()
 """What holds where nothing is said: "default of `0` (immediately stale)"."""

@@ -22,33 +22,35 @@ from accord.messages.completion import (
     PromptReference,
     Reference,
 )
-from accord.server.finding import Finding
-from accord.server.middleware.request import Request, Surround
-from accord.server.offer import Offer
+from accord.server.argument_completions import Completer
+from accord.server.middleware.request import Request, RunMiddleware
 from accord.server.peer import Peer
-from accord.server.proposals import Completer
-from accord.server.redact import describe_redacted
+from accord.server.redaction import describe_redacted
+from accord.server.registration import Registration
 from accord.server.registry import Registry
+from accord.server.resolver import Resolver
 from accord.server.templates import Template
-from accord.session.exchange import Exchange
+from accord.session.pending_request import PendingRequest
 
 log: logging.Logger = logging.getLogger("accord.server")
 
-Call = Callable[[Offer, str, Any, Exchange, Peer], Awaitable[Any]]
+CallFunction = Callable[[Registration, str, Any, PendingRequest, Peer], Awaitable[Any]]
 """Calls a function of the program for a request: the offer, its name, its arguments, and who asks."""
 
 
-class Completions:
+class CompletionHandler:
     """The verb, for one running server."""
 
-    def __init__(self, registry: Registry, finding: Finding, limits: Limits, call: Call, surround: Surround) -> None:
+    def __init__(
+        self, registry: Registry, finding: Resolver, limits: Limits, call: CallFunction, surround: RunMiddleware
+    ) -> None:
         self._registry = registry
-        self._finding = finding
+        self._resolver = finding
         self._limits = limits
         self._call = call
         self._surround = surround
 
-    async def complete(self, exchange: Exchange, peer: Peer) -> CompleteResult:
+    async def complete(self, exchange: PendingRequest, peer: Peer) -> CompleteResult:
         """Proposals for one argument, none where nothing completes it.
 
         Raises `InvalidParams` for a prompt, template or argument that does not exist, `InternalError` for one that
@@ -56,22 +58,24 @@ class Completions:
         """
         params = codec.decode_params(CompleteParams, exchange.params)
         self._check_rate(peer)
-        offer, provided = await self._found(params, exchange, peer)
+        offer, provided = await self._resolve(params, exchange, peer)
 
         async def end(request: Request) -> Any:
-            given = _given(params, request.inside[1])
-            return provided if offer is None else await self._proposed(offer, given, exchange, peer)
+            given = _with_arguments(params, request.inside[1])
+            return provided if offer is None else await self._complete(offer, given, exchange, peer)
 
         found = await self._surround(end, _subject(params.ref), offer, _arguments(params), exchange, peer)
         made = bounded(found, self._limits.completions)
-        return CompleteResult(completion=self._seen(made, params, offer, exchange, peer))
+        return CompleteResult(completion=self._visible_values(made, params, offer, exchange, peer))
 
-    async def _found(self, params: CompleteParams, exchange: Exchange, peer: Peer) -> tuple[Offer | None, Any]:
+    async def _resolve(
+        self, params: CompleteParams, exchange: PendingRequest, peer: Peer
+    ) -> tuple[Registration | None, Any]:
         """What is completed; or, where it was not declared, what a provider proposes.
 
         Raises `InvalidParams`, also for what this client may not see.
         """
-        offer = await self._finding.completed(params.ref, exchange, peer)
+        offer = await self._resolver.resolve_completion(params.ref, exchange, peer)
         if offer is not None:
             return offer, None
         provided = await self._provided(params)
@@ -79,48 +83,59 @@ class Completions:
             raise _unknown(params.ref)
         return None, provided
 
-    def _seen(
-        self, found: Completion, params: CompleteParams, offer: Offer | None, exchange: Exchange, peer: Peer
+    def _visible_values(
+        self,
+        found: Completion,
+        params: CompleteParams,
+        offer: Registration | None,
+        exchange: PendingRequest,
+        peer: Peer,
     ) -> Completion:
         """Of the values for a template, those that lead to no URI that this client may not see."""
-        shown = self._registry.shown
-        if isinstance(params.ref, PromptReference) or not (shown.guarded or shown.ruled or peer.view is not None):
+        shown = self._registry.view
+        if isinstance(params.ref, PromptReference) or not (
+            shown.requires_scopes or shown.has_rules or peer.visibility is not None
+        ):
             return found
         text = params.ref.uri if offer is None else getattr(offer.define(exchange.rules), "uri_template", None)
         uri_of = _expanding(text, params)
         uris = [(value, uri_of(value)) for value in found.values]
-        values = [value for value, uri in uris if uri is not None and self._finding.may_hear_of(uri, exchange, peer)]
+        values = [value for value, uri in uris if uri is not None and self._resolver.may_see_uri(uri, exchange, peer)]
         if len(values) == len(found.values) and found.total in (None, len(values)):
             return found  # a total beyond these counts values that nobody has judged
         return Completion(values=values, total=None, has_more=found.has_more)
 
-    async def _proposed(self, offer: Offer, params: CompleteParams, exchange: Exchange, peer: Peer) -> Any:
-        proposals, name = offer.proposals, params.argument.name
+    async def _complete(self, offer: Registration, params: CompleteParams, exchange: PendingRequest, peer: Peer) -> Any:
+        proposals, name = offer.completions, params.argument.name
         if proposals is None or not proposals.has(name):
             raise InvalidParams(f"there is no argument {name!r} to complete")
         completer = proposals.completers.get(name)
         if completer is not None:
-            return await self._ask(completer, params, exchange, peer)
+            return await self._call_completer(completer, params, exchange, peer)
         return proposals.choices(name, params.argument.value)
 
     async def _provided(self, params: CompleteParams) -> Any:
         """What a provider proposes; None where nobody does."""
-        return await self._finding.provisions.complete(params.ref, params.argument.name, params.argument.value)
+        return await self._resolver.providers.complete(params.ref, params.argument.name, params.argument.value)
 
     def _check_rate(self, peer: Peer) -> None:
         """ "Servers SHOULD rate limit completion requests" """
         now = asyncio.get_running_loop().time()
-        if not peer.completions.take(now):
-            seconds = peer.completions.wait(now)
+        if not peer.completion_limiter.allow(now):
+            seconds = peer.completion_limiter.delay(now)
             what = f"more than {self._limits.completions_per_second:g} completions a second"
             raise RateLimited(f"{what}; try again in {seconds:.3f} s", retry_after=seconds)
 
-    async def _ask(self, completer: Completer, params: CompleteParams, exchange: Exchange, peer: Peer) -> Completion:
+    async def _call_completer(
+        self, completer: Completer, params: CompleteParams, exchange: PendingRequest, peer: Peer
+    ) -> Completion:
         known = (params.context.arguments if params.context is not None else None) or {}
         if not completer.is_ready(known):
             return Completion(values=[], total=0, has_more=False)
         try:
-            found = await self._call(completer.offer, completer.name, (params.argument.value, known), exchange, peer)
+            found = await self._call(
+                completer.registration, completer.name, (params.argument.value, known), exchange, peer
+            )
             return bounded(found, self._limits.completions)
         except ProtocolError:
             raise
@@ -164,7 +179,7 @@ def _arguments(params: CompleteParams) -> dict[str, str]:
     return {**(known or {}), params.argument.name: params.argument.value}
 
 
-def _given(params: CompleteParams, arguments: dict[str, Any]) -> CompleteParams:
+def _with_arguments(params: CompleteParams, arguments: dict[str, Any]) -> CompleteParams:
     """The params with what middleware made of the arguments."""
     if arguments == _arguments(params):
         return params

@@ -9,8 +9,8 @@ import msgspec
 
 from accord.messages import codec
 from accord.messages.meta import TRACE, Params
-from accord.server.compose.access import Viewer, all_names_outside, names_outside, viewer
-from accord.session.exchange import headers_of
+from accord.server.compose.access import Viewer, outer_names, outer_names_of_all, viewer_of
+from accord.session.pending_request import headers_of
 
 if TYPE_CHECKING:
     import os
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from accord.messages.identity import Implementation
     from accord.messages.sampling import ModelPreferences
     from accord.messages.tools import Tool
-    from accord.server.asking.call import Call
-    from accord.server.asking.question import Question
-    from accord.server.asking.questions import Accepted, Cancelled, Declined, Messages, Sampled
-    from accord.server.calling import Calling
     from accord.server.http.auth import Principal
+    from accord.server.input.call import HandlerCall
+    from accord.server.input.question import InputQuestion
+    from accord.server.input.questions import Accepted, Cancelled, Declined, Messages, Sampled
+    from accord.server.invoker import Invoker
     from accord.server.roots import RootList
     from accord.server.server import Server
 
@@ -37,7 +37,7 @@ C = TypeVar("C")
 D = TypeVar("D")
 
 
-class Done:
+class NoOpAwaitable:
     """Something that has happened already; awaiting it changes nothing."""
 
     __slots__ = ()
@@ -47,7 +47,7 @@ class Done:
         yield
 
 
-_DONE = Done()
+_NO_OP = NoOpAwaitable()
 
 
 class Context:
@@ -56,12 +56,12 @@ class Context:
     It is good for one call; it is never part of the tool's schema.
     """
 
-    __slots__ = ("_call", "_calling", "server")
+    __slots__ = ("_call", "_invoker", "server")
 
-    def __init__(self, server: Server, calling: Calling, call: Call) -> None:
+    def __init__(self, server: Server, calling: Invoker, call: HandlerCall) -> None:
         self.server: Server = server
         """The server that the handler was declared on."""
-        self._calling = calling
+        self._invoker = calling
         self._call = call
 
     # --- who asks ----------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ class Context:
     def principal(self) -> Principal | None:
         """Who asks, as `Server(auth=...)` found out. None where nobody was asked: over stdio, and without `auth`."""
         self._call.record("principal")
-        return self._call.exchange.who  # type: ignore[no-any-return]
+        return self._call.exchange.principal  # type: ignore[no-any-return]
 
     @property
     def headers(self) -> dict[str, str]:
@@ -121,7 +121,7 @@ class Context:
     def lifespan(self) -> Any:
         """What the lifespan of the server yielded: `Server(lifespan=...)`; None where there is none."""
         server = self.server
-        return None if server.lifespan is None else server.lifetimes.on(self._calling.loop).value
+        return None if server.lifespan is None else server.lifetimes.for_loop(self._invoker.loop).value
 
     @property
     def state(self) -> dict[str, Any]:
@@ -132,31 +132,31 @@ class Context:
     def viewer(self) -> Viewer:
         """Who looks at what the server has: the scopes of the principal, and what the session hides."""
         self._call.record("principal")
-        if self._call.peer.view is not None:
+        if self._call.peer.visibility is not None:
             self._call.record("session")
-        return viewer(self._call.peer, self._call.exchange)
+        return viewer_of(self._call.peer, self._call.exchange)
 
     def sees(self, tool: str) -> bool:
         """Whether a tool of this server is there for the client: nothing hides it, and `principal` has its scopes."""
-        return self._sees("tool", tool)
+        return self._can_see("tool", tool)
 
     def sees_resource(self, uri: str) -> bool:
         """Return whether a URI of this server is there for the client, as `sees` does; there need be nothing at it."""
-        return self._sees("resource", uri)
+        return self._can_see("resource", uri)
 
-    def _sees(self, kind: str, name: str) -> bool:
-        outer, inner, who = self._calling.server.registry, self.server.registry, self.viewer
-        if who.view is None and not outer.shown.guarded and not outer.shown.ruled:
+    def _can_see(self, kind: str, name: str) -> bool:
+        outer, inner, who = self._invoker.server.registry, self.server.registry, self.viewer
+        if who.visibility is None and not outer.view.requires_scopes and not outer.view.has_rules:
             return True
         if outer is not inner:
-            names = list(names_outside(outer, inner, kind, name))
-            if names and not any(who.knows(outer, kind, each) for each in names):
+            names = list(outer_names(outer, inner, kind, name))
+            if names and not any(who.may_know(outer, kind, each) for each in names):
                 return False
-        return who.knows(inner, kind, name)
+        return who.may_know(inner, kind, name)
 
     def enable(self, *names: str, tags: Iterable[str] = (), only: bool = False) -> None:
         """Show tools, prompts, resources (by URI) and templates (by text) to this session again; see `disable`."""
-        self._show(True, names, tags, only)
+        self._set_visibility(True, names, tags, only)
 
     def disable(self, *names: str, tags: Iterable[str] = ()) -> None:
         """Hide tools, prompts, resources (by URI) and templates (by text) from this session, which is told.
@@ -164,16 +164,16 @@ class Context:
         Through 2025-11-25. Raises `NotSupported` in 2026-07-28, which knows no session: "the list of tools [...] MUST
         NOT vary per-connection"; there, hide by authorization: `@server.tool(scopes={...})`.
         """
-        self._show(False, names, tags, False)
+        self._set_visibility(False, names, tags, False)
 
-    def _show(self, shown: bool, names: Iterable[str], tags: Iterable[str], only: bool) -> None:
+    def _set_visibility(self, shown: bool, names: Iterable[str], tags: Iterable[str], only: bool) -> None:
         """The names are those of this server, and a session knows those of the server that it is connected to."""
-        outer, inner = self._calling.server.registry, self.server.registry
-        self._call.show(shown, all_names_outside(outer, inner, names), tags, only)
+        outer, inner = self._invoker.server.registry, self.server.registry
+        self._call.set_visibility(shown, outer_names_of_all(outer, inner, names), tags, only)
 
     # --- telling -----------------------------------------------------------------------------------------------
 
-    def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> Done:
+    def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> NoOpAwaitable:
         """Tell the client how far this is (basic, Progress). Nothing happens where it did not ask to be told.
 
         `progress` must grow from call to call; reports that come faster than the limit allows are coalesced. Works
@@ -183,10 +183,10 @@ class Context:
         call = self._call
         if call.has_ended:
             call.warn_ended()
-        call.peer.line.report(call.exchange, progress, total, message)
-        return _DONE
+        call.peer.channel.report(call.exchange, progress, total, message)
+        return _NO_OP
 
-    def log(self, level: LoggingLevel, data: Any, logger: str | None = None) -> Done:
+    def log(self, level: LoggingLevel, data: Any, logger: str | None = None) -> NoOpAwaitable:
         """Tell the client what happens here (server, Logging), if it wants to know of this level.
 
         `data` is anything JSON can hold; what looks like a secret is taken out. Never waits and never fails; messages
@@ -197,74 +197,76 @@ class Context:
         """
         if self._call.has_ended and self._call.logs_end:
             self._call.warn_ended()
-        self._call.logs.tell(self._call.exchange, level, data, logger)
-        return _DONE
+        self._call.logs.log(self._call.exchange, level, data, logger)
+        return _NO_OP
 
-    def debug(self, data: Any, logger: str | None = None) -> Done:
+    def debug(self, data: Any, logger: str | None = None) -> NoOpAwaitable:
         """`log` for the details of a fault."""
         return self.log("debug", data, logger)
 
-    def info(self, data: Any, logger: str | None = None) -> Done:
+    def info(self, data: Any, logger: str | None = None) -> NoOpAwaitable:
         """`log` for what goes on."""
         return self.log("info", data, logger)
 
-    def notice(self, data: Any, logger: str | None = None) -> Done:
+    def notice(self, data: Any, logger: str | None = None) -> NoOpAwaitable:
         """`log` for what is normal, and significant."""
         return self.log("notice", data, logger)
 
-    def warning(self, data: Any, logger: str | None = None) -> Done:
+    def warning(self, data: Any, logger: str | None = None) -> NoOpAwaitable:
         """`log` for what should not be."""
         return self.log("warning", data, logger)
 
-    def error(self, data: Any, logger: str | None = None) -> Done:
+    def error(self, data: Any, logger: str | None = None) -> NoOpAwaitable:
         """`log` for what failed."""
         return self.log("error", data, logger)
 
-    def critical(self, data: Any, logger: str | None = None) -> Done:
+    def critical(self, data: Any, logger: str | None = None) -> NoOpAwaitable:
         """`log` for a part of the system that failed."""
         return self.log("critical", data, logger)
 
-    def alert(self, data: Any, logger: str | None = None) -> Done:
+    def alert(self, data: Any, logger: str | None = None) -> NoOpAwaitable:
         """`log` for what somebody must see to at once."""
         return self.log("alert", data, logger)
 
-    def emergency(self, data: Any, logger: str | None = None) -> Done:
+    def emergency(self, data: Any, logger: str | None = None) -> NoOpAwaitable:
         """`log` for a system that cannot be used."""
         return self.log("emergency", data, logger)
 
-    def close_sse_stream(self, retry_seconds: float | None = None) -> Done:
+    def close_sse_stream(self, retry_seconds: float | None = None) -> NoOpAwaitable:
         """End the HTTP stream of this call, which the client takes up again after `retry_seconds` (2025-11-25,
         Streamable HTTP, polling): a call that takes long need not hold a connection. Nothing is lost, and the call
         goes on; where there is no such stream, nothing happens.
         """
         retry = None if retry_seconds is None else max(0, round(retry_seconds * 1000))
-        self._call.peer.line.close_stream(self._call.exchange, retry)
-        return _DONE
+        self._call.peer.channel.close_stream(self._call.exchange, retry)
+        return _NO_OP
 
     async def read_resource(self, uri: str) -> list[ResourceContents]:
         """Read a resource of this server. Raises `ResourceNotFound`, also for what the client may not see, and what its
         function raises. Middleware is not asked.
         """
-        return await self._calling.read(self.server, uri, self._call)
+        return await self._invoker.read_resource(self.server, uri, self._call)
 
     # --- asking ------------------------------------------------------------------------------------------------
 
     @overload
-    async def ask(self, a: Question[A], /) -> tuple[A]: ...
+    async def ask(self, a: InputQuestion[A], /) -> tuple[A]: ...
 
     @overload
-    async def ask(self, a: Question[A], b: Question[B], /) -> tuple[A, B]: ...
+    async def ask(self, a: InputQuestion[A], b: InputQuestion[B], /) -> tuple[A, B]: ...
 
     @overload
-    async def ask(self, a: Question[A], b: Question[B], c: Question[C], /) -> tuple[A, B, C]: ...
+    async def ask(self, a: InputQuestion[A], b: InputQuestion[B], c: InputQuestion[C], /) -> tuple[A, B, C]: ...
 
     @overload
-    async def ask(self, a: Question[A], b: Question[B], c: Question[C], d: Question[D], /) -> tuple[A, B, C, D]: ...
+    async def ask(
+        self, a: InputQuestion[A], b: InputQuestion[B], c: InputQuestion[C], d: InputQuestion[D], /
+    ) -> tuple[A, B, C, D]: ...
 
     @overload
-    async def ask(self, /, *questions: Question[Any]) -> tuple[Any, ...]: ...
+    async def ask(self, /, *questions: InputQuestion[Any]) -> tuple[Any, ...]: ...
 
-    async def ask(self, /, *questions: Question[Any]) -> tuple[Any, ...]:
+    async def ask(self, /, *questions: InputQuestion[Any]) -> tuple[Any, ...]:
         """Ask several things at once; the answers, in order: `name, roots = await ctx.ask(Elicit("?", str), Roots())`.
 
         Through 2025-11-25 each is a request to the client. In 2026-07-28 this request is answered with the questions,
@@ -276,7 +278,7 @@ class Context:
         the method does not have, `AnswerError` for an error that the client answers, and `RequestTimeout` when there is
         no answer in `Limits.answer_seconds`; in 2026-07-28 a tool that waits is cancelled then.
         """
-        return tuple(await self._call.ask(questions))
+        return tuple(await self._call.request_input(questions))
 
     @overload
     async def elicit(self, message: str, type: None = None) -> Accepted[None] | Declined | Cancelled: ...
@@ -333,9 +335,9 @@ class Context:
         return await self._call.roots()
 
     @property
-    def roots(self) -> RootsOf:
+    def roots(self) -> CallRoots:
         """The same, to check a path against: `await ctx.roots.contains(path)`."""
-        return RootsOf(self._call)
+        return CallRoots(self._call)
 
     @overload
     async def once(self, key: str, make: Callable[[], Any]) -> Any: ...
@@ -349,15 +351,15 @@ class Context:
         It travels with the question, so it must be JSON, small, and nothing that the client may not read. Given a
         `type`, it is read back as that. Raises what `make` raises, and `ValueError` for what JSON cannot hold.
         """
-        return msgspec.json.decode(await self._call.asker.kept.once(key, make), type=type)
+        return msgspec.json.decode(await self._call.input.once_cache.once(key, make), type=type)
 
 
-class RootsOf:
+class CallRoots:
     """The roots of the client that a call is served for."""
 
     __slots__ = ("_call",)
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: HandlerCall) -> None:
         self._call = call
 
     async def contains(self, path: str | os.PathLike[str]) -> bool:

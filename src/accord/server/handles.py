@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import msgspec
 
 from accord.errors import DeclarationError, ToolError, describe
-from accord.server.depends.mark import Named
-from accord.server.parameters import called
+from accord.server.depends.markers import HandleMarker
+from accord.server.parameters import unwrap_callable
 
 if TYPE_CHECKING:
     from accord.server.context import Context
@@ -38,13 +38,13 @@ T = TypeVar("T")
 log: logging.Logger = logging.getLogger("accord.server")
 
 
-class _Held(msgspec.Struct, Generic[T]):
+class _HandleEntry(msgspec.Struct, Generic[T]):
     value: T
     principal: str
     used: float
 
 
-class Handles(Named, Generic[T]):
+class Handles(HandleMarker, Generic[T]):
     """Things of one kind that stay on the server between calls, each under a text that nobody can guess.
 
     `what` says in a word what it is: "cart"; `type` tells it to type checkers. One belongs to the principal that it was
@@ -66,19 +66,19 @@ class Handles(Named, Generic[T]):
     ) -> None:
         if not what.isidentifier():
             raise DeclarationError(f"say in one word what the handles are for, not {what!r}")
-        if close is not None and iscoroutinefunction(called(close)):
+        if close is not None and iscoroutinefunction(unwrap_callable(close)):
             raise DeclarationError(f"what closes a {what} is called from any thread, so it cannot be async")
         self.what: str = what
         self._seconds = seconds
         self._most = most
         self._each = each
         self._close = close
-        self._held: dict[str, _Held[T]] = {}
+        self._entries: dict[str, _HandleEntry[T]] = {}
         self._lock = threading.Lock()  # plain tools run in threads
 
     def __len__(self) -> int:
         self._forget()
-        return len(self._held)
+        return len(self._entries)
 
     @property
     def described(self) -> str:
@@ -91,20 +91,22 @@ class Handles(Named, Generic[T]):
         principal = _principal(ctx)
         handle = f"{self.what}_{secrets.token_urlsafe(24)}"
         with self._lock:
-            mine = sum(held.principal == principal for held in self._held.values())
-            if (principal and mine >= self._each) or len(self._held) >= self._most:
+            mine = sum(held.principal == principal for held in self._entries.values())
+            if (principal and mine >= self._each) or len(self._entries) >= self._most:
                 raise ToolError(f"too many are open: close a {self.what}, or come back later")
-            self._held[handle] = _Held(value, principal, time.monotonic())
+            self._entries[handle] = _HandleEntry(value, principal, time.monotonic())
         return handle
 
     def find(self, text: str, ctx: Context) -> T:
         """What a text stands for. Raises `ToolError`, also for what belongs to another principal."""
         now = time.monotonic()
         with self._lock:
-            held = self._held.get(text)
+            held = self._entries.get(text)
             if held is not None and held.principal == _principal(ctx) and now - held.used <= self._seconds:
                 held.used = now
-                self._held[text] = self._held.pop(text)  # the one that was not used for the longest time stands first
+                self._entries[text] = self._entries.pop(
+                    text
+                )  # the one that was not used for the longest time stands first
                 return held.value
         raise ToolError(f"there is no {self.what} {text[:100]!r}: it was closed, or left alone too long; open another")
 
@@ -116,13 +118,13 @@ class Handles(Named, Generic[T]):
     def _forget(self) -> None:
         latest = time.monotonic() - self._seconds
         with self._lock:
-            late = list(takewhile(lambda handle: self._held[handle].used < latest, self._held))
+            late = list(takewhile(lambda handle: self._entries[handle].used < latest, self._entries))
         for handle in late:
             self._drop(handle)
 
     def _drop(self, handle: str) -> None:
         with self._lock:
-            held = self._held.pop(handle, None)
+            held = self._entries.pop(handle, None)
         if held is None or self._close is None:
             return
         try:

@@ -15,12 +15,12 @@ from inspect import isasyncgenfunction
 from typing import TYPE_CHECKING, Any
 
 from accord.errors import LifespanError, describe
-from accord.server.depends.entered import Entered
-from accord.server.dispatch import cancelled
+from accord.server.depends.exit_stack import FastExitStack
+from accord.server.dispatch import is_cancelled
 from accord.server.watchdog import WATCHDOG
 
 if TYPE_CHECKING:
-    from accord.server.depends.plan import Step
+    from accord.server.depends.plan import DependencyStep
     from accord.server.server import Server
 
 log: logging.Logger = logging.getLogger("accord.server")
@@ -40,8 +40,8 @@ class Lifetime:
         self._server = server
         self._task: asyncio.Task[None] | None = None
         self._jobs: asyncio.Queue[Job | None] = asyncio.Queue()
-        self._kept: dict[Any, asyncio.Future[Any]] = {}
-        self._over = False
+        self._opened: dict[Any, asyncio.Future[Any]] = {}
+        self._ended = False
         self._context = copy_context()  # not that of the call which is the first to need something
 
     @property
@@ -65,34 +65,34 @@ class Lifetime:
         manager: Any = asynccontextmanager(lifespan) if isasyncgenfunction(lifespan) else lifespan
         return await self._enter(lambda stack: stack.enter_async_context(manager(self._server)))
 
-    async def keep(self, step: Step, given: dict[str, Any]) -> Any:
+    async def get_dependency(self, step: DependencyStep, given: dict[str, Any]) -> Any:
         """A dependency that lasts, made when it is first needed. Raises what it raises; then it is made anew."""
-        made = self._kept.get((step.key, step.make))
+        made = self._opened.get((step.key, step.make))
         if made is not None and made.done():
             return made.result()
 
         async def open(stack: AsyncExitStack) -> Any:
-            entered = Entered()
+            entered = FastExitStack()
             value = await step.open(entered, given)
-            stack.push_async_callback(entered.leave)
+            stack.push_async_callback(entered.close)
             return value
 
-        return await self._once((step.key, step.make), open)
+        return await self._open_once((step.key, step.make), open)
 
-    async def adopt(self, server: Server) -> None:
+    async def start_mounted(self, server: Server) -> None:
         """Have a mounted server run as long as this one. Raises `LifespanError`."""
 
         async def open(stack: AsyncExitStack) -> None:
             await server.lifetimes.enter()
             stack.push_async_callback(server.lifetimes.leave)
 
-        await self._once(server, open)
+        await self._open_once(server, open)
 
     async def stop(self) -> None:
         """Leave everything, in the reverse order, within `Limits.grace_seconds`; then it is cancelled. What fails is
         logged: nobody is left to be told.
         """
-        self._over = True
+        self._ended = True
         if self._task is None:
             return
         limits = self._server.limits
@@ -102,37 +102,37 @@ class Lifetime:
             self._task.cancel()
             await asyncio.wait((self._task,), timeout=limits.close_seconds)
 
-    async def _once(self, key: Any, open: Callable[[AsyncExitStack], Awaitable[Any]]) -> Any:
-        made = self._kept.get(key)
+    async def _open_once(self, key: Any, open: Callable[[AsyncExitStack], Awaitable[Any]]) -> Any:
+        made = self._opened.get(key)
         if made is None:
-            made = self._kept[key] = self._enter(open)
+            made = self._opened[key] = self._enter(open)
             made.add_done_callback(lambda done: self._forget_failed(key, done))
         return made.result() if made.done() else await asyncio.shield(made)
 
     def _forget_failed(self, key: Any, made: asyncio.Future[Any]) -> None:
         if made.cancelled() or made.exception() is not None:
-            self._kept.pop(key, None)
+            self._opened.pop(key, None)
 
     def _enter(self, open: Callable[[AsyncExitStack], Awaitable[Any]]) -> asyncio.Future[Any]:
         """Open something in the task that will close it. Raises `LifespanError` when it is too late for that."""
         name = self._server.name
-        if self._over:
+        if self._ended:
             raise LifespanError(f"the server {name!r} has ended")
         if self._task is None:
-            self._task = asyncio.create_task(self._own(), name=f"lifetime of {name}", context=self._context)
+            self._task = asyncio.create_task(self._run(), name=f"lifetime of {name}", context=self._context)
         opened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._jobs.put_nowait((open, opened))
         return opened
 
-    async def _own(self) -> None:
+    async def _run(self) -> None:
         try:
             async with AsyncExitStack() as stack:
                 while (job := await self._jobs.get()) is not None:
-                    await _do(job, stack)
+                    await _run_job(job, stack)
         except Exception as exc:
             log.error("accord: %r failed to end: %s", self._server.name, describe(exc), exc_info=exc)
         finally:
-            self._over = True
+            self._ended = True
             self._give_up()
 
     def _give_up(self) -> None:
@@ -143,12 +143,12 @@ class Lifetime:
                     job[1].cancel()
 
 
-async def _do(job: Job, stack: AsyncExitStack) -> None:
+async def _run_job(job: Job, stack: AsyncExitStack) -> None:
     open, opened = job
     try:
         value = await open(stack)
     except BaseException as exc:
-        if cancelled(exc):
+        if is_cancelled(exc):
             opened.cancel()
             raise
         if not opened.done():
@@ -163,14 +163,14 @@ class Lifetimes:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._running: dict[asyncio.AbstractEventLoop, _Running] = {}
+        self._running: dict[asyncio.AbstractEventLoop, _ActiveLifetime] = {}
         self._ending: dict[asyncio.AbstractEventLoop, asyncio.Future[None]] = {}
 
-    def here(self) -> Lifetime:
+    def current(self) -> Lifetime:
         """That of this loop. Raises `LifespanError` where the server does not run here."""
-        return self.on(asyncio.get_running_loop())
+        return self.for_loop(asyncio.get_running_loop())
 
-    def on(self, loop: asyncio.AbstractEventLoop) -> Lifetime:
+    def for_loop(self, loop: asyncio.AbstractEventLoop) -> Lifetime:
         """That of a loop, from any thread. Raises `LifespanError` where the server does not run there."""
         running = self._running.get(loop)
         if running is None:
@@ -186,7 +186,7 @@ class Lifetimes:
         running = self._running.get(loop)
         if running is None:
             self._forget_closed_loops()
-            running = self._running[loop] = _Running(self._server, self._ending.pop(loop, None))
+            running = self._running[loop] = _ActiveLifetime(self._server, self._ending.pop(loop, None))
             WATCHDOG.watch(loop)
         running.count += 1
         try:
@@ -221,7 +221,7 @@ class Lifetimes:
                     held.pop(loop, None)
 
 
-class _Running:
+class _ActiveLifetime:
     def __init__(self, server: Server, before: asyncio.Future[None] | None) -> None:
         self.lifetime = Lifetime(server)
         self.started = asyncio.ensure_future(self._start(before))

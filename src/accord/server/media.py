@@ -19,8 +19,8 @@ from urllib.parse import quote
 
 from accord.messages.content import Annotations, AudioContent, EmbeddedResource, ImageContent, ResourceContents
 from accord.server.content import AsContent
-from accord.server.files.kinds import BYTES, kind_of_data, kind_of_name, text_of
-from accord.server.files.root import TooLarge, read_file
+from accord.server.files.media_types import BYTES, kind_of_data, kind_of_name, text_of
+from accord.server.files.root import FileTooLarge, read_file
 
 MOST = 32 << 20
 """Bytes of one image, sound or file: in base64 they still fit into a message that clients take."""
@@ -81,7 +81,7 @@ class Media(AsContent):
             raise TypeError(f"{name}(data=...) takes bytes, not {type(data).__name__}; a file is given as path")
         try:
             found = read_file(path, MOST) if path is not None else bytes(data or b"")
-        except TooLarge:
+        except FileTooLarge:
             found = None
         if found is None or len(found) > MOST:
             raise ValueError(f"{name} holds more than {MOST >> 20} MiB; return a resource link instead")

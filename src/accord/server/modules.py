@@ -20,19 +20,19 @@ import msgspec
 
 from accord.errors import DeclarationError
 from accord.messages.revision import LATEST, RULES
-from accord.server.declaring import make_tool
+from accord.server.declaration import make_tool
 from accord.server.imported import Imported
 
 if TYPE_CHECKING:
     from accord.messages.tools import ToolAnnotations
-    from accord.server.importing import Importing
-    from accord.server.offer import Offer
+    from accord.server.import_mixin import ImportMixin
+    from accord.server.registration import Registration
     from accord.server.registry import Registry
 
 log: logging.Logger = logging.getLogger("accord.server")
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundFunctions(msgspec.Struct, frozen=True):
     """What there is in a module or an object."""
 
     place: str
@@ -46,7 +46,7 @@ class Found(msgspec.Struct, frozen=True):
 # --- looking ---------------------------------------------------------------------------------------------------
 
 
-def in_module(module: ModuleType, include: Collection[str] | None) -> Found:
+def module_functions(module: ModuleType, include: Collection[str] | None) -> FoundFunctions:
     """The functions that a module names in `__all__`, else those that it defines itself; `include` may name others
     that it holds. Raises `DeclarationError` for what is no module.
     """
@@ -55,11 +55,11 @@ def in_module(module: ModuleType, include: Collection[str] | None) -> Found:
     place, held = f"module {module.__name__!r}", vars(module)
     names = include if include is not None else _named(place, held)
     if names is None:
-        return Found(place, {name: value for name, value in _public(held) if _is_own(value, module)}, {})
+        return FoundFunctions(place, {name: value for name, value in _public(held) if _is_own(value, module)}, {})
     named = {name: held[name] for name in names if name in held}
     why = "there is no such name in it; what it loads when asked, ask for first"
     absent = {name: why for name in names if name not in held}
-    return Found(place, {name: value for name, value in _public(named) if _is_function(value)}, absent)
+    return FoundFunctions(place, {name: value for name, value in _public(named) if _is_function(value)}, absent)
 
 
 def _named(place: str, held: Mapping[str, Any]) -> Collection[str] | None:
@@ -97,7 +97,7 @@ def _is(value: Any, *kinds: type) -> bool:
     return issubclass(type(value), kinds)
 
 
-def in_object(thing: Any) -> Found:
+def object_methods(thing: Any) -> FoundFunctions:
     """The methods of an object, those of its bases included; of a class, its static and class methods.
 
     Raises `DeclarationError` for a module.
@@ -105,11 +105,11 @@ def in_object(thing: Any) -> Found:
     if _is(thing, ModuleType):
         raise DeclarationError(f"{thing.__name__!r} is a module: use add_module")
     kind = thing if _is(thing, type) else type(thing)
-    found = Found(f"class {kind.__qualname__}", {}, {})
-    for name, written in _public(_held(kind)):
+    found = FoundFunctions(f"class {kind.__qualname__}", {}, {})
+    for name, written in _public(_class_attributes(kind)):
         if _is(written, singledispatchmethod):
             found.left_out[name] = "which function runs depends on the type of the argument: write one for each type"
-        elif not _is_routine(_inside(written)):
+        elif not _is_routine(_unwrapped(written)):
             continue
         elif kind is thing and not _is(written, classmethod, staticmethod):
             found.left_out[name] = "it is a method of no object yet: give add_object an instance of the class"
@@ -118,7 +118,7 @@ def in_object(thing: Any) -> Found:
     return found
 
 
-def _held(kind: type) -> dict[str, Any]:
+def _class_attributes(kind: type) -> dict[str, Any]:
     """What a class and its bases hold, as it stands there; what is overridden, once."""
     held: dict[str, Any] = {}
     for base in reversed(kind.__mro__[:-1]):  # the last one is `object`
@@ -126,7 +126,7 @@ def _held(kind: type) -> dict[str, Any]:
     return held
 
 
-def _inside(written: Any) -> Any:
+def _unwrapped(written: Any) -> Any:
     """The function under what makes a special method of it."""
     if _is(written, classmethod, staticmethod):
         return written.__func__
@@ -156,9 +156,9 @@ class FunctionOptions(TypedDict, total=False):
     annotations: ToolAnnotations | None
 
 
-def add_found(
-    server: Importing,
-    found: Found,
+def add_functions(
+    server: ImportMixin,
+    found: FoundFunctions,
     prefix: str | None = None,
     include: Collection[str] | None = None,
     exclude: Collection[str] = (),
@@ -172,22 +172,24 @@ def add_found(
     chosen = _chosen(found, include, exclude)
     names = {name: f"{prefix}_{name}" if prefix else name for name in chosen}
     _check_free(server.registry, found, {names[name]: function for name, function in chosen.items()})
-    offers: dict[str, Offer] = {}
+    offers: dict[str, Registration] = {}
     left_out = {name: why for name, why in found.left_out.items() if include is None and name not in exclude}
     for name, function in chosen.items():
         try:
-            offers[names[name]] = _offer(function, names[name], {"tags": tags, "annotations": annotations})
+            offers[names[name]] = _registration(function, names[name], {"tags": tags, "annotations": annotations})
         except DeclarationError as exc:
             left_out[name] = str(exc).removeprefix(f"{getattr(function, '__qualname__', function)}: ")
     if include is not None and left_out:
         raise _cannot_be(found, *next(iter(left_out.items())))
     for name, offer in offers.items():
         server.registry.add("tool", name, offer)
-    _tell(found, left_out)
+    _log_skipped(found, left_out)
     return Imported(tools=list(offers), left_out=left_out)
 
 
-def _chosen(found: Found, include: Collection[str] | None, exclude: Collection[str]) -> dict[str, Callable[..., Any]]:
+def _chosen(
+    found: FoundFunctions, include: Collection[str] | None, exclude: Collection[str]
+) -> dict[str, Callable[..., Any]]:
     """The functions that are wanted. Raises `DeclarationError` for names that nothing public has."""
     if not found.functions and not found.left_out:
         raise DeclarationError(f"{found.place} has no public functions of its own to offer")
@@ -201,11 +203,11 @@ def _chosen(found: Found, include: Collection[str] | None, exclude: Collection[s
     return {name: found.functions[name] for name in wanted if name not in exclude}
 
 
-def _cannot_be(found: Found, name: str, why: str) -> DeclarationError:
+def _cannot_be(found: FoundFunctions, name: str, why: str) -> DeclarationError:
     return DeclarationError(f"{found.place}: {name!r} cannot be a tool: {why}")
 
 
-def _offer(function: Callable[..., Any], name: str, about: dict[str, Any]) -> Offer:
+def _registration(function: Callable[..., Any], name: str, about: dict[str, Any]) -> Registration:
     """A function as a tool. Raises `DeclarationError`, also for a hint that only type checkers can read: what is
     declared by name may wait for its hints, but nobody has said that this one will have any.
     """
@@ -214,7 +216,7 @@ def _offer(function: Callable[..., Any], name: str, about: dict[str, Any]) -> Of
     return offer
 
 
-def _check_free(registry: Registry, found: Found, wanted: Mapping[str, Callable[..., Any]]) -> None:
+def _check_free(registry: Registry, found: FoundFunctions, wanted: Mapping[str, Callable[..., Any]]) -> None:
     """Raise `DeclarationError` for the name of a tool that is there already."""
     taken = registry.declared("tool")
     for name, function in wanted.items():
@@ -232,7 +234,7 @@ def _where(function: Callable[..., Any]) -> str:
     return f"{named.__module__}.{named.__qualname__}"
 
 
-def _tell(found: Found, left_out: dict[str, str]) -> None:
+def _log_skipped(found: FoundFunctions, left_out: dict[str, str]) -> None:
     if left_out:
         reasons = "; ".join(f"{name} ({why})" for name, why in left_out.items())
         log.warning("accord: %s: these are no tools: %s", found.place, reasons)

@@ -39,7 +39,7 @@ class Parameter(msgspec.Struct, eq=False):
     keyword_only: bool = False
 
 
-class Declared(msgspec.Struct, eq=False):
+class CallableSpec(msgspec.Struct, eq=False):
     """What a callable declares."""
 
     function: Any
@@ -51,7 +51,7 @@ class Declared(msgspec.Struct, eq=False):
     is_async: bool = False
 
 
-def declared(function: Callable[..., Any]) -> Declared:
+def inspect_callable(function: Callable[..., Any]) -> CallableSpec:
     """Reads a callable. Raises DeclarationError for `*args`, positional-only parameters and generators."""
     if type(function) is FunctionType and _as_written(function):
         return _from_code(function, 0)
@@ -67,7 +67,7 @@ def _as_written(function: FunctionType) -> bool:
     return not function.__dict__ or not ({"__wrapped__", "__signature__"} & function.__dict__.keys())
 
 
-def _from_code(function: FunctionType, skip: int) -> Declared:
+def _from_code(function: FunctionType, skip: int) -> CallableSpec:
     code = function.__code__
     count, total = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
     names = code.co_varnames
@@ -87,7 +87,7 @@ def _from_code(function: FunctionType, skip: int) -> Declared:
         )
     rest = hints.get(names[total], MISSING) if code.co_flags & _VARKEYWORDS else None
     returns = hints.get("return", MISSING)
-    return Declared(function, parameters, rest, returns, bool(code.co_flags & (_COROUTINE | _ITERABLE)))
+    return CallableSpec(function, parameters, rest, returns, bool(code.co_flags & (_COROUTINE | _ITERABLE)))
 
 
 def _refuse(flags: int, names: tuple[str, ...], total: int, positional_only: int) -> None:
@@ -98,12 +98,12 @@ def _refuse(flags: int, names: tuple[str, ...], total: int, positional_only: int
     raise DeclarationError(f"*{names[total]} has no names for its arguments: write {names[total]}: list[...] instead")
 
 
-def _from_inspect(function: Any) -> Declared:
+def _from_inspect(function: Any) -> CallableSpec:
     try:
         found = inspect.signature(function)
     except (TypeError, ValueError) as exc:
         raise DeclarationError(f"its parameters cannot be read: {exc}; wrap it in a function") from exc
-    runs = called(function)
+    runs = unwrap_callable(function)
     if inspect.isgeneratorfunction(runs) or inspect.isasyncgenfunction(runs):
         _refuse(_GENERATOR, (), 0, 0)
     parameters, rest = [], None
@@ -122,10 +122,12 @@ def _from_inspect(function: Any) -> Declared:
                 )
             )
     written = inspect.unwrap(function if hasattr(function, "__wrapped__") else runs)
-    return Declared(written, parameters, rest, _or_missing(found.return_annotation), inspect.iscoroutinefunction(runs))
+    return CallableSpec(
+        written, parameters, rest, _or_missing(found.return_annotation), inspect.iscoroutinefunction(runs)
+    )
 
 
-def called(function: Any) -> Any:
+def unwrap_callable(function: Any) -> Any:
     """The function that runs when this is called: under partials, and the `__call__` of an object."""
     while hasattr(function, "func") and type(function).__name__ == "partial":
         function = function.func
@@ -136,10 +138,10 @@ def called(function: Any) -> Any:
 
 def location(function: Any) -> str:
     """Return where a function is written, as `shop.py:14`; its name where there is no source."""
-    code = getattr(inspect.unwrap(called(function)), "__code__", None)
+    code = getattr(inspect.unwrap(unwrap_callable(function)), "__code__", None)
     if code is None:
         return str(getattr(function, "__qualname__", None) or type(function).__qualname__)
-    return f"{near(code.co_filename)}:{code.co_firstlineno}"
+    return f"{relative_path(code.co_filename)}:{code.co_firstlineno}"
 
 
 def calling_place() -> str:
@@ -147,10 +149,10 @@ def calling_place() -> str:
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("accord."):
         frame = frame.f_back
-    return f"{near(frame.f_code.co_filename)}:{frame.f_lineno}"
+    return f"{relative_path(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
-def near(filename: str) -> str:
+def relative_path(filename: str) -> str:
     """Return a path relative to the working directory if it is inside it."""
     try:
         here = os.path.join(os.getcwd(), "")
@@ -159,7 +161,7 @@ def near(filename: str) -> str:
     return filename.removeprefix(here)
 
 
-def mark_in(hint: Any, kind: type[M]) -> M | None:
+def find_marker(hint: Any, kind: type[M]) -> M | None:
     """The mark of a kind that a parameter is annotated with. Raises `DeclarationError` where it stands inside of
     another type, such as a union: it would mark nothing, and a model could give what the program or a person gives.
     """
@@ -167,21 +169,21 @@ def mark_in(hint: Any, kind: type[M]) -> M | None:
         for extra in hint.__metadata__:
             if isinstance(extra, kind):
                 return extra
-    if _holds(hint, kind):
+    if _contains_marker(hint, kind):
         raise DeclarationError(f"the mark in {hint} is hidden inside of its type: write Annotated[X | None, mark]")
     return None
 
 
-def _holds(hint: Any, kind: type[Any]) -> bool:
+def _contains_marker(hint: Any, kind: type[Any]) -> bool:
     inside = () if get_origin(hint) is Literal else get_args(hint)
-    return any(isinstance(each, kind) or _holds(each, kind) for each in inside)
+    return any(isinstance(each, kind) or _contains_marker(each, kind) for each in inside)
 
 
 def _or_missing(value: Any) -> Any:
     return MISSING if isinstance(value, type) and value.__name__ == "_empty" else value
 
 
-def around(function: Any) -> Mapping[str, Any]:
+def enclosing_names(function: Any) -> Mapping[str, Any]:
     """Names around a function defined in another: what it closes over, and what its makers hold."""
     names: dict[str, Any] = {}
     scope = getattr(function, "__globals__", {})

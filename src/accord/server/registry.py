@@ -18,14 +18,14 @@ from accord.messages.prompts import ListPromptsResult
 from accord.messages.resources import ListResourcesResult, ListResourceTemplatesResult
 from accord.messages.revision import Rules
 from accord.messages.tools import ListToolsResult
-from accord.server.compose.spelling import canonical
+from accord.server.compose.uri_spelling import canonical
 from accord.server.compose.versions import with_version
 from accord.server.middleware.chain import guards_in
 from accord.server.names import check_name
-from accord.server.offer import Offer
 from accord.server.pages import Pages
 from accord.server.parameters import location
-from accord.server.shown import Declared, Shown
+from accord.server.registration import Registration
+from accord.server.registry_view import Declarations, RegistryView
 
 if TYPE_CHECKING:
     from accord.server.compose.change import ToolChange
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from accord.server.compose.provider import Provider
     from accord.server.compose.search import Search
     from accord.server.compose.visibility import Visibility
-    from accord.server.middleware.chain import Around, Guard
+    from accord.server.middleware.chain import Guard, MiddlewareStep
     from accord.server.templates import Template
 
-Pack = Callable[[Any, Rules], Raw]
+EncodeList = Callable[[Any, Rules], Raw]
 """Makes the bytes of a list."""
 
 _LISTS = {
@@ -65,91 +65,91 @@ class Registry:
     `changed` is called with "tools", "prompts" or "resources" when these are no longer what they were.
     """
 
-    def __init__(self, pack: Pack, page_size: int, changed: Callable[[str], None] = lambda what: None) -> None:
+    def __init__(self, pack: EncodeList, page_size: int, changed: Callable[[str], None] = lambda what: None) -> None:
         self.mounts: tuple[Mount, ...] = ()
         self.providers: tuple[Provider, ...] = ()
-        self.around: tuple[Around, ...] = ()
+        self.middleware: tuple[MiddlewareStep, ...] = ()
         """The middleware of the server, the outermost first."""
-        self.changes: dict[str, ToolChange] = {}
+        self.tool_changes: dict[str, ToolChange] = {}
         """What is different about tools, by the name they have without it."""
         self.search: Search | None = None
         """What stands for most of the tools where there are many."""
         self.visibility: Visibility | None = None
         """What is shown; None while nothing was ever hidden."""
-        self.listed_offers: dict[tuple[int, str], tuple[list[Any], dict[str, Offer]]] = {}
+        self.provider_registrations: dict[tuple[int, str], tuple[list[Any], dict[str, Registration]]] = {}
         """What providers listed last, by their place and the method, and the registrations made of it."""
-        self._changed = changed
-        self._capable: set[str] = set()
-        self._declared = Declared()
-        self._unresolved: list[Offer] = []
-        self._shown: Shown | None = None
-        self._edition = 0
-        self.pack: Pack = pack
+        self._on_change = changed
+        self._announced: set[str] = set()
+        self._declarations = Declarations()
+        self._unresolved: list[Registration] = []
+        self._view: RegistryView | None = None
+        self._version = 0
+        self.encode_list: EncodeList = pack
         self.page_size: int = page_size
         self.lists: dict[str, Pages] = {method: self._pages(method) for method in RESULTS}
 
     # --- what is there -----------------------------------------------------------------------------------------
 
     @property
-    def shown(self) -> Shown:
+    def view(self) -> RegistryView:
         """What is offered at present."""
-        shown = self._shown
+        shown = self._view
         if shown is None:
-            edition = self._edition
+            edition = self._version
             self._resolve_hints()
-            shown = self._shown = Shown(self, self._declared)
-            if edition != self._edition:  # something has come meanwhile, from another thread; looked at last
-                self._shown = None
+            shown = self._view = RegistryView(self, self._declarations)
+            if edition != self._version:  # something has come meanwhile, from another thread; looked at last
+                self._view = None
         return shown
 
     @property
     def guards(self) -> tuple[Guard, ...]:
         """What the middleware of the server asks of who sees its things."""
-        return guards_in(self.around) if self.around else ()
+        return guards_in(self.middleware) if self.middleware else ()
 
     @property
-    def tools(self) -> dict[str, Offer]:
+    def tools(self) -> dict[str, Registration]:
         """The tools, by name."""
-        return (self._shown or self.shown).tools
+        return (self._view or self.view).tools
 
     @property
-    def prompts(self) -> dict[str, Offer]:
+    def prompts(self) -> dict[str, Registration]:
         """The prompts, by name."""
-        return (self._shown or self.shown).prompts
+        return (self._view or self.view).prompts
 
     @property
-    def resources(self) -> dict[str, Offer]:
+    def resources(self) -> dict[str, Registration]:
         """The resources, by URI."""
-        return (self._shown or self.shown).resources
+        return (self._view or self.view).resources
 
     @property
-    def templates(self) -> dict[str, tuple[Template, Offer]]:
+    def templates(self) -> dict[str, tuple[Template, Registration]]:
         """The templates of resources, by their text."""
-        return (self._shown or self.shown).templates
+        return (self._view or self.view).templates
 
     def add(self, kind: str, name: str, offer: Any) -> None:
         """Add one ("tool", "prompt", "resource", "resource template"). Raises `DeclarationError` for a taken name, and
         for what is no name of a tool or prompt.
         """
-        held = self._declared.of(kind)
-        added = _offer(offer)
+        held = self._declarations.of(kind)
+        added = _registration_in(offer)
         if kind in ("tool", "prompt"):
             check_name(kind, name, added.function)
         if name in held:
             offer = with_version(kind, name, held[name], offer)
         held[name] = offer
-        if added.unresolved is not None:
+        if added.resolve_hints is not None:
             self._unresolved.append(added)
-        self.renew(_LISTS[kind].partition("/")[0])
+        self.invalidate(_LISTS[kind].partition("/")[0])
 
     def remove(self, kind: str, name: str) -> None:
         """Take one away; calls that it serves go on. Raises `DeclarationError` where there is none."""
-        held = self._declared.of(kind).pop(name, None)
+        held = self._declarations.of(kind).pop(name, None)
         if held is None:
             raise DeclarationError(f"there is no {kind} {name!r} to remove")
-        gone = [_offer(held), *_offer(held).versions.values()]
+        gone = [_registration_in(held), *_registration_in(held).versions.values()]
         self._unresolved = [each for each in self._unresolved if each not in gone]
-        self.renew(_LISTS[kind].partition("/")[0])
+        self.invalidate(_LISTS[kind].partition("/")[0])
 
     def resolve(self) -> None:
         """Read the hints that name what was defined after the declaration, such as a class further down in the module.
@@ -161,17 +161,17 @@ class Registry:
         if not self._unresolved:
             return
         failed = self._resolve_hints()
-        self.renew()  # what was derived from these offers has to be derived again
+        self.invalidate()  # what was derived from these offers has to be derived again
         if failed:
             raise DeclarationError("\n".join(failed)) from None
 
     def _resolve_hints(self) -> list[str]:
         """What is wrong with those that cannot be resolved yet."""
-        failed: dict[Offer, str] = {}
+        failed: dict[Registration, str] = {}
         for offer in self._unresolved:
             try:
-                if offer.unresolved is not None:
-                    offer.unresolved()
+                if offer.resolve_hints is not None:
+                    offer.resolve_hints()
             except DeclarationError as exc:
                 failed[offer] = f"{location(offer.function)}: {exc}"
         self._unresolved = list(failed)
@@ -179,35 +179,35 @@ class Registry:
 
     def declared(self, kind: str) -> dict[str, Any]:
         """What was declared here of a kind, by name, shown or not."""
-        return dict(self._declared.of(kind))
+        return dict(self._declarations.of(kind))
 
-    def unchanged(self, name: str) -> Offer | None:
+    def unchanged_tool(self, name: str) -> Registration | None:
         """A tool as it is without the change to it, declared here or mounted; None where there is none yet."""
-        found = self._declared.tools.get(name)
+        found = self._declarations.tools.get(name)
         for mount in self.mounts:
             found = found or mount.offered("tools").get(name)
         return found
 
-    def renew(self, *what: str) -> None:
+    def invalidate(self, *what: str) -> None:
         """The "tools", "prompts" or "resources" (all, if none are named) are no longer what they were."""
-        self._edition += 1
-        self._shown = None
-        self.listed_offers = {}
+        self._version += 1
+        self._view = None
+        self.provider_registrations = {}
         for each in what or ("tools", "prompts", "resources"):
             for method, pages in self.lists.items():
                 if method.startswith(each):
                     pages.clear()
-            self._changed(each)
+            self._on_change(each)
 
     def _pages(self, method: str) -> Pages:
         result, field = RESULTS[method]
 
         def packed(items: Sequence[Any], cursor: str | None, rules: Rules) -> Raw:
-            return self.pack(result(**{field: items}, next_cursor=cursor), rules)
+            return self.encode_list(result(**{field: items}, next_cursor=cursor), rules)
 
-        return Pages(lambda: self.searched(method, self.shown.defines(method), {}), packed, self.page_size)
+        return Pages(lambda: self.without_searchable(method, self.view.definitions(method), {}), packed, self.page_size)
 
-    def searched(self, method: str, items: dict[str, Any], provided: Mapping[str, Any]) -> dict[str, Any]:
+    def without_searchable(self, method: str, items: dict[str, Any], provided: Mapping[str, Any]) -> dict[str, Any]:
         """The items of a list that are listed: of tools, not those that are to be searched for."""
         if self.search is None or method != "tools/list":
             return items
@@ -220,38 +220,40 @@ class Registry:
 
         `may_log`: there are handlers elsewhere that can log.
         """
-        self._capable |= self.shown.capable | {each for mount in self.mounts for each in mount.provides}
-        self._capable |= {each for provider in self.providers for each in provider.provides}
+        self._announced |= self.view.capabilities | {each for mount in self.mounts for each in mount.capabilities}
+        self._announced |= {each for provider in self.providers for each in provider.provides}
         if may_log:
-            self._capable.add("logging")
+            self._announced.add("logging")
         lists = ListCapability(list_changed=True)
         return ServerCapabilities(
-            tools=lists if "tools" in self._capable else None,
-            prompts=lists if "prompts" in self._capable else None,
-            resources=ResourcesCapability(subscribe=True, list_changed=True) if "resources" in self._capable else None,
-            completions={} if "completions" in self._capable else None,
-            logging={} if "logging" in self._capable else None,
+            tools=lists if "tools" in self._announced else None,
+            prompts=lists if "prompts" in self._announced else None,
+            resources=ResourcesCapability(subscribe=True, list_changed=True)
+            if "resources" in self._announced
+            else None,
+            completions={} if "completions" in self._announced else None,
+            logging={} if "logging" in self._announced else None,
         )
 
     # --- by name -----------------------------------------------------------------------------------------------
 
-    def prompt(self, name: str) -> Offer:
+    def prompt(self, name: str) -> Registration:
         """A prompt by its name. Raises `InvalidParams`."""
         offer = self.prompts.get(name)
         if offer is None:
             raise InvalidParams(f"no prompt {name!r:.200}")
         return offer
 
-    def resource(self, uri: str) -> tuple[Offer, dict[str, Any]]:
+    def resource(self, uri: str) -> tuple[Registration, dict[str, Any]]:
         """The resource that answers for a URI, and what its template read out of it. Raises `ResourceNotFound`."""
-        offer = self.resources.get(uri) or self.shown.by_canonical_uri.get(canonical(uri))
+        offer = self.resources.get(uri) or self.view.by_canonical_uri.get(canonical(uri))
         if offer is not None:
             return offer, {}
-        if self.templates and (found := self.shown.template_index.match(uri)) is not None:
+        if self.templates and (found := self.view.template_index.match(uri)) is not None:
             return found
         raise ResourceNotFound(uri=uri)
 
-    def find(self, kind: str, name: str) -> Offer | None:
+    def find(self, kind: str, name: str) -> Registration | None:
         """The tool, prompt or resource of that name or URI, or the template of that text, declared or mounted, that is
         shown; None where none is.
         """
@@ -264,11 +266,11 @@ class Registry:
         except ResourceNotFound:
             return None
 
-    def conceals(self, kind: str, name: str) -> bool:
+    def hides(self, kind: str, name: str) -> bool:
         """Whether something of that name is declared here, or shown by a mounted server, and not shown."""
         if self.find(kind, name) is not None:
             return False
-        declared = self._declared
+        declared = self._declarations
         if name in declared.of(kind):
             return True
         if kind == "resource":
@@ -278,7 +280,7 @@ class Registry:
                 return True
         return any(mount.has(kind, name) for mount in self.mounts)
 
-    def completed(self, ref: Reference) -> Offer:
+    def completion_target(self, ref: Reference) -> Registration:
         """The prompt, template or resource that someone types arguments for. Raises `InvalidParams`."""
         if isinstance(ref, PromptReference):
             return self.prompt(ref.name)
@@ -291,7 +293,7 @@ class Registry:
             raise InvalidParams(f"no resource template {ref.uri!r:.200}") from error
 
 
-def _offer(held: Any) -> Offer:
+def _registration_in(held: Any) -> Registration:
     """The offer in what is held: a template stands beside it."""
-    offer: Offer = held[1] if isinstance(held, tuple) else held
+    offer: Registration = held[1] if isinstance(held, tuple) else held
     return offer

@@ -15,20 +15,20 @@ from msgspec import UNSET, Raw
 
 from accord.errors import ToolError
 from accord.messages import codec
-from accord.messages.adapt import adapt_content
 from accord.messages.content import ContentBlock, Resource, ResourceContents, TextContent
+from accord.messages.content_fallback import adapt_content
 from accord.messages.meta import SERVER_INFO, Result, check_meta
 from accord.messages.prompts import GetPromptResult, PromptMessage
 from accord.messages.resources import ReadResourceResult, ResourceTemplate
 from accord.messages.revision import Rules
 from accord.messages.tools import CallToolResult
-from accord.schema.values import to_json
+from accord.schema.json_values import to_json
 from accord.server.cache import CacheHint
 from accord.server.content import AsContent, ToolOutput
-from accord.server.offer import Offer, Returns
+from accord.server.registration import OutputEncoder, Registration
 
 if TYPE_CHECKING:
-    from accord.session.exchange import Exchange
+    from accord.session.pending_request import PendingRequest
 
 CONTENT: tuple[type, ...] = get_args(ContentBlock)
 _BLOCKS = (*CONTENT, AsContent)
@@ -36,7 +36,7 @@ UNSTRUCTURED = frozenset({*_BLOCKS, CallToolResult})
 """Return types that are content already, and so no structured output."""
 
 
-class Text(codec.FinishedResult, omit_defaults=True):
+class TextResult(codec.FinishedResult, omit_defaults=True):
     """A `CallToolResult` with nothing but text: alike in all revisions, so nothing has to be narrowed."""
 
     content: tuple[TextContent, ...]
@@ -45,88 +45,90 @@ class Text(codec.FinishedResult, omit_defaults=True):
     meta: dict[str, Any] | None = msgspec.field(default=None, name="_meta")
 
 
-class PackedToolResult(CallToolResult):
+class EncodedToolResult(CallToolResult):
     """A result that was packed for a middleware: checked, and in the form of the revision of its request. Where the
     middleware returns it, it is not checked again.
     """
 
 
-class Packer:
+class ResultEncoder:
     """Packs results for one server: knows who signs them."""
 
     def __init__(self, info: Raw) -> None:
         self._info = info
         self._meta = {SERVER_INFO: info}
 
-    def text(self, text: str, rules: Rules, *, is_error: bool = False) -> Text:
+    def encode_text(self, text: str, rules: Rules, *, is_error: bool = False) -> TextResult:
         """A tool's text."""
         if not text.isascii():
             text = encodable(text, is_error)
         content = (TextContent(text=text),)
         if rules.result_type:
-            return Text(content, is_error or None, "complete", self._meta)
-        return Text(content, is_error or None)
+            return TextResult(content, is_error or None, "complete", self._meta)
+        return TextResult(content, is_error or None)
 
-    def raw(self, result: Any, rules: Rules) -> Raw:
+    def encode(self, result: Any, rules: Rules) -> Raw:
         """Any result, encoded. Raises `ToolError` for what JSON cannot hold."""
-        return Raw(encode(codec.finish(result, rules, self._info)))
+        return Raw(encode(codec.finish_result(result, rules, self._info)))
 
-    def tool(self, value: Any, returns: Returns | None, rules: Rules) -> Any:
+    def encode_tool(self, value: Any, returns: OutputEncoder | None, rules: Rules) -> Any:
         """What a tool returned, as its declaration says: structured, or content."""
         structured = returns is not None and returns.result_schema is not None
         if type(value) is str and not structured:
-            return self.text(value, rules)
+            return self.encode_text(value, rules)
         if isinstance(value, CallToolResult):
             check_meta(value.meta or {})
-            if isinstance(value, PackedToolResult):
+            if isinstance(value, EncodedToolResult):
                 value, structured = CallToolResult(**msgspec.structs.asdict(value)), False
-            return self.raw(_adapted(value, returns if structured else None, rules), rules)
+            return self.encode(_adapted(value, returns if structured else None, rules), rules)
         if isinstance(value, ToolOutput):
             check_meta(value.meta or {})
-            return self.raw(_with_content(value, returns if structured else None, rules), rules)
+            return self.encode(_with_content(value, returns if structured else None, rules), rules)
         if returns is None or not structured:
-            return self.raw(CallToolResult(content=adapt_content(content_of(value), rules.revision)), rules)
-        return self._structured(value, returns, rules)
+            return self.encode(CallToolResult(content=adapt_content(content_of(value), rules.revision)), rules)
+        return self._encode_structured(value, returns, rules)
 
-    def extended(self, value: Any, rules: Rules) -> Raw:
+    def encode_extension(self, value: Any, rules: Rules) -> Raw:
         """What the method of an extension returned: a result, a record, or nothing."""
         if isinstance(value, Result):
-            return self.raw(value, rules)
+            return self.encode(value, rules)
         fields = {} if value is None else msgspec.json.decode(encode(value), type=dict[str, Any])
-        return self.raw({**fields, "_meta": self._meta} if rules.result_type else fields, rules)
+        return self.encode({**fields, "_meta": self._meta} if rules.result_type else fields, rules)
 
-    def handled(self, value: Any, name: str, offer: Offer | None, exchange: Exchange) -> Any:
+    def decode_handled(self, value: Any, name: str, offer: Registration | None, exchange: PendingRequest) -> Any:
         """What a handler returned, as the result of its request. Raises `ToolError`."""
         rules, method = exchange.rules, exchange.method
         if offer is None:
             return value
         if method.name == "tools/call":
-            packed = self.tool(value, offer.returns, rules)
-            return codec.decoder(PackedToolResult).decode(codec.encode(packed))
+            packed = self.encode_tool(value, offer.output, rules)
+            return codec.decoder(EncodedToolResult).decode(codec.encode(packed))
         if method.name == "resources/read":
-            packed = self.resource(value, name, offer.define(rules), offer.cache, rules)
+            packed = self.encode_resource(value, name, offer.define(rules), offer.cache, rules)
         elif method.name == "prompts/get":
-            packed = self.prompt(value, offer.define(rules).description, rules)
+            packed = self.encode_prompt(value, offer.define(rules).description, rules)
         else:
             return value
         return codec.decoder(method.result).decode(codec.encode(packed))
 
-    def question(self, requests: Mapping[str, Raw], state: str, rules: Rules) -> Raw:
+    def encode_input_required(self, requests: Mapping[str, Raw], state: str, rules: Rules) -> Raw:
         """What the client is asked before there is a result."""
         asked = {"resultType": "input_required", "inputRequests": requests, "requestState": state, "_meta": self._meta}
         return Raw(codec.encode(asked))
 
-    def _structured(self, value: Any, returns: Returns, rules: Rules) -> Raw:
+    def _encode_structured(self, value: Any, returns: OutputEncoder, rules: Rules) -> Raw:
         """The value as structured content, and as text for those who read only that (server, Tools)."""
         blocks = None
-        if isinstance(value, (list, tuple)) and not (returns.result_schema or {}).get("items") and _holds_blocks(value):
+        if isinstance(value, (list, tuple)) and not (returns.result_schema or {}).get("items") and _has_blocks(value):
             blocks = content_of(value)
             value = [item.to_content() if isinstance(item, AsContent) else item for item in value]
-        packed = returns.pack(value)
+        packed = returns.encode(value)
         content = [TextContent(text=str(packed, "utf-8"))] if blocks is None else adapt_content(blocks, rules.revision)
-        return self.raw(CallToolResult(content=content, structured_content=_sent(packed, returns, rules)), rules)
+        return self.encode(
+            CallToolResult(content=content, structured_content=_wrap_for_revision(packed, returns, rules)), rules
+        )
 
-    def resource(
+    def encode_resource(
         self,
         value: Any,
         uri: str,
@@ -146,9 +148,9 @@ class Packer:
             value = ReadResourceResult(contents=contents_of(value, uri, about.mime_type))
         ttl_ms = cache.ttl_ms if value.ttl_ms is None else max(0, value.ttl_ms)  # "MUST provide a value that is >= 0"
         scope = (value.cache_scope or cache.scope) if public else "private"
-        return self.raw(msgspec.structs.replace(value, ttl_ms=ttl_ms, cache_scope=scope), rules)
+        return self.encode(msgspec.structs.replace(value, ttl_ms=ttl_ms, cache_scope=scope), rules)
 
-    def prompt(self, value: Any, description: str | None, rules: Rules) -> Raw:
+    def encode_prompt(self, value: Any, description: str | None, rules: Rules) -> Raw:
         """What a prompt returned."""
         result = (
             value
@@ -159,10 +161,10 @@ class Packer:
             msgspec.structs.replace(message, content=adapt_content([message.content], rules.revision)[0])
             for message in result.messages
         ]
-        return self.raw(msgspec.structs.replace(result, messages=messages), rules)
+        return self.encode(msgspec.structs.replace(result, messages=messages), rules)
 
 
-def _adapted(result: CallToolResult, returns: Returns | None, rules: Rules) -> CallToolResult:
+def _adapted(result: CallToolResult, returns: OutputEncoder | None, rules: Rules) -> CallToolResult:
     """Return a result that the tool made itself in kinds of content that the revision has. `returns` is the type that
     the tool declares for its structured content, if any. Raises `ToolError` where that is missing or does not fit.
     """
@@ -172,18 +174,18 @@ def _adapted(result: CallToolResult, returns: Returns | None, rules: Rules) -> C
     if returns is not None and not result.is_error:
         if structured is UNSET:
             raise ToolError("the tool declares structured output and returned none: set structured_content=")
-        structured = _sent(returns.pack(structured), returns, rules)
+        structured = _wrap_for_revision(returns.encode(structured), returns, rules)
     elif structured is not UNSET:  # encoded before anything else looks at it: a view would read NaN as null
         structured = _undeclared(encode(structured), rules)
     return msgspec.structs.replace(result, content=content, structured_content=structured)
 
 
-def _with_content(output: ToolOutput[Any], returns: Returns | None, rules: Rules) -> CallToolResult:
+def _with_content(output: ToolOutput[Any], returns: OutputEncoder | None, rules: Rules) -> CallToolResult:
     """Return data and content in one result. Where the tool declares no type, only an object is structured."""
     content = [block for item in output.content for block in content_of(item)]
     structured: Any = UNSET
     if returns is not None:
-        structured = _sent(returns.pack(output.data), returns, rules)
+        structured = _wrap_for_revision(returns.encode(output.data), returns, rules)
     elif not isinstance(output.data, (str, *_BLOCKS)):
         encoded = encode(output.data)
         structured = Raw(encoded) if encoded.startswith(b"{") else UNSET
@@ -199,13 +201,13 @@ def _undeclared(encoded: bytes, rules: Rules) -> Any:
     return UNSET if rules.structured_objects_only and not encoded.startswith(b"{") else Raw(encoded)
 
 
-def _sent(packed: Raw, returns: Returns, rules: Rules) -> Raw:
+def _wrap_for_revision(packed: Raw, returns: OutputEncoder, rules: Rules) -> Raw:
     """Return structured content as it travels in the revision."""
     return returns.wrap(packed) if rules.structured_objects_only else packed
 
 
 def encodable(text: str, is_error: bool) -> str:
-    """`text`, if UTF-8 can hold it. Raises `ToolError`; an error's own text is repaired instead."""
+    """`encode_text`, if UTF-8 can hold it. Raises `ToolError`; an error's own text is repaired instead."""
     try:
         text.encode()
     except UnicodeEncodeError as exc:
@@ -233,12 +235,12 @@ def content_of(value: Any) -> list[Any]:
         return [TextContent(text=value)]
     if isinstance(value, AsContent):
         return [value.to_content()]
-    if isinstance(value, list | tuple) and _holds_blocks(value):
+    if isinstance(value, list | tuple) and _has_blocks(value):
         return [block for item in value for block in content_of(item)]
     return [TextContent(text=encode(value).decode())]
 
 
-def _holds_blocks(values: list[Any] | tuple[Any, ...]) -> bool:
+def _has_blocks(values: list[Any] | tuple[Any, ...]) -> bool:
     return any(isinstance(item, _BLOCKS) for item in values)
 
 

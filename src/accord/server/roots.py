@@ -47,7 +47,7 @@ class RootList(tuple[Root, ...]):
         real = _real(text)
         if real is None:
             return False
-        return any(_stands_in(real, root) for root in map(_real, self._local()) if root is not None)
+        return any(_is_inside(real, root) for root in map(_real, self._local()) if root is not None)
 
     def _local(self) -> list[str]:
         return [path for root in self if (path := local_path(root.uri)) is not None]
@@ -91,6 +91,6 @@ def _real(path: str) -> str | None:
         return None
 
 
-def _stands_in(path: str, folder: str) -> bool:
+def _is_inside(path: str, folder: str) -> bool:
     path, folder = os.path.normcase(path), os.path.normcase(folder)
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accord.errors import DeclarationError, LifespanError
-from accord.server.audience import Audience, audience_of
-from accord.server.dispatch import Dispatch
-from accord.server.hearing import Hearing
+from accord.server.client_notifications import ClientNotifications
+from accord.server.dispatch import Dispatcher
 from accord.server.peer import Peer
-from accord.server.results import Packer
+from accord.server.results import ResultEncoder
+from accord.server.subscription_index import SubscriptionIndex, make_subscription_index
 from accord.session.session import Session
 from accord.transport.base import Transport
 from accord.transport.connection import Connection
@@ -32,14 +32,14 @@ from accord.transport.stdio import StdioTransport
 if TYPE_CHECKING:
     from accord.server.http.auth import Principal
     from accord.server.server import Server
-    from accord.session.exchange import Exchange
+    from accord.session.pending_request import PendingRequest
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
-_NOT_OF_THE_AUTHOR = (str(Path(__file__).parent.parent), contextlib.__file__, str(Path(asyncio.__file__).parent))
+_LIBRARY_PATHS = (str(Path(__file__).parent.parent), contextlib.__file__, str(Path(asyncio.__file__).parent))
 """Where the frames are that a traceback of a lifespan can do without."""
 
-_LEAVING = 1.0
+_EXIT_SECONDS = 1.0
 """Seconds that threads which handlers left behind may hold up the end of the process."""
 
 
@@ -52,44 +52,54 @@ async def serve(
     """
     await transport.open()  # from now on, what is printed has no business on the wire
     await server.lifetimes.enter()
-    audience = server.hub.join(lambda: audience_of(server))
+    audience = server.change_bus.join(lambda: make_subscription_index(server))
     try:
         await _serve(server, transport, audience, stop, principal)
     finally:
-        server.hub.leave(audience)
+        server.change_bus.leave(audience)
 
 
 async def _serve(
-    server: Server, transport: Transport, audience: Audience, stop: asyncio.Event | None, principal: Principal | None
+    server: Server,
+    transport: Transport,
+    audience: SubscriptionIndex,
+    stop: asyncio.Event | None,
+    principal: Principal | None,
 ) -> None:
     profile = server.profile()
-    session = Session("server", profile, revisions=server.revisions, limits=server.limits, methods=server.extended.rows)
-    watched = server.watched
-    begin = Dispatch if watched is None else watched.dispatch
-    dispatch = begin(server, Packer(profile.raw_info), server.limits, audience)
-    hearing = Hearing(lambda event: dispatch.hear(event, peer), server.extended.offers, server.limits)
+    session = Session(
+        "server", profile, revisions=server.revisions, limits=server.limits, methods=server.extension_methods.methods
+    )
+    watched = server.instrumentation
+    begin = Dispatcher if watched is None else watched.make_dispatcher
+    dispatch = begin(server, ResultEncoder(profile.raw_info), server.limits, audience)
+    hearing = ClientNotifications(
+        lambda event: dispatch.receive_notification(event, peer), server.extension_methods.registrations, server.limits
+    )
 
-    def handle(exchange: Exchange, _: object) -> Coroutine[Any, Any, Any]:
-        exchange.who = principal
+    def handle(exchange: PendingRequest, _: object) -> Coroutine[Any, Any, Any]:
+        exchange.principal = principal
         return dispatch.handle(exchange, peer)
 
     connection = Connection(
         session,
         transport,
         handle,
-        on_notification=hearing.hear,
+        on_notification=hearing.receive,
         limits=server.limits,
     )
-    peer = Peer(connection if watched is None else watched.line(connection), "" if principal is None else principal.id)
-    peer.local, peer.who = principal is None, principal
+    peer = Peer(
+        connection if watched is None else watched.wrap_channel(connection), "" if principal is None else principal.id
+    )
+    peer.local, peer.identity = principal is None, principal
     began = asyncio.get_running_loop().time()
-    connection.lasting.push_async_callback(server.lifetimes.leave)
-    connection.lasting.push_async_callback(_end_asking, server, peer)
-    connection.lasting.push_async_callback(hearing.finish, server.limits.close_seconds / 2)
-    connection.begin()
+    connection.resources.push_async_callback(server.lifetimes.leave)
+    connection.resources.push_async_callback(_close_round_trips, server, peer)
+    connection.resources.push_async_callback(hearing.finish, server.limits.close_seconds / 2)
+    connection.start_reading()
     try:
         with audience.with_peer(peer):
-            await _until_over(connection, stop)
+            await _wait_for_end(connection, stop)
             audience.flush()  # what has changed is told before the end is
             if not await connection.finish(server.limits.grace_seconds):
                 why = f"the server has ended; the call had {server.limits.grace_seconds:g} s to finish"
@@ -98,15 +108,15 @@ async def _serve(
         await connection.close()
         dispatch.close()
         if watched is not None:
-            watched.leave(connection, began)
+            watched.client_disconnected(connection, began)
 
 
-async def _end_asking(server: Server, peer: Peer) -> None:
-    if server.asked is not None:
-        await server.asked.close(peer, server.limits.close_seconds)
+async def _close_round_trips(server: Server, peer: Peer) -> None:
+    if server.active_round_trips is not None:
+        await server.active_round_trips.close(peer, server.limits.close_seconds)
 
 
-async def _until_over(connection: Connection, stop: asyncio.Event | None) -> None:
+async def _wait_for_end(connection: Connection, stop: asyncio.Event | None) -> None:
     waits = [asyncio.ensure_future(event.wait()) for event in (connection.ended, stop) if event is not None]
     try:
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -131,7 +141,7 @@ def failed_start(error: LifespanError) -> str:
     if error.__cause__ is None:
         return f"accord: {error}"
     trace = traceback.TracebackException.from_exception(error.__cause__)
-    own = [frame for frame in trace.stack if not frame.filename.startswith(_NOT_OF_THE_AUTHOR)]
+    own = [frame for frame in trace.stack if not frame.filename.startswith(_LIBRARY_PATHS)]
     if own:
         trace.stack = traceback.StackSummary.from_list(own)
     return f"{''.join(trace.format())}accord: {error}"
@@ -144,10 +154,10 @@ def run_to_end(serving: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLo
         _end_tasks(loop)
     finally:
         loop.close()
-        _let_go()
+        _bound_thread_shutdown()
 
 
-def _let_go() -> None:
+def _bound_thread_shutdown() -> None:
     """See to it that no thread that was left behind holds up the end of the process for long, when that comes.
 
     Our own are daemons and do not; without others nothing is done.
@@ -157,12 +167,12 @@ def _let_go() -> None:
         ending = threading.Event()
         # What concurrent.futures uses for its own: called when the main thread is done, before others are waited for.
         threading._register_atexit(ending.set)  # type: ignore[attr-defined]
-        threading.Thread(target=_leave, args=(left, ending, _uncaught()), daemon=True).start()
+        threading.Thread(target=_exit_after_threads, args=(left, ending, _uncaught()), daemon=True).start()
 
 
-def _leave(left: Sequence[threading.Thread], ending: threading.Event, before: object) -> None:
+def _exit_after_threads(left: Sequence[threading.Thread], ending: threading.Event, before: object) -> None:
     ending.wait()
-    until = time.monotonic() + _LEAVING
+    until = time.monotonic() + _EXIT_SECONDS
     for thread in left:
         thread.join(max(0.0, until - time.monotonic()))
     if any(thread.is_alive() for thread in left):
@@ -217,5 +227,5 @@ def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
     for task in tasks:
         task.cancel()
     if tasks:
-        loop.run_until_complete(asyncio.wait(tasks, timeout=_LEAVING / 4))
+        loop.run_until_complete(asyncio.wait(tasks, timeout=_EXIT_SECONDS / 4))
     loop.run_until_complete(loop.shutdown_asyncgens())

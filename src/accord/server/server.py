@@ -15,34 +15,34 @@ from accord.messages.base import JSONObject
 from accord.messages.extension import Extension, settings_of
 from accord.messages.identity import Icon, Implementation
 from accord.messages.revision import REVISIONS, Rules
-from accord.server.cache import DO_NOT_KEEP, CacheHint
+from accord.server.cache import NO_CACHE, CacheHint
+from accord.server.change_bus import ChangeBus
 from accord.server.context import Context
-from accord.server.extended import Extended
-from accord.server.hub import Hub
-from accord.server.importing import Importing
-from accord.server.middleware.chain import all_around
+from accord.server.extension_methods import ExtensionMethods
+from accord.server.import_mixin import ImportMixin
+from accord.server.middleware.chain import middleware_steps
 from accord.server.registry import Registry
-from accord.session.negotiate import check_spoken
-from accord.session.profile import Profile
+from accord.session.negotiation import check_revisions
+from accord.session.peer_info import PeerInfo
 
 if TYPE_CHECKING:
-    from accord.server.asking.rounds import Rounds
-    from accord.server.asking.seal import Keyring
     from accord.server.http.app import HTTPApp
     from accord.server.http.auth import Auth, Principal
     from accord.server.http.options import HTTPOptions
+    from accord.server.input.multi_round_trip import MultiRoundTrip
+    from accord.server.input.seal import Keyring
+    from accord.server.instrumentation import ServerInstrumentation
     from accord.server.lifetime import Lifespan
     from accord.server.middleware.request import Middleware
-    from accord.server.observed import Watched
     from accord.server.openapi.document import Source
-    from accord.server.openapi.importing import OpenAPIOptions
+    from accord.server.openapi.importer import OpenAPIOptions
     from accord.telemetry.base import Telemetry
     from accord.transport.base import Transport
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Server(Importing):
+class Server(ImportMixin):
     """A Model Context Protocol server: declare tools, resources and prompts on it, then `run()`.
 
     One program serves all revisions at once. `name` and `version` are what clients show; `instructions` tell a
@@ -73,7 +73,7 @@ class Server(Importing):
         instructions: str | None = None,
         revisions: Sequence[str] = REVISIONS,
         limits: Limits = DEFAULT_LIMITS,
-        cache: CacheHint = DO_NOT_KEEP,
+        cache: CacheHint = NO_CACHE,
         state_keys: Sequence[bytes] | None = None,
         extensions: Sequence[Extension] = (),
         experimental: Mapping[str, JSONObject] | None = None,
@@ -95,11 +95,11 @@ class Server(Importing):
         )
         self.instructions = instructions
         self.limits = limits
-        self.revisions: tuple[str, ...] = check_spoken(revisions)
-        self.extended: Extended = Extended(extensions)
+        self.revisions: tuple[str, ...] = check_revisions(revisions)
+        self.extension_methods: ExtensionMethods = ExtensionMethods(extensions)
         self._experimental = dict(experimental) if experimental else None
-        self.asked: Rounds | None = None
-        """`rounds`, once a call may have asked; None on a server that never needed them."""
+        self.active_round_trips: MultiRoundTrip | None = None
+        """`round_trips`, once a call may have asked; None on a server that never needed them."""
         self._keyring: Keyring | None = None if state_keys is None else _keyring(state_keys)
         self.cache = cache
         if auth is not None and not hasattr(auth, "authenticate"):
@@ -108,14 +108,14 @@ class Server(Importing):
             raise DeclarationError("lifespan= is a function that takes the server, and yields once")
         self.auth: Auth | None = auth
         """Who finds out who asks, over HTTP."""
-        self.watched: Watched | None = None if telemetry is None else _watched(telemetry)
+        self.instrumentation: ServerInstrumentation | None = None if telemetry is None else _instrumentation(telemetry)
         """What tells the telemetry; None where there is none."""
         self._app: HTTPApp | None = None
-        self.hub: Hub = Hub()
+        self.change_bus: ChangeBus = ChangeBus()
         """Who is connected, to be told of changes."""
-        self.registry: Registry = Registry(self._pack_list, limits.page_size, self.hub.changed)
+        self.registry: Registry = Registry(self._pack_list, limits.page_size, self.change_bus.list_changed)
         self.lifespan = lifespan
-        self.registry.around = all_around(middleware)
+        self.registry.middleware = middleware_steps(middleware)
 
     def __repr__(self) -> str:
         held = self.registry
@@ -127,19 +127,19 @@ class Server(Importing):
         return self.info.name
 
     @property
-    def rounds(self) -> Rounds:
+    def round_trips(self) -> MultiRoundTrip:
         """The calls that ask the client, and wait for its answers."""
-        if self.asked is None:
-            from accord.server.asking.rounds import Rounds
-            from accord.server.asking.seal import Keyring
+        if self.active_round_trips is None:
+            from accord.server.input.multi_round_trip import MultiRoundTrip
+            from accord.server.input.seal import Keyring
 
-            self.asked = Rounds(self.name, self._keyring or Keyring(), self.limits)
-        return self.asked
+            self.active_round_trips = MultiRoundTrip(self.name, self._keyring or Keyring(), self.limits)
+        return self.active_round_trips
 
     @classmethod
     def from_openapi(cls, document: Source, *, name: str | None = None, **options: Unpack[OpenAPIOptions]) -> Self:
         """A server of nothing but an HTTP API, with its name and version; see `add_openapi`."""
-        from accord.server.openapi.importing import server_of
+        from accord.server.openapi.importer import server_of
 
         return server_of(cls, document, name, options)
 
@@ -148,7 +148,7 @@ class Server(Importing):
         cls, app: Any, *, name: str | None = None, lifespan: bool = True, **options: Unpack[OpenAPIOptions]
     ) -> Self:
         """A server of nothing but a FastAPI application, with its name and version; see `add_fastapi`."""
-        from accord.server.openapi.importing import server_of_application
+        from accord.server.openapi.importer import server_of_application
 
         return server_of_application(cls, app, name, lifespan, options)
 
@@ -160,7 +160,7 @@ class Server(Importing):
         """
 
         def declare(function: F) -> F:
-            self.extended.add(name, function, Context)
+            self.extension_methods.add(name, function, Context)
             return function
 
         return declare
@@ -170,23 +170,25 @@ class Server(Importing):
 
         From any thread. Whether it was told: only 2025-11-25 has words for it, and only the client that was asked.
         """
-        return self.asked is not None and self.asked.visits.complete(elicitation_id)
+        return self.active_round_trips is not None and self.active_round_trips.url_elicitations.complete(elicitation_id)
 
     # --- serving -----------------------------------------------------------------------------------------------
 
-    def profile(self) -> Profile:
+    def profile(self) -> PeerInfo:
         """What this server says of itself."""
         capabilities = msgspec.structs.replace(
-            self.registry.capabilities(may_log=any(offer.context for offer in self.extended.offers.values())),
-            extensions=settings_of(self.extended.extensions),
+            self.registry.capabilities(
+                may_log=any(offer.context for offer in self.extension_methods.registrations.values())
+            ),
+            extensions=settings_of(self.extension_methods.extensions),
             experimental=self._experimental,
         )
-        return Profile(self.info, capabilities, self.instructions)
+        return PeerInfo(self.info, capabilities, self.instructions)
 
     def _pack_list(self, result: Any, rules: Rules) -> Raw:
         scope = result.cache_scope or self.cache.scope
         hinted = msgspec.structs.replace(result, ttl_ms=self.cache.ttl_ms, cache_scope=scope)
-        return Raw(codec.encode(codec.finish(hinted, rules, codec.raw(self.info))))
+        return Raw(codec.encode(codec.finish_result(hinted, rules, codec.raw(self.info))))
 
     async def serve(self, transport: Transport, *, principal: Principal | None = None) -> None:
         """Serve one connection until it ends; calls in flight are answered first, within the grace period.
@@ -257,12 +259,12 @@ class Server(Importing):
 
 def _keyring(keys: Sequence[bytes]) -> Keyring:
     """Checked when a server is made, rather than at its first question."""
-    from accord.server.asking.seal import Keyring
+    from accord.server.input.seal import Keyring
 
     return Keyring(keys)
 
 
-def _watched(telemetry: Telemetry) -> Watched:
-    from accord.server.observed import Watched
+def _instrumentation(telemetry: Telemetry) -> ServerInstrumentation:
+    from accord.server.instrumentation import ServerInstrumentation
 
-    return Watched(telemetry)
+    return ServerInstrumentation(telemetry)

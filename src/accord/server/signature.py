@@ -22,20 +22,20 @@ import msgspec
 from msgspec.structs import astuple
 
 from accord.errors import DeclarationError, ToolError
-from accord.messages.adapt import wrapped
-from accord.messages.codec import check_members
+from accord.messages.codec import check_duplicate_members
+from accord.messages.content_fallback import wrap_schema
 from accord.messages.tools import CallToolResult
 from accord.schema import emit, explain
-from accord.schema.arguments import Arguments, Rest, narrowed
+from accord.schema.arguments import ArgumentDecoder, Rest, integers_of_floats
 from accord.schema.convert import Decodables, convert, dec_hook
 from accord.schema.emit import JSONObject
-from accord.schema.hints import ANYTHING, MISSING, Field, Node, Reader, accepts_null, choices, plain
+from accord.schema.hints import ANYTHING, MISSING, Field, HintReader, Node, accepts_null, choices, is_builtin
+from accord.schema.json_values import to_json
 from accord.schema.records import is_field
-from accord.schema.values import to_json
 from accord.server.content import ToolOutput
-from accord.server.depends.mark import Named, named_in
+from accord.server.depends.markers import HandleMarker, handle_in
 from accord.server.docstring import Docstring, docstring
-from accord.server.parameters import Parameter, around, declared
+from accord.server.parameters import Parameter, enclosing_names, inspect_callable
 
 Injected = Callable[[Any, Any], bool]
 """Whether a parameter with this hint and default is filled by the server instead of the model."""
@@ -86,28 +86,28 @@ class Signature:
         """The name of the parameter that takes the context."""
         self.injected: list[Parameter] = []
         """Parameters the server fills by other means; add them to the keywords that `bind` returns."""
-        self.named: dict[str, Named] = {}
+        self.handle_parameters: dict[str, HandleMarker] = {}
         """Parameters that are given as a text which stands for something else."""
-        self._declared = declared(function)
+        self._callable = inspect_callable(function)
         self._contexts = contexts
         self._is_injected = injected
         self._unstructured = unstructured
         self._strict = strict
         self._texts = texts
         self._ignore_unknown = ignore_unknown
-        self._around: Mapping[str, Any] = {}
+        self._enclosing: Mapping[str, Any] = {}
         self._hints: _Hints | None = None
         self._read_or_wait()
 
     @property
     def name(self) -> str:
         """The name of the function."""
-        return str(getattr(self._declared.function, "__name__", type(self.function).__name__))
+        return str(getattr(self._callable.function, "__name__", type(self.function).__name__))
 
     @property
     def is_async(self) -> bool:
         """Whether a call has to be awaited."""
-        return self._declared.is_async
+        return self._callable.is_async
 
     @cached_property
     def docstring(self) -> Docstring:
@@ -115,7 +115,7 @@ class Signature:
         text = (
             getattr(self.function, "__doc__", None) if isinstance(self.function, (FunctionType, MethodType)) else None
         )
-        return docstring(text or getattr(self._declared.function, "__doc__", None) or "")
+        return docstring(text or getattr(self._callable.function, "__doc__", None) or "")
 
     @property
     def description(self) -> str:
@@ -129,46 +129,50 @@ class Signature:
 
     def resolve(self) -> None:
         """Read the hints now. Raises `DeclarationError` for a name that still does not exist."""
-        _ = self._all
+        _ = self._resolved
 
     @cached_property
     def names(self) -> list[str]:
         """The names of the parameters that a caller gives."""
-        return [field.name for field in self._all.fields]
+        return [field.name for field in self._resolved.fields]
 
     @property
     def defaults(self) -> dict[str, Any]:
         """What those parameters are that a caller leaves out."""
         return {
             field.name: field.factory() if field.factory else field.default
-            for field in self._all.fields
+            for field in self._resolved.fields
             if not field.required
         }
 
-    def takes(self, name: str) -> bool:
+    def has_parameter(self, name: str) -> bool:
         """Whether there is a parameter of that name."""
-        declared = self._declared
+        declared = self._callable
         return declared.rest is not None or any(parameter.name == name for parameter in declared.parameters)
 
     @property
     def is_open(self) -> bool:
         """Whether it takes arguments of any name."""
-        return self._declared.rest is not None
+        return self._callable.rest is not None
 
     @cached_property
     def choices(self) -> dict[str, list[str]]:
         """The arguments by name, and for each the values that its type names one by one, as a person types them."""
-        return {field.key: [_typed(value) for value in choices(field.node)] for field in self._all.fields}
+        return {field.key: [_typed(value) for value in choices(field.node)] for field in self._resolved.fields}
 
-    def notes(self, keyword: str) -> bool:
+    def has_schema_keyword(self, keyword: str) -> bool:
         """Whether a hint brings this keyword along for the schema, as far as the hints could be read yet."""
         return self._hints is not None and keyword in self._hints.notes
 
     @cached_property
     def input_schema(self) -> JSONObject:
         """JSON Schema of the arguments."""
-        rest = ANYTHING if self._ignore_unknown and self._all.rest is None else self._all.rest
-        written = emit.object_schema(self._all.fields, rest=rest)
+        rest = (
+            ANYTHING
+            if self._ignore_unknown and self._resolved.extra_arguments is None
+            else self._resolved.extra_arguments
+        )
+        written = emit.object_schema(self._resolved.fields, rest=rest)
         for name, text in self.docstring.parameters.items():
             if name in written["properties"]:
                 written["properties"][name].setdefault("description", text)
@@ -177,7 +181,7 @@ class Signature:
     @cached_property
     def result_schema(self) -> JSONObject | None:
         """JSON Schema of what the function returns, as it is; None where nothing is declared."""
-        return None if self._all.result is None else emit.schema(self._all.result, output=True)
+        return None if self._resolved.result is None else emit.schema(self._resolved.result, output=True)
 
     @cached_property
     def wraps(self) -> bool:
@@ -189,7 +193,7 @@ class Signature:
         """`result_schema` with an object at its root."""
         if self.result_schema is None or not self.wraps:
             return self.result_schema
-        return wrapped(self.result_schema)
+        return wrap_schema(self.result_schema)
 
     def bind(self, arguments: Any, context: Any = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What to call the function with; `arguments` is JSON, None is `{}`. Raises InvalidArguments, and InvalidParams
@@ -201,10 +205,10 @@ class Signature:
         try:
             values = astuple(self._decode(arguments))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            values, rest = self._arguments.read(arguments)
+            values, rest = self._arguments.decode(arguments)
         else:
-            if bytes(arguments).count(b":") > self._least:  # with fewer, nothing is there twice
-                check_members(bytes(arguments), "arguments")
+            if bytes(arguments).count(b":") > self._required_count:  # with fewer, nothing is there twice
+                check_duplicate_members(bytes(arguments), "arguments")
         if self._in_order:
             return values, rest
         return self._placed(values, rest, context)
@@ -222,18 +226,18 @@ class Signature:
             named[self.context] = context
         return (), named
 
-    def pack(self, value: Any) -> msgspec.Raw:
+    def encode(self, value: Any) -> msgspec.Raw:
         """A returned value as JSON, checked against the return annotation. Raises ToolError."""
         try:
             packed = to_json(value)
         except ValueError as exc:
             raise ToolError(f"the result cannot be sent: {exc}") from exc
-        if self._all.result is not None:
+        if self._resolved.result is not None:
             self._check(packed)
         return msgspec.Raw(packed)
 
     def wrap(self, packed: msgspec.Raw) -> msgspec.Raw:
-        """`packed` as it travels where only objects may: `{"result": ...}` if the signature `wraps`."""
+        """`encode_data` as it travels where only objects may: `{"result": ...}` if the signature `wraps`."""
         return msgspec.Raw(b'{"result":%b}' % bytes(packed)) if self.wraps else packed
 
     def _check(self, packed: bytes) -> None:
@@ -243,10 +247,10 @@ class Signature:
             self._check_narrowed(msgspec.json.decode(packed), exc)
 
     def _check_narrowed(self, value: Any, failed: msgspec.ValidationError) -> None:
-        node, type_ = self._all.result, self._result_type
+        node, type_ = self._resolved.result, self._result_type
         assert node is not None
         try:
-            convert(narrowed(value), type_)
+            convert(integers_of_floats(value), type_)
         except msgspec.ValidationError:
             where, why = explain.failure(node, value, str(failed))
             at = f" at {where}" if where else ""
@@ -257,30 +261,30 @@ class Signature:
     @cached_property
     def _types(self) -> list[Any]:
         decodables = Decodables()
-        return [decodables.of(field.node) for field in self._all.fields]
+        return [decodables.of(field.node) for field in self._resolved.fields]
 
     @cached_property
     def _decode(self) -> Callable[[Any], Any]:
-        if self._all.rest is not None:
+        if self._resolved.extra_arguments is not None:
             return _undecodable
-        fields = [_member(field, type_) for field, type_ in zip(self._all.fields, self._types, strict=True)]
-        keys = {field.name: field.key for field in self._all.fields if field.key != field.name}
+        fields = [_member(field, type_) for field, type_ in zip(self._resolved.fields, self._types, strict=True)]
+        keys = {field.name: field.key for field in self._resolved.fields if field.key != field.name}
         closed = not self._ignore_unknown
         struct = msgspec.defstruct(self.name, fields, kw_only=True, forbid_unknown_fields=closed, rename=keys or None)
         return msgspec.json.Decoder(struct, dec_hook=dec_hook).decode
 
     @cached_property
-    def _least(self) -> int:
+    def _required_count(self) -> int:
         """How many arguments there are in any call."""
-        return sum(field.required for field in self._all.fields)
+        return sum(field.required for field in self._resolved.fields)
 
     @cached_property
-    def _arguments(self) -> Arguments:
-        rest = self._all.rest
+    def _arguments(self) -> ArgumentDecoder:
+        rest = self._resolved.extra_arguments
         open_ = None if rest is None else Rest(rest, Decodables().of(rest))
-        return Arguments(
+        return ArgumentDecoder(
             self.name,
-            self._all.fields,
+            self._resolved.fields,
             self._types,
             rest=open_,
             strict=self._strict,
@@ -290,8 +294,8 @@ class Signature:
 
     @cached_property
     def _result_type(self) -> Any:
-        assert self._all.result is not None
-        return Decodables().of(self._all.result)
+        assert self._resolved.result is not None
+        return Decodables().of(self._resolved.result)
 
     @cached_property
     def _decode_result(self) -> Callable[[bytes], Any]:
@@ -299,8 +303,8 @@ class Signature:
 
     @cached_property
     def _by_name(self) -> bool:
-        return bool(self.injected or self.named) or any(
-            parameter.keyword_only for parameter in self._declared.parameters
+        return bool(self.injected or self.handle_parameters) or any(
+            parameter.keyword_only for parameter in self._callable.parameters
         )
 
     @cached_property
@@ -311,12 +315,12 @@ class Signature:
     def _context_at(self) -> int | None:
         if self._by_name or self.context is None:
             return None
-        return [parameter.name for parameter in self._declared.parameters].index(self.context)
+        return [parameter.name for parameter in self._callable.parameters].index(self.context)
 
     # Reading the hints: when declared, or, where a name does not exist yet, when first needed.
 
     @property
-    def _all(self) -> _Hints:
+    def _resolved(self) -> _Hints:
         if self._hints is None:
             try:
                 self._hints = self._read()
@@ -331,15 +335,15 @@ class Signature:
         try:
             self._hints = self._read()
         except NameError:
-            self._around = around(self._declared.function)
+            self._enclosing = enclosing_names(self._callable.function)
             with suppress(NameError):
                 self._hints = self._read()
 
     def _read(self) -> _Hints:
-        reader = Reader(getattr(self._declared.function, "__globals__", {}), self._around)
+        reader = HintReader(getattr(self._callable.function, "__globals__", {}), self._enclosing)
         self.injected = []
-        ordinary = [parameter for parameter in self._declared.parameters if self._is_ordinary(parameter, reader)]
-        rest = self._declared.rest
+        ordinary = [parameter for parameter in self._callable.parameters if self._is_ordinary(parameter, reader)]
+        rest = self._callable.rest
         return _Hints(
             [_field(parameter, reader) for parameter in ordinary],
             None if rest is None else _named("**", rest, reader),
@@ -347,10 +351,10 @@ class Signature:
             reader.notes,
         )
 
-    def _is_ordinary(self, parameter: Parameter, reader: Reader) -> bool:
+    def _is_ordinary(self, parameter: Parameter, reader: HintReader) -> bool:
         """Whether the model gives it; otherwise notes who does."""
         hint, default = parameter.hint, parameter.default
-        if plain(hint) and (default is MISSING or type(default) in _SIMPLE):
+        if is_builtin(hint) and (default is MISSING or type(default) in _SIMPLE):
             return True
         if isinstance(hint, str):
             try:
@@ -367,15 +371,15 @@ class Signature:
         if self._is_injected is not None and self._is_injected(hint, default):
             self.injected.append(parameter)
             return False
-        named = named_in(hint)
+        named = handle_in(hint)
         if named is not None:
-            self.named[parameter.name] = named
+            self.handle_parameters[parameter.name] = named
             text = Annotated[str, msgspec.Meta(description=named.described)]
             parameter.hint = text if default is not None else text | None
         return True
 
-    def _result(self, reader: Reader) -> Node | None:
-        hint = self._declared.returns
+    def _result(self, reader: HintReader) -> Node | None:
+        hint = self._callable.returns
         if isinstance(hint, str) and hint not in _UNDECLARED:
             hint = reader.resolve(hint)
         hint = _structured(hint)
@@ -387,12 +391,12 @@ class Signature:
 
 class _Hints(msgspec.Struct, eq=False):
     fields: list[Field]
-    rest: Node | None
+    extra_arguments: Node | None
     result: Node | None
     notes: set[str]
 
 
-def _field(parameter: Parameter, reader: Reader) -> Field:
+def _field(parameter: Parameter, reader: HintReader) -> Field:
     name, hint, default = parameter.name, parameter.hint, parameter.default
     key, factory, required = name, None, default is MISSING
     if is_field(default):
@@ -407,7 +411,7 @@ def _field(parameter: Parameter, reader: Reader) -> Field:
     return Field(name, key, node, default, required, factory)
 
 
-def _optional(hint: Any, reader: Reader) -> Any:
+def _optional(hint: Any, reader: HintReader) -> Any:
     """Return the hint with None among its values: `x: int = None` is read as `x: int | None = None`."""
     hint = reader.resolve(hint) if isinstance(hint, str) else hint
     if get_origin(hint) is Annotated:
@@ -415,7 +419,7 @@ def _optional(hint: Any, reader: Reader) -> Any:
     return Optional[hint]  # noqa: UP045  a name in quotes has no `|`
 
 
-def _named(name: str, hint: Any, reader: Reader) -> Node:
+def _named(name: str, hint: Any, reader: HintReader) -> Node:
     shown = repr(name) if name.isidentifier() else name
     try:
         return reader.read(hint)

@@ -12,35 +12,35 @@ from accord.messages import codec
 from accord.messages.meta import SUBSCRIPTION_ID, EmptyResult
 from accord.messages.resources import SubscribeParams, UnsubscribeParams
 from accord.messages.subscriptions import ListenParams, SubscriptionFilter, SubscriptionsAcknowledgedParams
-from accord.server.audience import LIST_CHANGES, Audience
-from accord.server.finding import Finding
-from accord.server.middleware.request import Request, Surround
+from accord.server.middleware.request import Request, RunMiddleware
 from accord.server.peer import Peer
-from accord.session.exchange import Exchange
+from accord.server.resolver import Resolver
+from accord.server.subscription_index import LIST_CHANGES, SubscriptionIndex
+from accord.session.pending_request import PendingRequest
 
 
-class Subscriptions:
+class SubscriptionHandler:
     """The verbs, for one running server."""
 
-    def __init__(self, finding: Finding, audience: Audience, surround: Surround) -> None:
-        self._finding = finding
-        self._audience = audience
+    def __init__(self, finding: Resolver, audience: SubscriptionIndex, surround: RunMiddleware) -> None:
+        self._resolver = finding
+        self._subscription_index = audience
         self._surround = surround
 
-    async def subscribe(self, exchange: Exchange, peer: Peer) -> EmptyResult:
+    async def subscribe(self, exchange: PendingRequest, peer: Peer) -> EmptyResult:
         """Raises `InvalidParams` for a long URI, `ResourceNotFound`, and `InternalError` beyond the limit."""
         params = codec.decode_params(SubscribeParams, exchange.params)
-        self._audience.check_length(params.uri)
+        self._subscription_index.check_length(params.uri)
         await self._check(params.uri, exchange, peer)
-        self._audience.subscribe(peer, params.uri)
+        self._subscription_index.subscribe(peer, params.uri)
         return EmptyResult()
 
-    async def unsubscribe(self, exchange: Exchange, peer: Peer) -> EmptyResult:
+    async def unsubscribe(self, exchange: PendingRequest, peer: Peer) -> EmptyResult:
         """Also of what is not there any more, or was not subscribed to."""
-        self._audience.unsubscribe(peer, codec.decode_params(UnsubscribeParams, exchange.params).uri)
+        self._subscription_index.unsubscribe(peer, codec.decode_params(UnsubscribeParams, exchange.params).uri)
         return EmptyResult()
 
-    async def listen(self, exchange: Exchange, peer: Peer) -> None:
+    async def listen(self, exchange: PendingRequest, peer: Peer) -> None:
         """Stays until the client cancels it, or the connection ends it. Raises `InvalidParams` for a long URI, and
         `InternalError` beyond the limit.
 
@@ -49,8 +49,8 @@ class Subscriptions:
         """
         granted = await self._granted(codec.decode_params(ListenParams, exchange.params).notifications, exchange, peer)
         methods = [LIST_CHANGES[what] for what in LIST_CHANGES if getattr(granted, f"{what}_list_changed")]
-        with self._audience.with_listen(exchange, peer, methods, granted.resource_subscriptions or ()):
-            peer.line.notify(
+        with self._subscription_index.with_subscription(exchange, peer, methods, granted.resource_subscriptions or ()):
+            peer.channel.notify(
                 "notifications/subscriptions/acknowledged",
                 SubscriptionsAcknowledgedParams(notifications=granted),
                 meta={SUBSCRIPTION_ID: exchange.id},
@@ -59,32 +59,32 @@ class Subscriptions:
             )
             await asyncio.get_running_loop().create_future()
 
-    async def _granted(self, wanted: SubscriptionFilter, exchange: Exchange, peer: Peer) -> SubscriptionFilter:
+    async def _granted(self, wanted: SubscriptionFilter, exchange: PendingRequest, peer: Peer) -> SubscriptionFilter:
         """ "Notification types the server does not support are omitted", and so are resources that are not there."""
-        profile = peer.line.session.profile
+        profile = peer.channel.session.local_info
         lists = {f"{what}_list_changed" for what in LIST_CHANGES if profile.declares(f"{what}.list_changed")}
         uris: Collection[str] = dict.fromkeys(wanted.resource_subscriptions or ())
-        self._audience.check_room(peer, uris)
+        self._subscription_index.check_capacity(peer, uris)
         for uri in uris:
-            self._audience.check_length(uri)
+            self._subscription_index.check_length(uri)
         known = [uri for uri in uris if await self._is_known(uri, exchange, peer)]
         return SubscriptionFilter(
             **{name: True for name in lists if getattr(wanted, name)},
             resource_subscriptions=known or None,
         )
 
-    async def _is_known(self, uri: str, exchange: Exchange, peer: Peer) -> bool:
+    async def _is_known(self, uri: str, exchange: PendingRequest, peer: Peer) -> bool:
         try:
             await self._check(uri, exchange, peer)
         except ResourceNotFound:
             return False
         return True
 
-    async def _check(self, uri: str, exchange: Exchange, peer: Peer) -> None:
+    async def _check(self, uri: str, exchange: PendingRequest, peer: Peer) -> None:
         """Whether this client may be told of it, as middleware has it too. Raises `ResourceNotFound`."""
-        offer, variables = await self._finding.resource(uri, exchange, peer)
-        await self._surround(_nothing, uri, offer, variables, exchange, peer)
+        offer, variables = await self._resolver.resolve_resource(uri, exchange, peer)
+        await self._surround(_no_op, uri, offer, variables, exchange, peer)
 
 
-async def _nothing(request: Request) -> None:
+async def _no_op(request: Request) -> None:
     """There is nothing to do but to let it pass."""

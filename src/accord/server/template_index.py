@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 from accord.errors import ResourceNotFound
 
 if TYPE_CHECKING:
-    from accord.server.offer import Offer
+    from accord.server.registration import Registration
     from accord.server.templates import Template
 
 
 class TemplateIndex:
     """Templates and what they lead to; of several that match a URI, the one that was declared first counts."""
 
-    def __init__(self, templates: Iterable[tuple[Template, Offer]]) -> None:
-        self._by_prefix: dict[str, list[tuple[int, Template, Offer]]] = {}
+    def __init__(self, templates: Iterable[tuple[Template, Registration]]) -> None:
+        self._by_prefix: dict[str, list[tuple[int, Template, Registration]]] = {}
         self._units: Callable[[str], str | None] = lambda uri: None
         for at, (template, offer) in enumerate(templates):
             self._units = template.units
             self._by_prefix.setdefault(template.prefix, []).append((at, template, offer))
         self._lengths = sorted({len(prefix) for prefix in self._by_prefix})
 
-    def match(self, uri: str) -> tuple[Offer, dict[str, Any]] | None:
+    def match(self, uri: str) -> tuple[Registration, dict[str, Any]] | None:
         """What a URI leads to, and the values of its variables; None where no template matches.
 
         Raises `ResourceNotFound` for values that the template does not take, see `Template.unsafe_in`.

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from types import FrameType
 
-from accord.server.parameters import near
+from accord.server.parameters import relative_path
 
 log: logging.Logger = logging.getLogger("accord.server")
 
@@ -36,7 +36,7 @@ _STDLIB = os.path.dirname(os.__file__) + os.sep
 _PACKAGES = f"{os.sep}site-packages{os.sep}"
 
 
-class Watch:
+class LoopMonitor:
     """One event loop, looked at from another thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, thread: int) -> None:
@@ -44,34 +44,34 @@ class Watch:
         """How many run on this loop."""
         self._loop = loop
         self._thread = thread
-        self._asked_at: float | None = None
+        self._pinged_at: float | None = None
         self._reported = False
 
-    def look(self, now: float) -> str | None:
+    def check(self, now: float) -> str | None:
         """Return a warning if the loop has been held since a look at least `HELD_SECONDS` ago."""
-        if self._asked_at is None:
+        if self._pinged_at is None:
             if self._handler() is not None:
-                self._ask(now)
+                self._ping(now)
             return None
-        if self._reported or now - self._asked_at < HELD_SECONDS or (frames := self._handler()) is None:
+        if self._reported or now - self._pinged_at < HELD_SECONDS or (frames := self._handler()) is None:
             return None
         self._reported = True
         return _warning(*frames)
 
-    def place(self) -> tuple[str, int] | None:
+    def location(self) -> tuple[str, int] | None:
         """Return the file and the line of the program that runs now."""
         frames = self._handler()
         return None if frames is None else (frames[1].f_code.co_filename, frames[1].f_lineno)
 
-    def _ask(self, now: float) -> None:
-        self._asked_at, self._reported = now, False
+    def _ping(self, now: float) -> None:
+        self._pinged_at, self._reported = now, False
         try:
-            self._loop.call_soon_threadsafe(self._answer)
+            self._loop.call_soon_threadsafe(self._pong)
         except RuntimeError:  # the loop is closed
-            self._asked_at = None
+            self._pinged_at = None
 
-    def _answer(self) -> None:
-        self._asked_at = None
+    def _pong(self) -> None:
+        self._pinged_at = None
 
     def _handler(self) -> tuple[FrameType, FrameType] | None:
         """Return the function that accord called, and the innermost frame of the program in it."""
@@ -114,7 +114,8 @@ def _warning(handler: FrameType, inner: FrameType) -> str:
     name, code = handler.f_code.co_qualname.rpartition("<locals>.")[2], inner.f_code
     line = linecache.getline(code.co_filename, inner.f_lineno).strip()
     return (
-        f"{name}() held the event loop for more than {HELD_SECONDS:g} s at {near(code.co_filename)}:{inner.f_lineno}"
+        f"{name}() held the event loop for more than {HELD_SECONDS:g} s "
+        f"at {relative_path(code.co_filename)}:{inner.f_lineno}"
         + (f" ({line:.80})" if line else "")
         + "; nobody else is served meanwhile: declare it with `def`, so that it runs in a thread, "
         "or await asyncio.to_thread(...)"
@@ -125,16 +126,16 @@ class Watchdog:
     """The thread that looks, while there is a loop to look at."""
 
     def __init__(self) -> None:
-        self._watches: dict[asyncio.AbstractEventLoop, Watch] = {}
+        self._monitors: dict[asyncio.AbstractEventLoop, LoopMonitor] = {}
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._silent: dict[tuple[str, int], float] = {}
+        self._muted: dict[tuple[str, int], float] = {}
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Watch the loop of this thread; `leave` it as often."""
         with self._lock:
-            watch = self._watches.setdefault(loop, Watch(loop, threading.get_ident()))
+            watch = self._monitors.setdefault(loop, LoopMonitor(loop, threading.get_ident()))
             watch.servers += 1
             if self._thread is None or not self._thread.is_alive():  # not alive: this is a forked process
                 self._stop = threading.Event()
@@ -146,35 +147,35 @@ class Watchdog:
     def leave(self, loop: asyncio.AbstractEventLoop) -> None:
         """One server less runs on this loop; with the last loop, the thread ends."""
         with self._lock:
-            watch = self._watches.get(loop)
+            watch = self._monitors.get(loop)
             if watch is not None:
                 watch.servers -= 1
                 if not watch.servers:
                     self._forget(loop)
 
     def _forget(self, loop: asyncio.AbstractEventLoop) -> None:
-        del self._watches[loop]
-        if not self._watches:
+        del self._monitors[loop]
+        if not self._monitors:
             self._thread = None
             self._stop.set()
 
     def _run(self, stop: threading.Event) -> None:
         while not stop.wait(_LOOK_SECONDS):
             with self._lock:
-                for loop in [loop for loop in self._watches if loop.is_closed()]:  # its servers were never left
+                for loop in [loop for loop in self._monitors if loop.is_closed()]:  # its servers were never left
                     self._forget(loop)
-                watches = list(self._watches.values())
+                watches = list(self._monitors.values())
             for watch in watches:
                 self._look(watch, time.monotonic())
 
-    def _look(self, watch: Watch, now: float) -> None:
-        warning, place = watch.look(now), watch.place()
-        if warning is None or (place is not None and now < self._silent.get(place, 0.0)):
+    def _look(self, watch: LoopMonitor, now: float) -> None:
+        warning, place = watch.check(now), watch.location()
+        if warning is None or (place is not None and now < self._muted.get(place, 0.0)):
             return
         if place is not None:
-            if len(self._silent) >= _MOST_PLACES:
-                self._silent.clear()
-            self._silent[place] = now + _SILENT_SECONDS
+            if len(self._muted) >= _MOST_PLACES:
+                self._muted.clear()
+            self._muted[place] = now + _SILENT_SECONDS
         log.warning("accord: %s", warning)
 
 

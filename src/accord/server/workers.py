@@ -21,11 +21,11 @@ from accord.limits import DEFAULT_LIMITS, Limits
 Outcome = tuple[bool, Any]
 """Whether it returned, and what; or what it raised."""
 
-_PATIENCE = 0.001
+_QUEUE_SECONDS = 0.001
 """Seconds that a call may wait behind others before it gets a thread of its own."""
 
 
-class Workers:
+class WorkerPool:
     """A pool for one event loop."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
@@ -35,12 +35,12 @@ class Workers:
         self._done: deque[tuple[asyncio.Future[Outcome], Outcome]] = deque()
         self._busy = 0  # calls that are waiting or running
         self._arrived = self._finished = 0
-        self._seen = 0  # how many had finished at the last look
-        self._gathering = self._watching = self._ringing = False
+        self._finished_at_check = 0  # how many had finished at the last look
+        self._start_scheduled = self._check_scheduled = self._delivery_scheduled = False
         self._threads = 0
-        self._asleep = 0
-        self._over = False
-        self._bell = threading.Semaphore(0)
+        self._idle = 0
+        self._closed = False
+        self._work_available = threading.Semaphore(0)
         self._lock = threading.Lock()  # guards _asleep, and whether there is work for those who fall asleep
 
     async def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -68,8 +68,8 @@ class Workers:
 
     def close(self) -> None:
         """Let the threads go, each after the call it is at."""
-        self._over = True
-        self._bell.release(max(1, self._threads))
+        self._closed = True
+        self._work_available.release(max(1, self._threads))
 
     # --- on the loop -------------------------------------------------------------------------------------------
 
@@ -77,45 +77,45 @@ class Workers:
         """See that the call that has just come will run."""
         if self._busy == 1:
             self._wake(1)
-        elif not self._gathering:
-            self._gathering = True
-            self._loop.call_soon(self._gather, self._arrived)
+        elif not self._start_scheduled:
+            self._start_scheduled = True
+            self._loop.call_soon(self._start_when_quiet, self._arrived)
 
-    def _gather(self, seen: int) -> None:
+    def _start_when_quiet(self, seen: int) -> None:
         """Once a turn of the loop has brought no more calls, let one thread begin with those that came."""
         if self._arrived != seen:
-            self._loop.call_soon(self._gather, self._arrived)
+            self._loop.call_soon(self._start_when_quiet, self._arrived)
             return
-        self._gathering = False
+        self._start_scheduled = False
         self._wake(1)
-        self._watch()
+        self._schedule_check()
 
-    def _watch(self) -> None:
-        if not self._watching and (self._jobs or self._done):
-            self._watching = True
-            self._loop.call_later(_PATIENCE, self._look)
+    def _schedule_check(self) -> None:
+        if not self._check_scheduled and (self._jobs or self._done):
+            self._check_scheduled = True
+            self._loop.call_later(_QUEUE_SECONDS, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         """A moment later: what is done goes out, and what still waits gets more threads if those at work are stuck."""
-        self._watching = False
+        self._check_scheduled = False
         self._deliver()
-        moves, self._seen = self._finished != self._seen, self._finished
+        moves, self._finished_at_check = self._finished != self._finished_at_check, self._finished
         self._wake(min(1, len(self._jobs)) if moves else len(self._jobs))
-        self._watch()
+        self._schedule_check()
 
     def _wake(self, calls: int) -> None:
         """Have as many threads at work as there are calls, within the limit."""
         with self._lock:
-            woken = min(calls, self._asleep)
-            self._asleep -= woken
+            woken = min(calls, self._idle)
+            self._idle -= woken
         if woken:
-            self._bell.release(woken)
+            self._work_available.release(woken)
         for _ in range(min(calls - woken, self._limits.workers - self._threads)):
             self._threads += 1
             threading.Thread(target=self._work, name=f"accord-worker-{self._threads}", daemon=True).start()
 
-    def _ring(self) -> None:
-        self._ringing = False
+    def _deliver_scheduled(self) -> None:
+        self._delivery_scheduled = False
         self._deliver()
 
     def _deliver(self) -> None:
@@ -130,14 +130,14 @@ class Workers:
     # --- in the threads ----------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        while not self._over:
+        while not self._closed:
             while self._jobs:
                 self._do_one()
             with self._lock:
                 if self._jobs:
                     continue
-                self._asleep += 1
-            self._bell.acquire()
+                self._idle += 1
+            self._work_available.acquire()
 
     def _do_one(self) -> None:
         try:
@@ -149,12 +149,12 @@ class Workers:
         except BaseException as exc:  # a handler may raise anything; the caller gets it
             outcome = (False, exc)
         self._done.append((future, outcome))
-        if not self._jobs and not self._ringing:  # else whoever does the last one rings, or the loop looks
-            self._ringing = True
-            self._tell()
+        if not self._jobs and not self._delivery_scheduled:  # else whoever does the last one rings, or the loop looks
+            self._delivery_scheduled = True
+            self._schedule_delivery()
 
-    def _tell(self) -> None:
+    def _schedule_delivery(self) -> None:
         try:
-            self._loop.call_soon_threadsafe(self._ring)
+            self._loop.call_soon_threadsafe(self._deliver_scheduled)
         except RuntimeError:  # the loop has closed: nobody waits any more
             self._done.clear()

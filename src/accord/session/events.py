@@ -8,13 +8,13 @@ from msgspec import Raw, UnsetType
 from accord.messages.envelope import RequestId
 from accord.messages.methods import Method
 from accord.messages.revision import Rules
-from accord.session.exchange import Exchange
+from accord.session.pending_request import PendingRequest
 
 
 class RequestReceived(msgspec.Struct, frozen=True):
     """The peer asks. Answer with `session.respond` or `session.fail`."""
 
-    exchange: Exchange
+    exchange: PendingRequest
 
 
 class NotificationReceived(msgspec.Struct, frozen=True):
@@ -32,21 +32,21 @@ class NotificationReceived(msgspec.Struct, frozen=True):
 class ResultReceived(msgspec.Struct, frozen=True):
     """The answer to a request of ours."""
 
-    exchange: Exchange
+    exchange: PendingRequest
     result: Raw
 
 
 class ErrorReceived(msgspec.Struct, frozen=True):
     """A request of ours has failed: by the peer's word, or because its answer is none."""
 
-    exchange: Exchange
+    exchange: PendingRequest
     error: Exception
 
 
 class ProgressReceived(msgspec.Struct, frozen=True):
     """A request of ours is getting on."""
 
-    exchange: Exchange
+    exchange: PendingRequest
     progress: float
     total: float | None
     message: str | None
@@ -58,19 +58,19 @@ class CancelReceived(msgspec.Struct, frozen=True):
     `reply` holds the rest of a batch that waited for it alone.
     """
 
-    exchange: Exchange
+    exchange: PendingRequest
     reason: str | None
     reply: bytes | None
 
 
-class ListenEnded(msgspec.Struct, frozen=True):
+class SubscriptionEnded(msgspec.Struct, frozen=True):
     """The server has ended a subscription of ours, with or without a result to follow."""
 
-    exchange: Exchange
+    exchange: PendingRequest
     reason: str | None
 
 
-class Reply(msgspec.Struct, frozen=True):
+class ReplyReady(msgspec.Struct, frozen=True):
     """Bytes to send: an answer that the session gives itself, or the next step of the opening."""
 
     message: bytes
@@ -78,24 +78,24 @@ class Reply(msgspec.Struct, frozen=True):
     """The code of the error that it is, if it is one."""
 
 
-class Opened(msgspec.Struct, frozen=True):
+class ConnectionOpened(msgspec.Struct, frozen=True):
     """Both sides agree on a revision; `reply` holds bytes to send first, if any."""
 
     revision: str
     reply: bytes | None = None
 
 
-class Ready(msgspec.Struct, frozen=True):
+class InitializedReceived(msgspec.Struct, frozen=True):
     """The client has said `notifications/initialized`: from now on a server may ask it."""
 
 
-class OpeningFailed(msgspec.Struct, frozen=True):
+class HandshakeFailed(msgspec.Struct, frozen=True):
     """The peer cannot or will not be opened."""
 
     error: Exception
 
 
-class Ignored(msgspec.Struct, frozen=True):
+class MessageIgnored(msgspec.Struct, frozen=True):
     """Something was dropped, counted in `stats`. `first` is true once per kind: the time to log it."""
 
     kind: str
@@ -110,10 +110,10 @@ Event = (
     | ErrorReceived
     | ProgressReceived
     | CancelReceived
-    | ListenEnded
-    | Reply
-    | Opened
-    | Ready
-    | OpeningFailed
-    | Ignored
+    | SubscriptionEnded
+    | ReplyReady
+    | ConnectionOpened
+    | InitializedReceived
+    | HandshakeFailed
+    | MessageIgnored
 )

@@ -18,7 +18,7 @@ _LAST_BYTES = 1 << 10
 """Up to here a `_meta` is remembered."""
 
 
-class _Request(msgspec.Struct):
+class _RequestParams(msgspec.Struct):
     meta: RequestMeta | None = field(default=None, name="_meta")
 
 
@@ -29,11 +29,11 @@ class _RawRequest(msgspec.Struct):
     task_id: Raw | UnsetType = field(default=UNSET, name="taskId")
 
 
-class _Sized(msgspec.Struct):
+class _RawMeta(msgspec.Struct):
     meta: Raw = field(default=Raw(), name="_meta")
 
 
-class Posted(msgspec.Struct):
+class MirroredParams(msgspec.Struct):
     """What HTTP headers repeat of the params of a request. What its method does not ask for may be anything."""
 
     meta: RequestMeta | None = field(default=None, name="_meta")
@@ -79,26 +79,26 @@ def _is_immutable(meta: RequestMeta) -> bool:
     return True
 
 
-class _OlderMeta(msgspec.Struct):
+class _HandshakeMeta(msgspec.Struct):
     progress_token: ProgressToken | None = field(default=None, name="progressToken")
     protocol_version: Name | None = field(default=None, name=PROTOCOL_VERSION)
 
 
-class _OlderRequest(msgspec.Struct):
-    meta: _OlderMeta | None = field(default=None, name="_meta")
+class _HandshakeRequestParams(msgspec.Struct):
+    meta: _HandshakeMeta | None = field(default=None, name="_meta")
 
 
-class _Notification(msgspec.Struct):
+class _NotificationParams(msgspec.Struct):
     meta: NotificationMeta | None = field(default=None, name="_meta")
 
 
-_sized = msgspec.json.Decoder(_Sized).decode
+_raw_meta = msgspec.json.Decoder(_RawMeta).decode
 _text = msgspec.json.Decoder(str).decode
 _raw_request = msgspec.json.Decoder(_RawRequest).decode
 _meta: Callable[[Raw], RequestMeta | None] = msgspec.json.Decoder(cast(Any, RequestMeta | None)).decode
-_request = msgspec.json.Decoder(_Request).decode
-_older_request = msgspec.json.Decoder(_OlderRequest).decode
-_notification = msgspec.json.Decoder(_Notification).decode
+_request = msgspec.json.Decoder(_RequestParams).decode
+_handshake_request = msgspec.json.Decoder(_HandshakeRequestParams).decode
+_notification = msgspec.json.Decoder(_NotificationParams).decode
 
 
 def request_meta(params: Raw | UnsetType, last: LastMeta | None = None) -> RequestMeta | None:
@@ -109,41 +109,41 @@ def request_meta(params: Raw | UnsetType, last: LastMeta | None = None) -> Reque
         _check_size(params)
     try:
         if last is not None:
-            raw = _sized(params).meta
+            raw = _raw_meta(params).meta
             return last.decode(raw) if len(raw) else None
     except (msgspec.DecodeError, RecursionError):
         pass  # read again below, for the path in the error
     try:
         return _request(params).meta
     except (msgspec.DecodeError, RecursionError) as exc:
-        return _older_meta(params, exc)
+        return _handshake_meta(params, exc)
 
 
-def posted(params: Raw | UnsetType, last: LastMeta | None = None) -> Posted:
+def mirrored_params(params: Raw | UnsetType, last: LastMeta | None = None) -> MirroredParams:
     """`_meta` of a request, and what names its subject, in one look. As `request_meta`."""
     if params is UNSET:
-        return Posted()
+        return MirroredParams()
     if len(params) > META_BYTES:
         _check_size(params)
     try:
         read = _raw_request(params)
         raw = read.meta
         meta = None if not len(raw) else _meta(raw) if last is None else last.decode(raw)
-        return Posted(meta, read.name, read.uri, read.task_id)
+        return MirroredParams(meta, read.name, read.uri, read.task_id)
     except (msgspec.DecodeError, RecursionError):
-        return Posted(request_meta(params))
+        return MirroredParams(request_meta(params))
 
 
 def _check_size(params: Raw) -> None:
     """Raise `InvalidParams` for a `_meta` over its bound; it can only be in params that are."""
-    if len(_sized(params).meta) > META_BYTES:
+    if len(_raw_meta(params).meta) > META_BYTES:
         raise InvalidParams(f"_meta has more than {META_BYTES:,} bytes")
 
 
-def _older_meta(params: Raw, why: Exception) -> RequestMeta | None:
+def _handshake_meta(params: Raw, why: Exception) -> RequestMeta | None:
     """`_meta` of a revision that knows fewer keys: what it does not know may be anything."""
     try:
-        meta = _older_request(params).meta
+        meta = _handshake_request(params).meta
     except (msgspec.DecodeError, RecursionError) as exc:
         raise InvalidParams(f"params do not fit: {exc}") from exc
     if meta is None or meta.protocol_version is not None:

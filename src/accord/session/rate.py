@@ -2,14 +2,15 @@
 
 One number is remembered: when the next would be due if all kept an even pace (the generic cell rate algorithm). What
 comes before it is due is let through while it is early by no more than a burst. `Pace` is the arithmetic, for those
-who keep the number themselves; `Rate` keeps it. Neither has a clock: times are seconds of the caller's, from any start.
+who keep the number themselves; `RateLimiter` keeps it. Neither has a clock: times are seconds of the caller's, from any
+start.
 """
 
 from __future__ import annotations
 
 from math import inf
 
-_SLIVER = 0.01
+_ROUNDING_TOLERANCE = 0.01
 """The part of an interval by which anything may be early: rounding shall not take the last one out of a burst."""
 
 
@@ -33,7 +34,7 @@ class Pace:
         else:
             self._interval = 1 / per_second
             self._exact = (burst - 1) * self._interval
-            self._early = self._exact + _SLIVER * self._interval
+            self._early = self._exact + _ROUNDING_TOLERANCE * self._interval
 
     @property
     def longest(self) -> float:
@@ -55,7 +56,7 @@ class Pace:
         return 0 if early <= self._early else early - self._exact
 
 
-class Rate:
+class RateLimiter:
     """A bound on how often something may happen, and what it remembers. Arguments are those of `Pace`."""
 
     __slots__ = ("_due", "_pace")
@@ -64,7 +65,7 @@ class Rate:
         self._pace = Pace(per_second, burst)
         self._due = -inf
 
-    def take(self, now: float) -> bool:
+    def allow(self, now: float) -> bool:
         """Whether it may happen now; if so, it is counted."""
         due = self._pace.step(self._due, now)
         if due is None:
@@ -72,6 +73,6 @@ class Rate:
         self._due = due
         return True
 
-    def wait(self, now: float) -> float:
-        """Seconds until `take` will allow the next: 0 when it does now, `inf` when it never will."""
+    def delay(self, now: float) -> float:
+        """Seconds until `allow` will allow the next: 0 when it does now, `inf` when it never will."""
         return self._pace.wait(self._due, now)

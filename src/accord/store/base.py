@@ -95,17 +95,17 @@ def stream_cost(about: bytes) -> int:
     return STREAM_BYTES + len(about)
 
 
-def taken(stream: str) -> str:
+def stream_exists_text(stream: str) -> str:
     """The text of the error of `begin`."""
     return f"this session has a stream {stream!r} already; a stream needs a name of its own"
 
 
-def not_open(stream: str) -> EventsGone:
+def stream_closed_error(stream: str) -> EventsGone:
     """The error of `append`."""
     return EventsGone(f"stream {stream!r} cannot go on: it has ended, or its session was forgotten")
 
 
-def dropped(stream: str, after: int, last: int) -> EventsGone:
+def events_dropped_error(stream: str, after: int, last: int) -> EventsGone:
     """The error of `read`."""
     return EventsGone(
         f"events {after + 1} to {last} of stream {stream!r} were dropped before they were read: the store was full "

@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path
 
 from accord.errors import StoreError
-from accord.store.journal import loses_transactions
+from accord.store.wal import loses_transactions
 
 _APPLICATION = 0x41434352  # "ACCR"
 _VERSION = 1
@@ -44,13 +44,13 @@ _TABLES = (
 
 def connect(path: Path) -> sqlite3.Connection:
     """Open the file, made if need be. Raises `StoreError` when it cannot be used, `sqlite3.Error` likewise."""
-    _make(path)
-    _look(path)
+    _create_private(path)
+    _check_before_open(path)
     db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
     try:
-        _claim(path, db)
-        _prepare(db)
-        _check(path, db)
+        _create_tables(path, db)
+        _set_pragmas(db)
+        _check_integrity(path, db)
     except BaseException:
         db.close()
         raise
@@ -73,30 +73,30 @@ _ADVICE = {
 }
 
 
-def damaged(path: Path, what: str) -> StoreError:
+def damaged_error(path: Path, what: str) -> StoreError:
     """The error for a file that cannot be believed."""
     return StoreError(f"{path} is damaged: {what}; move it away, or bring back a copy")
 
 
-def sealed(data: bytes, *place: object) -> bytes:
+def add_checksum(data: bytes, *place: object) -> bytes:
     """`data` with a checksum over it and its place, since SQLite has none of its own."""
     return zlib.crc32(data, zlib.crc32(repr(place).encode())).to_bytes(4, "big") + data
 
 
-def unsealed(path: Path, kept: object, *place: object) -> bytes:
+def verify_checksum(path: Path, kept: object, *place: object) -> bytes:
     """What was sealed. Raises `StoreError` when it has changed, or was kept in another place."""
-    if isinstance(kept, bytes) and sealed(kept[4:], *place) == kept:
+    if isinstance(kept, bytes) and add_checksum(kept[4:], *place) == kept:
         return kept[4:]
-    raise damaged(path, f"what was kept of a {place[0]} has changed")
+    raise damaged_error(path, f"what was kept of a {place[0]} has changed")
 
 
-def _foreign(path: Path) -> StoreError:
+def _foreign_error(path: Path) -> StoreError:
     return StoreError(
         f"{path} is damaged, or not a store of events of this version of accord; move it away, or give another path"
     )
 
 
-def _make(path: Path) -> None:
+def _create_private(path: Path) -> None:
     """What clients are told is private: the file is its owner's alone, and so are those that SQLite puts beside it.
 
     A file that is there is not opened here: closing it again would take away the locks that another connection of this
@@ -112,39 +112,39 @@ def _make(path: Path) -> None:
         ) from exc
 
 
-def _look(path: Path) -> None:
+def _check_before_open(path: Path) -> None:
     """What must be seen before SQLite opens the file: it mends without a word."""
     journals = [path.with_name(path.name + suffix) for suffix in ("-wal", "-journal")]
     if path.stat().st_size % _SECTOR and not any(journal.exists() for journal in journals):
-        raise _foreign(path)  # it ends in the middle of a page
+        raise _foreign_error(path)  # it ends in the middle of a page
     # Twice: another process may begin the journal anew while it is being read.
     if all(journals[0].exists() and loses_transactions(journals[0].read_bytes()) for _ in range(2)):
-        raise damaged(journals[0], "what was kept in it would be lost")
+        raise damaged_error(journals[0], "what was kept in it would be lost")
 
 
-def _claim(path: Path, db: sqlite3.Connection) -> None:
+def _create_tables(path: Path, db: sqlite3.Connection) -> None:
     """Make the tables in an empty file. What belongs to another program is not written to, nor switched to WAL."""
     db.execute("BEGIN IMMEDIATE")
-    marks = _value(db, "application_id"), _value(db, "user_version")
+    marks = _pragma(db, "application_id"), _pragma(db, "user_version")
     if marks == (0, 0) and not db.execute("SELECT 1 FROM sqlite_master").fetchone():
         for statement in _TABLES:
             db.execute(statement)
     elif marks != (_APPLICATION, _VERSION):
-        raise _foreign(path)
+        raise _foreign_error(path)
     db.execute("COMMIT")
 
 
-def _prepare(db: sqlite3.Connection) -> None:
+def _set_pragmas(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA journal_mode=WAL")
     db.execute("PRAGMA synchronous=FULL")  # what was acknowledged survives a loss of power, too
     db.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
 
 
-def _check(path: Path, db: sqlite3.Connection) -> None:
+def _check_integrity(path: Path, db: sqlite3.Connection) -> None:
     found = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
     if found != "ok":
-        raise damaged(path, found.replace("\n", " "))
+        raise damaged_error(path, found.replace("\n", " "))
 
 
-def _value(db: sqlite3.Connection, name: str) -> int:
+def _pragma(db: sqlite3.Connection, name: str) -> int:
     return int(db.execute(f"PRAGMA {name}").fetchone()[0])

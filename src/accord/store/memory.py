@@ -8,10 +8,17 @@ from collections.abc import Callable, Sequence
 
 from accord.errors import StoreError
 from accord.limits import DEFAULT_LIMITS, Limits
-from accord.store.base import Replay, dropped, event_cost, not_open, stream_cost, taken
+from accord.store.base import (
+    Replay,
+    event_cost,
+    events_dropped_error,
+    stream_closed_error,
+    stream_cost,
+    stream_exists_text,
+)
 
 
-class _Stream:
+class _MemoryStream:
     __slots__ = ("about", "dropped", "ended", "last")
 
     def __init__(self, about: bytes) -> None:
@@ -21,13 +28,13 @@ class _Stream:
         self.ended = False
 
 
-class _Session:
+class _MemorySession:
     __slots__ = ("bytes", "items", "record", "renewed", "streams")
 
     def __init__(self) -> None:
         self.record: bytes | None = None
         self.renewed = 0.0
-        self.streams: dict[str, _Stream] = {}
+        self.streams: dict[str, _MemoryStream] = {}
         self.items: OrderedDict[tuple[str, int], bytes] = OrderedDict()
         """Events by stream and number, oldest first; a stream that has ended has one number more, which is its end."""
         self.bytes = 0
@@ -39,8 +46,10 @@ class MemoryEvents:
     def __init__(self, limits: Limits = DEFAULT_LIMITS, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
         self._clock = clock
-        self._sessions: OrderedDict[str, _Session] = OrderedDict()  # the one not written to for longest comes first
-        self._holding: OrderedDict[str, _Session] = OrderedDict()  # those with items, in the same order
+        self._sessions: OrderedDict[str, _MemorySession] = (
+            OrderedDict()
+        )  # the one not written to for longest comes first
+        self._with_events: OrderedDict[str, _MemorySession] = OrderedDict()  # those with items, in the same order
         self._ended: OrderedDict[tuple[str, str], float] = OrderedDict()  # when each stream ended
         self.bytes: int = 0
         """Bytes of all events, as they are counted."""
@@ -54,7 +63,7 @@ class MemoryEvents:
     async def save(self, session: str, record: bytes) -> None:
         """See `Events.save`."""
         self._expire()
-        self._renewed(session).record = record
+        self._touch_session(session).record = record
 
     async def load(self, session: str) -> bytes | None:
         """See `Events.load`."""
@@ -71,23 +80,23 @@ class MemoryEvents:
         self._expire()
         kept = self._sessions.get(session)
         if kept is not None and stream in kept.streams:
-            raise StoreError(taken(stream))
-        self._renewed(session).streams[stream] = _Stream(about)
+            raise StoreError(stream_exists_text(stream))
+        self._touch_session(session).streams[stream] = _MemoryStream(about)
 
     async def append(self, session: str, stream: str, messages: Sequence[bytes], *, ends: bool = False) -> int:
         """See `Events.append`."""
         self._expire()
         open_stream = self._open_stream(session, stream)
         if open_stream is None:
-            raise not_open(stream)
-        kept = self._renewed(session)
+            raise stream_closed_error(stream)
+        kept = self._touch_session(session)
         first = open_stream.last + 1
         for number, message in enumerate(messages, first):
-            self._keep(session, kept, (stream, number), message, event_cost(message))
+            self._add_event(session, kept, (stream, number), message, event_cost(message))
         open_stream.last += len(messages)
         if ends:
             self._end(session, kept, stream, open_stream)
-        self._shrink(session, kept)
+        self._evict(session, kept)
         return first
 
     async def end(self, session: str, stream: str) -> None:
@@ -95,9 +104,9 @@ class MemoryEvents:
         self._expire()
         open_stream = self._open_stream(session, stream)
         if open_stream is not None:
-            kept = self._renewed(session)
+            kept = self._touch_session(session)
             self._end(session, kept, stream, open_stream)
-            self._shrink(session, kept)
+            self._evict(session, kept)
 
     async def read(self, session: str, stream: str, after: int, most: int | None = None) -> Replay | None:
         """See `Events.read`."""
@@ -107,7 +116,7 @@ class MemoryEvents:
         if kept is None or found is None or not 0 <= after <= found.last:
             return None
         if after < found.dropped:
-            raise dropped(stream, after, found.dropped)
+            raise events_dropped_error(stream, after, found.dropped)
         last = found.last if most is None else min(found.last, after + most)
         events = [(number, kept.items[stream, number]) for number in range(after + 1, last + 1)]
         return Replay(events, found.ended, found.about)
@@ -121,33 +130,33 @@ class MemoryEvents:
 
     # --- what comes in -----------------------------------------------------------------------------------------
 
-    def _open_stream(self, session: str, stream: str) -> _Stream | None:
+    def _open_stream(self, session: str, stream: str) -> _MemoryStream | None:
         kept = self._sessions.get(session)
         found = kept.streams.get(stream) if kept is not None else None
         return None if found is None or found.ended else found
 
-    def _renewed(self, session: str) -> _Session:
+    def _touch_session(self, session: str) -> _MemorySession:
         """The session that is being written to, made if need be."""
         kept = self._sessions.get(session)
         if kept is None:
-            kept = self._sessions[session] = _Session()
+            kept = self._sessions[session] = _MemorySession()
         kept.renewed = self._clock()
         self._sessions.move_to_end(session)
         if kept.items:
-            self._holding.move_to_end(session)
+            self._with_events.move_to_end(session)
         return kept
 
-    def _keep(self, session: str, kept: _Session, key: tuple[str, int], message: bytes, cost: int) -> None:
+    def _add_event(self, session: str, kept: _MemorySession, key: tuple[str, int], message: bytes, cost: int) -> None:
         kept.items[key] = message
-        self._holding[session] = kept
-        self._count(kept, cost)
+        self._with_events[session] = kept
+        self._add_bytes(kept, cost)
 
-    def _end(self, session: str, kept: _Session, stream: str, ending: _Stream) -> None:
+    def _end(self, session: str, kept: _MemorySession, stream: str, ending: _MemoryStream) -> None:
         ending.ended = True
         self._ended[session, stream] = self._clock()
-        self._keep(session, kept, (stream, ending.last + 1), b"", stream_cost(ending.about))
+        self._add_event(session, kept, (stream, ending.last + 1), b"", stream_cost(ending.about))
 
-    def _count(self, kept: _Session, cost: int) -> None:
+    def _add_bytes(self, kept: _MemorySession, cost: int) -> None:
         kept.bytes += cost
         self.bytes += cost
 
@@ -164,14 +173,14 @@ class MemoryEvents:
                 break
             self._forget(session)
 
-    def _shrink(self, session: str, kept: _Session) -> None:
+    def _evict(self, session: str, kept: _MemorySession) -> None:
         """Drop the oldest of what is too much."""
         while kept.bytes > self._limits.events_bytes:
-            self._drop_oldest(session, kept)
+            self._evict_oldest(session, kept)
         while self.bytes > self._limits.events_total_bytes:
-            self._drop_oldest(*next(iter(self._holding.items())))
+            self._evict_oldest(*next(iter(self._with_events.items())))
 
-    def _drop_oldest(self, session: str, kept: _Session) -> None:
+    def _evict_oldest(self, session: str, kept: _MemorySession) -> None:
         name, number = next(iter(kept.items))
         stream = kept.streams[name]
         if number > stream.last:
@@ -190,19 +199,19 @@ class MemoryEvents:
         del kept.items[name, stream.last + 1]
         self._release(session, kept, stream_cost(stream.about))
 
-    def _drop_event(self, session: str, kept: _Session, name: str, number: int) -> None:
+    def _drop_event(self, session: str, kept: _MemorySession, name: str, number: int) -> None:
         self._release(session, kept, event_cost(kept.items.pop((name, number))))
 
-    def _release(self, session: str, kept: _Session, cost: int) -> None:
-        self._count(kept, -cost)
+    def _release(self, session: str, kept: _MemorySession, cost: int) -> None:
+        self._add_bytes(kept, -cost)
         if not kept.items:
-            del self._holding[session]
+            del self._with_events[session]
 
     def _forget(self, session: str) -> None:
         kept = self._sessions.pop(session, None)
         if kept is None:
             return
-        self._count(kept, -kept.bytes)
-        self._holding.pop(session, None)
+        self._add_bytes(kept, -kept.bytes)
+        self._with_events.pop(session, None)
         for name in kept.streams:
             self._ended.pop((session, name), None)

@@ -10,8 +10,8 @@ from pathlib import Path
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.store import file
 from accord.store.base import Replay
-from accord.store.committer import Committer
-from accord.store.ledger import Ledger
+from accord.store.database_thread import DatabaseThread
+from accord.store.event_tables import EventTables
 
 
 class SQLiteEvents:
@@ -28,46 +28,46 @@ class SQLiteEvents:
         clock: Callable[[], float] = time.time,
     ) -> None:
         where = Path(path)
-        self._ledger = Ledger(where, limits, clock)
-        self._committer = Committer(lambda: file.connect(where), lambda exc: file.explain(where, exc))
+        self._tables = EventTables(where, limits, clock)
+        self._thread = DatabaseThread(lambda: file.connect(where), lambda exc: file.explain(where, exc))
 
     async def open(self) -> None:
         """See `Events.open`."""
-        await self._committer.start()
+        await self._thread.start()
 
     async def close(self) -> None:
         """See `Events.close`."""
-        await self._committer.stop()
+        await self._thread.stop()
 
     async def save(self, session: str, record: bytes) -> None:
         """See `Events.save`."""
-        await self._committer.do(lambda db: self._ledger.save(db, session, record))
+        await self._thread.run(lambda db: self._tables.save(db, session, record))
 
     async def load(self, session: str) -> bytes | None:
         """See `Events.load`."""
-        return await self._committer.do(lambda db: self._ledger.load(db, session))
+        return await self._thread.run(lambda db: self._tables.load(db, session))
 
     async def forget(self, session: str) -> None:
         """See `Events.forget`."""
-        await self._committer.do(lambda db: self._ledger.forget(db, session))
+        await self._thread.run(lambda db: self._tables.forget(db, session))
 
     async def begin(self, session: str, stream: str, about: bytes) -> None:
         """See `Events.begin`."""
-        await self._committer.do(lambda db: self._ledger.begin(db, session, stream, about))
+        await self._thread.run(lambda db: self._tables.begin(db, session, stream, about))
 
     async def append(self, session: str, stream: str, messages: Sequence[bytes], *, ends: bool = False) -> int:
         """See `Events.append`."""
         kept = list(messages)  # theirs may have changed when the thread comes to it
-        return await self._committer.do(lambda db: self._ledger.append(db, session, stream, kept, ends))
+        return await self._thread.run(lambda db: self._tables.append(db, session, stream, kept, ends))
 
     async def end(self, session: str, stream: str) -> None:
         """See `Events.end`."""
-        await self._committer.do(lambda db: self._ledger.end(db, session, stream))
+        await self._thread.run(lambda db: self._tables.end(db, session, stream))
 
     async def read(self, session: str, stream: str, after: int, most: int | None = None) -> Replay | None:
         """See `Events.read`."""
-        return await self._committer.do(lambda db: self._ledger.read(db, session, stream, after, most))
+        return await self._thread.run(lambda db: self._tables.read(db, session, stream, after, most))
 
     async def last(self, session: str, stream: str) -> int | None:
         """See `Events.last`."""
-        return await self._committer.do(lambda db: self._ledger.last(db, session, stream))
+        return await self._thread.run(lambda db: self._tables.last(db, session, stream))

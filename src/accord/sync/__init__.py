@@ -7,4 +7,7 @@ with Client("weather.py") as client:
 """
 
 from accord.sync.client import Client as Client
-from accord.sync.streams import NoticeStream as NoticeStream, Subscription as Subscription
+from accord.sync.streams import (
+    NoticeStream as NoticeStream,
+    Subscription as Subscription,
+)

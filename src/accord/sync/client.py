@@ -1,7 +1,7 @@
 """The blocking `Client`: the verbs of the async one, each waited for.
 
 What is said to the server is said by an `accord.Client`, on a loop in the background; nothing of the protocol is here.
-Types of arguments and results are those of its methods, taken over by `_like` and `_made_like`.
+Types of arguments and results are those of its methods, taken over by `_signature_of` and `_constructor_of`.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
-from accord.client.answers import ToolResult
 from accord.client.client import Client as AsyncClient
-from accord.client.notices import Notice
-from accord.client.roots import Places
-from accord.client.verbs import ProgressCallback
+from accord.client.notifications import Notice
+from accord.client.request_methods import ProgressCallback
+from accord.client.results import ToolResult
+from accord.client.roots import RootsLike
 from accord.errors import NotConnected
 from accord.limits import Limits
 from accord.messages.base import Meta
 from accord.messages.capabilities import ServerCapabilities
 from accord.messages.identity import Implementation
 from accord.session.stats import Stats
-from accord.sync.background import Background
+from accord.sync.background_loop import BackgroundLoop
 from accord.sync.streams import NoticeStream, Subscription
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_LEAVING = 8.0
+_CLOSE_SECONDS = 8.0
 """Seconds that closing a client which nobody closed may take: it may have a server process to end."""
 
 
-def _like(
+def _signature_of(
     verb: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]],
 ) -> Callable[[Callable[..., T]], Callable[Concatenate[Client, P], T]]:
     """Name, parameters, result and text of a verb of `accord.Client`, for the method that waits for it."""
     return wraps(verb)
 
 
-def _made_like(
+def _constructor_of(
     made: Callable[Concatenate[AsyncClient, P], None],
 ) -> Callable[[Callable[..., None]], Callable[Concatenate[Client, P], None]]:
     return wraps(made, assigned=("__annotations__",))
@@ -57,14 +57,14 @@ class Client:
     is collected, or the program ends.
     """
 
-    @_made_like(AsyncClient.__init__)
+    @_constructor_of(AsyncClient.__init__)
     def __init__(self, *args: Any, **options: Any) -> None:
         """See `accord.Client`."""
         self._client = AsyncClient(*args, **options)
-        self._background = Background("client")
+        self._background = BackgroundLoop("client")
         self._lock = threading.Lock()
         self._connecting = 0
-        self._end = weakref.finalize(self, _abandon, self._client, self._background)
+        self._end = weakref.finalize(self, _close_unclosed, self._client, self._background)
 
     # --- lifetime ----------------------------------------------------------------------------------------------
 
@@ -81,18 +81,18 @@ class Client:
         finally:
             with self._lock:
                 self._connecting -= 1
-                self._rest()
+                self._stop_if_idle()
         return self
 
     def close(self) -> None:
         """End the connection and, if it is a child process, the server; bounded in time, from any thread."""
-        if self._background.runs:
+        if self._background.is_running:
             with suppress(NotConnected):  # another thread has closed it
                 self._background.run(self._client.close())
         with self._lock:
-            self._rest()
+            self._stop_if_idle()
 
-    def _rest(self) -> None:
+    def _stop_if_idle(self) -> None:
         """End the thread where nobody is connected or connects."""
         if not self._connecting and not _is_connected(self._client):
             self._background.stop()
@@ -139,23 +139,23 @@ class Client:
 
     # --- verbs -------------------------------------------------------------------------------------------------
 
-    @_like(AsyncClient.ping)
+    @_signature_of(AsyncClient.ping)
     def ping(self, *args: Any, **options: Any) -> Any:
         return self._background.run(self._client.ping(*args, **options))
 
-    @_like(AsyncClient.list_tools)
+    @_signature_of(AsyncClient.list_tools)
     def list_tools(self, *args: Any, **options: Any) -> Any:
         return self._background.run(self._client.list_tools(*args, **options))
 
-    @_like(AsyncClient.list_resources)
+    @_signature_of(AsyncClient.list_resources)
     def list_resources(self, *args: Any, **options: Any) -> Any:
         return self._background.run(self._client.list_resources(*args, **options))
 
-    @_like(AsyncClient.list_resource_templates)
+    @_signature_of(AsyncClient.list_resource_templates)
     def list_resource_templates(self, *args: Any, **options: Any) -> Any:
         return self._background.run(self._client.list_resource_templates(*args, **options))
 
-    @_like(AsyncClient.list_prompts)
+    @_signature_of(AsyncClient.list_prompts)
     def list_prompts(self, *args: Any, **options: Any) -> Any:
         return self._background.run(self._client.list_prompts(*args, **options))
 
@@ -190,19 +190,19 @@ class Client:
     def call_tool(self, *args: Any, **options: Any) -> Any:
         return self._background.run(self._client.call_tool(*args, **options))
 
-    @_like(AsyncClient.read_resource)
+    @_signature_of(AsyncClient.read_resource)
     def read_resource(self, *args: Any, **options: Any) -> Any:
         return self._background.run(self._client.read_resource(*args, **options))
 
-    @_like(AsyncClient.get_prompt)
+    @_signature_of(AsyncClient.get_prompt)
     def get_prompt(self, *args: Any, **options: Any) -> Any:
         return self._background.run(self._client.get_prompt(*args, **options))
 
-    @_like(AsyncClient.complete)
+    @_signature_of(AsyncClient.complete)
     def complete(self, *args: Any, **options: Any) -> Any:
         return self._background.run(self._client.complete(*args, **options))
 
-    @_like(AsyncClient.set_log_level)
+    @_signature_of(AsyncClient.set_log_level)
     def set_log_level(self, *args: Any, **options: Any) -> Any:
         return self._background.run(self._client.set_log_level(*args, **options))
 
@@ -218,7 +218,7 @@ class Client:
         total_timeout: float | None = None,
         repeatable: bool = False,
     ) -> T | Any:
-        """As `accord.Client.request`; written out, as the type that it takes is not carried over by `_like`."""
+        """As `accord.Client.request`; written out, as the type that it takes is not carried over by `_signature_of`."""
         return self._background.run(
             self._client.request(
                 method,
@@ -232,7 +232,7 @@ class Client:
             )
         )
 
-    @_like(AsyncClient.notify)
+    @_signature_of(AsyncClient.notify)
     def notify(self, *args: Any, **options: Any) -> Any:
         return self._background.run(self._client.notify(*args, **options))
 
@@ -261,7 +261,7 @@ class Client:
         source = self._client.subscribe(*uris, tools=tools, prompts=prompts, resources=resources)
         return Subscription(self._background, source, self)
 
-    def set_roots(self, roots: Places) -> None:
+    def set_roots(self, roots: RootsLike) -> None:
         """Let the server work in other folders from now on, and tell it so where the revision has a way to.
 
         Raises `NotSupported` for a client that was made without `roots`, `LocalProtocolError` for what is no folder.
@@ -275,12 +275,12 @@ def _is_connected(client: AsyncClient) -> bool:
     return False
 
 
-def _abandon(client: AsyncClient, background: Background) -> None:
+def _close_unclosed(client: AsyncClient, background: BackgroundLoop) -> None:
     """Close what nobody has closed: at the end of the program, or when the client is collected, in any thread."""
-    if background.is_here:  # which cannot wait for itself
-        threading.Thread(target=_abandon, args=(client, background), daemon=True).start()
+    if background.is_current_thread:  # which cannot wait for itself
+        threading.Thread(target=_close_unclosed, args=(client, background), daemon=True).start()
         return
-    if background.runs:
+    if background.is_running:
         with suppress(Exception):  # there is nobody to tell
-            background.run(client.close(), _LEAVING)
+            background.run(client.close(), _CLOSE_SECONDS)
     background.discard()

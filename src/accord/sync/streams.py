@@ -8,20 +8,20 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
-from accord.client import notices, subscription
-from accord.client.notices import Notice
+from accord.client import notifications, subscription
+from accord.client.notifications import Notice
 from accord.client.subscription import Kind, SubscriptionEvent
 from accord.errors import NotConnected, RequestTimeout
 from accord.messages.subscriptions import SubscriptionFilter
-from accord.sync.background import Background
+from accord.sync.background_loop import BackgroundLoop
 
 E = TypeVar("E")
 E_co = TypeVar("E_co", covariant=True)
-S = TypeVar("S", bound="Source[Any]")
-Self = TypeVar("Self", bound="Stream[Any, Any]")
+S = TypeVar("S", bound="AsyncStream[Any]")
+Self = TypeVar("Self", bound="BlockingStream[Any, Any]")
 
 
-class Source(Protocol[E_co]):
+class AsyncStream(Protocol[E_co]):
     """What is read: `async with source`, then one event after the other."""
 
     async def __aenter__(self) -> Any: ...
@@ -33,10 +33,10 @@ class Source(Protocol[E_co]):
     def __anext__(self) -> Coroutine[Any, Any, E_co]: ...
 
 
-class Stream(Generic[S, E]):
+class BlockingStream(Generic[S, E]):
     """Events to wait for, one after the other. Enter it first; it is read by one thread at a time."""
 
-    def __init__(self, background: Background, source: S, client: object) -> None:
+    def __init__(self, background: BackgroundLoop, source: S, client: object) -> None:
         self._background = background
         self._client = client  # it is closed when nobody has it any more
         self._source: S = source
@@ -69,9 +69,9 @@ class Stream(Generic[S, E]):
         try:
             return self._background.run(self._next(seconds))
         except NotConnected:  # the client is closed: nothing more comes, but what has come can be read
-            return self._left()
+            return self._next_buffered()
 
-    def _left(self) -> tuple[E] | None:
+    def _next_buffered(self) -> tuple[E] | None:
         reading = self._source.__anext__()
         try:
             reading.send(None)  # a step, which needs no loop unless it has to wait
@@ -93,7 +93,7 @@ class Stream(Generic[S, E]):
             raise RequestTimeout(f"nothing came in {seconds:g} s") from exc
 
 
-class NoticeStream(Stream[notices.NoticeStream, Notice]):
+class NoticeStream(BlockingStream[notifications.NoticeStream, Notice]):
     """Notifications to iterate over: `with client.notifications(...) as stream`.
 
     It ends when the client is closed, and raises `ConnectionLost` when the connection is lost for good.
@@ -105,7 +105,7 @@ class NoticeStream(Stream[notices.NoticeStream, Notice]):
         return self._source.dropped
 
 
-class Subscription(Stream[subscription.Subscription, SubscriptionEvent]):
+class Subscription(BlockingStream[subscription.Subscription, SubscriptionEvent]):
     """Events to iterate over: `with client.subscribe(...) as subscription`.
 
     The iteration ends when the server ends the subscription, or the client is closed. It raises `ConnectionLost` when

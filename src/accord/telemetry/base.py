@@ -13,12 +13,12 @@ import msgspec
 from msgspec import Raw
 
 from accord.messages.envelope import RequestId
-from accord.session.exchange import Exchange
+from accord.session.pending_request import PendingRequest
 
 Side = Literal["server", "client"]
 
 
-class Place(msgspec.Struct, frozen=True):
+class TransportInfo(msgspec.Struct, frozen=True):
     """How the peer is reached; what is not known, or does not apply, is empty."""
 
     transport: str = ""
@@ -34,7 +34,7 @@ class Place(msgspec.Struct, frozen=True):
     """What tells this session from others: a digest, as the id itself is a secret (Streamable HTTP, Security)."""
 
 
-NOWHERE = Place()
+UNKNOWN_TRANSPORT = TransportInfo()
 
 
 class Operation:
@@ -73,7 +73,7 @@ class Operation:
         uri: str = "",
         id: RequestId | None = None,
         revision: str = "",
-        place: Place = NOWHERE,
+        place: TransportInfo = UNKNOWN_TRANSPORT,
         arguments: Any = None,
         carrier: dict[str, str] | None = None,
     ) -> None:
@@ -84,7 +84,7 @@ class Operation:
         self.id: RequestId | None = id
         """Of the request; of one of ours None until it is sent, and the last where it is sent more than once."""
         self.revision: str = revision
-        self.place: Place = place
+        self.place: TransportInfo = place
         self.arguments: Any = arguments
         """Of a tool or a prompt: JSON (`Raw`), or what is to become it."""
         self.carrier: dict[str, str] = {} if carrier is None else carrier
@@ -112,7 +112,7 @@ class Operation:
         """Since it began."""
         return time.perf_counter() - self.started
 
-    def sent(self, exchange: Exchange) -> None:
+    def sent(self, exchange: PendingRequest) -> None:
         """A request of ours goes out, perhaps once more."""
         self.id, self.revision = exchange.id, exchange.rules.revision
 
@@ -120,7 +120,7 @@ class Operation:
         """There is a result; of a tool it says whether that has failed."""
         self.result = result
         if isinstance(result, Raw):
-            told = _told(result)
+            told = _result_fields(result)
             self.failed, self.asks = told.is_error is True, told.result_type == "input_required"
         else:
             self.failed = getattr(result, "is_error", None) is True
@@ -132,7 +132,7 @@ class SessionOver(msgspec.Struct, frozen=True):
     side: Side
     seconds: float
     revision: str = ""
-    place: Place = NOWHERE
+    place: TransportInfo = UNKNOWN_TRANSPORT
     error: BaseException | None = None
     """Why, where nobody wanted it to."""
 
@@ -161,16 +161,16 @@ class Telemetry(Protocol):
         """A session has ended."""
 
 
-class _Told(msgspec.Struct, rename="camel"):
+class _ResultFields(msgspec.Struct, rename="camel"):
     is_error: bool | None = None
     result_type: str | None = None
 
 
-_decoder = msgspec.json.Decoder(_Told)
-_NOTHING = _Told()
+_decoder = msgspec.json.Decoder(_ResultFields)
+_NOTHING = _ResultFields()
 
 
-def _told(result: Raw) -> _Told:
+def _result_fields(result: Raw) -> _ResultFields:
     """What a result says of itself; what an extension has in these places does not matter."""
     try:
         return _decoder.decode(result)

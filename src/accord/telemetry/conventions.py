@@ -19,15 +19,15 @@ from accord.errors import (
     RESOURCE_NOT_FOUND,
     ProtocolError,
 )
-from accord.telemetry.base import Operation, Place, SessionOver
+from accord.telemetry.base import Operation, SessionOver, TransportInfo
 
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 """Seconds; "SHOULD be specified with ExplicitBucketBoundaries of" these."""
 
-MOST = 65_536
+MAX_RECORDED_LENGTH = 65_536
 """Characters of arguments and results that are recorded; what follows is cut off."""
 
-LONGEST = 256
+MAX_NAME_LENGTH = 256
 """Characters of a name or URI of the peer's that are recorded."""
 
 ERROR_TYPE = "error.type"
@@ -38,7 +38,7 @@ TOOL, PROMPT = "gen_ai.tool.name", "gen_ai.prompt.name"
 
 _NAMES = {"tools/call": TOOL, "prompts/get": PROMPT}
 
-_FAULTS_OF_THE_CALLER = {PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND}
+_CALLER_ERRORS = {PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND}
 """What "SHOULD NOT be considered errors" by the one who serves: the sender could have known."""
 
 Attributes = dict[str, Any]
@@ -46,14 +46,14 @@ Attributes = dict[str, Any]
 
 def span_name(operation: Operation, *, known: bool = True) -> str:
     """`{mcp.method.name} {target}`; a name that is not `known` here is left out: a peer could make up any number."""
-    return f"{operation.method} {operation.name[:LONGEST]}" if known and operation.name else operation.method
+    return f"{operation.method} {operation.name[:MAX_NAME_LENGTH]}" if known and operation.name else operation.method
 
 
-def about(operation: Operation) -> Attributes:
+def start_attributes(operation: Operation) -> Attributes:
     """The attributes of a span, as far as they are known at its beginning."""
-    found = _of_both(operation, operation.name)
+    found = _common_attributes(operation, operation.name)
     if operation.uri:
-        found["mcp.resource.uri"] = operation.uri[:LONGEST]
+        found["mcp.resource.uri"] = operation.uri[:MAX_NAME_LENGTH]
     if operation.id is not None:
         found[REQUEST_ID] = str(operation.id)
     place = operation.place
@@ -66,35 +66,35 @@ def about(operation: Operation) -> Attributes:
     return found
 
 
-def measured(operation: Operation) -> Attributes:
+def duration_attributes(operation: Operation) -> Attributes:
     """The attributes of a duration: few values for each, whatever a peer sends."""
     known = operation.began or not isinstance(operation.error, ProtocolError)
-    return {**_of_both(operation, operation.name if known else ""), **outcome(operation)}
+    return {**_common_attributes(operation, operation.name if known else ""), **outcome_attributes(operation)}
 
 
-def of_session(over: SessionOver) -> Attributes:
+def session_attributes(over: SessionOver) -> Attributes:
     """The attributes of the duration of a session."""
-    found = _of_place(over.place, over.side)
+    found = _transport_attributes(over.place, over.side)
     if over.revision:
         found[REVISION] = over.revision
     if over.error is not None:
-        found[ERROR_TYPE] = kind_of(over.error)
+        found[ERROR_TYPE] = error_type(over.error)
     return found
 
 
-def _of_both(operation: Operation, name: str) -> Attributes:
-    found: Attributes = {"mcp.method.name": operation.method, **_of_place(operation.place, operation.side)}
+def _common_attributes(operation: Operation, name: str) -> Attributes:
+    found: Attributes = {"mcp.method.name": operation.method, **_transport_attributes(operation.place, operation.side)}
     if operation.revision:
         found[REVISION] = operation.revision
     if operation.method == "tools/call":
         found["gen_ai.operation.name"] = "execute_tool"
     key = _NAMES.get(operation.method)
     if key is not None and name:
-        found[key] = name[:LONGEST]
+        found[key] = name[:MAX_NAME_LENGTH]
     return found
 
 
-def _of_place(place: Place, side: str) -> Attributes:
+def _transport_attributes(place: TransportInfo, side: str) -> Attributes:
     found: Attributes = {}
     if place.transport:
         found["network.transport"] = place.transport
@@ -112,20 +112,20 @@ def _of_place(place: Place, side: str) -> Attributes:
 # --- the end ---------------------------------------------------------------------------------------------------
 
 
-def outcome(operation: Operation) -> Attributes:
+def outcome_attributes(operation: Operation) -> Attributes:
     """How a request ended: `error.type` "if and only if the operation fails", and the code of a JSON-RPC error."""
     error = operation.error
     if isinstance(error, ProtocolError):
         code = error.code if operation.code is None else operation.code
-        excused = operation.side == "server" and code in _FAULTS_OF_THE_CALLER
+        excused = operation.side == "server" and code in _CALLER_ERRORS
         return {STATUS_CODE: str(code)} if excused else {STATUS_CODE: str(code), ERROR_TYPE: str(code)}
     if error is not None:
-        return {ERROR_TYPE: kind_of(error)}
+        return {ERROR_TYPE: error_type(error)}
     # "When CallToolResult is returned with isError set to true, this attribute SHOULD be set to `tool_error`."
     return {ERROR_TYPE: "tool_error"} if operation.failed else {}
 
 
-def kind_of(error: BaseException) -> str:
+def error_type(error: BaseException) -> str:
     """An error in one word, of which there are few."""
     if isinstance(error, TimeoutError):
         return "timeout"
@@ -142,24 +142,24 @@ def _full_name(kind: type) -> str:
 # --- what may be secret ----------------------------------------------------------------------------------------
 
 
-def given(operation: Operation) -> Attributes:
+def argument_attributes(operation: Operation) -> Attributes:
     """The arguments of a tool, as JSON, or of a prompt, one by one."""
     if operation.arguments is None:
         return {}
     text = _text(operation.arguments)
     if operation.method == "tools/call":
-        return {"gen_ai.tool.call.arguments": text[:MOST]}
+        return {"gen_ai.tool.call.arguments": text[:MAX_RECORDED_LENGTH]}
     if operation.method != "prompts/get":
         return {}
     values: Mapping[str, Any] = msgspec.json.decode(text, type=dict[str, Any])
-    return {f"gen_ai.prompt.variable.{name}": str(value)[:MOST] for name, value in values.items()}
+    return {f"gen_ai.prompt.variable.{name}": str(value)[:MAX_RECORDED_LENGTH] for name, value in values.items()}
 
 
-def returned(operation: Operation) -> Attributes:
+def result_attributes(operation: Operation) -> Attributes:
     """The result of a tool, as JSON, "if execution was successful": questions are none, nor is an error."""
     if operation.method != "tools/call" or operation.result is None or operation.asks or operation.failed:
         return {}
-    return {"gen_ai.tool.call.result": _text(operation.result)[:MOST]}
+    return {"gen_ai.tool.call.result": _text(operation.result)[:MAX_RECORDED_LENGTH]}
 
 
 def _text(value: Any) -> str:

@@ -10,7 +10,7 @@ from accord.telemetry.base import Operation, SessionOver, Side
 _SIDES: tuple[Side, ...] = ("server", "client")
 
 
-class Durations:
+class DurationRecorder:
     """Records durations, in seconds."""
 
     def __init__(self, version: str, provider: MeterProvider | None) -> None:
@@ -20,11 +20,11 @@ class Durations:
 
     def operation(self, operation: Operation) -> None:
         """A request has ended."""
-        self._operations[operation.side].record(operation.seconds, conventions.measured(operation))
+        self._operations[operation.side].record(operation.seconds, conventions.duration_attributes(operation))
 
     def session(self, over: SessionOver) -> None:
         """A session has ended."""
-        self._sessions[over.side].record(over.seconds, conventions.of_session(over))
+        self._sessions[over.side].record(over.seconds, conventions.session_attributes(over))
 
 
 def _histogram(meter: Meter, side: Side, of: str, what: str) -> Histogram:

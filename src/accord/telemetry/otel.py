@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from opentelemetry.propagators.textmap import TextMapPropagator
     from opentelemetry.trace import TracerProvider
 
-    from accord.telemetry.durations import Durations
-    from accord.telemetry.spans import Spans
+    from accord.telemetry.durations import DurationRecorder
+    from accord.telemetry.spans import SpanRecorder
 
 VERSION = "0.1.0"
 """Of the instrumentation: that of accord."""
@@ -45,8 +45,8 @@ class OpenTelemetry:
         if unknown := {*record} - {"arguments", "results"}:
             raise DeclarationError(f"record={sorted(unknown)} is not known; there are 'arguments' and 'results'")
         spans, durations = _parts()
-        self._spans: Spans = spans(VERSION, tracer_provider, propagator, record)
-        self._durations: Durations = durations(VERSION, meter_provider)
+        self._spans: SpanRecorder = spans(VERSION, tracer_provider, propagator, record)
+        self._durations: DurationRecorder = durations(VERSION, meter_provider)
         self._methods = None if methods is None else frozenset(methods)
 
     def begin(self, operation: Operation) -> None:
@@ -76,11 +76,11 @@ class OpenTelemetry:
         self._durations.session(session)
 
 
-def _parts() -> tuple[type[Spans], type[Durations]]:
+def _parts() -> tuple[type[SpanRecorder], type[DurationRecorder]]:
     """What needs OpenTelemetry. Raises `DeclarationError` where it is not installed."""
     try:
-        from accord.telemetry.durations import Durations
-        from accord.telemetry.spans import Spans
+        from accord.telemetry.durations import DurationRecorder
+        from accord.telemetry.spans import SpanRecorder
     except ImportError as exc:
         raise DeclarationError("OpenTelemetry is not installed; `pip install 'accord[otel]'` brings it") from exc
-    return Spans, Durations
+    return SpanRecorder, DurationRecorder

@@ -34,14 +34,14 @@ ASKS = "accord.asks_for_input"
 """On the span of a request that was answered with questions, and will be sent again (2026-07-28)."""
 
 
-class Recorded(NamedTuple):
+class ActiveSpan(NamedTuple):
     """What is kept of a request that runs."""
 
     span: Span
     token: Token[Context]
 
 
-class Spans:
+class SpanRecorder:
     """Records spans. `record` says what may be recorded beyond names and numbers: "arguments", "results"."""
 
     def __init__(
@@ -56,30 +56,30 @@ class Spans:
         self._record = frozenset(record)
 
     @property
-    def _propagates(self) -> TextMapPropagator:
+    def _active_propagator(self) -> TextMapPropagator:
         """Asked for each time: a program may set the global one after the server was made."""
         return self._propagator or get_global_textmap()
 
     def begin(self, operation: Operation) -> None:
         """Begin a span, and make it the current one."""
-        span, context = self._serving(operation) if operation.side == "server" else self._asking(operation)
-        operation.state = Recorded(span, contexts.attach(context))
+        span, context = self._server_span(operation) if operation.side == "server" else self._client_span(operation)
+        operation.state = ActiveSpan(span, contexts.attach(context))
         if "arguments" in self._record and span.is_recording():
-            span.set_attributes(conventions.given(operation))
+            span.set_attributes(conventions.argument_attributes(operation))
 
-    def _serving(self, operation: Operation) -> tuple[Span, Context]:
+    def _server_span(self, operation: Operation) -> tuple[Span, Context]:
         ambient = contexts.get_current() if operation.place.protocol else Context()
-        parent = self._propagates.extract(operation.carrier, ambient)
+        parent = self._active_propagator.extract(operation.carrier, ambient)
         around = get_current_span(ambient).get_span_context()
         came_with = get_current_span(parent).get_span_context()
         links = [Link(around)] if around.is_valid and around != came_with else []
         span = self._start(operation, SpanKind.SERVER, parent, links)
         return span, set_span_in_context(span, parent)
 
-    def _asking(self, operation: Operation) -> tuple[Span, Context]:
+    def _client_span(self, operation: Operation) -> tuple[Span, Context]:
         span = self._start(operation, SpanKind.CLIENT, contexts.get_current(), [])
         context = set_span_in_context(span)
-        self._propagates.inject(operation.carrier, context)
+        self._active_propagator.inject(operation.carrier, context)
         return span, context
 
     def _start(self, operation: Operation, kind: SpanKind, parent: Context, links: list[Link]) -> Span:
@@ -87,7 +87,7 @@ class Spans:
             conventions.span_name(operation),
             parent,
             kind,
-            conventions.about(operation),
+            conventions.start_attributes(operation),
             links,
             record_exception=False,
             set_status_on_exception=False,
@@ -96,18 +96,18 @@ class Spans:
     def go_on(self, operation: Operation, before: Operation) -> None:
         """Make another span the current one. One that the handler has begun itself stays what it is."""
         now, then = operation.state, before.state
-        if isinstance(now, Recorded) and isinstance(then, Recorded) and get_current_span() is then.span:
+        if isinstance(now, ActiveSpan) and isinstance(then, ActiveSpan) and get_current_span() is then.span:
             contexts.attach(set_span_in_context(now.span))
 
     def raised(self, operation: Operation, error: BaseException) -> None:
         """Record what the handler raised."""
-        if isinstance(operation.state, Recorded):
+        if isinstance(operation.state, ActiveSpan):
             operation.state.span.record_exception(error)
 
     def end(self, operation: Operation) -> None:
         """End the span, and leave its context. What is not there any more, is over already."""
         recorded = operation.state
-        if not isinstance(recorded, Recorded):
+        if not isinstance(recorded, ActiveSpan):
             return
         try:
             if recorded.span.is_recording():
@@ -117,8 +117,8 @@ class Spans:
             contexts.detach(recorded.token)
 
     def _finish(self, operation: Operation, span: Span) -> None:
-        ended = conventions.outcome(operation)
-        span.set_attributes({**_learnt(operation), **ended})
+        ended = conventions.outcome_attributes(operation)
+        span.set_attributes({**_late_attributes(operation), **ended})
         if not operation.began and isinstance(operation.error, ProtocolError):
             span.update_name(conventions.span_name(operation, known=False))
         if conventions.ERROR_TYPE in ended:
@@ -128,10 +128,10 @@ class Spans:
             if error is not None and operation.raised is None:
                 span.record_exception(error)
         if "results" in self._record:
-            span.set_attributes(conventions.returned(operation))
+            span.set_attributes(conventions.result_attributes(operation))
 
 
-def _learnt(operation: Operation) -> dict[str, Any]:
+def _late_attributes(operation: Operation) -> dict[str, Any]:
     """What was not known at the beginning."""
     found: dict[str, Any] = {}
     if operation.side == "client" and operation.id is not None:

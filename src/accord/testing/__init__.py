@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from accord.testing.http import served_over_http as served_over_http
-    from accord.testing.recorded import RecordedServer as RecordedServer
+    from accord.testing.recorded_server import RecordedServer as RecordedServer
     from accord.testing.recording import Recording as Recording
-    from accord.testing.replaying import replay as replay
+    from accord.testing.replayer import replay as replay
     from accord.testing.rules import RuleWarning as RuleWarning, check_rules as check_rules
     from accord.testing.surfaces import assert_surface as assert_surface, surface as surface
     from accord.testing.transports import check_transport as check_transport
 
 _HOMES = {
-    "RecordedServer": "recorded",
+    "RecordedServer": "recorded_server",
     "Recording": "recording",
     "RuleWarning": "rules",
     "assert_surface": "surfaces",
     "check_rules": "rules",
     "check_transport": "transports",
-    "replay": "replaying",
+    "replay": "replayer",
     "served_over_http": "http",
     "surface": "surfaces",
 }

@@ -16,22 +16,22 @@ from accord.sync.client import Client
 AnyClient = AsyncClient | Client
 
 
-class Clients:
+class ClientFixture:
     """What a test has opened. `is_async`: it is an `async def`; `seconds` is what it may take, None for any."""
 
     def __init__(self, test: str, is_async: bool, seconds: float | None) -> None:
         self.is_async: bool = is_async
         self._test = test
         self._seconds = seconds
-        self._made: list[tuple[AnyClient, object]] = []
-        self._wanted: list[AsyncClient] = []
+        self._clients: list[tuple[AnyClient, object]] = []
+        self._to_connect: list[AsyncClient] = []
         self._timer: threading.Timer | None = None
-        self._is_late = False
+        self._timed_out = False
 
     def make(self, target: Any, options: Mapping[str, Any]) -> AnyClient:
         """A client that is closed at the end of the test, if it is open then."""
         client = (AsyncClient if self.is_async else Client)(target, **options)
-        self._made.append((client, target))
+        self._clients.append((client, target))
         return client
 
     def open(self, client: AnyClient) -> None:
@@ -39,13 +39,13 @@ class Clients:
         if isinstance(client, Client):
             client.connect()
         else:
-            self._wanted.append(client)
+            self._to_connect.append(client)
 
     # --- a test that is plain ----------------------------------------------------------------------------------
 
-    def __enter__(self) -> Clients:
+    def __enter__(self) -> ClientFixture:
         if self._seconds is not None and not self.is_async:
-            self._timer = threading.Timer(self._seconds, self._end_late)
+            self._timer = threading.Timer(self._seconds, self._on_timeout)
             self._timer.daemon = True
             self._timer.start()
         return self
@@ -55,23 +55,23 @@ class Clients:
     ) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._end()
-        if self._is_late:
-            raise self._late("its clients were closed, and what waited for them failed")
+        self._close_all()
+        if self._timed_out:
+            raise self._timeout_error("its clients were closed, and what waited for them failed")
 
-    def _end_late(self) -> None:
+    def _on_timeout(self) -> None:
         """The time is over: whatever waits for one of the clients fails."""
-        self._is_late = True
-        self._end()
+        self._timed_out = True
+        self._close_all()
 
-    def _end(self) -> None:
+    def _close_all(self) -> None:
         with ExitStack() as stack:
-            for client, target in self._made:
+            for client, target in self._clients:
                 stack.callback(self._close, client, target)
 
     def _close(self, client: AnyClient, target: object) -> None:
         if isinstance(client, Client):
-            with self._naming(target):
+            with self._with_note(target):
                 client.close()
 
     # --- a test that is `async def` ----------------------------------------------------------------------------
@@ -85,35 +85,35 @@ class Clients:
             limit = asyncio.timeout(self._seconds)
             try:
                 async with limit:
-                    for client in self._wanted:
+                    for client in self._to_connect:
                         await client.connect()
                     await test(*args, **fixtures)
             except TimeoutError as exc:
                 if not limit.expired():
                     raise
-                raise self._late("above is where it waited") from exc
+                raise self._timeout_error("above is where it waited") from exc
             finally:
-                await self._end_async()
+                await self._close_all_async()
 
         return run
 
-    async def _end_async(self) -> None:
+    async def _close_all_async(self) -> None:
         async with AsyncExitStack() as stack:
-            for client, target in self._made:
+            for client, target in self._clients:
                 stack.push_async_callback(self._close_async, client, target)
 
     async def _close_async(self, client: AnyClient, target: object) -> None:
         if isinstance(client, AsyncClient):
-            with self._naming(target):
+            with self._with_note(target):
                 await client.close()
 
     # --- what went wrong ---------------------------------------------------------------------------------------
 
-    def _late(self, more: str) -> TimeoutError:
+    def _timeout_error(self, more: str) -> TimeoutError:
         return TimeoutError(f"{self._test} took longer than {self._seconds:g} s (accord_timeout); {more}")
 
     @contextmanager
-    def _naming(self, target: object) -> Iterator[None]:
+    def _with_note(self, target: object) -> Iterator[None]:
         try:
             yield
         except Exception as exc:

@@ -10,9 +10,9 @@ from fnmatch import fnmatchcase
 from itertools import zip_longest
 from typing import Any
 
-from accord.check.comparing.change import shown
+from accord.check.schema_diff.change import preview_json
 
-_GONE: Any = object()
+_ABSENT: Any = object()
 
 
 def differences(was: Any, now: Any, ignore: Sequence[str] = ()) -> list[str]:
@@ -34,16 +34,16 @@ def _is_ignored(place: str, ignore: Sequence[str]) -> bool:
 def _differences(was: Any, now: Any, place: str) -> Iterator[tuple[str, str]]:
     if isinstance(was, dict) and isinstance(now, dict):
         for key in sorted(was.keys() | now.keys()):
-            yield from _differences(was.get(key, _GONE), now.get(key, _GONE), _join(place, key))
+            yield from _differences(was.get(key, _ABSENT), now.get(key, _ABSENT), _join(place, key))
     elif isinstance(was, list) and isinstance(now, list):
-        for number, (one, other) in enumerate(zip_longest(was, now, fillvalue=_GONE)):
+        for number, (one, other) in enumerate(zip_longest(was, now, fillvalue=_ABSENT)):
             yield from _differences(one, other, _join(place, str(number)))
-    elif was is _GONE:
-        yield place, f"{place}: new: {shown(now)}"
-    elif now is _GONE:
-        yield place, f"{place}: gone: {shown(was)}"
+    elif was is _ABSENT:
+        yield place, f"{place}: new: {preview_json(now)}"
+    elif now is _ABSENT:
+        yield place, f"{place}: gone: {preview_json(was)}"
     elif was != now or isinstance(was, bool) is not isinstance(now, bool):
-        yield place, f"{place or 'the value'}: {shown(was)} → {shown(now)}"
+        yield place, f"{place or 'the value'}: {preview_json(was)} → {preview_json(now)}"
 
 
 def _join(place: str, key: str) -> str:

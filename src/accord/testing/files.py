@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def read_kept(file: Path) -> str:
+def read_expected(file: Path) -> str:
     """Its text. Raises `AssertionError` that says how it is written, where there is none."""
     __tracebackhide__ = True
     try:
@@ -16,7 +16,7 @@ def read_kept(file: Path) -> str:
         ) from None
 
 
-def write_kept(file: Path, text: str) -> None:
+def write_expected(file: Path, text: str) -> None:
     """Write it, with the folder that it stands in."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8", newline="\n")

@@ -21,13 +21,13 @@ from accord.errors import ConnectError, TargetError
 from accord.server.http.options import HTTPOptions
 from accord.server.http.serving.address import bind, bound_address, parse_address
 from accord.server.http.serving.serve import serving
-from accord.sync.background import Background
+from accord.sync.background_loop import BackgroundLoop
 
 if TYPE_CHECKING:
     from accord.server.server import Server
 
-_ANYWHERE = "127.0.0.1:0"
-_STARTING = 30.0
+_FREE_PORT = "127.0.0.1:0"
+_START_SECONDS = 30.0
 """Seconds that a process has to say its address, and a server to end."""
 _URL = re.compile(r" at (http://\S+?)[;,]? ")
 
@@ -43,7 +43,7 @@ def served_over_http(target: Target | Server, options: HTTPOptions | None = None
     if isinstance(where, Remote):
         yield where.url
     elif isinstance(where, Command) and "accord" in where.argv:
-        with _process([*where.argv, "--http", _ANYWHERE], where.cwd) as url:
+        with _process([*where.argv, "--http", _FREE_PORT], where.cwd) as url:
             yield url
     elif hasattr(where, "asgi"):
         with _thread(where, options or HTTPOptions()) as url:
@@ -54,12 +54,12 @@ def served_over_http(target: Target | Server, options: HTTPOptions | None = None
 
 @contextmanager
 def _thread(server: Any, options: HTTPOptions) -> Iterator[str]:
-    address = parse_address(_ANYWHERE)
+    address = parse_address(_FREE_PORT)
     sockets = bind(address)
     url = f"http://{bound_address(address, sockets)}{options.path}"
     app = server.asgi(options)
     stack = serving(app, sockets, server.limits)
-    background = Background(server.name)
+    background = BackgroundLoop(server.name)
     background.start()
     try:
         background.run(app.start())
@@ -67,7 +67,7 @@ def _thread(server: Any, options: HTTPOptions) -> Iterator[str]:
         try:
             yield url
         finally:
-            background.run(stack.__aexit__(None, None, None), _STARTING)
+            background.run(stack.__aexit__(None, None, None), _START_SECONDS)
     finally:
         background.discard()
         for each in sockets:
@@ -93,7 +93,7 @@ def _process(argv: Sequence[str], cwd: str | None) -> Iterator[str]:
     reader = threading.Thread(target=read, args=(process.stderr,), daemon=True)
     reader.start()
     try:
-        found.wait(_STARTING)
+        found.wait(_START_SECONDS)
         match = _URL.search(address[0]) if address else None
         if match is None:
             raise ConnectError(f"{argv!r} does not serve over HTTP; it wrote: {''.join(lines).strip() or 'nothing'}")
@@ -101,7 +101,7 @@ def _process(argv: Sequence[str], cwd: str | None) -> Iterator[str]:
     finally:
         process.terminate()
         try:
-            process.wait(_STARTING)
+            process.wait(_START_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from accord.client.target import Target
     from accord.server.http.options import HTTPOptions
     from accord.sync.client import Client
-    from accord.testing.clients import Clients
+    from accord.testing.clients import ClientFixture
 
 _SECONDS = 60.0
 _FIXTURES = frozenset(("accord_client", "accord_client_to", "accord_replay", "accord_server", "accord_surface"))
-_CLIENTS: pytest.StashKey[Clients] = pytest.StashKey()
+_CLIENTS: pytest.StashKey[ClientFixture] = pytest.StashKey()
 
 
 class ClientTo(Protocol):
@@ -93,13 +93,13 @@ def accord_client_to(request: pytest.FixtureRequest) -> Iterator[ClientTo]:
     """`accord_client_to(target, **options)` makes a client, an `accord.Client` in an `async def` test and in others an
     `accord.sync.Client`. Enter it, or `connect()`; what is open at the end of the test is closed.
     """
-    from accord.testing.clients import Clients
+    from accord.testing.clients import ClientFixture
 
     def make(target: Target | None = None, **options: Any) -> AsyncClient | Client:
         return clients.make(request.getfixturevalue("accord_server") if target is None else target, options)
 
     is_async = inspect.iscoroutinefunction(request.function)
-    clients = Clients(request.node.nodeid, is_async, _seconds(request.config))
+    clients = ClientFixture(request.node.nodeid, is_async, _seconds(request.config))
     request.node.stash[_CLIENTS] = clients
     with clients:
         yield make
@@ -147,7 +147,7 @@ def accord_replay(request: pytest.FixtureRequest) -> Check:
     """`accord_replay("forecast.transcript")` fails when `accord_server` answers what was recorded in another way;
     `pytest --accord-update` records it anew. See `accord.testing.replay`.
     """
-    from accord.testing.replaying import replay
+    from accord.testing.replayer import replay
 
     return _check(request, replay)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from accord.testing.files import write_kept
+from accord.testing.files import write_expected
 from accord.transport.base import Transport
-from accord.transport.recorded import RecordedTransport
+from accord.transport.recording import RecordingTransport
 from accord.wire.transcript import Transcript
 
 
@@ -22,7 +22,7 @@ class Recording:
 
     def __call__(self, inner: Transport) -> Transport:
         self.transcript = Transcript()
-        return RecordedTransport(inner, self.transcript)
+        return RecordingTransport(inner, self.transcript)
 
     def save(self, file: str | Path) -> None:
         """Write the transcript. Raises `ValueError` where nothing was said, or so much that not all was kept."""
@@ -30,4 +30,4 @@ class Recording:
             raise ValueError("nothing was recorded; make the client with record=recording, and connect it")
         if self.transcript.dropped:
             raise ValueError(f"too long to be played: {self.transcript.dropped:,} messages were dropped")
-        write_kept(Path(file), self.transcript.render())
+        write_expected(Path(file), self.transcript.render())

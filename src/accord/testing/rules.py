@@ -19,14 +19,14 @@ from typing import Any
 import pytest
 
 from accord.check import baseline as baselines
-from accord.check.judging import repeat
-from accord.check.places import urls
-from accord.check.report import Outcome, Report, by_rule, worst
+from accord.check.findings import repeat_command
+from accord.check.report import Outcome, Report, by_rule, worst_verdict
 from accord.check.rule import Rule
 from accord.check.rules import server_rules
-from accord.check.selection import selected
+from accord.check.selection import select_rules
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
+from accord.check.spec_links import spec_urls
 from accord.client.target import Target
 from accord.errors import AccordError
 
@@ -49,16 +49,16 @@ def check_rules(
     Raises `TargetError` for settings that fit no rule.
     """
     chosen = CheckSettings(**settings)
-    check = _Check(target, chosen, baseline, strict)
+    check = _ServerCheck(target, chosen, baseline, strict)
 
-    @pytest.mark.parametrize("rule", selected(server_rules(), chosen), ids=lambda rule: rule.id)
+    @pytest.mark.parametrize("rule", select_rules(server_rules(), chosen), ids=lambda rule: rule.id)
     def test_rule(rule: Rule, request: pytest.FixtureRequest) -> None:
-        check.tell(rule, request)
+        check.report(rule, request)
 
     return test_rule
 
 
-class _Check:
+class _ServerCheck:
     """One server, checked when the first of its tests is run: once in each process."""
 
     def __init__(
@@ -71,36 +71,38 @@ class _Check:
         self._report: Report | None = None
         self._error = ""
 
-    def tell(self, rule: Rule, request: pytest.FixtureRequest) -> None:
+    def report(self, rule: Rule, request: pytest.FixtureRequest) -> None:
         """Pass, fail, warn or skip: what came of a rule."""
-        report = self._checked(request)
+        report = self._get_report(request)
         if stale := [entry for entry in report.stale if entry.split(" ")[0] == rule.id]:
             pytest.fail(f"{stale[0]} does not fail any more; take it out of {self._baseline}", pytrace=False)
         outcomes = by_rule(report.outcomes).get(rule.id)
         if not outcomes:
             pytest.skip("not tried: in no revision over any transport that the server has")
-        verdict = worst(each.verdict for each in outcomes)
+        verdict = worst_verdict(each.verdict for each in outcomes)
         if verdict in ("not-applicable", "not-observed"):
             pytest.skip("; ".join(dict.fromkeys(each.text for each in outcomes if each.text)) or verdict)
         if verdict != "pass":
-            self._broken(rule, verdict, report)
+            self._fail(rule, verdict, report)
 
-    def _broken(self, rule: Rule, verdict: str, report: Report) -> None:
+    def _fail(self, rule: Rule, verdict: str, report: Report) -> None:
         found = [each for each in report.findings if rule.id in (each.rule, *each.also)]
         if found and all(each.known for each in found):
             pytest.xfail(f"{self._baseline} accepts it")
         broken = [each for each in report.outcomes if each.rule == rule.id and each.verdict in ("fail", "warn")]
         rules = {each.id: each for each in server_rules()}
-        text = "\n".join(_lines(rule, broken, repeat(broken[0], rules, report.target, self._settings, "server")))
+        text = "\n".join(
+            _lines(rule, broken, repeat_command(broken[0], rules, report.target, self._settings, "server"))
+        )
         if verdict == "fail" or self._strict:
             pytest.fail(text, pytrace=False)
         warnings.warn(RuleWarning(text), stacklevel=2)
 
-    def _checked(self, request: pytest.FixtureRequest) -> Report:
+    def _get_report(self, request: pytest.FixtureRequest) -> Report:
         if self._report is None and not self._error:
             target = request.getfixturevalue("accord_server") if self._target is None else self._target
             try:
-                self._report = self._run(_beside(target, request.path.parent), request.path.parent)
+                self._report = self._run(_relative_to_test(target, request.path.parent), request.path.parent)
             except AccordError as exc:
                 self._error = f"the server could not be checked: {exc}"
         if self._report is None:
@@ -116,7 +118,7 @@ class _Check:
         return baselines.apply(report, baselines.load(folder / self._baseline))
 
 
-def _beside(target: Any, folder: Path) -> Any:
+def _relative_to_test(target: Any, folder: Path) -> Any:
     """A file that is named without its folder is looked for beside the test."""
     if not isinstance(target, str) or ".py" not in target:
         return target
@@ -133,6 +135,6 @@ def _lines(rule: Rule, broken: list[Outcome], command: str) -> Iterator[str]:
     if cause := broken[0].cause or rule.cause:
         yield f"  cause:  {cause}"
     yield from (f"  {line}" for line in broken[0].evidence)
-    yield from (f"  see:    {place}" for place in urls(rule.at, broken[0].revision))
+    yield from (f"  see:    {place}" for place in spec_urls(rule.at, broken[0].revision))
     if command:
         yield f"  repeat: {command}"

@@ -10,15 +10,15 @@ from typing import Any
 
 import msgspec
 
-from accord.check.changes import changes
-from accord.check.comparing.change import KINDS, Change
-from accord.check.surface import LISTS, made, offered, written
+from accord.check.schema_diff.change import KINDS, Change
+from accord.check.surface import LISTS, build_surface, encode_surface, offered_lists
+from accord.check.surface_changes import surface_changes
 from accord.client.target import Target
 from accord.errors import MethodNotFound
 from accord.messages.base import JSONObject
 from accord.sync.client import Client
 from accord.testing.differences import placed_differences
-from accord.testing.files import read_kept, write_kept
+from accord.testing.files import read_expected, write_expected
 
 _KIND = max(map(len, KINDS))
 
@@ -39,12 +39,12 @@ def assert_surface(
         with Client(target, **options) as client:
             now = surface(client)
     if update:
-        write_kept(Path(file), written(now))
+        write_expected(Path(file), encode_surface(now))
         return
     was = _read(Path(file))
     found = placed_differences(was, now, ignore)
     if found:
-        listed = "\n".join(f"  {line}" for line in _judged(found, was, now))
+        listed = "\n".join(f"  {line}" for line in _describe_changes(found, was, now))
         raise AssertionError(
             f"the server offers something else than {file} says (differences: {len(found)}; --accord-update, or "
             f"update=True, takes them over):\n{listed}"
@@ -54,18 +54,18 @@ def assert_surface(
 def surface(client: Client) -> JSONObject:
     """What a server offers, in the revision that is spoken: tools, prompts, resources and templates, by their names."""
     found: dict[str, Sequence[Any]] = {}
-    for kind in offered(client.server_capabilities):
+    for kind in offered_lists(client.server_capabilities):
         try:
-            found[kind] = getattr(client, LISTS[kind].verb)()
+            found[kind] = getattr(client, LISTS[kind].client_method)()
         except MethodNotFound:  # as `accord.check.surface` has it
             continue
-    return made(client.revision, client.instructions, client.server_capabilities, found)
+    return build_surface(client.revision, client.instructions, client.server_capabilities, found)
 
 
-def _judged(found: Sequence[tuple[str, str]], was: Any, now: JSONObject) -> Iterator[str]:
+def _describe_changes(found: Sequence[tuple[str, str]], was: Any, now: JSONObject) -> Iterator[str]:
     """The differences, with the kind of change that each belongs to, and what follows from it; the worst first."""
     try:
-        known = changes(was, now)
+        known = surface_changes(was, now)
     except ValueError:  # the file holds something else
         yield from (line for _, line in found)
         return
@@ -79,12 +79,12 @@ def _change_at(place: list[str], known: Sequence[Change]) -> Change | None:
     """The change that a difference belongs to: the closest to its place in the same field of the same thing, and the
     worst of several. Where there is none, the difference means nothing.
     """
-    shared = [(_alike(place, each.place.split(".")), each) for each in known]
+    shared = [(_common_prefix(place, each.place.split(".")), each) for each in known]
     closest = max((count for count, _ in shared), default=0)
     return next((each for count, each in shared if count == closest >= min(len(place), 3)), None)
 
 
-def _alike(place: list[str], other: list[str]) -> int:
+def _common_prefix(place: list[str], other: list[str]) -> int:
     """How many keys two places begin with alike."""
     return next(
         (index for index, (one, two) in enumerate(zip(place, other, strict=False)) if one != two),
@@ -100,6 +100,6 @@ def _within(place: str, other: str) -> bool:
 def _read(file: Path) -> Any:
     __tracebackhide__ = True
     try:
-        return msgspec.json.decode(read_kept(file))
+        return msgspec.json.decode(read_expected(file))
     except msgspec.DecodeError as exc:
         raise AssertionError(f"{file} is no JSON ({exc}); --accord-update, or update=True, writes it anew") from exc

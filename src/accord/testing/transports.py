@@ -13,12 +13,12 @@ from contextlib import AsyncExitStack
 from accord.transport.base import Transport
 
 MakePair = Callable[[], Awaitable[tuple[Transport, Transport]]]
-Story = Callable[[Transport, Transport], Awaitable[None]]
+Scenario = Callable[[Transport, Transport], Awaitable[None]]
 
 _LARGE = 10 << 20
 _PIECE = 64 << 10
-_MOST_UNREAD = 64 << 20
-_STILL = 0.3
+_MAX_UNREAD = 64 << 20
+_IDLE_SECONDS = 0.3
 """Seconds after which something that did not happen is taken to be waiting."""
 
 
@@ -27,7 +27,7 @@ async def check_transport(make_pair: MakePair, *, seconds: float = 30) -> None:
 
     Raises `AssertionError`, naming the story.
     """
-    for story in STORIES:
+    for story in SCENARIOS:
         try:
             async with asyncio.timeout(seconds):
                 await _run(story, make_pair)
@@ -37,7 +37,7 @@ async def check_transport(make_pair: MakePair, *, seconds: float = 30) -> None:
             raise AssertionError(f"{story.__name__}: {exc}") from exc
 
 
-async def _run(story: Story, make_pair: MakePair) -> None:
+async def _run(story: Scenario, make_pair: MakePair) -> None:
     here, there = await make_pair()
     async with AsyncExitStack() as stack:
         for end in (here, there):
@@ -67,7 +67,7 @@ async def concurrent_senders_do_not_mix(here: Transport, there: Transport) -> No
     async with asyncio.TaskGroup() as group:
         for letter in b"abcdefgh":
             group.create_task(sender(bytes([letter])))
-        got = await _take(there, 8 * 50)
+        got = await _receive_messages(there, 8 * 50)
     assert all(len(message) == 5_002 and len(set(message)) == 2 for message in got), "messages were mixed"
 
 
@@ -79,7 +79,7 @@ async def unicode_passes_untouched(here: Transport, there: Transport) -> None:
 async def an_end_that_closes_is_seen(here: Transport, there: Transport) -> None:
     here.send(b'"last words"')
     await here.close()
-    assert await _take(there, 1) == [b'"last words"'], "what was sent before the close did not arrive"
+    assert await _receive_messages(there, 1) == [b'"last words"'], "what was sent before the close did not arrive"
     assert await there.receive() == [], "the close was not seen"
     assert await there.receive() == [], "receive() after the end gave something"
     there.send(b'"too late"')
@@ -91,7 +91,7 @@ async def an_end_that_closes_is_seen(here: Transport, there: Transport) -> None:
 async def the_other_end_can_close_as_well(here: Transport, there: Transport) -> None:
     there.send(b'"last words"')
     await there.close()
-    assert await _take(here, 1) == [b'"last words"'], "what was sent before the close did not arrive"
+    assert await _receive_messages(here, 1) == [b'"last words"'], "what was sent before the close did not arrive"
     assert await here.receive() == [], "the close was not seen"
 
 
@@ -112,9 +112,9 @@ async def a_slow_receiver_holds_the_sender(here: Transport, there: Transport) ->
     while await _returns(here.drain()):
         here.send(b'"' + b"x" * _PIECE + b'"')
         sent += 1
-        assert sent * _PIECE < _MOST_UNREAD, f"{_MOST_UNREAD:,} bytes were taken that nobody receives"
+        assert sent * _PIECE < _MAX_UNREAD, f"{_MAX_UNREAD:,} bytes were taken that nobody receives"
     draining = asyncio.create_task(here.drain())
-    got = await _take(there, sent)
+    got = await _receive_messages(there, sent)
     await draining
     assert len(got) == sent, "messages were lost"
     await _passes(here, there, [b'"and on"'])
@@ -131,7 +131,7 @@ async def a_cancelled_receive_loses_nothing(here: Transport, there: Transport) -
             await asyncio.sleep(0)  # in time for the message to have woken it, on some transports
         waiting.cancel()
         result = (await asyncio.gather(waiting, return_exceptions=True))[0]
-        got = result if isinstance(result, list) else await _take(there, 1)
+        got = result if isinstance(result, list) else await _receive_messages(there, 1)
         assert got == [message], f"message {n} was lost by a cancelled receive()"
 
 
@@ -142,7 +142,7 @@ async def closing_with_unread_messages_is_bounded(here: Transport, there: Transp
     await there.close()
 
 
-STORIES: tuple[Story, ...] = (
+SCENARIOS: tuple[Scenario, ...] = (
     order_is_kept,
     a_large_message_passes_whole,
     concurrent_senders_do_not_mix,
@@ -162,14 +162,14 @@ async def _passes(sender: Transport, receiver: Transport, messages: list[bytes])
             sender.send(message)
             await sender.drain()
 
-    got, _ = await asyncio.gather(_take(receiver, len(messages)), send())
+    got, _ = await asyncio.gather(_receive_messages(receiver, len(messages)), send())
     for n, (expected, actual) in enumerate(zip(messages, got, strict=True)):
         # Not compared by the assertion itself: that would print megabytes.
         same = expected == actual
         assert same, f"message {n}: sent {expected[:60]!r}, received {actual[:60]!r}"
 
 
-async def _take(end: Transport, count: int) -> list[bytes]:
+async def _receive_messages(end: Transport, count: int) -> list[bytes]:
     """The next messages, all of them readable and no more than `count`."""
     got: list[bytes] = []
     while len(got) < count:
@@ -188,7 +188,7 @@ async def _receive(end: Transport) -> object:
 
 async def _returns(what: Awaitable[None]) -> bool:
     try:
-        async with asyncio.timeout(_STILL):
+        async with asyncio.timeout(_IDLE_SECONDS):
             await what
     except TimeoutError:
         return False

@@ -14,22 +14,22 @@ import msgspec
 from accord.errors import AccordError, ConnectionLost
 from accord.messages.envelope import RequestId
 from accord.wire.headers import Mirrored
-from accord.wire.lines import Unreadable
+from accord.wire.lines import SkippedMessage
 
-__all__ = ["Message", "Transport", "Unanswered", "Unreadable", "Way"]
+__all__ = ["Message", "MessageSink", "SkippedMessage", "Transport", "UnansweredRequest"]
 
 
-class Unanswered(msgspec.Struct, frozen=True):
+class UnansweredRequest(msgspec.Struct, frozen=True):
     """In the place of an answer: one request of ours gets none, for this reason, though the connection goes on."""
 
     id: RequestId
     error: AccordError
 
 
-Message = bytes | Unreadable | Unanswered
+Message = bytes | SkippedMessage | UnansweredRequest
 
 
-class Way(Protocol):
+class MessageSink(Protocol):
     """Where messages go out: a transport, or one stream of several to the same peer."""
 
     def send(self, message: bytes) -> None:
@@ -47,7 +47,7 @@ class Way(Protocol):
 
 
 @runtime_checkable
-class Resumable(Protocol):
+class ResumableSink(Protocol):
     """A way that can be left, and taken up again where it was."""
 
     def close_stream(self, retry: int | None) -> None:
@@ -104,25 +104,25 @@ class AnswerTransport(Transport, Protocol):
     """Takes the answer to a request of ours, unless something that came before it has not been received."""
 
 
-class GappyTransport(Transport, Protocol):
+class LossyTransport(Transport, Protocol):
     """A transport that may lose what the peer tells unasked, though the connection goes on."""
 
     on_missed: Callable[[str], None] | None
     """Is told so, and why, when it has happened and the peer can be heard again, or never will be."""
 
 
-def hands_over_answers(transport: Transport) -> TypeGuard[AnswerTransport]:
+def delivers_answers(transport: Transport) -> TypeGuard[AnswerTransport]:
     """Whether this one does."""
     return hasattr(transport, "on_answer")
 
 
-def bytes_of_answers(transport: Transport) -> int:
+def answer_overhead(transport: Transport) -> int:
     """Return what each answer takes beside its own bytes; 0 for most transports."""
     found: int = getattr(transport, "answer_bytes", 0)
     return found
 
 
-def has_gaps(transport: Transport) -> TypeGuard[GappyTransport]:
+def is_lossy(transport: Transport) -> TypeGuard[LossyTransport]:
     """Whether this one may."""
     return hasattr(transport, "on_missed")
 

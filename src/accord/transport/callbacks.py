@@ -38,9 +38,9 @@ class Callback:
         if self._task is not None:
             self._wait(args, size)
             return
-        first = self._begin(args)
+        first = self._call(args)
         if first is not None:
-            self._task = asyncio.get_running_loop().create_task(self._go_on(first))
+            self._task = asyncio.get_running_loop().create_task(self._drain(first))
             self._task.add_done_callback(lambda _: _close(first))
 
     async def finish(self, seconds: float) -> None:
@@ -62,7 +62,7 @@ class Callback:
 
     def _wait(self, args: tuple[Any, ...], size: int) -> None:
         while self._waiting and self._is_full(size):
-            self._take()
+            self._pop()
             self.dropped += 1
             if self.dropped == 1:
                 log.warning("accord: callback %r is too slow: the oldest of its calls are dropped", self._function)
@@ -73,12 +73,12 @@ class Callback:
         too_large = self._most_bytes is not None and self._bytes + size > self._most_bytes
         return too_large or len(self._waiting) >= self._most
 
-    def _take(self) -> tuple[Any, ...]:
+    def _pop(self) -> tuple[Any, ...]:
         args, size = self._waiting.popleft()
         self._bytes -= size
         return args
 
-    def _begin(self, args: tuple[Any, ...]) -> Awaitable[Any] | None:
+    def _call(self, args: tuple[Any, ...]) -> Awaitable[Any] | None:
         """Call it; what is to be awaited, if it is async."""
         try:
             returned = self._function(*args)
@@ -87,7 +87,7 @@ class Callback:
             return None
         return returned if isinstance(returned, Awaitable) else None
 
-    async def _go_on(self, awaited: Awaitable[Any] | None) -> None:
+    async def _drain(self, awaited: Awaitable[Any] | None) -> None:
         """Await one after the other, until nothing waits."""
         while True:
             try:
@@ -100,7 +100,7 @@ class Callback:
             if not self._waiting:
                 self._task = None
                 return
-            awaited = self._begin(self._take())
+            awaited = self._call(self._pop())
 
 
 def _close(awaitable: Awaitable[Any]) -> None:

@@ -1,8 +1,8 @@
 """The driver: one session over one transport on asyncio, for both roles.
 
-What comes is read in `reading`; what is said is a `Conversation`. Nothing here knows a rule of the protocol. Lifetimes:
-the reading tasks belong to the connection, `start` and `close` only begin and end them, so both may be called from any
-task.
+What comes is read in `reading`; what is said is a `SessionDriver`. Nothing here knows a rule of the protocol.
+Lifetimes: the reading tasks belong to the connection, `start` and `close` only begin and end them, so both may be
+called from any task.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any
 from accord.errors import AccordError, ConnectionLost, NotConnected
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.session import events
-from accord.session.exchange import Exchange
+from accord.session.pending_request import PendingRequest
 from accord.session.session import Session
-from accord.transport.asking import NotificationCallback
 from accord.transport.base import Transport
-from accord.transport.conversation import Conversation, Handler
-from accord.transport.opening import Opening
-from accord.transport.reading import Reading
+from accord.transport.handshake import HandshakeDriver
+from accord.transport.read_loop import ReadLoop
+from accord.transport.request_sender import NotificationCallback
+from accord.transport.session_driver import Handler, SessionDriver
 
 
-class Connection(Conversation):
-    """A conversation that reads a transport, from its opening to its end. Arguments are those of `Conversation`."""
+class Connection(SessionDriver):
+    """A conversation that reads a transport, from its opening to its end. Arguments are those of `SessionDriver`."""
 
     def __init__(
         self,
@@ -39,39 +39,39 @@ class Connection(Conversation):
         super().__init__(session, transport, handler, on_notification=on_notification, limits=limits)
         self.transport: Transport = transport
         self.ended: asyncio.Event = asyncio.Event()
-        self.lasting: AsyncExitStack = AsyncExitStack()
+        self.resources: AsyncExitStack = AsyncExitStack()
         """What handlers need: it is left when they have ended, and the transport is still there."""
-        self._opening = Opening(session, transport, limits)
-        self._reading = Reading(session, transport, limits, self._serve, self._reading_reactions(), self._end)
+        self._handshake = HandshakeDriver(session, transport, limits)
+        self._read_loop = ReadLoop(session, transport, limits, self._serve, self._read_event_handlers(), self._end)
 
     # --- lifetime ----------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Open the transport and begin to read. Raises `ConnectError`."""
         await self.transport.open()
-        self.begin()
+        self.start_reading()
 
-    def begin(self) -> None:
+    def start_reading(self) -> None:
         """Begin to read, from a transport that is open."""
-        self._reading.read_on()
+        self._read_loop.start_reader()
 
     async def close(self) -> None:
         """End everything: the handlers, the requests in flight, the transport. From any task, any number of times.
 
         Handlers are cancelled, and have half of `Limits.close_seconds` to clean up.
         """
-        self.closing = self._reading.closing = True
+        self.closing = self._read_loop.closing = True
         self.fail_all(NotConnected("the connection was closed"))
         try:
-            await self._reading.end(self.limits.close_seconds / 2)
-            await self.finish_telling(self.limits.close_seconds / 2)
+            await self._read_loop.end(self.limits.close_seconds / 2)
+            await self.finish_callbacks(self.limits.close_seconds / 2)
         finally:
-            await self._let_go()
+            await self._release()
 
-    async def _let_go(self) -> None:
+    async def _release(self) -> None:
         """Each of them, also where the one before fails, or is cancelled because it takes too long."""
         try:
-            await self.lasting.aclose()
+            await self.resources.aclose()
         finally:
             try:
                 await self.transport.close()
@@ -85,7 +85,7 @@ class Connection(Conversation):
         """
         self.session.draining = True
         for exchange in [exchange for exchange in self.session.incoming.values() if exchange.method.stays]:
-            self.end_listen(exchange, "the server is shutting down")
+            self.end_subscription(exchange, "the server is shutting down")
         pending = [exchange.driver for exchange in self.session.incoming.values() if exchange.driver is not None]
         if pending:
             await asyncio.wait(pending, timeout=seconds)
@@ -94,7 +94,7 @@ class Connection(Conversation):
 
     async def open_client(self, *, handshake: bool = False) -> str:
         """Open as a client; the revision agreed on. Raises `ConnectError` or `ConnectionLost`."""
-        return await self._opening.open(handshake=handshake)
+        return await self._handshake.open(handshake=handshake)
 
     def _end(self, lost: ConnectionLost) -> None:
         """The peer is gone: whatever waits for it fails now."""
@@ -103,20 +103,20 @@ class Connection(Conversation):
 
     def fail_all(self, error: AccordError) -> None:
         """Whatever waits for the peer fails now, the opening too."""
-        self._opening.fail(error)
+        self._handshake.fail(error)
         super().fail_all(error)
 
     # --- serving -----------------------------------------------------------------------------------------------
 
-    async def _serve(self, exchange: Exchange) -> None:
+    async def _serve(self, exchange: PendingRequest) -> None:
         """Answer one request; `exchange.driver` is the task that does."""
-        message = await self.answer(exchange)
+        message = await self.serve(exchange)
         if message is not None:
-            self._reading.send_answer(message)
+            self._read_loop.send_answer(message)
 
-    def end_listen(self, exchange: Exchange, reason: str | None = None) -> None:
+    def end_subscription(self, exchange: PendingRequest, reason: str | None = None) -> None:
         """End a subscription of the peer from our side, and cancel the handler that serves it."""
-        messages = self.session.end_listen(exchange, reason)
+        messages = self.session.end_subscription(exchange, reason)
         for message in messages:
             self.transport.send(message)
         if messages and exchange.driver is not asyncio.current_task():
@@ -124,18 +124,18 @@ class Connection(Conversation):
 
     # --- what the session says ---------------------------------------------------------------------------------
 
-    def _reading_reactions(self) -> dict[type, Callable[[Any], None]]:
+    def _read_event_handlers(self) -> dict[type, Callable[[Any], None]]:
         return {
-            **self.reactions,
-            events.Reply: self._on_reply,
-            events.Opened: self._on_opened,
-            events.OpeningFailed: self._opening.on_failed,
+            **self.event_handlers,
+            events.ReplyReady: self._on_reply,
+            events.ConnectionOpened: self._on_opened,
+            events.HandshakeFailed: self._handshake.on_failed,
         }
 
-    def _on_reply(self, event: events.Reply) -> None:
-        self._reading.send_answer(event.message)
+    def _on_reply(self, event: events.ReplyReady) -> None:
+        self._read_loop.send_answer(event.message)
 
-    def _on_opened(self, event: events.Opened) -> None:
+    def _on_opened(self, event: events.ConnectionOpened) -> None:
         if self.session.role == "client":
             self.ready.set()
-        self._opening.on_opened(event)
+        self._handshake.on_opened(event)

@@ -22,7 +22,7 @@ READ_SIZE = 64 << 10
 Buffer = bytes | memoryview
 
 
-class Source(NamedTuple):
+class ReadableDescriptor(NamedTuple):
     """Something to read from: `read()` gives b"" at the end, BlockingIOError when nothing is there yet."""
 
     fd: int
@@ -30,7 +30,7 @@ class Source(NamedTuple):
     close: Callable[[], None]
 
 
-class Sink(NamedTuple):
+class WritableDescriptor(NamedTuple):
     """Something to write to: `write(buffers)` tells how many bytes it took."""
 
     fd: int
@@ -44,16 +44,16 @@ def blocks(fd: int) -> bool:
     return sys.platform == "win32" or not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode))
 
 
-def source(fd: int) -> Source:
+def open_readable(fd: int) -> ReadableDescriptor:
     """Take over a pipe or socket for reading without blocking."""
     if stat.S_ISSOCK(os.fstat(fd).st_mode):
         sock = socket.socket(fileno=fd)
-        return Source(fd, partial(sock.recv, READ_SIZE, socket.MSG_DONTWAIT), sock.close)
+        return ReadableDescriptor(fd, partial(sock.recv, READ_SIZE, socket.MSG_DONTWAIT), sock.close)
     fd, close = _own_pipe(fd, os.O_RDONLY)
-    return Source(fd, partial(os.read, fd, READ_SIZE), close)
+    return ReadableDescriptor(fd, partial(os.read, fd, READ_SIZE), close)
 
 
-def sink(fd: int) -> Sink:
+def open_writable(fd: int) -> WritableDescriptor:
     """Take over a pipe or socket for writing without blocking."""
     if stat.S_ISSOCK(os.fstat(fd).st_mode):
         sock = socket.socket(fileno=fd)
@@ -65,9 +65,9 @@ def sink(fd: int) -> Sink:
             _shut_for_writing(sock)
             sock.close()
 
-        return Sink(fd, send, close_sock)
+        return WritableDescriptor(fd, send, close_sock)
     fd, close = _own_pipe(fd, os.O_WRONLY)
-    return Sink(fd, partial(os.writev, fd), close)
+    return WritableDescriptor(fd, partial(os.writev, fd), close)
 
 
 def _shut_for_writing(sock: socket.socket) -> None:

@@ -36,12 +36,12 @@ def watch_hangup(
     if blocks(fd):
         return lambda: None
     own, (stopped, stop) = os.dup(fd), os.pipe()
-    watch = _Watch(own, stopped, loop, grace_seconds, exit_process, on_hangup)
+    watch = _HangupMonitor(own, stopped, loop, grace_seconds, exit_process, on_hangup)
     threading.Thread(target=watch.run, name="accord hang-up watch", daemon=True).start()
     return lambda: os.close(stop)
 
 
-class _Watch:
+class _HangupMonitor:
     def __init__(
         self,
         fd: int,
@@ -95,20 +95,20 @@ class _Watch:
         return any(reacted.wait(self._grace / _PARTS) for _ in range(_PARTS))
 
     def _report(self) -> None:
-        tell_unless_full(
+        write_stderr_nowait(
             f"accord: the client is gone and the event loop did not react for {self._grace:g} s, "
-            f"blocked at {place_of(self._thread)}; the process ends\n"
+            f"blocked at {current_line_of(self._thread)}; the process ends\n"
         )
 
 
-def tell_unless_full(text: str) -> None:
+def write_stderr_nowait(text: str) -> None:
     """Write to stderr; where that is a full pipe nobody reads, the message is lost rather than the exit."""
     with suppress(OSError):
         if select.select([], [2], [], 0)[1]:
             os.write(2, text.encode())
 
 
-def place_of(thread: int) -> str:
+def current_line_of(thread: int) -> str:
     """The file and the line where the thread with this identifier is."""
     frame = sys._current_frames().get(thread)
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "an unknown place"

@@ -19,13 +19,13 @@ class Inbox:
 
     def __init__(self, bound: int, on_room: Callable[[], None]) -> None:
         self._bound = bound
-        self._on_room = on_room
+        self._on_capacity = on_room
         self._messages: list[Message] = []
         self._size = 0
         self._ended = False
         self._waiter: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.in_hand: bool = False
+        self.is_processing: bool = False
         """What was taken last is being worked on: whoever took it has not come back yet."""
 
     @property
@@ -53,11 +53,11 @@ class Inbox:
         if not self._ended:
             self._ended = True
             self._wake()
-            self._on_room()
+            self._on_capacity()
 
-    async def take(self) -> list[Message]:
+    async def get(self) -> list[Message]:
         """All that is there, waiting for at least one; `[]` after the end."""
-        self.in_hand = False
+        self.is_processing = False
         while not self._messages and not self._ended:
             if self._waiter is not None and not self._waiter.done():
                 raise RuntimeError("receive() is already waiting in another task")
@@ -68,8 +68,8 @@ class Inbox:
         had_room = self._size < self._bound
         messages, self._messages, self._size = self._messages, [], 0
         if not had_room:
-            self._on_room()
-        self.in_hand = True
+            self._on_capacity()
+        self.is_processing = True
         return messages
 
     def _wake(self) -> None:

@@ -16,10 +16,10 @@ class MemoryTransport:
     """One end of a pair; `pair()` makes both."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
-        self._room = asyncio.Event()
-        self._inbox = Inbox(limits.pending_bytes, self._room.set)
+        self._capacity = asyncio.Event()
+        self._inbox = Inbox(limits.pending_bytes, self._capacity.set)
         self._peer = self
-        self._why: BaseException | None = None
+        self._error: BaseException | None = None
 
     @property
     def name(self) -> str:
@@ -29,7 +29,7 @@ class MemoryTransport:
         """Nothing to start."""
 
     def receive(self) -> Coroutine[Any, Any, list[Message]]:
-        return self._inbox.take()
+        return self._inbox.get()
 
     def send(self, message: bytes) -> None:
         self._peer._inbox.put([message], len(message))
@@ -40,8 +40,8 @@ class MemoryTransport:
     async def drain(self) -> None:
         peer = self._peer
         while peer._inbox.full:
-            peer._room.clear()
-            await peer._room.wait()
+            peer._capacity.clear()
+            await peer._capacity.wait()
 
     async def close(self) -> None:
         self._inbox.end()
@@ -49,15 +49,15 @@ class MemoryTransport:
 
     def fail(self, error: BaseException) -> None:
         """Whoever has this end has failed: the other end is told why."""
-        self._peer._why = error
+        self._peer._error = error
         self._inbox.end()
         self._peer._inbox.end()
 
     def lost(self) -> ConnectionLost:
-        if self._why is None:
+        if self._error is None:
             return ConnectionLost("the other end of the in-memory connection was closed")
-        lost = ConnectionLost(f"the server in this process failed: {describe(self._why)}")
-        lost.__cause__ = self._why
+        lost = ConnectionLost(f"the server in this process failed: {describe(self._error)}")
+        lost.__cause__ = self._error
         return lost
 
 

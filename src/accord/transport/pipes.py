@@ -10,8 +10,8 @@ from accord.errors import ConnectionLost
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.transport.base import Message
 from accord.transport.inbox import Inbox
-from accord.transport.readers import Reader, read_from
-from accord.transport.writers import Writer, write_to
+from accord.transport.readers import DescriptorReader, read_from
+from accord.transport.writers import DescriptorWriter, write_to
 from accord.wire.lines import LineReader
 
 _LINGER = 0.5
@@ -28,14 +28,14 @@ class LineTransport:
         self._name = name
         self._limits = limits
         self._lines = LineReader(limits.line_bytes)
-        self._inbox = Inbox(limits.pending_bytes, self._on_room)
+        self._inbox = Inbox(limits.pending_bytes, self._on_capacity)
         self._unfinished = 0  # bytes read since a message was last complete
-        self._heard = 0
+        self._read_count = 0
         self._paused = False
-        self._deaf = False  # whether it takes nothing more from us
+        self._peer_stopped_reading = False  # whether it takes nothing more from us
         self._receiver_flushes = False
-        self._reader: Reader | None = None
-        self._writer: Writer | None = None
+        self._reader: DescriptorReader | None = None
+        self._writer: DescriptorWriter | None = None
 
     @property
     def name(self) -> str:
@@ -46,26 +46,26 @@ class LineTransport:
 
     def _start(self, read_fd: int, write_fd: int) -> None:
         """Take over both descriptors, which must not be the same."""
-        self._writer = write_to(write_fd, self._unread)
+        self._writer = write_to(write_fd, self._on_write_failed)
         self._reader = read_from(read_fd, self._on_data, self._on_end)
 
     def receive(self) -> Coroutine[Any, Any, list[Message]]:
         if self._writer is not None:
             self._writer.flush()
-        return self._inbox.take()
+        return self._inbox.get()
 
     def send(self, message: bytes) -> None:
         if self._writer is not None:
             self._writer.send(message)
-            if not (self._receiver_flushes and self._inbox.in_hand):
+            if not (self._receiver_flushes and self._inbox.is_processing):
                 self._writer.flush_soon()
 
     def flush(self) -> None:
         # A receiver that flushes after a batch does so after each: what is sent meanwhile can wait
         # for it, which saves a turn of the loop per batch (5 µs of 54).
-        if self._inbox.in_hand:
+        if self._inbox.is_processing:
             self._receiver_flushes = True
-            self._inbox.in_hand = False
+            self._inbox.is_processing = False
         if self._writer is not None:
             self._writer.flush()
 
@@ -94,21 +94,21 @@ class LineTransport:
         finally:
             self._writer.close()
 
-    def _unread(self) -> None:
-        self._deaf = True
+    def _on_write_failed(self) -> None:
+        self._peer_stopped_reading = True
         self._linger()
 
     def _linger(self) -> None:
         """The peer is as good as gone: end as soon as it has been silent for a moment."""
         if not self._inbox.ended:
             loop = asyncio.get_running_loop()
-            loop.call_later(_LINGER, self._end_if_silent_since, self._heard)
+            loop.call_later(_LINGER, self._end_if_silent_since, self._read_count)
 
     def lost(self) -> ConnectionLost:
         return ConnectionLost(f"{self._name}: the other side has closed the connection")
 
     def _on_data(self, data: bytes) -> None:
-        self._heard += 1
+        self._read_count += 1
         self._unfinished += len(data)
         if messages := self._lines.feed(data):
             self._inbox.put(messages, self._unfinished)
@@ -117,10 +117,10 @@ class LineTransport:
                 self._paused = True
                 self._reader.pause()
 
-    def _on_room(self) -> None:
+    def _on_capacity(self) -> None:
         if self._paused and self._reader is not None:
             self._paused = False
-            self._heard += 1
+            self._read_count += 1
             self._reader.resume()
 
     def _on_end(self) -> None:
@@ -128,7 +128,7 @@ class LineTransport:
         self._inbox.end()
 
     def _end_if_silent_since(self, heard: int) -> None:
-        if heard == self._heard and not self._paused:
+        if heard == self._read_count and not self._paused:
             self._inbox.end()
         else:
             self._linger()

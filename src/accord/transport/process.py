@@ -32,7 +32,7 @@ class ProcessGroup:
         self._owner = os.getpid()
         self._empty = False
         self.exited: asyncio.Event = asyncio.Event()
-        _LIVING.add(self)
+        _RUNNING.add(self)
         self._watch()
 
     @property
@@ -40,7 +40,7 @@ class ProcessGroup:
         """The code of the process itself; negative for a signal, `None` while it runs."""
         return self._process.returncode if self.exited.is_set() else None
 
-    async def gone(self, seconds: float) -> bool:
+    async def wait_ended(self, seconds: float) -> bool:
         """Wait until the process and all of its group have ended; false when that takes longer."""
         try:
             async with asyncio.timeout(seconds):
@@ -56,14 +56,14 @@ class ProcessGroup:
     async def end(self, seconds: float) -> None:
         """Wait, ask (SIGTERM), wait, kill: each wait takes at most `seconds`. Its stdin should be closed."""
         try:
-            if await self.gone(seconds):
+            if await self.wait_ended(seconds):
                 return
             self._signal(signal.SIGTERM)
-            if await self.gone(seconds):
+            if await self.wait_ended(seconds):
                 return
         finally:
             self.kill()
-        await self.gone(_AFTER_KILL_SECONDS)
+        await self.wait_ended(_AFTER_KILL_SECONDS)
 
     def terminate(self) -> None:
         """Ask it to end (SIGTERM), without waiting."""
@@ -111,7 +111,7 @@ class ProcessGroup:
     def _has_members(self) -> bool:
         if not self._empty and not self._group_answers():
             self._empty = True
-            _LIVING.discard(self)
+            _RUNNING.discard(self)
         return not self._empty
 
     def _group_answers(self) -> bool:
@@ -126,7 +126,7 @@ class ProcessGroup:
             os.killpg(self._process.pid, 0)
         except OSError:
             return False
-        return _any_lives(self._process.pid)
+        return _has_living_members(self._process.pid)
 
     def _signal(self, number: signal.Signals) -> None:
         try:
@@ -138,7 +138,7 @@ class ProcessGroup:
             return  # it has ended meanwhile
 
 
-def _any_lives(group: int) -> bool:
+def _has_living_members(group: int) -> bool:
     """Whether a process of the group is more than a zombie, which stays where process 1 does not reap."""
     stats = list(Path("/proc").glob("[0-9]*/stat"))
     for stat in stats:
@@ -151,10 +151,10 @@ def _any_lives(group: int) -> bool:
     return not stats  # without /proc nothing is known, and a member that answers counts
 
 
-_LIVING: set[ProcessGroup] = set()
+_RUNNING: set[ProcessGroup] = set()
 
 
 @atexit.register
-def _kill_the_living() -> None:
-    for group in list(_LIVING):
+def _kill_running() -> None:
+    for group in list(_RUNNING):
         group.kill()

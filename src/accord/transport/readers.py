@@ -8,10 +8,10 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from accord.transport.descriptors import READ_SIZE, Source, blocks, source
+from accord.transport.descriptors import READ_SIZE, ReadableDescriptor, blocks, open_readable
 
 
-class Reader(Protocol):
+class DescriptorReader(Protocol):
     """A descriptor being read until it is closed; it can be paused."""
 
     def pause(self) -> None: ...
@@ -21,12 +21,12 @@ class Reader(Protocol):
     def close(self) -> None: ...
 
 
-def read_from(fd: int, on_data: Callable[[bytes], None], on_end: Callable[[], None]) -> Reader:
+def read_from(fd: int, on_data: Callable[[bytes], None], on_end: Callable[[], None]) -> DescriptorReader:
     """Take over `fd` and give its bytes to `on_data`, in the running loop; `on_end` comes once."""
     loop = asyncio.get_running_loop()
     if blocks(fd):
         return ThreadReader(loop, fd, on_data, on_end)
-    return LoopReader(loop, source(fd), on_data, on_end)
+    return LoopReader(loop, open_readable(fd), on_data, on_end)
 
 
 class LoopReader:
@@ -35,7 +35,7 @@ class LoopReader:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        origin: Source,
+        origin: ReadableDescriptor,
         on_data: Callable[[bytes], None],
         on_end: Callable[[], None],
     ) -> None:
@@ -110,14 +110,14 @@ class ThreadReader:
                 data = os.read(self._fd, READ_SIZE)
             except OSError:
                 data = b""
-            self._tell(data)
+            self._deliver(data)
             self._may_read.wait()
         os.close(self._fd)
 
-    def _tell(self, data: bytes) -> None:
+    def _deliver(self, data: bytes) -> None:
         taken = threading.Event()
         try:
-            self._loop.call_soon_threadsafe(self._take, data, taken)
+            self._loop.call_soon_threadsafe(self._receive, data, taken)
         except RuntimeError:  # the loop is closed
             self._closed = True
             return
@@ -125,7 +125,7 @@ class ThreadReader:
         while not taken.wait(1) and not self._loop.is_closed():
             continue
 
-    def _take(self, data: bytes, taken: threading.Event) -> None:
+    def _receive(self, data: bytes, taken: threading.Event) -> None:
         if not self._closed:
             if data:
                 self._on_data(data)

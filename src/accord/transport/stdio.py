@@ -75,7 +75,7 @@ def _take_over(undo: ExitStack, fd: int, stream: TextIO | None, stand_in: int) -
     """Put `stand_in` in the place of `fd` until `undo`; what was there comes back as a private descriptor."""
     if not _is_open(fd, stream):
         return stand_in
-    kept = _private(fd)
+    kept = _duplicate(fd)
     undo.callback(os.close, kept)
     undo.callback(os.dup2, kept, fd)
     os.dup2(stand_in, fd)
@@ -84,7 +84,7 @@ def _take_over(undo: ExitStack, fd: int, stream: TextIO | None, stand_in: int) -
         # What was printed before, and what is printed from now on, has no business on the wire.
         _flush(stream)
         undo.callback(_flush, stream)
-    return _private(kept)
+    return _duplicate(kept)
 
 
 def _flush(stream: TextIO) -> None:
@@ -92,7 +92,7 @@ def _flush(stream: TextIO) -> None:
         stream.flush()
 
 
-def _private(fd: int) -> int:
+def _duplicate(fd: int) -> int:
     """A duplicate no child inherits, and never one of the three standard numbers."""
     return os.dup(fd) if sys.platform == "win32" else fcntl(fd, F_DUPFD_CLOEXEC, 3)
 
@@ -109,4 +109,4 @@ def _is_open(fd: int, stream: TextIO | None) -> bool:
 
 
 def _stderr_or_null() -> int:
-    return _private(2) if _is_open(2, sys.__stderr__) else os.open(os.devnull, os.O_WRONLY)
+    return _duplicate(2) if _is_open(2, sys.__stderr__) else os.open(os.devnull, os.O_WRONLY)

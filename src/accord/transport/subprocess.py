@@ -20,7 +20,7 @@ from accord.transport.environment import child_environment
 from accord.transport.pipes import LineTransport
 from accord.transport.process import ProcessGroup
 from accord.transport.readers import read_from
-from accord.wire.lines import LineReader, Unreadable
+from accord.wire.lines import LineReader, SkippedMessage
 
 _SETTLE_SECONDS = 0.5
 _STDERR_LINE = 64 << 10
@@ -46,7 +46,7 @@ class SubprocessTransport(LineTransport):
         limits: Limits = DEFAULT_LIMITS,
         on_stderr: Callable[[str], None] | None = None,
     ) -> None:
-        super().__init__(_shortened(name or called(command)), limits)
+        super().__init__(_shortened(name or display_command(command)), limits)
         self._command = list(command)
         self._environment = child_environment(env, inherit=inherit_env)
         self._cwd = cwd
@@ -80,8 +80,8 @@ class SubprocessTransport(LineTransport):
 
     def lost(self) -> ConnectionLost:
         code = self._group.exit_code if self._group is not None else None
-        closed = "input" if self._deaf else "output"
-        what = f"closed its {closed} but still runs" if code is None else how_it_ended(code)
+        closed = "input" if self._peer_stopped_reading else "output"
+        what = f"closed its {closed} but still runs" if code is None else describe_exit(code)
         tail = self._stderr.text
         lines = f"; last lines of stderr:\n{tail}" if tail else "; it wrote nothing to stderr"
         return ConnectionLost(f'server "{self.name}" {what}{lines}', exit_code=code, stderr=tail)
@@ -166,16 +166,16 @@ class StderrTail:
         return "\n".join(self._last)
 
     def read(self, fd: int) -> None:
-        self._reader = read_from(fd, lambda data: self._keep(self._lines.feed(data)), self._end)
+        self._reader = read_from(fd, lambda data: self._append(self._lines.feed(data)), self._end)
 
     def close(self) -> None:
         self._reader.close()
 
     def _end(self) -> None:
-        self._keep(self._lines.end())
+        self._append(self._lines.end())
         self.ended.set()
 
-    def _keep(self, lines: Sequence[bytes | Unreadable]) -> None:
+    def _append(self, lines: Sequence[bytes | SkippedMessage]) -> None:
         loop = asyncio.get_running_loop()
         for line in lines:
             text = line.decode(errors="replace").rstrip() if isinstance(line, bytes) else f"({line.reason})"
@@ -192,7 +192,7 @@ def own_descriptor(stream: IO[bytes] | None) -> int:
     return fd
 
 
-def how_it_ended(code: int) -> str:
+def describe_exit(code: int) -> str:
     """The exit code of a process in words: `exited with code 1`, `was ended by SIGKILL`."""
     if code >= 0:
         return f"exited with code {code}"
@@ -202,7 +202,7 @@ def how_it_ended(code: int) -> str:
         return f"was ended by signal {-code}"
 
 
-def called(command: Sequence[str]) -> str:
+def display_command(command: Sequence[str]) -> str:
     """A command line as a person would say it: programs and files by their names, without their folders."""
     return shlex.join(os.path.basename(word) or word if os.path.isabs(word) else word for word in command)
 

@@ -13,13 +13,13 @@ from collections import deque
 from collections.abc import Callable
 from itertools import islice
 
-from accord.transport.descriptors import Buffer, Sink, blocks, sink
+from accord.transport.descriptors import Buffer, WritableDescriptor, blocks, open_writable
 
 _LARGE = 64 << 10
 _AT_ONCE = 64  # buffers in one system call
 
 
-class Writer:
+class DescriptorWriter:
     """What the two kinds share: the queue, and waiting until it is short."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_gone: Callable[[], None]) -> None:
@@ -29,11 +29,11 @@ class Writer:
         self.pending: int = 0  # bytes that are queued or with the descriptor, but not written
         self._progress = asyncio.Event()
         self._flush_is_due = False
-        self._over = False
+        self._closed = False
 
     def send(self, message: bytes) -> None:
         """Queue a message; it goes out with the next `flush`."""
-        if not self._over:
+        if not self._closed:
             self._queue.append(message)
             self.pending += len(message) + 1
 
@@ -49,14 +49,14 @@ class Writer:
     async def drain(self, bound: int) -> None:
         """Return when less than `bound` bytes are pending, or nobody takes them any more."""
         self.flush()
-        while self.pending >= bound and not self._over:
+        while self.pending >= bound and not self._closed:
             self._progress.clear()
             await self._progress.wait()
 
     def close(self) -> None:
         """Drop what is pending and let go of the descriptor."""
-        if not self._over:
-            self._over = True
+        if not self._closed:
+            self._closed = True
             self._queue = []
             self._progress.set()
             self._release()
@@ -72,16 +72,18 @@ class Writer:
         self.pending -= size
         self._progress.set()
 
-    def _lost(self) -> None:
-        if not self._over:
+    def _on_write_failed(self) -> None:
+        if not self._closed:
             self.close()
             self._on_gone()
 
 
-class LoopWriter(Writer):
+class LoopWriter(DescriptorWriter):
     """For pipes and sockets."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, target: Sink, on_gone: Callable[[], None]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, target: WritableDescriptor, on_gone: Callable[[], None]
+    ) -> None:
         super().__init__(loop, on_gone)
         self._sink = target
         self._write_some = target.write
@@ -113,7 +115,7 @@ class LoopWriter(Writer):
         except (BlockingIOError, InterruptedError):
             return False
         except OSError:  # EPIPE, ECONNRESET: nobody reads any more
-            self._loop.call_soon(self._lost)
+            self._loop.call_soon(self._on_write_failed)
             unsent.clear()
         return True
 
@@ -123,7 +125,7 @@ class LoopWriter(Writer):
         self._sink.close()
 
 
-class ThreadWriter(Writer):
+class ThreadWriter(DescriptorWriter):
     """For files, terminals and Windows: one daemon thread, which never keeps the process alive."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, fd: int, on_gone: Callable[[], None]) -> None:
@@ -146,7 +148,7 @@ class ThreadWriter(Writer):
                 for buffer in buffers:
                     self._write_whole(memoryview(buffer))
         except OSError:
-            self._tell(self._lost)
+            self._call_in_loop(self._on_write_failed)
         except RuntimeError:  # the loop is closed
             pass
         finally:
@@ -158,17 +160,17 @@ class ThreadWriter(Writer):
             rest = rest[taken:]
             self._loop.call_soon_threadsafe(self._wrote, taken)
 
-    def _tell(self, what: Callable[[], None]) -> None:
+    def _call_in_loop(self, what: Callable[[], None]) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(what)
 
 
-def write_to(fd: int, on_gone: Callable[[], None]) -> Writer:
+def write_to(fd: int, on_gone: Callable[[], None]) -> DescriptorWriter:
     """Take over `fd` for writing, in the running loop; `on_gone` comes when nobody reads any more."""
     loop = asyncio.get_running_loop()
     if blocks(fd):
         return ThreadWriter(loop, fd, on_gone)
-    return LoopWriter(loop, sink(fd), on_gone)
+    return LoopWriter(loop, open_writable(fd), on_gone)
 
 
 def _buffers(messages: list[bytes]) -> list[Buffer]:

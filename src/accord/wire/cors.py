@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from accord.wire.hosts import Allowed
+from accord.wire.hosts import HostPatterns
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -31,7 +31,7 @@ class CORS:
     """
 
     def __init__(self, origins: Sequence[str] = ()) -> None:
-        self._origins = Allowed("origin", origins)
+        self._origins = HostPatterns("origin", origins)
 
     def answer(self, origin: bytes | None) -> Headers:
         """Headers for any answer to a request with this `Origin`, errors too: a page should read them as well."""
@@ -54,6 +54,6 @@ class CORS:
         return [_VARY, *allowed, _METHODS, (b"access-control-allow-headers", b", ".join(names)), _MAX_AGE]
 
     def _allow(self, origin: bytes | None) -> Headers:
-        if origin is None or not self._origins.holds(origin):
+        if origin is None or not self._origins.allows(origin):
             return []
-        return [(b"access-control-allow-origin", b"*" if self._origins.anything else origin)]
+        return [(b"access-control-allow-origin", b"*" if self._origins.allows_any else origin)]

@@ -42,8 +42,8 @@ _PLAIN = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?").fullmatch
 _FIELD = re.compile(rb"[\t -~]*").fullmatch
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
 _NUMBER = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?").fullmatch
-_SAFE = 2**53 - 1
-_SHOWN = 100
+_MAX_SAFE_INTEGER = 2**53 - 1
+_EXCERPT_LENGTH = 100
 """Characters of a name that errors show."""
 _TYPES = ("string", "integer", "boolean")
 
@@ -73,10 +73,10 @@ def decode_value(raw: bytes) -> str:
     text = raw.decode("ascii").strip(" \t")
     if not (text.startswith(_PREFIX) and text.endswith(_SUFFIX) and len(text) >= len(_PREFIX + _SUFFIX)):
         return text
-    return _unwrapped(text[len(_PREFIX) : -len(_SUFFIX)])
+    return _decode_base64(text[len(_PREFIX) : -len(_SUFFIX)])
 
 
-def _unwrapped(code: str) -> str:
+def _decode_base64(code: str) -> str:
     try:
         data = binascii.a2b_base64(code, strict_mode=True)
         text = data.decode()
@@ -89,14 +89,14 @@ def _unwrapped(code: str) -> str:
     return text
 
 
-def text_of(value: str | int | float | bool) -> str:
+def format_value(value: str | int | float | bool) -> str:
     """An argument as text. Raises `ValueError` for a number that not every receiver can hold."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
     # "Integer values MUST be within the safe range for JavaScript"
-    if not -_SAFE <= value <= _SAFE:
+    if not -_MAX_SAFE_INTEGER <= value <= _MAX_SAFE_INTEGER:
         raise ValueError("it is not within -9007199254740991 and 9007199254740991")
     return str(int(value)) if value == int(value) else repr(value)
 
@@ -118,8 +118,8 @@ def mirrored(input_schema: Any) -> dict[str, tuple[str, ...]]:
             raise ValueError(
                 f"{ANNOTATION} stands where it may not: only a property has one, reached by `properties` alone"
             )
-        where = ".".join(path)[:_SHOWN]
-        name = _checked(where, schema)
+        where = ".".join(path)[:_EXCERPT_LENGTH]
+        name = _check_annotation(where, schema)
         if name.lower() in taken:
             raise ValueError(f"{where!r} and {taken[name.lower()]!r} have the same {ANNOTATION} {name!r}")
         taken[name.lower()] = where
@@ -127,7 +127,7 @@ def mirrored(input_schema: Any) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _checked(where: str, schema: Mapping[str, Any]) -> str:
+def _check_annotation(where: str, schema: Mapping[str, Any]) -> str:
     name, type_ = schema[ANNOTATION], schema.get("type")
     if not isinstance(name, str):
         raise ValueError(f"the {ANNOTATION} of {where!r} is no text")
@@ -143,7 +143,9 @@ def _checked(where: str, schema: Mapping[str, Any]) -> str:
 def check_name(name: str, what: str = "the name of a header") -> None:
     """Whether a header can have this name. Raises `ValueError`."""
     if not _TOKEN(name):
-        raise ValueError(f"{what} is {name[:_SHOWN]!r}: only letters, digits and !#$%&'*+-.^_`|~ may stand there")
+        raise ValueError(
+            f"{what} is {name[:_EXCERPT_LENGTH]!r}: only letters, digits and !#$%&'*+-.^_`|~ may stand there"
+        )
 
 
 def _subschemas(root: Any) -> Iterator[tuple[tuple[str, ...] | None, Mapping[str, Any]]]:
@@ -158,10 +160,10 @@ def _subschemas(root: Any) -> Iterator[tuple[tuple[str, ...] | None, Mapping[str
             waiting += ((None, each) for each in reversed(schema))
         elif isinstance(schema, dict):
             yield path, schema
-            waiting += reversed(list(_below(path, schema)))
+            waiting += reversed(list(_children(path, schema)))
 
 
-def _below(path: tuple[str, ...] | None, schema: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...] | None, Any]]:
+def _children(path: tuple[str, ...] | None, schema: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...] | None, Any]]:
     for keyword, value in schema.items():
         if keyword == "properties" and isinstance(value, dict):
             yield from ((None if path is None else (*path, name), each) for name, each in value.items())
@@ -174,7 +176,7 @@ def _below(path: tuple[str, ...] | None, schema: Mapping[str, Any]) -> Iterator[
 # --- arguments -------------------------------------------------------------------------------------------------
 
 
-def parameters(mirrored: Mirrored, arguments: Arguments) -> dict[str, str]:
+def parameter_headers(mirrored: Mirrored, arguments: Arguments) -> dict[str, str]:
     """The headers for the arguments of a call: none for what is absent, null or not simple.
 
     Raises `ValueError` for a number that not every receiver can hold.
@@ -219,19 +221,19 @@ def _is_number(sent: str, value: Any, text: str) -> bool:
 
 def _texts(mirrored: Mirrored, arguments: Arguments) -> Iterator[tuple[str, Any, str | None]]:
     """For each header: its name, the value of the argument, and that as text, or None where there is none to send."""
-    given = arguments if isinstance(arguments, Mapping) else _decoded(arguments)
+    given = arguments if isinstance(arguments, Mapping) else _decode_arguments(arguments)
     for name, path in mirrored.items():
         value: Any = given
         for key in path:
             value = value.get(key) if isinstance(value, Mapping) else None
         try:
-            text = text_of(value) if isinstance(value, str | int | float) else None
+            text = format_value(value) if isinstance(value, str | int | float) else None
         except ValueError as exc:
             raise ValueError(f"the argument {'.'.join(path)!r} cannot stand in a header: {exc}") from exc
         yield name, value, text
 
 
-def _decoded(arguments: bytes | Raw) -> Any:
+def _decode_arguments(arguments: bytes | Raw) -> Any:
     """What is no JSON has no values; whoever takes the arguments will say so."""
     try:
         return msgspec.json.decode(arguments or b"null")

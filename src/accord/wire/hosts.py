@@ -28,22 +28,22 @@ LOOPBACK_HOSTS: tuple[str, ...] = ("127.0.0.1:*", "localhost:*", "[::1]:*")
 LOOPBACK_ORIGINS: tuple[str, ...] = ("http://127.0.0.1:*", "http://localhost:*", "http://[::1]:*")
 """Pages that the machine itself serves."""
 
-_PLACE = re.compile(
+_HOST_PORT = re.compile(
     rb"(?:([a-z][a-z0-9+.-]*)://)?"
     rb"([a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])"
     rb"(?::([1-9][0-9]{0,4}))?"
 )
-_LONGEST = 320
+_MAX_LENGTH = 320
 """Bytes of a value that is read: 253 for the name, the rest for a scheme and a port."""
 _PORTS: dict[bytes, tuple[bytes, ...]] = {b"": (b"80", b"443"), b"http": (b"80",), b"https": (b"443",)}
 """The ports that may be left out; a `Host` does not tell its scheme."""
 _ANY = b"*"
 _FORMS = {"host": "example.com, example.com:8443 or [::1]:*", "origin": "https://app.example.com or http://localhost:*"}
-_KNOWN = 256
+_MAX_CACHED = 256
 """Values that were let in, and are so again without being read: a client sends the same ones each time."""
 
 
-class _Place(NamedTuple):
+class _HostPort(NamedTuple):
     """One host or origin; `scheme` is empty for a host, `port` where a scheme has none."""
 
     scheme: bytes
@@ -51,43 +51,43 @@ class _Place(NamedTuple):
     port: bytes
 
 
-class Allowed:
+class HostPatterns:
     """Patterns of hosts, or of origins, and whether a header's value is one of them.
 
     Raises `DeclarationError` for what is no such pattern.
     """
 
     def __init__(self, kind: Literal["host", "origin"], patterns: Sequence[str]) -> None:
-        self.patterns: tuple[str, ...] = listed(kind, patterns)
-        self.anything: bool = "*" in self.patterns
+        self.patterns: tuple[str, ...] = check_patterns(kind, patterns)
+        self.allows_any: bool = "*" in self.patterns
         """Whether nothing is refused."""
         self._kind = kind
-        self._places = {place for text in self.patterns if text != "*" for place in _places_of(kind, text)}
-        self._known: set[bytes] = set()
+        self._allowed = {place for text in self.patterns if text != "*" for place in _parse_pattern(kind, text)}
+        self._cache: set[bytes] = set()
 
-    def holds(self, value: bytes) -> bool:
+    def allows(self, value: bytes) -> bool:
         """Whether a value is let in. What is refused is not remembered: a peer could fill a memory with it."""
-        if value in self._known or self.anything:
+        if value in self._cache or self.allows_any:
             return True
-        place = _read(self._kind, value)
-        if place is None or self._places.isdisjoint(_equals(place)):
+        place = _parse(self._kind, value)
+        if place is None or self._allowed.isdisjoint(_matching_patterns(place)):
             return False
-        if len(self._known) >= _KNOWN:
-            self._known.clear()
-        self._known.add(value)
+        if len(self._cache) >= _MAX_CACHED:
+            self._cache.clear()
+        self._cache.add(value)
         return True
 
-    def readable(self, value: bytes) -> bool:
+    def is_well_formed(self, value: bytes) -> bool:
         """Whether a value could be let in, were it named."""
-        return _read(self._kind, value) is not None
+        return _parse(self._kind, value) is not None
 
 
-class Gate:
-    """The names that a server answers to, and the pages that may reach it. Raises as `Allowed` does."""
+class HostCheck:
+    """The names that a server answers to, and the pages that may reach it. Raises as `HostPatterns` does."""
 
     def __init__(self, hosts: Sequence[str] = LOOPBACK_HOSTS, origins: Sequence[str] = LOOPBACK_ORIGINS) -> None:
-        self.hosts: Allowed = Allowed("host", hosts)
-        self.origins: Allowed = Allowed("origin", origins)
+        self.hosts: HostPatterns = HostPatterns("host", hosts)
+        self.origins: HostPatterns = HostPatterns("origin", origins)
 
     def refusal(self, host: bytes | None, origin: bytes | None) -> str | None:
         """None lets a request in; else what was refused, and how to allow it.
@@ -95,17 +95,17 @@ class Gate:
         A request without an `Origin` comes from no page. One without a `Host` is refused: HTTP/1.1 demands it.
         """
         if host is None:
-            if not self.hosts.anything:
+            if not self.hosts.allows_any:
                 return "the request has no Host header: send the name of the server"
-        elif not self.hosts.holds(host):
+        elif not self.hosts.allows(host):
             return self._refused_host(host)
-        if origin is None or self.origins.holds(origin):
+        if origin is None or self.origins.allows(origin):
             return None
         return self._refused_origin(origin)
 
     def _refused_host(self, host: bytes) -> str:
-        shown = _shown(host)
-        if not self.hosts.readable(host):
+        shown = _quote(host)
+        if not self.hosts.is_well_formed(host):
             return f"the Host {shown} is not a name and a port"
         return (
             f"this server does not answer to the Host {shown}: if it is meant to, start it with "
@@ -113,8 +113,8 @@ class Gate:
         )
 
     def _refused_origin(self, origin: bytes) -> str:
-        shown = _shown(origin)
-        if not self.origins.readable(origin):
+        shown = _quote(origin)
+        if not self.origins.is_well_formed(origin):
             return f"the Origin {shown} is not a scheme, a name and a port: nothing that comes from there is let in"
         return (
             f"pages of the Origin {shown} may not reach this server: if they are meant to, start it with "
@@ -122,51 +122,51 @@ class Gate:
         )
 
 
-def listed(kind: str, patterns: Sequence[str]) -> tuple[str, ...]:
+def check_patterns(kind: str, patterns: Sequence[str]) -> tuple[str, ...]:
     """The patterns as a tuple. Raises `DeclarationError` for one text, which is a sequence of letters too."""
     if isinstance(patterns, str):
         raise DeclarationError(f"{kind}s are a list, even where there is one: {kind}s=[{patterns!r}]")
     return tuple(patterns)
 
 
-def _places_of(kind: str, pattern: str) -> Sequence[_Place]:
+def _parse_pattern(kind: str, pattern: str) -> Sequence[_HostPort]:
     """What a pattern stands for; where the port may be left out, one place for each that is meant."""
     text = pattern.removesuffix(":*") if isinstance(pattern, str) else ""
-    place = _read(kind, text.encode())
+    place = _parse(kind, text.encode())
     if place is None or (place.port and text != pattern):
         raise DeclarationError(f"{pattern!r} is no {kind}: write it as {_FORMS[kind]}; * alone stands for any")
-    return [place._replace(port=_ANY)] if text != pattern else _ported(place)
+    return [place._replace(port=_ANY)] if text != pattern else _with_default_ports(place)
 
 
-def _read(kind: str, value: bytes) -> _Place | None:
+def _parse(kind: str, value: bytes) -> _HostPort | None:
     """A value taken apart: lower case, an IPv6 address in its one shortest form; None for what is not read."""
-    found = _PLACE.fullmatch(value.lower()) if len(value) <= _LONGEST else None
+    found = _HOST_PORT.fullmatch(value.lower()) if len(value) <= _MAX_LENGTH else None
     if found is None:
         return None
     scheme, name, port = found.groups(b"")
     if (kind == "origin") != bool(scheme) or (port and int(port) > 65535):
         return None
     if not name.startswith(b"["):
-        return _Place(scheme, name, port)
+        return _HostPort(scheme, name, port)
     try:
         address = IPv6Address(name[1:-1].decode())
     except ValueError:
         return None
-    return _Place(scheme, str(address).encode(), port)
+    return _HostPort(scheme, str(address).encode(), port)
 
 
-def _equals(place: _Place) -> list[_Place]:
+def _matching_patterns(place: _HostPort) -> list[_HostPort]:
     """The places that a pattern may name to let this one in."""
-    return [place._replace(port=_ANY), *_ported(place)]
+    return [place._replace(port=_ANY), *_with_default_ports(place)]
 
 
-def _ported(place: _Place) -> list[_Place]:
+def _with_default_ports(place: _HostPort) -> list[_HostPort]:
     """A place with its port; one whose port was left out, with each that it may be."""
     ports = (place.port,) if place.port else _PORTS.get(place.scheme, (b"",))
     return [place._replace(port=port) for port in ports]
 
 
-def _shown(value: bytes) -> str:
+def _quote(value: bytes) -> str:
     """A value for a person: quoted, ASCII, whole where it can be read."""
-    text = value[:_LONGEST].decode("latin-1")
-    return ascii(text + ("..." if len(value) > _LONGEST else ""))
+    text = value[:_MAX_LENGTH].decode("latin-1")
+    return ascii(text + ("..." if len(value) > _MAX_LENGTH else ""))

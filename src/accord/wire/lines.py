@@ -14,11 +14,11 @@ from __future__ import annotations
 import msgspec
 
 _SMALL = 4096
-_ENDS = 256
+_EXCERPT_BYTES = 256
 """How much is kept of the beginning and of the end of a line that is skipped."""
 
 
-class Unreadable(msgspec.Struct, frozen=True):
+class SkippedMessage(msgspec.Struct, frozen=True):
     """In the place of a message that was skipped: why, from which size on, and how it began.
 
     It comes once more when the message has ended, with how it ended.
@@ -37,14 +37,14 @@ class LineReader:
         self._limit = limit
         self._parts: list[bytes | bytearray] = []
         self._size = 0  # of the unfinished line
-        self._skipped: Unreadable | None = None  # the line that is being skipped
+        self._skipped: SkippedMessage | None = None  # the line that is being skipped
         self._tail = b""  # of that line, so far
 
-    def feed(self, data: bytes) -> list[bytes | Unreadable]:
+    def feed(self, data: bytes) -> list[bytes | SkippedMessage]:
         """The messages that `data` completes."""
         lines = data.split(b"\n")
         rest = lines.pop()
-        found: list[bytes | Unreadable] = []
+        found: list[bytes | SkippedMessage] = []
         if lines and self._size:
             found += self._finish(lines.pop(0))
         if len(data) <= self._limit:
@@ -53,27 +53,27 @@ class LineReader:
             for line in lines:
                 found += self._finish(line)
         if rest:
-            found += self._keep(rest)
+            found += self._append(rest)
         return found
 
-    def end(self) -> list[bytes | Unreadable]:
+    def end(self) -> list[bytes | SkippedMessage]:
         """The input has ended: what was left without a newline."""
         return self._finish(b"")
 
-    def _finish(self, part: bytes) -> list[bytes | Unreadable]:
-        found = self._keep(part)
+    def _finish(self, part: bytes) -> list[bytes | SkippedMessage]:
+        found = self._append(part)
         size, self._size = self._size, 0
         if self._skipped is not None:
             skipped, self._skipped = self._skipped, None
-            return [*found, Unreadable(skipped.reason, size, skipped.head, self._tail)]
+            return [*found, SkippedMessage(skipped.reason, size, skipped.head, self._tail)]
         line = b"".join(self._parts)
         self._parts.clear()
         return [] if not line or line.isspace() else [line]
 
-    def _keep(self, part: bytes) -> list[bytes | Unreadable]:
+    def _append(self, part: bytes) -> list[bytes | SkippedMessage]:
         self._size += len(part)
         if self._skipped is not None:
-            self._tail = (self._tail + part[-_ENDS:])[-_ENDS:]
+            self._tail = (self._tail + part[-_EXCERPT_BYTES:])[-_EXCERPT_BYTES:]
             return []
         if self._size > self._limit:
             return [self._skip(part)]
@@ -86,13 +86,13 @@ class LineReader:
             self._parts.append(bytearray(part))
         return []
 
-    def _skip(self, part: bytes) -> Unreadable:
+    def _skip(self, part: bytes) -> SkippedMessage:
         """From here on the line is skipped."""
         parts = [*self._parts, part]
         self._parts.clear()
         head, self._tail = b"", b""
         for each in parts:
-            head = (head + each[:_ENDS])[:_ENDS]
-            self._tail = (self._tail + each[-_ENDS:])[-_ENDS:]
-        self._skipped = Unreadable(f"a line of more than {self._limit:,} bytes was skipped", self._size, head)
+            head = (head + each[:_EXCERPT_BYTES])[:_EXCERPT_BYTES]
+            self._tail = (self._tail + each[-_EXCERPT_BYTES:])[-_EXCERPT_BYTES:]
+        self._skipped = SkippedMessage(f"a line of more than {self._limit:,} bytes was skipped", self._size, head)
         return self._skipped

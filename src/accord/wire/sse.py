@@ -16,7 +16,7 @@ import re
 
 import msgspec
 
-from accord.wire.lines import Unreadable
+from accord.wire.lines import SkippedMessage
 
 KEEP_ALIVE = b":\n\n"
 """A comment: it says that the stream is alive, and nothing else."""
@@ -28,12 +28,12 @@ _DATA = b"data:"
 _FIELD_BYTES = 8 << 10
 """A longer line that is no data is passed over: no header could carry such an id."""
 _RETRY_DIGITS = 15
-_ENDS = 256
+_EXCERPT_BYTES = 256
 """How much is kept of the beginning and of the end of an event that is skipped."""
 _CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
 
 
-class Event(msgspec.Struct, frozen=True):
+class ServerSentEvent(msgspec.Struct, frozen=True):
     """One event. `data` is UTF-8, its lines joined by LF; `retry` is in milliseconds.
 
     `id` is the one that stands in the event itself: "" takes back the one before, None says nothing. Where `data` is
@@ -52,7 +52,7 @@ def encode(data: bytes, *, event: str | None = None, id: str | None = None, retr
     Raises `ValueError` for an `event` or `id` with control characters: it would end the field, or not be taken.
     """
     if _LF in data or _CR in data:
-        data = _lf(data).replace(b"\n", b"\ndata: ")
+        data = _normalize_newlines(data).replace(b"\n", b"\ndata: ")
     fields = b"" if event is None else _field("event", event)
     if id is not None:
         fields += _field("id", id)
@@ -67,11 +67,11 @@ def _field(name: str, value: str) -> bytes:
     return f"{name}: {value}\n".encode()
 
 
-def _lf(text: bytes) -> bytes:
+def _normalize_newlines(text: bytes) -> bytes:
     return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
-class Parser:
+class SSEParser:
     """Reads one stream of events whose data is at most `max_bytes`. A stream that is resumed needs a new one."""
 
     def __init__(self, max_bytes: int) -> None:
@@ -84,24 +84,24 @@ class Parser:
         self._name = ""
         self._id: str | None = None
         self._retry: int | None = None
-        self._skipped: Unreadable | None = None
+        self._skipped: SkippedMessage | None = None
         self._size = 0  # of the event that is skipped
         self._tail = b""
-        self._found: list[Event | Unreadable] = []
+        self._events: list[ServerSentEvent | SkippedMessage] = []
         self.last_id: str | None = None
         """The id to resume the stream from: of the last event that ended and had one."""
         self.retry: int | None = None
         """Milliseconds to wait before coming back, as the server last said."""
 
-    def feed(self, chunk: bytes) -> list[Event | Unreadable]:
+    def feed(self, chunk: bytes) -> list[ServerSentEvent | SkippedMessage]:
         """The events that `chunk` ends, and what there is to tell of those that are skipped."""
         lines = self._normal(chunk).split(b"\n")
         rest = lines.pop()
         for line in lines:
             self._end_line(line)
         if rest:
-            self._keep(rest)
-        found, self._found = self._found, []
+            self._append(rest)
+        found, self._events = self._events, []
         return found
 
     def _normal(self, chunk: bytes) -> bytes:
@@ -115,12 +115,12 @@ class Parser:
             chunk, self._after_cr = chunk.removeprefix(b"\n"), False
         if _CR in chunk:
             self._after_cr = chunk.endswith(b"\r")
-            chunk = _lf(chunk)
+            chunk = _normalize_newlines(chunk)
         return chunk
 
     # --- lines -------------------------------------------------------------------------------------------------
 
-    def _keep(self, part: bytes) -> None:
+    def _append(self, part: bytes) -> None:
         """More of an unfinished line. Only short ones wait for their end."""
         if self._long is not None:
             self._add(part)
@@ -146,9 +146,9 @@ class Parser:
             self._begin_data()
             self._add(_value(part))
         elif len(part) <= _FIELD_BYTES:
-            self._take(part)
+            self._read_field(part)
 
-    def _take(self, line: bytes) -> None:
+    def _read_field(self, line: bytes) -> None:
         """A field other than data. Comments have no name, and other names no meaning."""
         name, value = line.partition(b":")[0], _value(line)
         if name == b"event":
@@ -175,7 +175,7 @@ class Parser:
             return
         if self._skipped is not None:
             self._size += len(part)
-            self._tail = (self._tail + part[-_ENDS:])[-_ENDS:]
+            self._tail = (self._tail + part[-_EXCERPT_BYTES:])[-_EXCERPT_BYTES:]
             return
         assert self._data is not None, "data was begun"
         self._data += part
@@ -184,10 +184,10 @@ class Parser:
 
     def _skip(self, data: bytearray) -> None:
         """From here on the event is skipped."""
-        self._size, self._tail, self._data = len(data), bytes(data[-_ENDS:]), bytearray()
+        self._size, self._tail, self._data = len(data), bytes(data[-_EXCERPT_BYTES:]), bytearray()
         reason = f"a server-sent event of more than {self._limit:,} bytes was skipped"
-        self._skipped = Unreadable(reason, self._size, bytes(data[:_ENDS]))
-        self._found.append(self._skipped)
+        self._skipped = SkippedMessage(reason, self._size, bytes(data[:_EXCERPT_BYTES]))
+        self._events.append(self._skipped)
 
     # --- events ------------------------------------------------------------------------------------------------
 
@@ -195,10 +195,12 @@ class Parser:
         if self._id is not None:  # only now: an event that was cut off is not to be resumed after
             self.last_id = self._id or None
         if self._skipped is not None:
-            self._found.append(Unreadable(self._skipped.reason, self._size, self._skipped.head, self._tail))
+            self._events.append(SkippedMessage(self._skipped.reason, self._size, self._skipped.head, self._tail))
             self._skipped = None
         elif self._data is not None or self._id is not None or self._retry is not None:
-            self._found.append(Event(bytes(self._data or b""), self._name or "message", self._id, self._retry))
+            self._events.append(
+                ServerSentEvent(bytes(self._data or b""), self._name or "message", self._id, self._retry)
+            )
         self._data, self._name, self._id, self._retry = None, "", None, None
 
 

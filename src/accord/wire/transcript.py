@@ -19,7 +19,7 @@ from typing import Literal
 
 import msgspec
 
-from accord.wire.lines import Unreadable
+from accord.wire.lines import SkippedMessage
 
 Direction = Literal["→", "←"]
 SENT: Direction = "→"
@@ -32,16 +32,16 @@ _OVERHEAD = 128  # bytes of memory of an entry beside its message
 _SHORTENED = re.compile(r" … \([\d,]+ bytes\)$")
 
 
-class Entry(msgspec.Struct, frozen=True):
+class TranscriptEntry(msgspec.Struct, frozen=True):
     """One message, which way it went, and when (seconds of any one clock)."""
 
     direction: Direction
-    message: bytes | Unreadable
+    message: bytes | SkippedMessage
     at: float = 0.0
 
     def render(self, width: int | None = None) -> str:
         """One line of text; a message of more than `width` characters is shortened, and its size told."""
-        if isinstance(self.message, Unreadable):
+        if isinstance(self.message, SkippedMessage):
             return f"# {self.direction} {self.message.reason}"
         text = _as_line(self.message)
         if width is not None and len(text) > width:
@@ -52,21 +52,21 @@ class Entry(msgspec.Struct, frozen=True):
 class Transcript:
     """Collects entries; when they exceed `limit` bytes, the oldest go first and are counted in `dropped`."""
 
-    def __init__(self, entries: Iterable[Entry] = (), *, limit: int = 64 << 20) -> None:
-        self._entries: deque[Entry] = deque()
+    def __init__(self, entries: Iterable[TranscriptEntry] = (), *, limit: int = 64 << 20) -> None:
+        self._entries: deque[TranscriptEntry] = deque()
         self._limit = limit
         self._size = 0
         self.dropped: int = 0
         for entry in entries:
             self.add(entry)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[TranscriptEntry]:
         return iter(self._entries)
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: TranscriptEntry) -> None:
         """Record one message; the newest is always kept."""
         self._entries.append(entry)
         self._size += _size(entry)
@@ -88,19 +88,19 @@ def parse(text: str) -> Transcript:
     return Transcript(_entry(line, number) for number, line in numbered if line.strip() and line[0] != "#")
 
 
-def _entry(line: str, number: int) -> Entry:
+def _entry(line: str, number: int) -> TranscriptEntry:
     arrow, _, message = line.partition(" ")
     if arrow not in _DIRECTIONS:
         raise ValueError(f"line {number} begins with neither {SENT} nor {RECEIVED}: {line[:40]!r}")
     if _SHORTENED.search(message):
         raise ValueError(f"line {number} was shortened when it was written")
     if not message.startswith(("b'", 'b"')):
-        return Entry(_DIRECTIONS[arrow], message.encode())
+        return TranscriptEntry(_DIRECTIONS[arrow], message.encode())
     try:
         literal = ast.literal_eval(message)
     except (ValueError, SyntaxError):
         raise ValueError(f"line {number} is not a bytes literal: {message[:40]!r}") from None
-    return Entry(_DIRECTIONS[arrow], literal)
+    return TranscriptEntry(_DIRECTIONS[arrow], literal)
 
 
 def _as_line(message: bytes) -> str:
@@ -112,5 +112,5 @@ def _as_line(message: bytes) -> str:
     return text if is_plain and text and not _NOT_A_LINE.search(text) else repr(message)
 
 
-def _size(entry: Entry) -> int:
+def _size(entry: TranscriptEntry) -> int:
     return _OVERHEAD + (len(entry.message) if isinstance(entry.message, bytes) else 0)

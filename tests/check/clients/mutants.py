@@ -11,9 +11,9 @@ from typing import Any
 from yarl import URL
 
 from accord import AccordError, Client, ConnectionLost, Reconnect
+from accord.transport.http.event_stream import EventStreamReader
 from accord.transport.http.fetcher import Fetcher
-from accord.transport.http.stream import EventStream
-from accord.wire.sse import Parser
+from accord.wire.sse import SSEParser
 
 from tests.check.clients.wrong import EXAMPLE, Change, Said, mutant
 
@@ -43,7 +43,7 @@ def on(method: str, message: Said) -> bool:
 
 async def asked(client: Client, method: str, params: Said) -> Said:
     """A request as it is, and its result as it is."""
-    result: Said = json.loads(bytes(await client.connection.ask(method, params, timeout=10)))
+    result: Said = json.loads(bytes(await client.connection.request(method, params, timeout=10)))
     return result
 
 
@@ -424,22 +424,22 @@ def reads_no_streams(change: Change) -> None:
 
 @mutant("client-http/events", over="http")
 def reads_data_of_one_line(change: Change) -> None:
-    feed = Parser.feed
+    feed = SSEParser.feed
 
-    def careless(self: Parser, chunk: bytes) -> list[Any]:
+    def careless(self: SSEParser, chunk: bytes) -> list[Any]:
         return [event for event in feed(self, chunk) if b"\n" not in getattr(event, "data", b"")]
 
-    change.patches.append((Parser, "feed", careless))
+    change.patches.append((SSEParser, "feed", careless))
 
 
 @mutant("client-http/resume", over="http")
 def never_comes_back(change: Change) -> None:
-    change.patches.append((EventStream, "_note", lambda self, parser: None))
+    change.patches.append((EventStreamReader, "_note", lambda self, parser: None))
 
 
 @mutant("client-http/retry", over="http")
 def comes_back_at_once(change: Change) -> None:
-    change.patches.append((EventStream, "pause", 0.0))
+    change.patches.append((EventStreamReader, "pause", 0.0))
 
 
 @mutant("client-http/no-get", over="http")

@@ -11,7 +11,7 @@ from accord import AccordError, Client
 from accord.transport.base import Message, Transport
 from accord.transport.http.fetcher import Fetcher
 from accord.transport.process import ProcessGroup
-from accord.transport.recorded import RecordedTransport
+from accord.transport.recording import RecordingTransport
 from accord.wire.transcript import Transcript
 
 from tests.check.clients.mutants import NEW, loses, on
@@ -96,7 +96,7 @@ def is_stopped_by_a_result_that_does_not_fit(change: Change) -> None:
     loses(change, lambda message: "seven" in json.dumps(message))
 
 
-class _Stops(RecordedTransport):
+class _Stops(RecordingTransport):
     """Hears nothing more after the first line that is no message, or after the end of all lines."""
 
     def __init__(self, inner: Transport, at_the_end: bool) -> None:
@@ -131,7 +131,7 @@ def does_not_see_the_end(change: Change) -> None:
 @mutant("client-stdio/terminates")
 def leaves_the_server_behind(change: Change) -> None:
     async def end(self: ProcessGroup, seconds: float) -> None:
-        await self.gone(seconds)
+        await self.wait_ended(seconds)
 
     def kill(self: ProcessGroup) -> None:
         return

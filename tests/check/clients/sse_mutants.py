@@ -9,10 +9,10 @@ from yarl import URL
 
 from accord.client import connect
 from accord.errors import AccordError, HTTPError
-from accord.transport.http import legacy
+from accord.transport.http import sse
 from accord.transport.http.fetcher import Fetcher
-from accord.transport.http.intake import Intake
-from accord.wire.sse import Parser
+from accord.transport.http.inbox import HTTPInbox
+from accord.wire.sse import SSEParser
 
 from tests.check.clients.mutants import on
 from tests.check.clients.wrong import Change, mutant
@@ -26,7 +26,7 @@ def forgets_the_query_of_the_place(change: Change) -> None:
         self._url = URL(urljoin(str(self._url), place)).with_query(None)
         return True
 
-    change.patches.append((Fetcher, "aim", aim))
+    change.patches.append((Fetcher, "set_endpoint", aim))
 
 
 @mutant("client-sse/endpoint", revision=OLD, over="http")
@@ -42,7 +42,7 @@ def takes_every_place_for_a_path(change: Change) -> None:
         self._url = URL(str(self.url.origin()) + place)
         return True
 
-    change.patches.append((Fetcher, "aim", aim))
+    change.patches.append((Fetcher, "set_endpoint", aim))
 
 
 @mutant("client-sse/same-origin", revision=OLD, over="http")
@@ -51,29 +51,29 @@ def posts_wherever_it_is_told(change: Change) -> None:
         self._url = URL(urljoin(str(self._url), place))
         return True
 
-    change.patches.append((Fetcher, "aim", aim))
+    change.patches.append((Fetcher, "set_endpoint", aim))
 
 
 @mutant("client-sse/events", revision=OLD, over="http")
 def reads_a_line_of_data(change: Change) -> None:
-    feed = Parser.feed
+    feed = SSEParser.feed
 
-    def careless(self: Parser, chunk: bytes) -> list[Any]:
+    def careless(self: SSEParser, chunk: bytes) -> list[Any]:
         return [event for event in feed(self, chunk) if b"\n" not in getattr(event, "data", b"")]
 
-    change.patches.append((Parser, "feed", careless))
+    change.patches.append((SSEParser, "feed", careless))
 
 
 @mutant("client-sse/refused", revision=OLD, over="http")
 def waits_for_the_stream_whatever_came_of_the_post(change: Change) -> None:
     change.options["timeout"] = 60.0
-    change.patches.append((legacy.SSETransport, "_failed", lambda self, out, error: None))
+    change.patches.append((sse.SSETransport, "_failed", lambda self, out, error: None))
 
 
 @mutant("client-sse/cut", revision=OLD, over="http")
 def waits_on_a_stream_that_has_ended(change: Change) -> None:
     change.options["timeout"] = 60.0
-    change.patches.append((Intake, "end", lambda self: None))
+    change.patches.append((HTTPInbox, "end", lambda self: None))
 
 
 @mutant("client-sse/fallback", revision=OLD, over="http")

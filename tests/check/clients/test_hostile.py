@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from accord.check.clients.client import check_client
-from accord.check.clients.conversation import Conversation
-from accord.check.clients.ordinary import ORDINARY
-from accord.check.clients.play import Client, play
-from accord.check.clients.run import Run
-from accord.check.clients.stand import Stand
-from accord.check.clients.web import Exchange, Reply, Site
-from accord.check.record import Room
+from accord.check.clients.conversation import ClientConversation
+from accord.check.clients.http_listener import ClientExchange, HTTPListener, ScriptedResponse
+from accord.check.clients.ordinary_scenario import ORDINARY
+from accord.check.clients.run import ClientRun
+from accord.check.clients.scenario_runner import Client, run_scenario
+from accord.check.clients.scripted_server import ScriptedServer
+from accord.check.message_log import MemoryBudget
 from accord.check.report import TransportName
 from accord.check.settings import CheckSettings
 
@@ -90,26 +90,26 @@ async def flood(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0)
 
 
-async def played(client: Client, over: TransportName = "http") -> tuple[Run, Room]:
-    room = Room(1 << 30)
+async def played(client: Client, over: TransportName = "http") -> tuple[ClientRun, MemoryBudget]:
+    room = MemoryBudget(1 << 30)
     settings = CheckSettings(opening=20)
-    return await play(client, ORDINARY, REVISION, over, settings, 5.0, room), room
+    return await run_scenario(client, ORDINARY, REVISION, over, settings, 5.0, room), room
 
 
-def kept(run: Run) -> int:
+def kept(run: ClientRun) -> int:
     """Bytes that a run holds of what the client said."""
-    said = [each.raw for one in run.conversations for each in one.record.entries]
+    said = [each.raw for one in run.conversations for each in one.log.entries]
     return sum(len(each) for each in said if isinstance(each, bytes)) + sum(len(each.body) for each in run.exchanges)
 
 
 @pytest.mark.parametrize(("client", "over"), [(over_http, "http"), (OVER_STDIO, "stdio")])
 async def test_a_client_that_floods_in_one_scene_is_ended_there(client: Any, over: TransportName) -> None:
     run, room = await played(client, over)
-    assert "16 MB that we keep of a scene" in run.full
+    assert "16 MB that we keep of a scene" in run.overflow
     assert run.ending == "deadline"
-    assert run.finished - run.began < 20, "it is not the time that ended it"
+    assert run.finished_at - run.started_at < 20, "it is not the time that ended it"
     assert MEGABYTE < kept(run) < 20 * MEGABYTE
-    assert not room.full, "the other scenes have room"
+    assert not room.exhausted, "the other scenes have room"
 
 
 async def test_a_client_that_floods_in_every_scene_ends_the_check_which_says_so() -> None:
@@ -122,12 +122,12 @@ async def test_a_client_that_floods_in_every_scene_ends_the_check_which_says_so(
 
 
 async def test_a_body_that_never_ends_is_read_no_further_than_there_is_room() -> None:
-    room = Room(MEGABYTE)
+    room = MemoryBudget(MEGABYTE)
 
-    async def answer(exchange: Exchange, reply: Reply) -> None:
-        await reply.whole(200)
+    async def answer(exchange: ClientExchange, reply: ScriptedResponse) -> None:
+        await reply.send(200)
 
-    site = Site(answer, room)
+    site = HTTPListener(answer, room)
     await site.open()
     try:
         async with connection(site.url) as (_, writer):
@@ -136,17 +136,17 @@ async def test_a_body_that_never_ends_is_read_no_further_than_there_is_room() ->
                 await flood(writer)
     finally:
         await site.close()
-    assert room.full
+    assert room.exhausted
     assert site.exchanges == []
 
 
 async def test_what_a_client_sends_ahead_counts_too() -> None:
-    room = Room(MEGABYTE)
+    room = MemoryBudget(MEGABYTE)
 
-    async def waits(exchange: Exchange, reply: Reply) -> None:
-        await reply.gone.wait()
+    async def waits(exchange: ClientExchange, reply: ScriptedResponse) -> None:
+        await reply.client_closed.wait()
 
-    site = Site(waits, room)
+    site = HTTPListener(waits, room)
     await site.open()
     try:
         async with connection(site.url) as (_, writer):
@@ -155,14 +155,14 @@ async def test_what_a_client_sends_ahead_counts_too() -> None:
                 await flood(writer)
     finally:
         await site.close()
-    assert room.full
+    assert room.exhausted
 
 
 async def test_one_connection_too_many_is_closed_at_once() -> None:
-    async def waits(exchange: Exchange, reply: Reply) -> None:
-        await reply.gone.wait()
+    async def waits(exchange: ClientExchange, reply: ScriptedResponse) -> None:
+        await reply.client_closed.wait()
 
-    site = Site(waits, Room())
+    site = HTTPListener(waits, MemoryBudget())
     await site.open()
     where = urlsplit(site.url)
     opened = []
@@ -178,9 +178,9 @@ async def test_one_connection_too_many_is_closed_at_once() -> None:
 
 
 async def test_what_we_answer_counts_too() -> None:
-    room = Room(MEGABYTE)
-    stand = Stand(ORDINARY, REVISION, "http", room)
-    conversation = Conversation(stand, 1)
+    room = MemoryBudget(MEGABYTE)
+    stand = ScriptedServer(ORDINARY, REVISION, "http", room)
+    conversation = ClientConversation(stand, 1)
 
     class Nowhere:
         async def send(self, raw: bytes, *, last: bool = False) -> None:
@@ -190,5 +190,5 @@ async def test_what_we_answer_counts_too() -> None:
             return
 
     for id in range(1_000):
-        await conversation.say({"jsonrpc": "2.0", "id": id, "result": {"tools": ["x" * 500]}}, Nowhere())
-    assert room.full
+        await conversation.send({"jsonrpc": "2.0", "id": id, "result": {"tools": ["x" * 500]}}, Nowhere())
+    assert room.exhausted

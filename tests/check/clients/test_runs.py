@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from accord.check.clients.client import check_client, scenes
-from accord.check.clients.program import argv
+from accord.check.clients.client import check_client, scenarios
+from accord.check.clients.client_process import build_argv
 from accord.check.settings import CheckSettings
 from accord.cli.check import command
 from accord.errors import ConnectError, TargetError
@@ -22,18 +22,18 @@ QUICK = CheckSettings(revisions=("2025-11-25",), only=("client-envelope/valid",)
 
 
 def test_a_url_is_put_into_the_command() -> None:
-    assert argv("client --at={url} x", "http://here") == ["client", "--at=http://here", "x"]
+    assert build_argv("client --at={url} x", "http://here") == ["client", "--at=http://here", "x"]
 
 
 def test_a_server_is_one_word_or_several() -> None:
-    assert argv("client {server}", "a 'b c'", ["a", "b c"]) == ["client", "a 'b c'"]
-    assert argv("client -- {server*}", "a 'b c'", ["a", "b c"]) == ["client", "--", "a", "b c"]
+    assert build_argv("client {server}", "a 'b c'", ["a", "b c"]) == ["client", "a 'b c'"]
+    assert build_argv("client -- {server*}", "a 'b c'", ["a", "b c"]) == ["client", "--", "a", "b c"]
 
 
 @pytest.mark.parametrize("command", ["client", "client 'x", ""])
 def test_a_command_without_a_place_for_the_target_is_refused(command: str) -> None:
     with pytest.raises(TargetError):
-        argv(command, "http://here")
+        build_argv(command, "http://here")
 
 
 @pytest.mark.parametrize(("place", "over"), [("{url}", "http"), ("{server}", "stdio")])
@@ -124,6 +124,6 @@ async def test_a_rule_that_is_not_there_is_told() -> None:
 
 
 def test_every_scene_has_a_name_of_its_own_and_judges_something() -> None:
-    names = [scene.name for scene in scenes()]
+    names = [scene.name for scene in scenarios()]
     assert len(names) == len(set(names))
-    assert all(scene.judgements and (scene.handlers or scene.http or scene.name == "bare") for scene in scenes())
+    assert all(scene.cases and (scene.handlers or scene.http or scene.name == "bare") for scene in scenarios())

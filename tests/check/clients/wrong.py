@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from accord import Client
+from accord.client.connect_methods import CONNECT_METHODS
 from accord.client.target import identity, parse
-from accord.client.ways import WAYS
 from accord.transport.base import Message, Transport
 from accord.transport.http.fetcher import Fetcher
-from accord.transport.recorded import RecordedTransport
+from accord.transport.recording import RecordingTransport
 from accord.wire.transcript import Transcript
 
 _EXAMPLE = Path(__file__).parents[3] / "examples" / "checked_client.py"
@@ -76,7 +76,7 @@ class Change:
         return change
 
 
-class Changed(RecordedTransport):
+class Changed(RecordingTransport):
     """A transport whose messages are changed."""
 
     def __init__(self, inner: Transport, change: Change) -> None:
@@ -127,7 +127,7 @@ def client_of(change: Change, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
         monkeypatch.setattr(where, name, value)
 
     async def client(target: str) -> None:
-        WAYS.forget(identity(parse(target)))
+        CONNECT_METHODS.forget(identity(parse(target)))
         if change.main is not None:
             await change.main(target)
             return

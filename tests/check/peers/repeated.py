@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from accord.check.report import Report, worst
+from accord.check.report import Report, worst_verdict
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 
@@ -92,7 +92,7 @@ def verdicts(report: Report) -> dict[str, str]:
     found: dict[str, list[Any]] = {}
     for each in report.outcomes:
         found.setdefault(f"{each.rule} {each.revision}", []).append(each.verdict)
-    return {place: worst(each) for place, each in found.items()}
+    return {place: worst_verdict(each) for place, each in found.items()}
 
 
 def one_run(server: Published, folder: Path, number: int) -> dict[str, Any]:

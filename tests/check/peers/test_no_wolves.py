@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from accord import Context, Server
-from accord.check.opening import Doors
-from accord.check.reach import Reach
-from accord.check.record import Record
-from accord.check.rule import Broken
+from accord.check.message_log import MessageLog
+from accord.check.pending_answer import Answer
+from accord.check.rule import Violation
 from accord.check.rules.stdio import ONLY_MESSAGES
 from accord.check.server import check_server
+from accord.check.server_target import ServerTarget
+from accord.check.session_factory import SessionFactory
 from accord.check.settings import CheckSettings
-from accord.check.waiting import Answer
 from accord.wire.transcript import RECEIVED
 
 from tests.check.mutants.change import Change, Changed
@@ -94,7 +94,7 @@ async def test_a_tool_that_fails_and_asks_nothing_says_nothing_of_questions(revi
 
 
 def test_an_id_that_is_half_a_character_may_come_back() -> None:
-    record = Record("2025-11-25", "stdio")
+    record = MessageLog("2025-11-25", "stdio")
     record.add(RECEIVED, rb'{"jsonrpc":"2.0","id":"\ud800","error":{"code":-32601,"message":"Not found"}}')
     (case,) = ONLY_MESSAGES.cases
     assert case.run([record]) == 1
@@ -107,7 +107,7 @@ async def test_a_server_that_says_how_it_goes_has_more_time_for_its_answer() -> 
 
 
 async def test_a_server_that_says_nothing_does_not() -> None:
-    with pytest.raises(Broken, match=r"no answer to tools/call in 0\.3 s"):
+    with pytest.raises(Violation, match=r"no answer to tools/call in 0\.3 s"):
         await call("silent", timeout=STEP * 6)
 
 
@@ -125,7 +125,7 @@ async def call(tool: str, timeout: float) -> Answer:
     async def silent() -> None:
         await asyncio.sleep(STEP * 12)
 
-    doors = Doors(Reach(server), "2025-11-25", "memory", CheckSettings(timeout=timeout))
+    doors = SessionFactory(ServerTarget(server), "2025-11-25", "memory", CheckSettings(timeout=timeout))
     try:
         talk = await doors.open()
         return await talk.request("tools/call", {"name": tool, "arguments": {}}, meta={"progressToken": 1})

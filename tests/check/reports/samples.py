@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from accord.check.fleet import Checked, Fleet
+from accord.check.fleet import CheckedServer, Fleet
+from accord.check.fleet_history import FleetChange, FleetChangeKind, FleetRun, ServerStatus, fleet_changes
 from accord.check.report import Finding, Outcome, Place, Report, Verdict, Visit, counts, score
-from accord.check.standing import News, NewsKind, Run, Standing, news
 from accord.messages.revision import REVISIONS
 
 SPECIFICATION = "https://modelcontextprotocol.io/specification"
@@ -190,27 +190,32 @@ def fleet() -> Fleet:
     warned = [outcome("tools/cursors", "warn", level="should", revision="2026-07-28"), outcome("tools/x")]
     slow = report(warned, [finding("tools/cursors", verdict="warn", level="should")], name="git 1.30")
     servers = (
-        Checked(name="weather", seconds=12.3, report=realistic()),
-        Checked(name="git", seconds=4.2, report=slow),
-        Checked(name="memory", seconds=3.1, report=clean),
-        Checked(name="broken", seconds=0.2, error="the server ended at once (exit code 1): no module named 'mcp'"),
-        Checked(name="newcomer", seconds=1.0, report=clean),
+        CheckedServer(name="weather", seconds=12.3, report=realistic()),
+        CheckedServer(name="git", seconds=4.2, report=slow),
+        CheckedServer(name="memory", seconds=3.1, report=clean),
+        CheckedServer(
+            name="broken", seconds=0.2, error="the server ended at once (exit code 1): no module named 'mcp'"
+        ),
+        CheckedServer(name="newcomer", seconds=1.0, report=clean),
     )
     scores = ((60, 100, 100, 90), (75, 75, 100, 95), (80, 75, 100, 95))
     history = tuple(_run(number, each) for number, each in enumerate(scores, 1))
     now = Fleet(started="2026-11-21T12:00:00Z", seconds=20.8, version="0.1.0", servers=servers, history=history)
-    return msgspec.structs.replace(now, news=news(history, now.run.servers))
+    return msgspec.structs.replace(now, news=fleet_changes(history, now.run.servers))
 
 
-def _run(day: int, scores: tuple[int, ...]) -> Run:
+def _run(day: int, scores: tuple[int, ...]) -> FleetRun:
     names = ("weather", "git", "memory", "broken")
-    servers = {name: Standing(score=score) for name, score in zip(names, scores, strict=True)}
-    return Run(started=f"2026-11-{day:02}T12:00:00Z", version="0.1.0", servers=servers)
+    servers = {name: ServerStatus(score=score) for name, score in zip(names, scores, strict=True)}
+    return FleetRun(started=f"2026-11-{day:02}T12:00:00Z", version="0.1.0", servers=servers)
 
 
 def filled_fleet(text: str) -> Fleet:
     """A fleet every text of which is `text`."""
-    servers = (Checked(name=text, seconds=1.0, report=filled(text)), Checked(name=f"{text} ", seconds=1.0, error=text))
-    kinds: tuple[NewsKind, ...] = ("worse", "better", "new", "gone")
-    told = tuple(News(server=text, kind=kind, text=text) for kind in kinds)
+    servers = (
+        CheckedServer(name=text, seconds=1.0, report=filled(text)),
+        CheckedServer(name=f"{text} ", seconds=1.0, error=text),
+    )
+    kinds: tuple[FleetChangeKind, ...] = ("worse", "better", "new", "gone")
+    told = tuple(FleetChange(server=text, kind=kind, text=text) for kind in kinds)
     return Fleet(started="2026-11-21T12:00:00Z", seconds=1.0, version="0.1.0", servers=servers, news=told)

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, strategies as st
 
-from accord.check.baseline import Accepted, Baseline, apply, load, save, update
+from accord.check.baseline import Baseline, BaselineEntry, apply, load, save, update
 from accord.check.report import Report
 from accord.cli.commands import accord
 from accord.errors import TargetError
@@ -32,32 +32,32 @@ def failing(*places: tuple[str, str], symptom: str = "", rule: str = "tools/x", 
     return samples.report(outcomes, [samples.finding(rule, *places, symptom=symptom)] if places else [])
 
 
-def accepted(*entries: Accepted) -> Baseline:
+def accepted(*entries: BaselineEntry) -> Baseline:
     return Baseline(accepted=entries)
 
 
 @pytest.mark.parametrize(
     ("entry", "known"),
     [
-        (Accepted(rule="tools/x"), True),
-        (Accepted(rule="tools/x", revision="2025-11-25"), True),
-        (Accepted(rule="tools/x", revision="2025-11-25", transport="stdio", symptom="silent"), True),
-        (Accepted(rule="tools/x", revision="2026-07-28"), False),
-        (Accepted(rule="tools/x", transport="http"), False),
-        (Accepted(rule="tools/x", symptom="gone"), False),
-        (Accepted(rule="tools/y"), False),
+        (BaselineEntry(rule="tools/x"), True),
+        (BaselineEntry(rule="tools/x", revision="2025-11-25"), True),
+        (BaselineEntry(rule="tools/x", revision="2025-11-25", transport="stdio", symptom="silent"), True),
+        (BaselineEntry(rule="tools/x", revision="2026-07-28"), False),
+        (BaselineEntry(rule="tools/x", transport="http"), False),
+        (BaselineEntry(rule="tools/x", symptom="gone"), False),
+        (BaselineEntry(rule="tools/y"), False),
     ],
 )
-def test_an_entry_accepts_what_it_says_and_nothing_else(entry: Accepted, known: bool) -> None:
+def test_an_entry_accepts_what_it_says_and_nothing_else(entry: BaselineEntry, known: bool) -> None:
     report = apply(failing(STDIO, symptom="silent"), accepted(entry))
     assert [each.known for each in report.findings] == [known]
     assert report.failed is not known or bool(report.stale)
 
 
 def test_a_finding_that_is_seen_at_a_new_place_is_new() -> None:
-    entry = Accepted(rule="tools/x", transport="stdio")
+    entry = BaselineEntry(rule="tools/x", transport="stdio")
     assert [each.known for each in apply(failing(STDIO, HTTP), accepted(entry)).findings] == [False]
-    both = accepted(entry, Accepted(rule="tools/x", transport="http"))
+    both = accepted(entry, BaselineEntry(rule="tools/x", transport="http"))
     assert [each.known for each in apply(failing(STDIO, HTTP), both).findings] == [True]
 
 
@@ -70,7 +70,7 @@ def test_of_two_causes_that_one_case_finds_an_entry_accepts_the_one_that_it_name
 
 
 def test_an_entry_whose_rule_passes_is_stale_and_fails() -> None:
-    report = apply(failing(), accepted(Accepted(rule="tools/x", revision="2025-11-25", symptom="silent")))
+    report = apply(failing(), accepted(BaselineEntry(rule="tools/x", revision="2025-11-25", symptom="silent")))
     assert report.stale == ("tools/x in 2025-11-25 (silent)",)
     assert report.failed
 
@@ -78,28 +78,28 @@ def test_an_entry_whose_rule_passes_is_stale_and_fails() -> None:
 @pytest.mark.parametrize("verdict", ["not-applicable", "not-observed"])
 def test_an_entry_whose_rule_was_not_judged_is_not_stale(verdict: Any) -> None:
     report = samples.report([samples.outcome("tools/x", verdict)])
-    assert not apply(report, accepted(Accepted(rule="tools/x"), Accepted(rule="tools/never"))).stale
+    assert not apply(report, accepted(BaselineEntry(rule="tools/x"), BaselineEntry(rule="tools/never"))).stale
 
 
 def test_an_entry_is_not_stale_while_its_rule_fails_for_the_cause_of_another() -> None:
     outcomes = [samples.outcome(rule, "fail", symptom="silent") for rule in ("tools/x", "tools/y")]
     report = samples.report(outcomes, [samples.finding("tools/x", also=("tools/y",), symptom="silent")])
-    assert not apply(report, accepted(Accepted(rule="tools/y"))).stale
+    assert not apply(report, accepted(BaselineEntry(rule="tools/y"))).stale
 
 
 def test_an_update_accepts_all_that_is_found_and_keeps_the_reasons() -> None:
-    kept = Accepted(rule="tools/x", why="until 3.0")
-    stale, unjudged = Accepted(rule="tools/z"), Accepted(rule="tools/never")
+    kept = BaselineEntry(rule="tools/x", why="until 3.0")
+    stale, unjudged = BaselineEntry(rule="tools/z"), BaselineEntry(rule="tools/never")
     outcomes = [*failing(STDIO).outcomes, samples.outcome("tools/y", "fail"), samples.outcome("tools/z")]
     report = samples.report(outcomes, [samples.finding("tools/x"), samples.finding("tools/y")])
-    assert update([report], accepted(stale, unjudged, kept)).accepted == (unjudged, kept, Accepted(rule="tools/y"))
+    assert update([report], accepted(stale, unjudged, kept)).accepted == (unjudged, kept, BaselineEntry(rule="tools/y"))
 
 
 def test_an_update_names_the_places_where_others_pass() -> None:
     assert update([failing(STDIO, symptom="silent")], Baseline()).accepted == (
-        Accepted(rule="tools/x", revision="2025-11-25", transport="stdio", symptom="silent"),
+        BaselineEntry(rule="tools/x", revision="2025-11-25", transport="stdio", symptom="silent"),
     )
-    assert update([failing(STDIO, HTTP)], Baseline()).accepted == (Accepted(rule="tools/x"),)
+    assert update([failing(STDIO, HTTP)], Baseline()).accepted == (BaselineEntry(rule="tools/x"),)
 
 
 def test_after_an_update_nothing_is_new_and_nothing_is_stale() -> None:
@@ -125,7 +125,7 @@ def test_a_finding_whose_rule_passes_where_another_fails_for_its_cause_does_not_
 def test_a_finding_of_some_runs_only_is_accepted_as_occasional_and_is_never_stale() -> None:
     runs = [failing(STDIO, HTTP), failing(), failing(STDIO, HTTP)]
     baseline = update(runs, Baseline())
-    assert baseline.accepted == (Accepted(rule="tools/x", occasional=True),)
+    assert baseline.accepted == (BaselineEntry(rule="tools/x", occasional=True),)
     for report in runs:
         done = apply(report, baseline)
         assert (done.stale, done.failed) == ((), False)
@@ -140,7 +140,7 @@ def test_a_finding_at_other_places_in_each_run_does_not_fail_the_baseline_of_the
 
 
 def test_an_entry_that_no_run_confirms_is_removed_and_one_that_some_confirm_stays() -> None:
-    stale = Accepted(rule="tools/x", why="until 3.0")
+    stale = BaselineEntry(rule="tools/x", why="until 3.0")
     assert update([failing(), failing()], accepted(stale)).accepted == ()
     (kept,) = update([failing(), failing(STDIO, HTTP)], accepted(stale)).accepted
     assert (kept.rule, kept.occasional, kept.why) == ("tools/x", True, "until 3.0")
@@ -181,7 +181,7 @@ def test_a_baseline_of_several_runs_holds_for_a_server_that_fails_in_some_of_the
 
 def test_the_file_is_sorted_with_an_entry_a_line(tmp_path: Path) -> None:
     file = tmp_path / "new" / "baseline.json"
-    save(accepted(Accepted(rule="b/c", why='a "banner"'), Accepted(rule="a/b", revision="2025-11-25")), file)
+    save(accepted(BaselineEntry(rule="b/c", why='a "banner"'), BaselineEntry(rule="a/b", revision="2025-11-25")), file)
     assert file.read_text() == (
         '{\n  "format": 1,\n  "accepted": [\n'
         '    {"rule":"a/b","revision":"2025-11-25"},\n'
@@ -195,12 +195,17 @@ def test_the_file_is_sorted_with_an_entry_a_line(tmp_path: Path) -> None:
 texts = st.text(max_size=8)
 maybe = st.none() | texts
 entries = st.builds(
-    Accepted, rule=texts, revision=maybe, transport=st.sampled_from([None, "stdio", "http"]), symptom=maybe, why=texts
+    BaselineEntry,
+    rule=texts,
+    revision=maybe,
+    transport=st.sampled_from([None, "stdio", "http"]),
+    symptom=maybe,
+    why=texts,
 )
 
 
 @given(st.lists(entries))
-def test_what_is_saved_is_loaded(tmp_path_factory: pytest.TempPathFactory, found: list[Accepted]) -> None:
+def test_what_is_saved_is_loaded(tmp_path_factory: pytest.TempPathFactory, found: list[BaselineEntry]) -> None:
     file = tmp_path_factory.mktemp("baseline") / "baseline.json"
     save(accepted(*found), file)
     loaded = load(file)

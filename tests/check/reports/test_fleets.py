@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 from hypothesis import given, settings, strategies as st
 
-from accord.check.reports.fleet_board import rows
+from accord.check.reports.fleet_board import fleet_rows
 from accord.check.reports.fleet_page import fleet_page
-from accord.check.reports.fleet_terminal import fleet_in_lines
-from accord.check.reports.visible import is_hidden
+from accord.check.reports.fleet_terminal import fleet_lines
+from accord.check.reports.visible_text import is_hidden
 
 from tests.check.reports import samples
 from tests.check.reports.hostile import TEXTS
@@ -16,11 +16,11 @@ from tests.check.reports.test_pages import Read, is_sound
 
 
 def plain(width: int = 100) -> str:
-    return click.unstyle("\n".join(fleet_in_lines(samples.fleet(), width=width)))
+    return click.unstyle("\n".join(fleet_lines(samples.fleet(), width=width)))
 
 
 def test_a_row_holds_the_scores_of_now_and_those_of_earlier_runs() -> None:
-    found = {row.name: row for row in rows(samples.fleet())}
+    found = {row.name: row for row in fleet_rows(samples.fleet())}
     assert list(found) == ["weather", "git", "memory", "broken", "newcomer"]
     assert found["weather"].scores["2026-07-28"] == {"stdio": 90, "http": 81}
     assert found["weather"].lowest("2026-07-28") == 81
@@ -75,6 +75,6 @@ def test_no_text_changes_the_structure_of_the_page(text: str) -> None:
 @given(TEXTS, st.integers(0, 200))
 @settings(max_examples=60)
 def test_no_text_steers_the_terminal(text: str, width: int) -> None:
-    lines = list(map(click.unstyle, fleet_in_lines(samples.filled_fleet(text), width=width)))
+    lines = list(map(click.unstyle, fleet_lines(samples.filled_fleet(text), width=width)))
     assert not any(is_hidden(each) for line in lines for each in line)
     assert not any("\n" in line for line in lines)

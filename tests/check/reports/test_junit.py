@@ -8,10 +8,10 @@ from xml.etree.ElementTree import Element
 import msgspec
 from hypothesis import given, settings
 
-from accord.check.baseline import Accepted, Baseline, apply
-from accord.check.report import Untested
+from accord.check.baseline import Baseline, BaselineEntry, apply
+from accord.check.report import UntestedRevision
 from accord.check.reports.junit import junit
-from accord.check.reports.visible import visible
+from accord.check.reports.visible_text import visible
 
 from tests.check.reports import samples
 from tests.check.reports.hostile import TEXTS
@@ -66,7 +66,7 @@ def test_a_broken_should_does_not_fail_and_is_no_plain_pass() -> None:
 
 
 def test_a_revision_that_could_not_be_tested_is_an_error_of_its_own() -> None:
-    untested = Untested(revision="2025-06-18", transport="stdio", text="no answer to initialize in 5 s")
+    untested = UntestedRevision(revision="2025-06-18", transport="stdio", text="no answer to initialize in 5 s")
     report = msgspec.structs.replace(samples.realistic(), untested=(untested,))
     root = read(junit(report))
     is_sound(root)
@@ -82,7 +82,7 @@ def test_what_was_not_judged_is_skipped_and_says_why() -> None:
 
 def test_what_the_baseline_has_is_skipped_and_what_is_stale_fails() -> None:
     outcomes = [samples.outcome("tools/x", "fail", text="wrong"), samples.outcome("tools/y")]
-    known = Baseline(accepted=(Accepted(rule="tools/x"), Accepted(rule="tools/y")))
+    known = Baseline(accepted=(BaselineEntry(rule="tools/x"), BaselineEntry(rule="tools/y")))
     root = read(junit(apply(samples.report(outcomes, [samples.finding("tools/x")]), known)))
     is_sound(root)
     assert [each.get("message") for each in root.iter("skipped")] == ["accepted by the baseline: wrong"]

@@ -10,9 +10,9 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given, settings
 
-from accord.check.reports.markup import joined, link, shown, tag
+from accord.check.reports.markup import joined, link, tag, untrusted_text
 from accord.check.reports.report_page import report_page
-from accord.check.reports.visible import visible
+from accord.check.reports.visible_text import visible
 
 from tests.check.reports import samples
 from tests.check.reports.hostile import TEXTS
@@ -101,7 +101,7 @@ def test_what_is_shown_reads_as_it_is_visible(text: str) -> None:
             self.seen += data
 
     reader = Text()
-    reader.feed(str(joined(shown(text))))
+    reader.feed(str(joined(untrusted_text(text))))
     reader.close()
     assert reader.seen == visible(text)
 
@@ -110,10 +110,10 @@ def test_every_finding_stands_with_its_evidence_and_its_command() -> None:
     page = report_page(samples.realistic())
     for finding in samples.realistic().findings:
         assert f"<code>{finding.rule}</code>" in page
-        assert str(shown(finding.says)) in page
-        assert str(shown(finding.text)) in page
-        assert all(str(shown(line)) in page for line in finding.evidence)
-        assert not finding.repeat or str(shown(finding.repeat)) in page
+        assert str(untrusted_text(finding.says)) in page
+        assert str(untrusted_text(finding.text)) in page
+        assert all(str(untrusted_text(line)) in page for line in finding.evidence)
+        assert not finding.repeat or str(untrusted_text(finding.repeat)) in page
 
 
 def test_the_board_has_a_cell_for_each_visit() -> None:

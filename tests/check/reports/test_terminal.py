@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 from hypothesis import given, settings, strategies as st
 
-from accord.check.reports.terminal import in_lines
-from accord.check.reports.visible import is_hidden
+from accord.check.reports.terminal import report_lines
+from accord.check.reports.visible_text import is_hidden
 
 from tests.check.reports import samples
 from tests.check.reports.hostile import TEXTS
@@ -17,7 +17,7 @@ def plain(lines: object) -> str:
 
 
 def test_a_finding_is_told_with_all_that_helps_to_mend_it() -> None:
-    first = plain(in_lines(samples.realistic(), width=120)).split("\n\n")[0]
+    first = plain(report_lines(samples.realistic(), width=120)).split("\n\n")[0]
     assert first.splitlines() == [
         "✗ tools/unknown-name  MUST  in all 10 visits",
         "  seen    a result came for 'no-such-tool-5f1c'",
@@ -31,7 +31,7 @@ def test_a_finding_is_told_with_all_that_helps_to_mend_it() -> None:
 
 
 def test_the_board_has_a_row_for_each_visit_and_the_last_line_sums_up() -> None:
-    *lines, last = plain(in_lines(samples.realistic())).splitlines()
+    *lines, last = plain(report_lines(samples.realistic())).splitlines()
     assert "2026-07-28  http          81      14       2       1             2               2      0.3" in lines
     assert last == (
         "not conformant: 3 MUSTs broken; score 81: 15 rules passed, 3 failed, 1 warned, 2 not observed; "
@@ -41,24 +41,24 @@ def test_the_board_has_a_row_for_each_visit_and_the_last_line_sums_up() -> None:
 
 
 def test_stale_entries_and_visits_that_ended_early_are_told() -> None:
-    text = plain(in_lines(samples.filled("it died")))
+    text = plain(report_lines(samples.filled("it died")))
     assert "2025-11-25 over stdio ended early: it died" in text
     assert "in the baseline, and not found any more: it died; take it out" in text
 
 
 def test_evidence_is_shortened_to_the_width_unless_all_is_wanted() -> None:
     long = samples.report([], [samples.finding("a/b", evidence=("← " + "x" * 500,))])
-    assert "… (502 characters)" in plain(in_lines(long, width=80))
-    assert "x" * 500 in plain(in_lines(long, width=80, verbose=True))
+    assert "… (502 characters)" in plain(report_lines(long, width=80))
+    assert "x" * 500 in plain(report_lines(long, width=80, verbose=True))
 
 
 def test_known_findings_are_told_only_when_all_is_wanted() -> None:
-    assert "stdio/only-messages" not in plain(in_lines(samples.realistic()))
-    assert "✗ stdio/only-messages  MUST, known" in plain(in_lines(samples.realistic(), verbose=True))
+    assert "stdio/only-messages" not in plain(report_lines(samples.realistic()))
+    assert "✗ stdio/only-messages  MUST, known" in plain(report_lines(samples.realistic(), verbose=True))
 
 
 def test_a_clean_report_is_a_board_and_one_line() -> None:
-    lines = plain(in_lines(samples.report([samples.outcome("a/b")]))).splitlines()
+    lines = plain(report_lines(samples.report([samples.outcome("a/b")]))).splitlines()
     assert len(lines) == 4
     assert lines[-1] == "no MUST broken; score 100: 1 rule passed; 12.3 s"
 
@@ -66,6 +66,6 @@ def test_a_clean_report_is_a_board_and_one_line() -> None:
 @given(TEXTS, st.integers(0, 200))
 @settings(max_examples=60)
 def test_no_text_steers_the_terminal(text: str, width: int) -> None:
-    lines = list(map(click.unstyle, in_lines(samples.filled(text), width=width, verbose=True)))
+    lines = list(map(click.unstyle, report_lines(samples.filled(text), width=width, verbose=True)))
     assert not any(is_hidden(each) for line in lines for each in line)
     assert not any("\n" in line for line in lines)

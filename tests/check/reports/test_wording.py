@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from accord.check.report import Place
-from accord.check.reports.wording import where, worst_first
+from accord.check.reports.wording import places_text, worst_first
 
 from tests.check.reports import samples
 
@@ -28,12 +28,14 @@ VISITS = samples.realistic().visits
     ],
 )
 def test_places_are_told_in_few_words(places: list[tuple[str, str]], words: str) -> None:
-    assert where([Place(revision=revision, transport=transport) for revision, transport in places], VISITS) == words  # type: ignore[arg-type]
+    assert (
+        places_text([Place(revision=revision, transport=transport) for revision, transport in places], VISITS) == words
+    )  # type: ignore[arg-type]
 
 
 def test_one_visit_is_named_and_not_counted() -> None:
     report = samples.report([samples.outcome("a/b")])
-    assert where(samples.finding("a/b").places, report.visits) == "2025-11-25 over stdio"
+    assert places_text(samples.finding("a/b").places, report.visits) == "2025-11-25 over stdio"
 
 
 def test_what_is_new_and_breaks_a_must_at_most_places_comes_first() -> None:

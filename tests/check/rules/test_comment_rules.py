@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from accord.check.rules.asking_forms import PAGE_IDS
-from accord.check.rules.asking_models import OUTPUT, TOOL_RESULTS
+from accord.check.rules.elicitation import PAGE_IDS
 from accord.check.rules.resource_reads import TEMPLATE_TYPE, TEXT
+from accord.check.rules.sampling import TOOL_OUTPUT, TOOL_RESULTS
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 from accord.transport.base import Transport
@@ -84,18 +84,18 @@ def sampling(result: Any, **tool: Any) -> Say:
 
 
 def test_a_result_that_fits_its_schema_is_right() -> None:
-    assert judged(OUTPUT, sampling({"structuredContent": {"sum": 3}}, outputSchema=SUM)) == 1
+    assert judged(TOOL_OUTPUT, sampling({"structuredContent": {"sum": 3}}, outputSchema=SUM)) == 1
     assert judged(TOOL_RESULTS, sampling({})) == 1
 
 
 @pytest.mark.parametrize("told", [{}, {"structuredContent": {"total": 3}}])
 def test_a_result_without_a_schema_or_a_form_is_not_judged(told: Any) -> None:
-    assert judged(OUTPUT, sampling(told)) == 0
-    assert judged(OUTPUT, sampling({}, outputSchema=SUM)) == 0
+    assert judged(TOOL_OUTPUT, sampling(told)) == 0
+    assert judged(TOOL_OUTPUT, sampling({}, outputSchema=SUM)) == 0
 
 
 def test_a_result_that_does_not_fit_is_seen() -> None:
-    assert "outputSchema" in broken(OUTPUT, sampling({"structuredContent": {"sum": "3"}}, outputSchema=SUM))
+    assert "outputSchema" in broken(TOOL_OUTPUT, sampling({"structuredContent": {"sum": "3"}}, outputSchema=SUM))
 
 
 def page(id: Any, url: str) -> Say:

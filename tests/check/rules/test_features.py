@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from accord import Server
-from accord.check.blocks import base64_fault, mime_fault, texts, uri_fault
-from accord.check.fitting import fits, unfit
+from accord.check.content import all_strings, base64_fault, mime_fault, uri_fault
+from accord.check.schema_fit import invalid_arguments, matches_schema
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 from accord.messages.revision import REVISIONS
@@ -106,17 +106,17 @@ SCHEMAS: tuple[dict[str, Any], ...] = (
 
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_arguments_that_do_not_fit_are_found_and_do_not_fit(schema: dict[str, Any]) -> None:
-    found = list(unfit(schema))
+    found = list(invalid_arguments(schema))
     assert found
-    assert all(fits(schema, arguments) is False for arguments in found)
+    assert all(matches_schema(schema, arguments) is False for arguments in found)
 
 
 @pytest.mark.parametrize(
     "schema", [{"type": "object"}, {"type": "object", "properties": {"a": {}}}, {"$ref": "http://x/"}]
 )
 def test_nothing_is_made_up_that_a_schema_does_not_forbid(schema: dict[str, Any]) -> None:
-    assert list(unfit(schema)) == []
+    assert list(invalid_arguments(schema)) == []
 
 
 def test_all_texts_of_a_value_are_found() -> None:
-    assert list(texts({"a": ["b", {"c": "d"}, 5], "e": "f"})) == ["b", "d", "f"]
+    assert list(all_strings({"a": ["b", {"c": "d"}, 5], "e": "f"})) == ["b", "d", "f"]

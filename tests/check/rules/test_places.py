@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accord.check.places import url, urls
+from accord.check.spec_links import spec_url, spec_urls
 
 SITE = "https://modelcontextprotocol.io/specification"
 
@@ -18,13 +18,13 @@ SITE = "https://modelcontextprotocol.io/specification"
     ],
 )
 def test_a_page_that_moved_is_shown_where_the_revision_has_it(revision: str, shown: str) -> None:
-    assert urls(("basic/utilities/ping", "basic/patterns/ping"), revision) == (f"{SITE}/{revision}/{shown}",)
+    assert spec_urls(("basic/utilities/ping", "basic/patterns/ping"), revision) == (f"{SITE}/{revision}/{shown}",)
 
 
 def test_places_of_no_use_in_a_revision_are_better_than_none() -> None:
-    assert urls(("server/discover",), "2025-11-25") == (f"{SITE}/2025-11-25/server/discover",)
+    assert spec_urls(("server/discover",), "2025-11-25") == (f"{SITE}/2025-11-25/server/discover",)
 
 
 def test_the_first_page_of_a_folder_has_the_folder_for_its_address() -> None:
-    assert url("basic/index#meta", "2025-11-25") == f"{SITE}/2025-11-25/basic#meta"
-    assert url("https://example.com/a", "2025-11-25") == "https://example.com/a"
+    assert spec_url("basic/index#meta", "2025-11-25") == f"{SITE}/2025-11-25/basic#meta"
+    assert spec_url("https://example.com/a", "2025-11-25") == "https://example.com/a"

@@ -35,7 +35,7 @@ from accord.messages.prompts import Prompt, PromptArgument
 from accord.messages.resources import ResourceTemplate
 
 from tests.server.compose.reaching import client_of, over_http, tools_of
-from tests.server.compose.test_spelling import MANY_READINGS
+from tests.server.compose.test_uri_spelling import MANY_READINGS
 
 WHO = APIKeys({"ann": Principal("ann", frozenset({"admin"})), "eve": Principal("eve")})
 BOTH = pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])

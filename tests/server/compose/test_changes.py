@@ -24,7 +24,7 @@ from accord import (
 )
 from accord.errors import HeaderMismatch
 from accord.messages.revision import LATEST, REVISIONS, RULES
-from accord.server.compose.reshaped import reshaped
+from accord.server.compose.argument_schema import change_schema
 from accord.wire.headers import check_parameters
 
 from tests.server.raw import raw_peer
@@ -227,7 +227,7 @@ def test_references_to_what_is_renamed_or_gone_lead_to_what_it_was() -> None:
         },
         "$defs": {"d": {"type": "string"}},
     }
-    made = reshaped(schema, {"a": ArgumentChange(fixed=1), "b": ArgumentChange(name="x")})
+    made = change_schema(schema, {"a": ArgumentChange(fixed=1), "b": ArgumentChange(name="x")})
     check = Draft202012Validator(made)
     assert check.is_valid({"x": 3, "c": [{"a": 1, "b": 2}], "d": "t"})
     assert not check.is_valid({"x": "t"})
@@ -243,8 +243,11 @@ def test_what_is_said_of_several_arguments_is_left_out_where_their_names_change(
         "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
         "maxProperties": 1,
     }
-    assert reshaped(schema, {"a": ArgumentChange(description="the first")}).keys() == schema.keys()
-    assert reshaped(schema, {"a": ArgumentChange(name="x")}) == {"type": "object", "properties": {"x": {}, "b": {}}}
+    assert change_schema(schema, {"a": ArgumentChange(description="the first")}).keys() == schema.keys()
+    assert change_schema(schema, {"a": ArgumentChange(name="x")}) == {
+        "type": "object",
+        "properties": {"x": {}, "b": {}},
+    }
 
 
 NAMES = st.sampled_from("abcdef")

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from accord import APIKeys, Client, DeclarationError, InvalidParams, Principal, Server, ToolChange
 from accord.messages.revision import REVISIONS
-from accord.server.compose.versions import rank
+from accord.server.compose.versions import version_key
 
 from tests.server.compose.reaching import client_of, over_http, tools_of
 
@@ -29,13 +29,13 @@ ORDERS = [
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_versions_are_ordered_as_people_mean_them(order: list[str]) -> None:
-    assert all(rank(older) < rank(newer) for older, newer in pairwise(order))
+    assert all(version_key(older) < version_key(newer) for older, newer in pairwise(order))
 
 
 @given(st.lists(st.text("0123v.-+abcrp "), max_size=6))
 def test_any_texts_have_one_order(versions: list[str]) -> None:
     backwards = versions[::-1]
-    assert sorted(versions, key=rank) == sorted(backwards, key=rank)
+    assert sorted(versions, key=version_key) == sorted(backwards, key=version_key)
 
 
 def server(*versions: str) -> Server:

@@ -75,14 +75,14 @@ async def test_what_is_needed_after_the_end_is_an_error_and_no_wait() -> None:
     await lifetime.stop()
     async with asyncio.timeout(100):
         with pytest.raises(LifespanError, match="'desk' has ended"):
-            await lifetime.adopt(Server("other"))
+            await lifetime.start_mounted(Server("other"))
 
 
 async def test_whoever_waits_for_what_could_not_be_made_in_time_waits_no_longer() -> None:
     server = Server("desk", limits=Limits(grace_seconds=0.01))
     one, other = _Stuck("one"), _Stuck("other")
     lifetime = Lifetime(server)
-    waiting = [asyncio.create_task(lifetime.adopt(each)) for each in (one, other)]
+    waiting = [asyncio.create_task(lifetime.start_mounted(each)) for each in (one, other)]
     await one.entered.wait()
     async with asyncio.timeout(100):
         await lifetime.stop()
@@ -245,7 +245,7 @@ def test_loops_that_begin_together_in_several_threads_do_not_lose_one_another() 
         await server.lifetimes.enter()
         third_is_there.set()
         done.wait(100)
-        server.lifetimes.here()
+        server.lifetimes.current()
         await server.lifetimes.leave()
         seen.append("third")
 

@@ -19,11 +19,11 @@ import pytest
 
 from accord import DeclarationError, InternalError, ResourceNotFound, ResourceTemplateReference, Server
 from accord.messages.completion import PromptReference
-from accord.server.files import watching
+from accord.server.files import watcher
 from accord.server.files.directory import Directory, changed_at
-from accord.server.files.kinds import BYTES
-from accord.server.files.names import Choice
-from accord.server.files.root import Entry, Root
+from accord.server.files.media_types import BYTES
+from accord.server.files.names import PathFilter
+from accord.server.files.root import DirectoryEntry, ServedRoot
 from accord.server.files.tree import Tree
 from accord.server.media import File
 
@@ -41,10 +41,10 @@ def docs(tmp_path: Path) -> Path:
 
 
 def directory(
-    path: Path, base: str = "docs://", *, choice: Choice | None = None, poll: float | None = None, **bounds: Any
+    path: Path, base: str = "docs://", *, choice: PathFilter | None = None, poll: float | None = None, **bounds: Any
 ) -> Directory:
     return Directory(
-        Tree(path, choice or Choice(), **{"max_bytes": 100, "most": 100, **bounds}), base, poll_seconds=poll
+        Tree(path, choice or PathFilter(), **{"max_bytes": 100, "most": 100, **bounds}), base, poll_seconds=poll
     )
 
 
@@ -108,7 +108,7 @@ async def test_anything_else_is_not_found(docs: Path, uri: str) -> None:
 
 
 async def test_a_file_that_was_not_chosen_is_not_found(docs: Path) -> None:
-    made = directory(docs, choice=Choice(["*.md"], ["first*"]))
+    made = directory(docs, choice=PathFilter(["*.md"], ["first*"]))
     assert [each.name for each in await made.resources()] == ["readme.md"]
     for uri in ("docs://guide/logo.png", "docs://guide/first%20steps.md"):
         with pytest.raises(ResourceNotFound):
@@ -147,11 +147,11 @@ def test_a_tree_refuses_by_itself(docs: Path, path: str) -> None:
     (docs / "link").symlink_to("readme.md")
     (docs / ".env").write_text("SECRET=1")
     with pytest.raises(ResourceNotFound):
-        Tree(docs, Choice(), max_bytes=100, most=100).read(path)
+        Tree(docs, PathFilter(), max_bytes=100, most=100).read(path)
 
 
 def test_a_system_without_descriptors_left_is_an_error_and_no_file_is_missing(docs: Path) -> None:
-    tree = Tree(docs, Choice(), max_bytes=100, most=100)
+    tree = Tree(docs, PathFilter(), max_bytes=100, most=100)
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
     try:
@@ -199,13 +199,13 @@ def test_a_base_that_can_begin_no_uri_is_refused(docs: Path, base: str) -> None:
 def test_a_folder_that_takes_long_is_not_looked_through_for_everyone_anew(docs: Path) -> None:
     looks, go = [], threading.Event()
 
-    class Slow(Root):
-        def entries(self, parts: tuple[str, ...]) -> Iterator[Entry]:
+    class Slow(ServedRoot):
+        def entries(self, parts: tuple[str, ...]) -> Iterator[DirectoryEntry]:
             looks.append(parts)
             assert go.wait(100)
             return super().entries(parts)
 
-    tree = Tree(docs, Choice(), max_bytes=100, most=10)
+    tree = Tree(docs, PathFilter(), max_bytes=100, most=10)
     tree.root = Slow(docs)
     with ThreadPoolExecutor(10) as threads:
         found = [threads.submit(tree.complete, "") for _ in range(10)]
@@ -273,7 +273,7 @@ class Heard:
 def seconds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> float:
     """Seconds between looks: many where the system tells, few where nobody does."""
     if request.param == "poll":
-        monkeypatch.setattr(watching, "_notifier", lambda: None)
+        monkeypatch.setattr(watcher, "_notifier", lambda: None)
         return 0.05
     return 3600
 
@@ -341,7 +341,7 @@ async def test_a_root_that_goes_and_comes_back_is_watched_again(docs: Path) -> N
 
 async def test_what_was_left_out_is_not_told(docs: Path, seconds: float) -> None:
     (docs / "outside").symlink_to(docs.parent)
-    made = directory(docs, choice=Choice(exclude=["*.tmp"]), poll=seconds)
+    made = directory(docs, choice=PathFilter(exclude=["*.tmp"]), poll=seconds)
     heard = Heard(made)
     await made.resources()
     async with made.lifespan():
@@ -401,7 +401,8 @@ async def test_the_system_watches_only_while_a_server_runs(docs: Path) -> None:
 
 
 def test_a_watch_that_nobody_stops_keeps_no_process_alive(docs: Path) -> None:
-    program = f"from accord.server.files.watching import Watch; Watch(lambda: {{{str(docs)!r}: 1}}, 3600).start()"
+    imported = "from accord.server.files.watcher import DirectoryWatcher"
+    program = f"{imported}; DirectoryWatcher(lambda: {{{str(docs)!r}: 1}}, 3600).start()"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=20)
 
 
@@ -424,7 +425,7 @@ async def test_where_the_system_watches_no_more_it_is_looked_every_so_often(
     def refuse(*options: Any) -> Any:
         raise OSError("OS file watch limit reached")
 
-    monkeypatch.setattr(watching, "_notifier", lambda: refuse)
+    monkeypatch.setattr(watcher, "_notifier", lambda: refuse)
     made = directory(docs, poll=0.05)
     heard = Heard(made)
     await made.resources()
@@ -442,7 +443,7 @@ async def test_a_look_that_fails_is_not_the_last(docs: Path, caplog: pytest.LogC
         looked.release()
         raise RuntimeError("the disk is on fire")
 
-    watch = watching.Watch(look, 0.01)
+    watch = watcher.DirectoryWatcher(look, 0.01)
     watch.start()
     try:
         for _ in range(3):
@@ -454,22 +455,22 @@ async def test_a_look_that_fails_is_not_the_last(docs: Path, caplog: pytest.LogC
 
 async def test_without_watchfiles_it_is_looked_every_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "watchfiles._rust_notify", None)
-    await looks(watching.Watch(dict, 0.01))
+    await looks(watcher.DirectoryWatcher(dict, 0.01))
 
 
 async def test_a_folder_that_goes_before_it_is_watched_is_looked_for_again(docs: Path) -> None:
-    await looks(watching.Watch(lambda: {str(docs / "gone"): 1}, 0.01))
+    await looks(watcher.DirectoryWatcher(lambda: {str(docs / "gone"): 1}, 0.01))
 
 
-async def looks(watch: watching.Watch) -> None:
+async def looks(watch: watcher.DirectoryWatcher) -> None:
     """It looks more than once though nobody says that anything has changed."""
-    looked, look = threading.Semaphore(0), watch._look
+    looked, look = threading.Semaphore(0), watch._scan
 
     def noted() -> Mapping[str, int]:
         looked.release()
         return look()
 
-    watch._look = noted
+    watch._scan = noted
     watch.start()
     try:
         for _ in range(4):

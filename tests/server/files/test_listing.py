@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from accord.server.files.listing import Listing, difference, listing
-from accord.server.files.names import DEEPEST, Choice
-from accord.server.files.root import Entry, Root
+from accord.server.files.listing import TreeListing, difference, listing
+from accord.server.files.names import DEEPEST, PathFilter
+from accord.server.files.root import DirectoryEntry, ServedRoot
 
 
 def write(root: Path, *paths: str) -> None:
@@ -23,8 +23,8 @@ def write(root: Path, *paths: str) -> None:
         (root / path).write_text(path)
 
 
-def paths(root: Path, most: int = 100, choice: Choice | None = None) -> list[str]:
-    return list(listing(Root(root), choice or Choice(), most).files)
+def paths(root: Path, most: int = 100, choice: PathFilter | None = None) -> list[str]:
+    return list(listing(ServedRoot(root), choice or PathFilter(), most).files)
 
 
 def test_files_stand_in_order_folder_by_folder(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_files_stand_in_order_folder_by_folder(tmp_path: Path) -> None:
 
 def test_what_is_left_out_is_not_looked_into(tmp_path: Path) -> None:
     write(tmp_path, "a.md", "b.txt", ".git/config", "node_modules/x/readme.md", "guide/c.md")
-    found = listing(Root(tmp_path), Choice(["*.md"], ["node_modules"]), 100)
+    found = listing(ServedRoot(tmp_path), PathFilter(["*.md"], ["node_modules"]), 100)
     assert list(found.files) == ["a.md", "guide/c.md"]
     assert found.folders == ["", "guide"]
 
@@ -50,17 +50,17 @@ def test_names_that_no_uri_can_have_are_not_listed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("count", "cut"), [(9, False), (10, False), (11, True), (30, True)])
 def test_at_most_so_many_files_are_listed(tmp_path: Path, count: int, cut: bool) -> None:
     write(tmp_path, *(f"{number:03}" for number in range(count)))
-    found = listing(Root(tmp_path), Choice(), 10)
+    found = listing(ServedRoot(tmp_path), PathFilter(), 10)
     assert list(found.files) == [f"{number:03}" for number in range(min(count, 10))]
-    assert found.cut is cut
+    assert found.is_truncated is cut
 
 
 def test_folders_without_files_are_bounded_too(tmp_path: Path) -> None:
     for number in range(30):
         (tmp_path / f"{number:03}").mkdir()
-    found = listing(Root(tmp_path), Choice(), 10)
+    found = listing(ServedRoot(tmp_path), PathFilter(), 10)
     assert len(found.folders) == 1 + 10
-    assert found.cut
+    assert found.is_truncated
 
 
 def test_a_tree_that_is_too_deep_is_listed_as_far_as_paths_go(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_folder_that_may_not_be_looked_into_is_left_out() -> None:
 
 
 def test_a_root_that_is_gone_has_no_files(tmp_path: Path) -> None:
-    found = listing(Root(tmp_path / "root"), Choice(), 10)
+    found = listing(ServedRoot(tmp_path / "root"), PathFilter(), 10)
     assert (found.files, found.folders) == ({}, [])
 
 
@@ -106,13 +106,13 @@ moments: st.SearchStrategy[Moment] = st.dictionaries(
 
 @given(moments, moments)
 def test_the_difference_leads_from_one_moment_to_the_next(before: Moment, after: Moment) -> None:
-    def at(moment: Moment) -> Listing:
-        files = {path: Entry(path, False, size, changed) for path, (size, changed) in moment.items()}
-        return Listing(files, [""], False, 0, 0)
+    def at(moment: Moment) -> TreeListing:
+        files = {path: DirectoryEntry(path, False, size, changed) for path, (size, changed) in moment.items()}
+        return TreeListing(files, [""], False, 0, 0)
 
     found = difference(at(before), at(after))
-    kept = {path: about for path, about in before.items() if path not in found.went}
-    assert not set(found.came) & set(before)
+    kept = {path: about for path, about in before.items() if path not in found.removed}
+    assert not set(found.added) & set(before)
     assert all(before[path] != after[path] for path in found.changed)
-    assert kept | {path: after[path] for path in (*found.came, *found.changed)} == after
+    assert kept | {path: after[path] for path in (*found.added, *found.changed)} == after
     assert sorted(found.all) == sorted(path for path in {*before, *after} if before.get(path) != after.get(path))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from accord import DeclarationError
-from accord.server.files.names import DEEPEST, LONGEST, Choice, is_name, split
+from accord.server.files.names import DEEPEST, LONGEST, PathFilter, is_name, split
 from accord.server.templates import Template
 
 from tests.measure import costs_at_most
@@ -111,7 +111,7 @@ def test_every_name_comes_back_from_its_uri(parts: list[str]) -> None:
 
 
 def chosen(path: str, **options: object) -> bool:
-    return Choice(**options).allows(tuple(path.split("/")))  # type: ignore[arg-type]
+    return PathFilter(**options).allows(tuple(path.split("/")))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("path", [".env", ".git/config", "a/.ssh/id", "a/b/.hidden"])
@@ -175,4 +175,4 @@ def test_a_pattern_fits_what_its_expression_does(pattern: list[str], parts: list
 def test_one_pattern_in_the_place_of_several_is_refused() -> None:
     for wrong in ({"include": "*.md"}, {"exclude": "*.key"}):
         with pytest.raises(DeclarationError, match="patterns stand in a list"):
-            Choice(**wrong)
+            PathFilter(**wrong)

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from accord.server.files.listing import listing
-from accord.server.files.names import Choice
-from accord.server.files.resolved import ResolvedRoot
-from accord.server.files.root import MISSING, Root, TooLarge, read_file
+from accord.server.files.names import PathFilter
+from accord.server.files.resolved_root import ResolvedRoot
+from accord.server.files.root import MISSING, FileTooLarge, ServedRoot, read_file
 
 INSIDE, OUTSIDE = b"inside", b"OUTSIDE"
 
-Made = Root | ResolvedRoot
-MAKERS = [Root, ResolvedRoot, lambda path: Root(path, exact=True)]
+Made = ServedRoot | ResolvedRoot
+MAKERS = [ServedRoot, ResolvedRoot, lambda path: ServedRoot(path, exact=True)]
 every = pytest.mark.parametrize("make", MAKERS, ids=["opened", "resolved", "exact"])
 
 
@@ -44,7 +44,7 @@ def refused(root: Made, *parts: str) -> bool:
 
 
 @every
-def test_files_are_read_and_folders_listed(tree: Path, make: type[Root]) -> None:
+def test_files_are_read_and_folders_listed(tree: Path, make: type[ServedRoot]) -> None:
     root = make(tree)
     assert root.read(("file",), 100) == INSIDE
     assert root.read(("a", "file"), 100) == INSIDE
@@ -53,7 +53,7 @@ def test_files_are_read_and_folders_listed(tree: Path, make: type[Root]) -> None
 
 
 @every
-def test_no_link_is_followed(tree: Path, make: type[Root]) -> None:
+def test_no_link_is_followed(tree: Path, make: type[ServedRoot]) -> None:
     outside = tree.parent / "outside"
     (tree / "to_file").symlink_to(outside / "file")
     (tree / "to_folder").symlink_to(outside)
@@ -82,7 +82,7 @@ def test_no_link_is_followed(tree: Path, make: type[Root]) -> None:
 
 
 @every
-def test_a_root_that_becomes_a_link_is_gone(tree: Path, make: type[Root]) -> None:
+def test_a_root_that_becomes_a_link_is_gone(tree: Path, make: type[ServedRoot]) -> None:
     root = make(tree)
     tree.rename(tree.parent / "moved")
     tree.symlink_to(tree.parent / "outside")
@@ -91,13 +91,13 @@ def test_a_root_that_becomes_a_link_is_gone(tree: Path, make: type[Root]) -> Non
 
 def test_the_way_to_the_root_may_have_links(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tree)
-    assert Root(tmp_path / "link").read(("file",), 100) == INSIDE
+    assert ServedRoot(tmp_path / "link").read(("file",), 100) == INSIDE
 
 
 @every
 @pytest.mark.timeout(30)
 def test_only_regular_files_are_read_and_nothing_is_waited_for(
-    tree: Path, make: type[Root], monkeypatch: pytest.MonkeyPatch
+    tree: Path, make: type[ServedRoot], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tree)  # the path of a socket has no room for that of a test
     os.mkfifo(tree / "pipe")
@@ -112,18 +112,20 @@ def test_only_regular_files_are_read_and_nothing_is_waited_for(
 
 
 def test_a_device_is_not_opened() -> None:
-    assert refused(Root(Path("/dev")), "zero")
+    assert refused(ServedRoot(Path("/dev")), "zero")
 
 
 @every
-def test_what_is_not_there_is_missing(tree: Path, make: type[Root]) -> None:
+def test_what_is_not_there_is_missing(tree: Path, make: type[ServedRoot]) -> None:
     root = make(tree)
     for parts in (("nothing",), ("nothing", "file"), ("file", "file"), ("x" * 300,)):
         assert refused(root, *parts)
 
 
 @pytest.mark.parametrize("make", MAKERS[1:], ids=["resolved", "exact"])
-def test_only_the_spelling_of_the_folder_counts(tree: Path, make: type[Root], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_spelling_of_the_folder_counts(
+    tree: Path, make: type[ServedRoot], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On a system that takes `file` for `FILE`: the one is opened, the other is what the folder shows."""
     root = make(tree)
     monkeypatch.setattr(os, "listdir", lambda folder: ["FILE", "A"])
@@ -135,20 +137,20 @@ def test_only_the_spelling_of_the_folder_counts(tree: Path, make: type[Root], mo
 
 def test_at_most_so_many_bytes_are_read(tree: Path) -> None:
     (tree / "large").write_bytes(b"x" * 101)
-    with pytest.raises(TooLarge):
-        Root(tree).read(("large",), 100)
-    assert len(Root(tree).read(("large",), 101)) == 101
+    with pytest.raises(FileTooLarge):
+        ServedRoot(tree).read(("large",), 100)
+    assert len(ServedRoot(tree).read(("large",), 101)) == 101
 
 
 def test_a_file_that_has_more_than_it_says_is_bounded() -> None:
     """Files of /proc say that they are empty, as one that grows while it is read says less than it has."""
-    with pytest.raises(TooLarge):
+    with pytest.raises(FileTooLarge):
         read_file("/proc/self/smaps", 100)
 
 
 def test_a_hundred_reads_leave_no_descriptor(tree: Path) -> None:
     (tree / "link").symlink_to("a")
-    root, before = Root(tree), len(os.listdir("/proc/self/fd"))
+    root, before = ServedRoot(tree), len(os.listdir("/proc/self/fd"))
     for _ in range(100):
         assert refused(root, "link", "file")
         assert refused(root, "a", "nothing")
@@ -187,7 +189,7 @@ def swapping(here: Path, there: Path) -> Iterator[None]:
 def test_never_a_byte_from_outside_while_a_folder_or_file_becomes_a_link(tree: Path, swapped: str) -> None:
     outside = tree.parent / "outside" / swapped
     (tree / "link").symlink_to(outside)
-    root, seen = Root(tree), {"inside": 0, "refused": 0}
+    root, seen = ServedRoot(tree), {"inside": 0, "refused": 0}
     with swapping(tree / swapped, tree / "link"):
         until = time.monotonic() + 30
         while min(seen.values()) < 2_000 and time.monotonic() < until:
@@ -207,11 +209,11 @@ def test_never_a_byte_from_outside_while_a_folder_or_file_becomes_a_link(tree: P
 def test_nothing_from_outside_is_listed_while_a_folder_becomes_a_link(tree: Path) -> None:
     (tree.parent / "outside" / "a" / "only outside").write_bytes(OUTSIDE)
     (tree / "link").symlink_to(tree.parent / "outside" / "a")
-    root, seen = Root(tree), {"inside": 0, "left out": 0}
+    root, seen = ServedRoot(tree), {"inside": 0, "left out": 0}
     with swapping(tree / "a", tree / "link"):
         until = time.monotonic() + 30
         while min(seen.values()) < 500 and time.monotonic() < until:
-            found = listing(root, Choice(), 100).files
+            found = listing(root, PathFilter(), 100).files
             assert "only outside" not in str(found)
             seen["inside" if found.keys() & {"a/file", "link/file"} else "left out"] += 1
     assert min(seen.values()) > 20, seen

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.server.http.app import HTTPApp
 from accord.server.http.serving.address import bind, parse_address
-from accord.server.http.serving.listening import Listening
+from accord.server.http.serving.asgi_server import ASGIServer
 
 JSON = dict[str, Any]
 SECONDS = 100.0
@@ -271,12 +271,12 @@ def request_bytes(method: str, path: str, headers: Mapping[str, str], body: byte
 async def served(app: HTTPApp, limits: Limits = DEFAULT_LIMITS) -> AsyncIterator[Socket]:
     """The application on a socket; it is drained and closed at the end."""
     sockets = bind(parse_address("127.0.0.1:0"))
-    listening = Listening(app, limits)
+    listening = ASGIServer(app, limits)
     await listening.start(sockets)
     try:
         yield Socket(sockets[0].getsockname()[1])
     finally:
-        listening.refuse_new()
+        listening.stop_accepting()
         await app.drain(SECONDS / 10)
         await listening.finish(SECONDS / 10)
         await app.close()

@@ -17,7 +17,7 @@ if "FILES" in os.environ:
     resource.setrlimit(resource.RLIMIT_NOFILE, (int(os.environ["FILES"]),) * 2)
 
 from accord.limits import Limits
-from accord.server.http.access import NOTES
+from accord.server.http.access_log import ACCESS_LOG_STATE
 from accord.server.http.serving.address import bind, bound_address, parse_address
 from accord.server.http.serving.serve import new_loop, serve_app
 from accord.server.run import run_to_end
@@ -68,7 +68,7 @@ class App:
                 event = await receive()
                 text, more = text + event["body"], event["more_body"]
         elif path == "/known":
-            scope["state"][NOTES] |= {
+            scope["state"][ACCESS_LOG_STATE] |= {
                 "mcp": "tools/call",
                 "name": "a\n" * 500,
                 "session": "0123456789abcdef",

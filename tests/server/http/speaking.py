@@ -15,7 +15,7 @@ import pytest
 
 from accord.limits import Limits
 from accord.server.http.app import HTTPApp
-from accord.server.http.endpoint import Endpoint
+from accord.server.http.endpoint import HTTPEndpoint
 from accord.server.http.options import HTTPOptions
 from accord.server.server import Server
 
@@ -203,7 +203,7 @@ class Here(NamedTuple):
     app: HTTPApp
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> HTTPEndpoint:
         """What is behind the application, once it was asked something."""
         (endpoint,) = self.app._endpoints.values()
         return endpoint
@@ -212,7 +212,7 @@ class Here(NamedTuple):
         """What is in flight, and who listens."""
         found: list[Any] = []
         for each in self.app._endpoints.values():
-            lines = [*each._callers.values(), *each.sessions, *each.sse]
+            lines = [*each._clients.values(), *each.sessions, *each.sse]
             found += [*(line.session.incoming for line in lines), each._stateless._listening]
         return [each for each in found if each]
 

@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 from accord import APIKeys, Context, Principal, Server, Unauthorized
 from accord.errors import DeclarationError
 from accord.messages.revision import REVISIONS
-from accord.server.http.auth import Auth, AuthFailed, Forbidden, Refused, Request, identify
+from accord.server.http.auth import Auth, AuthenticationFailed, AuthRefused, AuthRequest, Forbidden, identify
 
 from tests.server.http.speaking import Legacy, Modern, Stateful, encode, quick, site, text
 from tests.server.raw import raw_peer
@@ -183,7 +183,7 @@ class Does:
     def __init__(self, what: Any) -> None:
         self.what = what
 
-    async def authenticate(self, request: Request) -> Principal:
+    async def authenticate(self, request: AuthRequest) -> Principal:
         if isinstance(self.what, BaseException):
             raise self.what
         return self.what  # type: ignore[no-any-return]
@@ -197,8 +197,8 @@ async def test_identify_says_who_asks() -> None:
 @pytest.mark.parametrize(
     "refused", [Unauthorized("who?"), Forbidden("not you", challenge='Bearer error="insufficient_scope"')]
 )
-async def test_a_refusal_comes_as_it_is(refused: Refused) -> None:
-    with pytest.raises(Refused) as caught:
+async def test_a_refusal_comes_as_it_is(refused: AuthRefused) -> None:
+    with pytest.raises(AuthRefused) as caught:
         await identify(Does(refused), Sent())
     assert caught.value is refused
 
@@ -218,7 +218,7 @@ FAULTS = [
 
 @pytest.mark.parametrize("fault", [*FAULTS, None, "", "ann", True, {"id": "ann"}, Principal], ids=repr)
 async def test_a_fault_of_an_auth_lets_nobody_in(fault: Any, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.ERROR, "accord"), pytest.raises(AuthFailed) as caught:
+    with caplog.at_level(logging.ERROR, "accord"), pytest.raises(AuthenticationFailed) as caught:
         await identify(Does(fault), Sent())
     assert caught.value.status == 500
     assert "down" not in str(caught.value)
@@ -229,11 +229,11 @@ async def test_a_fault_of_an_auth_lets_nobody_in(fault: Any, caplog: pytest.LogC
 
 async def test_an_auth_that_is_silent_lets_nobody_in() -> None:
     class Silent:
-        async def authenticate(self, request: Request) -> Principal:
+        async def authenticate(self, request: AuthRequest) -> Principal:
             await asyncio.Event().wait()
             return Principal("ann")
 
-    with pytest.raises(AuthFailed):
+    with pytest.raises(AuthenticationFailed):
         await identify(Silent(), Sent(), 0.01)
 
 
@@ -241,7 +241,7 @@ async def test_a_cancel_of_the_request_stays_one() -> None:
     entered = asyncio.Event()
 
     class Waits:
-        async def authenticate(self, request: Request) -> Principal:
+        async def authenticate(self, request: AuthRequest) -> Principal:
             entered.set()
             await asyncio.Event().wait()
             return Principal("ann")
@@ -259,13 +259,13 @@ SECRETS = [KEY, "a.b.c-d_e+f/g==", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4ifQ.c2lnb
 @pytest.mark.parametrize("secret", SECRETS)
 async def test_the_log_of_a_fault_does_not_hold_what_was_sent(secret: str, caplog: pytest.LogCaptureFixture) -> None:
     class Quotes:
-        async def authenticate(self, request: Request) -> Principal:
+        async def authenticate(self, request: AuthRequest) -> Principal:
             try:
                 raise ValueError(f"cannot decode {secret!r}, password=correct-horse")
             except ValueError as exc:
                 raise RuntimeError(f"bad header: Bearer {secret}") from exc
 
-    with caplog.at_level(logging.DEBUG), pytest.raises(AuthFailed) as caught:
+    with caplog.at_level(logging.DEBUG), pytest.raises(AuthenticationFailed) as caught:
         await identify(Quotes(), with_header(f"Bearer {secret}".encode()))
     assert secret not in caplog.text
     assert "correct-horse" not in caplog.text

@@ -10,7 +10,7 @@ from typing import Any
 
 from accord.limits import Limits
 from accord.server.http.serving.address import bind, parse_address
-from accord.server.http.serving.listening import Listening
+from accord.server.http.serving.asgi_server import ASGIServer
 
 from tests.server.http.raw import SECONDS
 from tests.server.http.speaking import until
@@ -28,9 +28,9 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 
 
 @asynccontextmanager
-async def listening(**limits: Any) -> AsyncIterator[tuple[int, Listening]]:
+async def listening(**limits: Any) -> AsyncIterator[tuple[int, ASGIServer]]:
     sockets = bind(parse_address("127.0.0.1:0"))
-    served = Listening(app, Limits(**limits))
+    served = ASGIServer(app, Limits(**limits))
     await served.start(sockets)
     try:
         yield sockets[0].getsockname()[1], served

@@ -79,7 +79,7 @@ async def quiet(here: Here, before: set[asyncio.Task[object]]) -> None:
     """Nothing runs that did not run before, and the server is well."""
     await until(lambda: not here.busy(), here.busy)
     await until(lambda: asyncio.all_tasks() <= before, lambda: asyncio.all_tasks() - before)
-    assert all(session.open == 0 for session in here.endpoint.sessions)
+    assert all(session.open_requests == 0 for session in here.endpoint.sessions)
     assert (await Modern(here.raw).ask("tools/list")).status == 200
 
 

@@ -18,7 +18,7 @@ import pytest
 from accord import Limits, Server
 from accord.server.http.auth import APIKeys
 from accord.server.http.serving.address import bind, parse_address
-from accord.server.http.serving.listening import Listening
+from accord.server.http.serving.asgi_server import ASGIServer
 
 from tests.server.http.raw import SECONDS, Socket, request_bytes
 from tests.server.http.speaking import Modern, encode, quick, site, text
@@ -161,14 +161,14 @@ async def test_the_server_stays_small_and_serves_others(kind: str, tmp_path: Pat
 
 
 @asynccontextmanager
-async def listening(server: Server) -> AsyncIterator[tuple[int, Listening]]:
+async def listening(server: Server) -> AsyncIterator[tuple[int, ASGIServer]]:
     sockets = bind(parse_address("127.0.0.1:0"))
-    served = Listening(server.app, server.limits)
+    served = ASGIServer(server.app, server.limits)
     await served.start(sockets)
     try:
         yield sockets[0].getsockname()[1], served
     finally:
-        served.refuse_new()
+        served.stop_accepting()
         await server.app.drain(1)
         await served.finish(1)
         await server.app.close()
@@ -191,7 +191,7 @@ async def test_no_connection_holds_more_than_its_budget(kind: str) -> None:
         def looks() -> None:
             for connection in served.connections:
                 http = connection.http
-                assert http.held <= 64 * 1024 + 32 * 1024 + READ
+                assert http.buffered_bytes <= 64 * 1024 + 32 * 1024 + READ
                 assert http.reading or connection._reading is False
             assert len(served._tasks) <= 2 * (CONNECTIONS + 1)
 
@@ -214,7 +214,7 @@ async def test_one_request_of_a_connection_runs_at_a_time(kind: str) -> None:
     server.tool(name="large")(lambda: "x" * 1_000_000)
     server.tool(name="echo")(lambda text: text)
     sockets = bind(parse_address("127.0.0.1:0"))
-    served = Listening(app, Limits())
+    served = ASGIServer(app, Limits())
     await served.start(sockets)
     ended = asyncio.Event()
     one = asyncio.create_task(flood(sockets[0].getsockname()[1], *KINDS[kind], ended))
@@ -299,7 +299,7 @@ async def test_a_request_behind_one_that_offers_another_protocol_is_no_part_of_i
     offer = b"POST / HTTP/1.1\r\nhost: e\r\nconnection: upgrade\r\nupgrade: h2c\r\ncontent-length: 2\r\n\r\nhi"
     next_one = b"POST / HTTP/1.1\r\nhost: e\r\ncontent-length: 6\r\n\r\nsecret"
     sockets = bind(parse_address("127.0.0.1:0"))
-    served = Listening(echo, Limits())
+    served = ASGIServer(echo, Limits())
     await served.start(sockets)
     for at in (len(offer) + len(next_one), len(offer), len(offer) - 1, 10):
         reader, writer = await Socket(sockets[0].getsockname()[1]).connect()

@@ -9,9 +9,9 @@ import pytest
 
 from accord import Context, Server
 
-from tests.server.asking.caller import filled
 from tests.server.http.raw import JSON, Answer, Raw
 from tests.server.http.speaking import Legacy, Modern, Stateful, both_ways, encode, quick, site, text, until
+from tests.server.input.caller import filled
 
 CLIENTS = 100
 IDS = range(1, 51)

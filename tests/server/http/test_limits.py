@@ -11,8 +11,8 @@ import pytest
 from accord import Context, Server
 from accord.server.http.auth import APIKeys
 from accord.server.http.serving.address import bind, parse_address
-from accord.server.http.serving.listening import Listening
-from accord.server.http.serving.patrol import Patrol
+from accord.server.http.serving.asgi_server import ASGIServer
+from accord.server.http.serving.timeouts import ConnectionTimeouts
 
 from tests.server.http.raw import JSON, Answer, Direct, Socket, request_bytes
 from tests.server.http.speaking import Here, Legacy, Modern, Stateful, encode, quick, site, text, until
@@ -126,19 +126,19 @@ async def test_a_body_that_does_not_come_is_408(sent: str, form: str) -> None:
 async def test_a_pause_of_the_whole_process_ends_no_connection() -> None:
     sockets = bind(parse_address("127.0.0.1:0"))
     server = desk()
-    listening = Listening(server.app, server.limits)
+    listening = ASGIServer(server.app, server.limits)
     await listening.start(sockets)
     reader, writer = await Socket(sockets[0].getsockname()[1]).connect()
     writer.write(b"GET /nowhere HTTP/1.1\r\nhost: loc")
     await until(lambda: listening.connections)
-    patrol = Patrol(listening.connections, server.limits)
-    patrol.look(0)
-    patrol.look(100_000)  # a suspended machine, or a handler that held the loop
+    patrol = ConnectionTimeouts(listening.connections, server.limits)
+    patrol.check(0)
+    patrol.check(100_000)  # a suspended machine, or a handler that held the loop
     writer.write(b"alhost\r\n\r\n")
     assert (await reader.readline()).startswith(b"HTTP/1.1 404 ")
     await reader.readuntil(b"}}")
     for seconds in range(200):
-        patrol.look(100_000 + seconds)
+        patrol.check(100_000 + seconds)
     assert await reader.read() == b""  # it was idle
     writer.close()
     await listening.finish(1)
@@ -263,7 +263,7 @@ async def test_those_whom_nobody_tells_apart_have_bounds_of_their_own_for_what_w
         said = [(await (await client.call("asks", id=id)).json())["result"] for id in range(5)]
         assert all("inputRequests" in each for each in said)
         kept = 2 if known else 4
-        assert sum(map(len, server.rounds.runs.waiting.values())) == kept
+        assert sum(map(len, server.round_trips.suspended_calls.waiting.values())) == kept
         again = [
             (await (await client.ask("tools/call", {"name": "asks", "arguments": {}, **retry(each)})).json())["result"]
             for each in said
@@ -304,7 +304,7 @@ async def test_many_principals_are_forgotten_but_none_with_something_in_flight()
         await until(here.busy)
         for name in names[1:]:
             assert (await Modern(here.raw, authorization=f"Bearer key-of-{name}").ask("tools/list")).status == 200
-        callers = here.endpoint._callers._found
+        callers = here.endpoint._clients._clients
         assert "p0" in callers
         assert len(callers) <= 3
         release.set()

@@ -177,7 +177,7 @@ async def test_the_clients_of_two_applications_on_one_loop_hear_of_a_change_unti
     assert (await streams[1].message())["method"] == "notifications/tools/list_changed"
     await streams[1].leave()
     await apps[1].close()
-    assert not server.hub.audiences
+    assert not server.change_bus.indexes
 
 
 def test_one_loop_ends_while_another_goes_on(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from accord.server.http import sessions
 from accord.server.http.accounts import account_of, is_address
 from accord.server.http.auth import APIKeys, Principal
 from accord.session import load
-from accord.transport.asgi.request import Request
+from accord.transport.asgi.request import ASGIRequest
 
 from tests.server.http.raw import Direct
 from tests.server.http.speaking import Here, Legacy, Modern, Stateful, encode, quick, request, site, text, until
@@ -23,7 +23,7 @@ ATTACKER, OTHER = "203.0.113.9", "198.51.100.7"
 def account(*headers: tuple[str, str], client: Any = ("192.0.2.1", 1), proxied: bool = True) -> str:
     given = [(name.encode(), value.encode()) for name, value in headers]
     scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": given, "client": client}
-    return account_of(None, Request(scope), proxied=proxied).lstrip("\0")
+    return account_of(None, ASGIRequest(scope), proxied=proxied).lstrip("\0")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_without_a_proxy_it_is_the_address_of_the_connection(client: Any, found:
 
 
 def test_a_principal_counts_for_itself_whatever_it_is_called() -> None:
-    request = Request({"type": "http", "method": "POST", "path": "/", "headers": [], "client": (OTHER, 1)})
+    request = ASGIRequest({"type": "http", "method": "POST", "path": "/", "headers": [], "client": (OTHER, 1)})
     named = account_of(Principal(OTHER), request, proxied=True)
     assert named == OTHER
     assert not is_address(named)

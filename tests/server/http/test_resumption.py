@@ -202,7 +202,7 @@ async def test_a_call_that_ends_while_its_stream_is_looked_for_was_not_cut_off()
         await asked.wait()
         [gate.release() for _ in range(STEPS)]
         (session,) = here.endpoint.sessions
-        await until(lambda: list(session._channels) == ["0"])
+        await until(lambda: list(session._streams) == ["0"])
         late.set()
         told([first, *await (await again.start()).events()], "a")
 
@@ -334,7 +334,7 @@ async def test_a_call_that_lets_its_client_go_and_ends_at_once_is_answered_to_wh
                 events += await (await client.listen(events[0].id)).events()
             assert text(events[-1].data) == "done"
         (session,) = here.endpoint.sessions
-        await until(lambda: list(session._channels) == ["0"], lambda: session._channels)
+        await until(lambda: list(session._streams) == ["0"], lambda: session._streams)
 
 
 async def test_a_call_of_older_revisions_keeps_its_stream(events: Events) -> None:
@@ -403,7 +403,7 @@ async def test_after_a_restart_a_session_is_still_its_principals_and_as_old_as_i
         gone = await Stateful(here.raw, authorization="Bearer k-ann").open()
         await gone.delete()
         for session in here.endpoint.sessions:
-            session.born -= 86_300
+            session.created_at -= 86_300
             await session._save()
     async with site(Desk(auth=keys), options=HTTPOptions(events=SQLiteEvents(path))) as here:
         bob = Stateful(here.raw, authorization="Bearer k-bob").join(ann.id)
@@ -414,7 +414,7 @@ async def test_after_a_restart_a_session_is_still_its_principals_and_as_old_as_i
         again = Stateful(here.raw, authorization="Bearer k-ann").join(ann.id)
         assert (await again.ask("ping")).status == 200
         for session in here.endpoint.sessions:
-            session.born -= 200
+            session.created_at -= 200
         await here.endpoint.sessions.sweep()
         assert (await again.ask("ping")).status == 404
 

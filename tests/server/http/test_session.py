@@ -727,8 +727,8 @@ async def test_one_session_is_told_nothing_of_another() -> None:
 def aged(here: Here, seconds: float) -> None:
     """Every session is so much older, and idle for so much longer."""
     for session in here.endpoint.sessions:
-        session.born -= seconds
-        session.seen -= seconds
+        session.created_at -= seconds
+        session.last_used_at -= seconds
 
 
 async def test_a_session_ends_when_it_was_idle_for_too_long_but_not_while_somebody_listens() -> None:

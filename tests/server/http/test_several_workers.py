@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from accord import Context, HTTPOptions, Server
-from accord.server.http import visitor
-from accord.server.http.visitor import is_own_id, new_id
+from accord.server.http import base_session
+from accord.server.http.base_session import is_own_id, new_id
 from accord.store.sqlite import SQLiteEvents
 
 from tests.server.http.raw import Direct
@@ -51,7 +51,7 @@ def another(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Have what comes look like another process's."""
 
     def be() -> None:
-        monkeypatch.setattr(visitor, "_KEY", b"of another process")
+        monkeypatch.setattr(base_session, "_KEY", b"of another process")
 
     return be
 

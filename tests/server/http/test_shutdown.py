@@ -85,7 +85,7 @@ async def test_whoever_drains_hears_of_the_end_though_others_drain_too() -> None
         call = await client.begin(client.calling("waits"))
         await until(here.busy)
         draining = [asyncio.create_task(here.app.drain(SECONDS)) for _ in range(2)]
-        await until(lambda: here.endpoint.rest is not None)
+        await until(lambda: here.endpoint.idle is not None)
         draining.append(asyncio.create_task(here.app.drain(SECONDS)))
         for _ in range(5):
             await asyncio.sleep(0)

@@ -153,7 +153,7 @@ async def test_sessions_are_closed_side_by_side_where_the_store_hangs() -> None:
         events.gates["append"] = asyncio.Event()
         server.let_on(50)
         calls = [await client.begin("POST", encode(client.calling("speaks"))) for client in clients]
-        await until(lambda: sum(len(session._channels) for session in here.endpoint.sessions) == 100)
+        await until(lambda: sum(len(session._streams) for session in here.endpoint.sessions) == 100)
         async with asyncio.timeout(40):  # one after the other takes 50 s
             await here.app.close()
         for call in calls:

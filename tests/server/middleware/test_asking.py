@@ -8,7 +8,7 @@ import pytest
 
 from accord import CallNext, Context, Elicit, Request, Server, ToolAnnotations, ToolError
 
-from tests.server.asking.caller import asks, caller, questions, retry
+from tests.server.input.caller import asks, caller, questions, retry
 from tests.server.middleware.ways import WAYS, called, reached, text
 
 ELICIT = ["2025-06-18", "2025-11-25", "2026-07-28"]

@@ -24,7 +24,7 @@ from accord import (
 )
 
 from tests.clock import Clock
-from tests.server.asking.caller import Later, asks, caller, retry
+from tests.server.input.caller import Later, asks, caller, retry
 from tests.server.middleware.ways import SOME, WAYS, called, reached, text
 
 # --- how large -----------------------------------------------------------------------------------------------------

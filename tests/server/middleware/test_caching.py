@@ -25,8 +25,8 @@ from accord import (
     ToolError,
 )
 
-from tests.server.asking.caller import caller
 from tests.server.http.speaking import Modern, site
+from tests.server.input.caller import caller
 from tests.server.middleware.ways import SOME, WAYS, called, reached, text
 
 READ_ONLY = ToolAnnotations(read_only_hint=True)

@@ -10,7 +10,7 @@ import pytest
 from accord import CallNext, Context, Request, Server, ToolError
 from accord.errors import InvalidParams
 
-from tests.server.asking.caller import caller
+from tests.server.input.caller import caller
 from tests.server.middleware.ways import SOME, WAYS, called, reached, text
 from tests.server.test_misbehaving_handlers import RAISED
 

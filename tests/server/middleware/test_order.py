@@ -26,7 +26,7 @@ from accord import (
 from accord.messages.prompts import GetPromptResult
 from accord.messages.resources import ReadResourceResult
 
-from tests.server.asking.caller import caller
+from tests.server.input.caller import caller
 from tests.server.middleware.ways import SOME, WAYS, called, names, reached, text
 from tests.server.raw import raw_peer
 
@@ -473,7 +473,7 @@ def test_what_is_none_is_refused_when_it_is_added_with_how_to_write_it(wrong: An
     ):
         with pytest.raises(DeclarationError, match=r"middleware.*async def middleware\(request, call_next\)"):
             add()
-    assert not server.registry.around
+    assert not server.registry.middleware
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])

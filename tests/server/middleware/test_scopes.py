@@ -49,7 +49,7 @@ def client_of(form: str, raw: Any, key: str) -> Any:
 @pytest.mark.parametrize("key", SEEN)
 async def test_a_middleware_that_passes_a_request_on_to_the_rules_guards_as_they_do(key: str) -> None:
     server = guarded(auth=APIKeys(KEYS))
-    server.registry.around = ()
+    server.registry.middleware = ()
 
     @server.middleware
     async def passing(request: Any, call_next: Any) -> Any:

@@ -22,7 +22,7 @@ from accord import (
 )
 from accord.errors import DeclarationError, StoreError
 
-from tests.server.asking.caller import caller
+from tests.server.input.caller import caller
 from tests.server.middleware.ways import SOME, WAYS, called, reached, text
 from tests.server.test_misbehaving_handlers import RAISED
 from tests.telemetry.recorder import Recorder

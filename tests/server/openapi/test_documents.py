@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from accord import Client, DeclarationError, Server
-from accord.server.openapi.document import Document
+from accord.server.openapi.document import OpenAPIDocument
 
 from tests.server.openapi.echo import JSON, Echo, answering, body, document, get, parameter
 
@@ -51,7 +51,7 @@ def test_yaml_is_for_those_who_have_it(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "yaml", None)
     (tmp_path / "api.yaml").write_text("openapi: 3.1.0\n", encoding="utf-8")
     with pytest.raises(DeclarationError, match="pip install pyyaml"):
-        Document(tmp_path / "api.yaml")
+        OpenAPIDocument(tmp_path / "api.yaml")
 
 
 @pytest.mark.parametrize(

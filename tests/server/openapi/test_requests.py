@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from accord import Client, Server, ToolError
-from accord.server.openapi.traffic import APIAnswer, APIRequest
+from accord.server.openapi.messages import APIAnswer, APIRequest
 
 from tests.server.openapi.echo import JSON, Echo, body, get, parameter
 

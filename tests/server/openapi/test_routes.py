@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from accord import Client, DeclarationError, ResourceNotFound, Server
 from accord.errors import ProtocolError
-from accord.server.openapi.naming import Names
+from accord.server.openapi.naming import OperationNames
 from accord.server.openapi.operation import Route
 from accord.server.openapi.routes import READS_AS_RESOURCES, RouteMap, decide
 
@@ -139,13 +139,13 @@ def test_a_function_that_says_something_else_is_refused() -> None:
     ],
 )
 def test_names_are_short_and_valid(id: str | None, method: str, path: str, name: str) -> None:
-    assert Names({}, None).give(Route(method=method, path=path, id=id)) == name
+    assert OperationNames({}, None).name_for(Route(method=method, path=path, id=id)) == name
 
 
 @given(st.lists(st.text(max_size=140), max_size=8), st.sampled_from([None, "p", "p" * 130]))
 def test_names_are_valid_and_unique_whatever_they_are_made_of(ids: list[str], prefix: str | None) -> None:
-    names = Names({}, prefix)
-    given_names = [names.give(Route(method="GET", path="/a", id=id)) for id in ids]
+    names = OperationNames({}, prefix)
+    given_names = [names.name_for(Route(method="GET", path="/a", id=id)) for id in ids]
     assert len(set(given_names)) == len(ids)
     assert all(re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", name) for name in given_names)
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from accord.errors import InvalidArguments
-from accord.server.openapi.operation import Parameter
+from accord.server.openapi.operation import APIParameter
 from accord.server.openapi.styles import in_cookie, in_header, in_path, in_query
 
 LIST, TABLE = ["blue", "black", "brown"], {"R": 100, "G": 200, "B": 150}
 
 
-def at(place: str, style: str, explode: bool, **more: Any) -> Parameter:
-    return Parameter(name="color", place=place, style=style, explode=explode, **more)
+def at(place: str, style: str, explode: bool, **more: Any) -> APIParameter:
+    return APIParameter(name="color", place=place, style=style, explode=explode, **more)
 
 
 @pytest.mark.parametrize(

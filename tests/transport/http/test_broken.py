@@ -13,10 +13,10 @@ import pytest
 
 from accord import Client, Limits
 from accord.errors import ConnectError, ConnectionLost, HTTPError, NotExecuted, RemoteProtocolError
-from accord.transport.http.failures import reading
+from accord.transport.http.event_stream import EventStreamReader
+from accord.transport.http.failures import translate_read_errors
 from accord.transport.http.fetcher import Fetcher
 from accord.transport.http.settings import HTTPSettings
-from accord.transport.http.stream import EventStream
 
 from .site import Visit, modern, runs_out_of_time, site
 
@@ -345,7 +345,7 @@ async def test_what_goes_wrong_here_while_a_stream_is_read_is_not_taken_for_the_
         await fetcher.open()
         response = await fetcher.fetch("GET", {}, what="it")
         with pytest.raises(error, match="a defect") as caught:
-            await EventStream(1_000, room).read(response, take, "it")
+            await EventStreamReader(1_000, room).read(response, take, "it")
         assert type(caught.value) is error
         response.close()
         await fetcher.close()
@@ -353,6 +353,6 @@ async def test_what_goes_wrong_here_while_a_stream_is_read_is_not_taken_for_the_
 
 def test_what_breaks_while_a_response_is_read_may_have_been_executed() -> None:
     for error in (ValueError("x"), RuntimeError("x"), OSError("x")):
-        with pytest.raises(ConnectionLost) as caught, reading("it"):
+        with pytest.raises(ConnectionLost) as caught, translate_read_errors("it"):
             raise error
         assert not isinstance(caught.value, NotExecuted)

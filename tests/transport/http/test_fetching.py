@@ -11,7 +11,7 @@ import pytest
 from accord import Client
 from accord.client.target import parse
 from accord.errors import AccordError, ConnectError, ConnectionLost, HTTPError, TargetError
-from accord.transport.http.secrecy import Secrets
+from accord.transport.http.redaction import SecretRedactor
 from accord.transport.http.settings import HTTPSettings
 
 from .site import Visit, modern, older, quiet, site
@@ -112,21 +112,21 @@ async def test_the_id_of_the_session_is_not_told() -> None:
 
 
 def test_a_lasting_secret_outlives_those_that_are_renewed() -> None:
-    secrets = Secrets()
-    secrets.keep([f"Bearer {SECRET}"])
+    secrets = SecretRedactor()
+    secrets.add_permanent([f"Bearer {SECRET}"])
     for n in range(200):
-        secrets.note([f"temporary-{n:05}"])
-    assert secrets.hidden(f"{SECRET} temporary-00199 temporary-00000") == "[redacted] [redacted] temporary-00000"
+        secrets.add_recent([f"temporary-{n:05}"])
+    assert secrets.redact(f"{SECRET} temporary-00199 temporary-00000") == "[redacted] [redacted] temporary-00000"
 
 
 def test_only_the_words_of_an_error_are_changed() -> None:
-    secrets = Secrets()
-    secrets.keep(["2025-11-25"])
+    secrets = SecretRedactor()
+    secrets.add_permanent(["2025-11-25"])
     error = b'{"id":1,"error":{"code":-32022,"message":"not 2025-11-25","data":{"supported":["2025-11-25"]}}}'
     shown = b'{"id":1,"error":{"code":-32022,"message":"not [redacted]","data":{"supported":["2025-11-25"]}}}'
-    assert secrets.hidden_in_error(error) == shown
+    assert secrets.redact_error(error) == shown
     for other in (b'{"id":1,"result":{"message":"2025-11-25"}}', b"2025-11-25", b"\xff", b'{"error":"2025-11-25"}'):
-        assert secrets.hidden_in_error(other) == other
+        assert secrets.redact_error(other) == other
 
 
 def test_a_target_shows_neither_a_password_nor_a_header() -> None:

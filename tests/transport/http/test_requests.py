@@ -20,10 +20,10 @@ from accord.errors import (
     RemoteProtocolError,
     TargetError,
 )
-from accord.transport.http.messages import agreed, incoming, look
+from accord.transport.http.messages import negotiated_revision, parse_received, parse_sent
 from accord.transport.http.proxy import proxy_for
+from accord.transport.http.session_state import ClientSessionState
 from accord.transport.http.settings import HTTPSettings
-from accord.transport.http.standing import Standing
 
 from .site import VERSION, Play, Visit, modern, older, quiet, runs_out_of_time, site
 
@@ -362,10 +362,10 @@ async def test_cookies_keep_a_client_with_its_server() -> None:
     st.binary(max_size=200) | st.from_regex(rb'\{"(id|method|result|error)":.{0,40}\}', fullmatch=True), st.integers()
 )
 def test_whatever_a_server_sends_is_an_answer_an_error_or_neither(data: bytes, id: int) -> None:
-    found = incoming(data)
-    assert found.answers(id) in (True, False)
+    found = parse_received(data)
+    assert found.is_answer_to(id) in (True, False)
     assert found.error is None or isinstance(found.error, AccordError)
-    assert isinstance(agreed(data), str)
+    assert isinstance(negotiated_revision(data), str)
 
 
 json_values = st.recursive(
@@ -378,9 +378,9 @@ json_values = st.recursive(
 @given(st.integers(1, 2**31), st.sampled_from(["tools/call", "resources/read", "x/y"]), json_values)
 def test_params_of_any_shape_can_be_sent(id: int, method: str, params: object) -> None:
     message = json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode()
-    out = look(message)
+    out = parse_sent(message)
     assert (out.id, out.method) == (id, method)
-    headers = Standing().headers(out)
+    headers = ClientSessionState().message_headers(out)
     assert all(value.isascii() and value.isprintable() for value in headers.values())
 
 

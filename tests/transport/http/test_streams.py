@@ -374,7 +374,7 @@ async def empty(visit: Visit) -> None:
 async def test_a_stream_is_taken_up_again_though_that_fails_a_few_times(
     how: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("accord.transport.http.stream._PAUSE", 0.01)
+    monkeypatch.setattr("accord.transport.http.event_stream._PAUSE", 0.01)
     misses: list[Visit] = []
     async with site(older(resumed_at_last(misses, 4, how))) as server, Client(server.url) as client:
         assert (await client.call_tool("slow")).text == "done"
@@ -383,7 +383,7 @@ async def test_a_stream_is_taken_up_again_though_that_fails_a_few_times(
 
 @pytest.mark.parametrize("how", [broken, ill, empty])
 async def test_a_stream_that_brings_nothing_is_given_up_in_the_end(how: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("accord.transport.http.stream._PAUSE", 0.01)
+    monkeypatch.setattr("accord.transport.http.event_stream._PAUSE", 0.01)
     misses: list[Visit] = []
     async with (
         site(older(resumed_at_last(misses, 10**6, how))) as server,

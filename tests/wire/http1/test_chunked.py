@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from accord.wire.http1.chunked import LEAST_BYTES, SMALL_CHUNKS, ChunkedReader
-from accord.wire.http1.lines import Unacceptable
+from accord.wire.http1.lines import UnacceptableRequest
 
 
 def read(chunk: bytes, count: int) -> ChunkedReader:
@@ -19,7 +19,7 @@ def read(chunk: bytes, count: int) -> ChunkedReader:
 def test_so_many_chunks_of_one_byte_are_read_and_then_no_more() -> None:
     enough = SMALL_CHUNKS + SMALL_CHUNKS // LEAST_BYTES
     read(b"x", enough)
-    with pytest.raises(Unacceptable) as refused:
+    with pytest.raises(UnacceptableRequest) as refused:
         read(b"x", enough + 2)
     assert refused.value.status == 413
 

@@ -15,7 +15,7 @@ from accord.wire.http1.connection import (
     DRAINING,
     HEAD,
     BodyReceived,
-    Budget,
+    ConnectionBudget,
     Event,
     HTTPConnection,
     RequestComplete,
@@ -35,14 +35,14 @@ from tests.wire.http1.conversations import (
     request,
 )
 
-BUDGET = Budget(head_bytes=HEAD_BYTES, fields=FIELDS, body_bytes=BODY_BYTES, buffer_bytes=100)
+BUDGET = ConnectionBudget(head_bytes=HEAD_BYTES, fields=FIELDS, body_bytes=BODY_BYTES, buffer_bytes=100)
 OK = [(b"content-length", b"2")]
 
 
 class Server:
     """Answers each request when it is complete, or when its head is there."""
 
-    def __init__(self, budget: Budget = BUDGET, *, early: bool = False) -> None:
+    def __init__(self, budget: ConnectionBudget = BUDGET, *, early: bool = False) -> None:
         self.connection = HTTPConnection(budget)
         self.early = early
         self.events: list[Event] = []
@@ -159,7 +159,7 @@ def test_a_pipeline_stays_bytes_until_its_turn_and_reading_ends_at_the_budget() 
     assert connection.reading
     while connection.reading:
         assert connection.receive(one) == []
-    assert HEAD_BYTES <= connection.held < HEAD_BYTES + len(one)
+    assert HEAD_BYTES <= connection.buffered_bytes < HEAD_BYTES + len(one)
     connection.release(0)
     assert not connection.reading, "an application that takes its body does not change it"
     assert connection.requests == 1
@@ -193,7 +193,7 @@ def test_a_body_that_nobody_takes_is_read_up_to_the_budget() -> None:
     assert connection.reading
     connection.receive(b"x")
     assert not connection.reading
-    assert connection.held == 100
+    assert connection.buffered_bytes == 100
     connection.release(60)
     assert connection.reading
 
@@ -216,7 +216,7 @@ def test_what_follows_the_last_request_is_dropped_and_not_read_for_long(last: st
     assert connection.unparsed == 0
     while connection.reading:
         assert connection.receive(request("GET", "/3")) == []
-    assert connection.held == len("hi")
+    assert connection.buffered_bytes == len("hi")
     assert b"connection: close" in connection.send_head(200, OK)
     connection.send_body(b"ok", more=False)
     assert connection.state == CLOSED
@@ -303,9 +303,9 @@ def test_finish_closes_what_is_idle_and_makes_the_response_that_runs_the_last() 
 
 
 def test_an_idle_connection_keeps_no_bytes() -> None:
-    server = Server(Budget(head_bytes=1000, fields=10, body_bytes=10_000)).feed(post("/", "x" * 9_000))
+    server = Server(ConnectionBudget(head_bytes=1000, fields=10, body_bytes=10_000)).feed(post("/", "x" * 9_000))
     server.connection.release(0)
-    assert server.connection.held == 0
+    assert server.connection.buffered_bytes == 0
 
 
 def test_idle_is_between_two_requests() -> None:

@@ -11,13 +11,20 @@ import httptools
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from accord.wire.http1.connection import BodyReceived, Budget, Event, HTTPConnection, RequestComplete, RequestRefused
+from accord.wire.http1.connection import (
+    BodyReceived,
+    ConnectionBudget,
+    Event,
+    HTTPConnection,
+    RequestComplete,
+    RequestRefused,
+)
 from accord.wire.http1.head import HeadReader, HeadReceived
-from accord.wire.http1.lines import Unacceptable
+from accord.wire.http1.lines import UnacceptableRequest
 
 from tests.wire.http1.conversations import BAD, GOOD, HEAD_BYTES, LAST, chunked, post, request
 
-BUDGET = Budget(head_bytes=4096, fields=100, body_bytes=10_000)
+BUDGET = ConnectionBudget(head_bytes=4096, fields=100, body_bytes=10_000)
 Read = tuple[str, bytes, list[tuple[bytes, bytes]], bytes]
 REFUSED: Read = ("refused", b"", [], b"")
 
@@ -153,7 +160,7 @@ def test_a_head_of_just_the_bound_is_read_and_a_byte_more_is_431(most: int) -> N
     found = reader.read(of_size(most), 0)
     assert found is not None
     assert reader.size == most
-    with pytest.raises(Unacceptable) as refused:
+    with pytest.raises(UnacceptableRequest) as refused:
         HeadReader(most, 100).read(of_size(most + 1), 0)
     assert refused.value.status == 431
     assert str(most) in refused.value.text
@@ -208,7 +215,7 @@ def read(reader: HeadReader, sent: bytes) -> HeadReceived | str | None:
     """What one head says, or why it is refused."""
     try:
         return reader.read(sent, 0)
-    except Unacceptable as exc:
+    except UnacceptableRequest as exc:
         return exc.text
 
 

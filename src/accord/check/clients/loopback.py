@@ -9,13 +9,13 @@ _LINE_BYTES = 64 << 10
 _CONNECTIONS = 200
 """At once: a client that opens more would leave no descriptors for anybody else."""
 
-Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+ConnectionHandler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-class Loopback:
+class LoopbackListener:
     """Listens from `open` to `close`; `serve` has each connection, and closes it. One too many is closed at once."""
 
-    def __init__(self, serve: Serve, line_bytes: int = _LINE_BYTES) -> None:
+    def __init__(self, serve: ConnectionHandler, line_bytes: int = _LINE_BYTES) -> None:
         self._serve = serve
         self._line_bytes = line_bytes
         self._server: asyncio.Server | None = None
@@ -24,7 +24,7 @@ class Loopback:
 
     async def open(self) -> None:
         """Listen."""
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0, limit=self._line_bytes)
+        self._server = await asyncio.start_server(self._on_connection, "127.0.0.1", 0, limit=self._line_bytes)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self, linger: float = 0.0) -> None:
@@ -38,7 +38,7 @@ class Loopback:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _on_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._tasks) >= _CONNECTIONS:
             writer.close()
             return

@@ -35,7 +35,7 @@ def main(port: int, token: str, stderr: str = "") -> None:
     parent = os.getppid()
 
     def terminated(*_: object) -> None:
-        _tell(link, TERM, b"1" if os.getppid() == parent else b"0")
+        _send(link, TERM, b"1" if os.getppid() == parent else b"0")
         os._exit(TERMINATED)
 
     signal.signal(signal.SIGTERM, terminated)
@@ -47,11 +47,11 @@ def main(port: int, token: str, stderr: str = "") -> None:
 
 def _read(link: socket.socket) -> None:
     while data := os.read(0, _SIZE):
-        _tell(link, DATA, data)
-    _tell(link, END, b"")
+        _send(link, DATA, data)
+    _send(link, END, b"")
 
 
-def _tell(link: socket.socket, kind: bytes, data: bytes) -> None:
+def _send(link: socket.socket, kind: bytes, data: bytes) -> None:
     try:
         link.sendall(HEADER.pack(kind, len(data)) + data)
     except OSError:

@@ -1,8 +1,8 @@
 """What one run of the client left behind: what was said both ways, the HTTP requests, and how the client ended.
 
-Judges ask it: which requests of a method came, what came after the scene did something of its own (`after`), whether
-the client went on as it does by itself (`as_usual`, compared with the run without surprises), or at least got away
-from what it was given (`got_away`).
+Judges ask it: which requests of a method came, what came after the scene did something of its own (`messages_after`),
+whether the client went on as it does by itself (`require_ordinary_behavior`, compared with the run without surprises),
+or at least got away from what it was given (`require_progress`).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from accord.check.clients.conversation import Conversation
-from accord.check.clients.web import Exchange
-from accord.check.reading import key
-from accord.check.record import Said, objects
+from accord.check.clients.conversation import ClientConversation
+from accord.check.clients.http_listener import ClientExchange
+from accord.check.message_log import LogEntry, message_objects
+from accord.check.message_reader import id_key
 from accord.check.report import TransportName
-from accord.check.rule import Broken, NotObserved
+from accord.check.rule import NotObserved, Violation
 from accord.messages.base import JSONObject
 from accord.wire.transcript import RECEIVED, SENT
 
@@ -33,12 +33,12 @@ _EVIDENCE = 12
 _BEFORE = 2
 
 
-class Message(msgspec.Struct, frozen=True):
+class ClientMessage(msgspec.Struct, frozen=True):
     """One message of the client, and where it stood."""
 
     body: JSONObject
-    said: Said
-    conversation: Conversation
+    entry: LogEntry
+    conversation: ClientConversation
 
     @property
     def method(self) -> Any:
@@ -58,48 +58,48 @@ class Message(msgspec.Struct, frozen=True):
         return meta if isinstance(meta, dict) else {}
 
 
-class Run:
+class ClientRun:
     """One run of the client in one scene. Times are of the monotonic clock."""
 
     def __init__(self, scene: str, revision: str, transport: TransportName) -> None:
         self.scene: str = scene
         self.revision: str = revision
         self.transport: TransportName = transport
-        self.conversations: list[Conversation] = []
-        self.exchanges: list[Exchange] = []
+        self.conversations: list[ClientConversation] = []
+        self.exchanges: list[ClientExchange] = []
         """What came over HTTP, in order."""
         self.connections: int = 0
         """Over HTTP: those that the client opened, whatever it said on them."""
-        self.places: frozenset[str] = frozenset()
+        self.endpoint_paths: frozenset[str] = frozenset()
         """Over HTTP+SSE: the targets that streams named to post to."""
-        self.strays: list[Exchange] = []
+        self.stray_requests: list[ClientExchange] = []
         """What came to the other origin, where nobody has any business."""
-        self.turned_at: float | None = None
+        self.intervened_at: float | None = None
         """When the scene did something of its own; None where it never came to that."""
-        self.began: float = 0.0
-        self.finished: float = 0.0
+        self.started_at: float = 0.0
+        self.finished_at: float = 0.0
         self.ending: Ending = "itself"
         self.exit_code: int | None = None
-        self.full: str = ""
+        self.overflow: str = ""
         """Why we stopped listening: it said more than is kept. Empty where it did not."""
-        self.words: str = ""
+        self.output: str = ""
         """The last lines that it wrote for people."""
-        self.usual: Run = self
+        self.ordinary_run: ClientRun = self
         """The run without surprises in the same revision."""
 
     # --- what was said ---------------------------------------------------------------------------------------------
 
-    def messages(self) -> Iterator[Message]:
+    def messages(self) -> Iterator[ClientMessage]:
         """Everything that the client said and that is an object, in order."""
-        return iter(sorted(self._messages(), key=lambda message: message.said.at))
+        return iter(sorted(self._messages(), key=lambda message: message.entry.at))
 
-    def _messages(self) -> Iterator[Message]:
+    def _messages(self) -> Iterator[ClientMessage]:
         for conversation in self.conversations:
-            for said in conversation.record.entries:
+            for said in conversation.log.entries:
                 if said.direction == RECEIVED:
-                    yield from (Message(body, said, conversation) for body in objects(said.message))
+                    yield from (ClientMessage(body, said, conversation) for body in message_objects(said.message))
 
-    def requests(self, *methods: str) -> list[Message]:
+    def requests(self, *methods: str) -> list[ClientMessage]:
         """The requests of the client, of these methods or of any."""
         return [
             each
@@ -107,7 +107,7 @@ class Run:
             if "id" in each.body and each.method is not None and (not methods or each.method in methods)
         ]
 
-    def notifications(self, *methods: str) -> list[Message]:
+    def notifications(self, *methods: str) -> list[ClientMessage]:
         """Its notifications, of these methods or of any."""
         return [
             each
@@ -115,59 +115,67 @@ class Run:
             if "id" not in each.body and each.method is not None and (not methods or each.method in methods)
         ]
 
-    def answers(self) -> list[Message]:
+    def responses(self) -> list[ClientMessage]:
         """Its answers."""
         return [each for each in self.messages() if each.method is None]
 
-    def answer_to(self, id: Any) -> JSONObject | None:
+    def response_to(self, id: Any) -> JSONObject | None:
         """Its answer to a request of ours, with the very id."""
-        found = [each.body for each in self.answers() if key(each.body.get("id")) == key(id)]
+        found = [each.body for each in self.responses() if id_key(each.body.get("id")) == id_key(id)]
         return found[0] if found else None
 
     def declares(self, *path: str) -> bool:
         """Whether the client declared it in the handshake: `declares("sampling", "tools")`."""
-        declared: Any = self.conversations[-1].declared if self.conversations else {}
+        declared: Any = self.conversations[-1].client_capabilities if self.conversations else {}
         for name in path:
             if not isinstance(declared, dict) or not isinstance(declared.get(name), dict):
                 return False
             declared = declared[name]
         return True
 
-    def asked(self, *methods: str) -> list[JSONObject]:
+    def server_requests(self, *methods: str) -> list[JSONObject]:
         """Our requests."""
         return [
             body
             for conversation in self.conversations
-            for said in conversation.record.entries
+            for said in conversation.log.entries
             if said.direction == SENT
-            for body in objects(said.message)
+            for body in message_objects(said.message)
             if body.get("method") in methods and "id" in body
         ]
 
-    def posts(self) -> list[Exchange]:
+    def posts(self) -> list[ClientExchange]:
         """The requests to the MCP endpoint by which messages came."""
         return [each for each in self.exchanges if each.verb == "POST" and each.path == PATH]
 
     def opened_at(self) -> float:
         """When the answer to the first initialize was complete; for ever after where there was none."""
-        opened = [each.ended for each in self.exchanges if "mcp-session-id" in each.answered and each.ended is not None]
+        opened = [
+            each.ended_at
+            for each in self.exchanges
+            if "mcp-session-id" in each.response_headers and each.ended_at is not None
+        ]
         return min(opened, default=float("inf"))
 
     @property
-    def agreed(self) -> Any:
+    def negotiated_revision(self) -> Any:
         """The revision that our first answer to initialize says; None where there was none."""
         for conversation in self.conversations:
-            for body in conversation.record.sent():
+            for body in conversation.log.sent_messages():
                 result = body.get("result")
                 if isinstance(result, dict) and "protocolVersion" in result:
                     return result["protocolVersion"]
         return None
 
-    def after(self) -> list[Message]:
+    def messages_after(self) -> list[ClientMessage]:
         """What the client said after the scene had done something of its own, and before it was ended; pings aside."""
-        if self.turned_at is None:
+        if self.intervened_at is None:
             return []
-        return [each for each in self.messages() if self.turned_at < each.said.at <= self.finished and not _ping(each)]
+        return [
+            each
+            for each in self.messages()
+            if self.intervened_at < each.entry.at <= self.finished_at and not _is_ping(each)
+        ]
 
     @property
     def methods(self) -> set[Any]:
@@ -175,88 +183,96 @@ class Run:
         return {each.method for each in self.messages() if each.method is not None}
 
     @property
-    def silence(self) -> float:
+    def longest_silence(self) -> float:
         """The longest time without a word of the client, in seconds, its start not counted."""
-        times = [each.said.at for each in self.messages()] + [self.finished] * (self.ending == "itself")
+        times = [each.entry.at for each in self.messages()] + [self.finished_at] * (self.ending == "itself")
         return max((later - earlier for earlier, later in pairwise(times)), default=0.0)
 
-    def evidence(self, *about: Said) -> tuple[str, ...]:
+    def evidence(self, *about: LogEntry) -> tuple[str, ...]:
         """What was said, as lines of a transcript: the messages in question, or those around what the scene did."""
-        said = list(about) or self._in_question()
+        said = list(about) or self._relevant_entries()
         lines = [each.line() for each in said[:_EVIDENCE]]
-        return tuple(lines) if about else (*lines, f"# {self.how_it_ended}")
+        return tuple(lines) if about else (*lines, f"# {self.ending_text}")
 
-    def _in_question(self) -> list[Said]:
+    def _relevant_entries(self) -> list[LogEntry]:
         """From what led the scene to do something of its own on; the last messages, where it never did."""
-        said = sorted((each for one in self.conversations for each in one.record.entries), key=lambda each: each.at)
-        turned = self.turned_at
+        said = sorted((each for one in self.conversations for each in one.log.entries), key=lambda each: each.at)
+        turned = self.intervened_at
         if turned is None:
             return said[-_EVIDENCE:]
         return said[max(0, sum(each.at < turned for each in said) - _BEFORE) :]
 
-    def exchanged(self, request: JSONObject) -> tuple[str, ...]:
+    def exchange_lines(self, request: JSONObject) -> tuple[str, ...]:
         """A request of ours and the answer to it, as lines of a transcript."""
-        said = [each for conversation in self.conversations for each in conversation.record.entries]
-        lines = [each.line() for each in said if _is_of(each, request["id"])]
-        return (*lines, *(() if self.answer_to(request["id"]) is not None else ("# no answer came",)))
+        said = [each for conversation in self.conversations for each in conversation.log.entries]
+        lines = [each.line() for each in said if _belongs_to_request(each, request["id"])]
+        return (*lines, *(() if self.response_to(request["id"]) is not None else ("# no answer came",)))
 
     @property
-    def how_it_ended(self) -> str:
+    def ending_text(self) -> str:
         """In words."""
         if self.ending == "itself":
             return f"the client ended with {self.exit_code}"
         if self.ending == "quiet":
             return "the client had to be ended"
-        return f"the client went on and on, and was ended{': ' + self.full if self.full else ''}"
+        return f"the client went on and on, and was ended{': ' + self.overflow if self.overflow else ''}"
 
     # --- verdicts that many scenes share ---------------------------------------------------------------------------
 
-    def reached(self) -> None:
+    def require_intervention(self) -> None:
         """Raises `NotObserved` where the scene never came to what it has in store."""
-        if self.turned_at is None:
+        if self.intervened_at is None:
             raise NotObserved("the client never came to where the server does something of its own")
 
-    def survived(self) -> None:
-        """Raises `Broken` where the client ended by a signal of its own making."""
-        self.reached()
-        if self.ending == "itself" and self.exit_code is not None and self.exit_code < 0 <= (self.usual.exit_code or 0):
-            raise Broken(f"the client crashed (signal {-self.exit_code})", evidence=self.evidence())
+    def require_no_crash(self) -> None:
+        """Raises `Violation` where the client ended by a signal of its own making."""
+        self.require_intervention()
+        if (
+            self.ending == "itself"
+            and self.exit_code is not None
+            and self.exit_code < 0 <= (self.ordinary_run.exit_code or 0)
+        ):
+            raise Violation(f"the client crashed (signal {-self.exit_code})", evidence=self.evidence())
 
-    def got_away(self, moment: float = 0.0) -> None:
-        """Raises `Broken` where the client neither went on after that moment nor ended, though it does by itself."""
-        self.survived()
-        if self.ending == "itself" or any(each.said.at > moment for each in self.after()):
+    def require_progress(self, moment: float = 0.0) -> None:
+        """Raises `Violation` where the client neither went on after that moment nor ended, though it does by itself."""
+        self.require_no_crash()
+        if self.ending == "itself" or any(each.entry.at > moment for each in self.messages_after()):
             return
-        if self.usual.ending != "itself":
+        if self.ordinary_run.ending != "itself":
             raise NotObserved("the client stays open by itself: nobody can see whether it hangs")
-        waited = self.finished - (self.turned_at or self.began)
+        waited = self.finished_at - (self.intervened_at or self.started_at)
         text = f"{waited:.0f} s later the client still waited: it neither went on nor told of an error"
-        raise Broken(text, evidence=self.evidence())
+        raise Violation(text, evidence=self.evidence())
 
-    def as_usual(self) -> None:
-        """Raises `Broken` where the client did less than without the surprise, or ended otherwise."""
-        self.got_away()
-        missing = sorted(str(each) for each in self.usual.methods - self.methods)
+    def require_ordinary_behavior(self) -> None:
+        """Raises `Violation` where the client did less than without the surprise, or ended otherwise."""
+        self.require_progress()
+        missing = sorted(str(each) for each in self.ordinary_run.methods - self.methods)
         if missing:
-            raise Broken(f"the client did not come to {', '.join(missing)} any more", evidence=self.evidence())
-        if self.ending == "itself" and self.usual.ending == "itself" and self.exit_code != self.usual.exit_code:
-            was = self.usual.exit_code
-            raise Broken(
+            raise Violation(f"the client did not come to {', '.join(missing)} any more", evidence=self.evidence())
+        if (
+            self.ending == "itself"
+            and self.ordinary_run.ending == "itself"
+            and self.exit_code != self.ordinary_run.exit_code
+        ):
+            was = self.ordinary_run.exit_code
+            raise Violation(
                 f"the client ended with {self.exit_code}, by itself it does with {was}", evidence=self.evidence()
             )
 
 
-def _is_of(said: Said, id: Any) -> bool:
+def _belongs_to_request(said: LogEntry, id: Any) -> bool:
     """Whether it is our request with this id, or the client's answer to it."""
-    found = [body for body in objects(said.message) if "id" in body and key(body["id"]) == key(id)]
+    found = [body for body in message_objects(said.message) if "id" in body and id_key(body["id"]) == id_key(id)]
     return any(("method" in body) == (said.direction == SENT) for body in found)
 
 
-def _ping(message: Message) -> bool:
+def _is_ping(message: ClientMessage) -> bool:
     return bool(message.method == "ping")
 
 
-def code_of(answer: JSONObject | None) -> Any:
+def error_code(answer: JSONObject | None) -> Any:
     """The code of the error in an answer; None where there is none."""
     error = (answer or {}).get("error")
     return error.get("code") if isinstance(error, dict) else None

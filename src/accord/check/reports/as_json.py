@@ -11,22 +11,22 @@ import msgspec
 
 from accord.check.fleet import Fleet
 from accord.check.report import Report
-from accord.check.reports.visible import storable
+from accord.check.reports.visible_text import encodable
 
 FORMAT = 1
 
 
 def as_json(told: Report | Fleet) -> str:
     """The document."""
-    return dumped(data(told))
+    return encode_indented(report_data(told))
 
 
-def data(told: Report | Fleet) -> dict[str, Any]:
+def report_data(told: Report | Fleet) -> dict[str, Any]:
     """The same as JSON data, with its format and whether it failed."""
     conformant = {"conformant": not told.musts_broken} if isinstance(told, Report) else {}
-    return {"format": FORMAT, "failed": told.failed, **conformant, **storable(msgspec.to_builtins(told))}
+    return {"format": FORMAT, "failed": told.failed, **conformant, **encodable(msgspec.to_builtins(told))}
 
 
-def dumped(data: dict[str, Any]) -> str:
+def encode_indented(data: dict[str, Any]) -> str:
     """JSON for files, indented."""
     return f"{msgspec.json.format(msgspec.json.encode(data), indent=2).decode()}\n"

@@ -17,7 +17,7 @@ _PADDING = 6
 
 def badge(report: Report) -> str:
     """The badge of a report: the revisions that were visited, and the score over them."""
-    return draw(_label(report), str(report.score) if report.visits else "unknown", colour(report))
+    return draw_badge(_label(report), str(report.score) if report.visits else "unknown", colour(report))
 
 
 def colour(report: Report) -> str:
@@ -25,7 +25,7 @@ def colour(report: Report) -> str:
     return "#6b7280" if not report.visits else next(each for least, each in _COLOURS if report.score >= least)
 
 
-def draw(label: str, value: str, colour: str) -> str:
+def draw_badge(label: str, value: str, colour: str) -> str:
     """Two texts beside each other, as SVG."""
     left, right = _width(label), _width(value)
     title = f"{label}: {value}"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from accord.check.fleet import Fleet
+from accord.check.fleet_history import ServerStatus
 from accord.check.reports.wording import counted
-from accord.check.standing import Standing
 
 _MOST_RUNS = 30
 """Runs of a history that are drawn, the last ones."""
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class FleetRow(msgspec.Struct, frozen=True, kw_only=True):
     """One server."""
 
     name: str
@@ -31,12 +31,12 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         return min(self.scores.get(revision, {}).values(), default=None)
 
 
-def rows(fleet: Fleet) -> list[Row]:
+def fleet_rows(fleet: Fleet) -> list[FleetRow]:
     """A row for each server, in the order of the fleet."""
     return [_row(name, stands, fleet) for name, stands in fleet.run.servers.items()]
 
 
-def revisions(board: list[Row]) -> list[str]:
+def revisions(board: list[FleetRow]) -> list[str]:
     """Every revision that one of them was visited in, the oldest first."""
     return sorted({revision for row in board for revision in row.scores})
 
@@ -51,13 +51,13 @@ def fleet_summary(fleet: Fleet) -> str:
     return f"{counted(len(fleet.servers), 'server')}: {told}" if told else "no servers"
 
 
-def _row(name: str, stands: Standing, fleet: Fleet) -> Row:
+def _row(name: str, stands: ServerStatus, fleet: Fleet) -> FleetRow:
     runs = [run.servers[name].score for run in fleet.history if name in run.servers]
     scores: dict[str, dict[str, int]] = {}
     for place, score in stands.scores.items():
         revision, _, transport = place.partition(" ")
         scores.setdefault(revision, {})[transport] = score
-    return Row(
+    return FleetRow(
         name=name,
         score=stands.score,
         scores=scores,

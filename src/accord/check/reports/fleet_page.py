@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from accord.check.fleet import Checked, Fleet
+from accord.check.fleet import CheckedServer, Fleet
 from accord.check.report import Report
 from accord.check.reports.charts import grade, sparkline
-from accord.check.reports.fleet_board import Row, fleet_summary, revisions, rows
-from accord.check.reports.markup import Markup, joined, shown, tag
+from accord.check.reports.fleet_board import FleetRow, fleet_rows, fleet_summary, revisions
+from accord.check.reports.markup import Markup, joined, tag, untrusted_text
 from accord.check.reports.page import page
 from accord.check.reports.report_page import finding_item
-from accord.check.reports.visible import shortened
-from accord.check.reports.wording import place, worst_first
+from accord.check.reports.visible_text import truncate
+from accord.check.reports.wording import place_text, worst_first
 
 _LONGEST_NAME = 120
-_NEWS = {"worse": "▼", "better": "▲", "new": "+", "gone": "-"}
+_CHANGE_MARKS = {"worse": "▼", "better": "▲", "new": "+", "gone": "-"}
 
 
 def fleet_page(fleet: Fleet) -> str:
     """The document."""
     told = fleet_summary(fleet)
-    board = rows(fleet)
+    board = fleet_rows(fleet)
     facts = f"{fleet.started} · {fleet.seconds:.1f} s · accord {fleet.version}"
     about = (tag("p", "accord check", class_="kicker"), tag("h1", told), tag("p", facts, class_="facts"))
-    sections = (_board(board), _news(fleet), _by_rule(fleet), _servers(fleet))
+    sections = (_board(board), _change_list(fleet), _by_rule(fleet), _servers(fleet))
     return page(f"{told} · accord check", tag("header", tag("div", *about)), tag("main", *sections))
 
 
-def _board(board: list[Row]) -> Markup:
+def _board(board: list[FleetRow]) -> Markup:
     known = revisions(board)
     heads = [tag("th", each, scope="col") for each in ("", "score", "history", *known, "broken")]
     body = [_row(row, known) for row in board]
@@ -34,13 +34,13 @@ def _board(board: list[Row]) -> Markup:
     return tag("section", tag("h2", "Board"), tag("div", table, class_="wide"))
 
 
-def _row(row: Row, known: list[str]) -> Markup:
+def _row(row: FleetRow, known: list[str]) -> Markup:
     score = tag("b", str(row.score), class_=grade(row.score)) if row.score is not None else tag("b", "✗", class_="poor")
     bad = [f"{number} {what}" for number, what in ((row.failing, "failing"), (row.warning, "warning")) if number]
     said = "could not be checked" if row.score is None else ", ".join(bad) or "nothing"
     return tag(
         "tr",
-        tag("th", _named(row.name), scope="row"),
+        tag("th", _short_name(row.name), scope="row"),
         tag("td", score),
         tag("td", sparkline(row.past) if len(row.past) > 1 else ""),
         *(_scores(row.scores.get(each, {})) for each in known),
@@ -57,9 +57,15 @@ def _scores(scores: dict[str, int]) -> Markup:
     return tag("td", *lines)
 
 
-def _news(fleet: Fleet) -> Markup:
+def _change_list(fleet: Fleet) -> Markup:
     told = [
-        tag("li", tag("b", _NEWS[each.kind], class_=f"mark {each.kind}"), _named(each.server), ": ", shown(each.text))
+        tag(
+            "li",
+            tag("b", _CHANGE_MARKS[each.kind], class_=f"mark {each.kind}"),
+            _short_name(each.server),
+            ": ",
+            untrusted_text(each.text),
+        )
         for each in fleet.news
     ]
     return tag("section", tag("h2", "Since the last run"), tag("ul", *told, class_="news")) if told else Markup()
@@ -76,28 +82,28 @@ def _by_rule(fleet: Fleet) -> Markup:
 
 
 def _names(servers: tuple[str, ...]) -> list[Markup]:
-    return [joined(tag("span", _named(each), class_="chip"), " ") for each in servers]
+    return [joined(tag("span", _short_name(each), class_="chip"), " ") for each in servers]
 
 
 def _servers(fleet: Fleet) -> Markup:
     return tag("section", tag("h2", "Servers"), *map(_server, fleet.servers))
 
 
-def _server(checked: Checked) -> Markup:
+def _server(checked: CheckedServer) -> Markup:
     report, state = checked.report, "fail" if checked.failed else "pass"
     head = tag(
         "summary",
         tag("span", str(report.score) if report else "not checked", class_=f"label {state}"),
-        tag("span", _named(checked.name), class_="says"),
-        tag("small", _named(report.name) if report else "", f" {checked.seconds:.1f} s"),
+        tag("span", _short_name(checked.name), class_="says"),
+        tag("small", _short_name(report.name) if report else "", f" {checked.seconds:.1f} s"),
     )
-    inside = _findings(report) if report else tag("p", shown(checked.error))
+    inside = _findings(report) if report else tag("p", untrusted_text(checked.error))
     return tag("details", head, inside, class_=f"finding server {state}")
 
 
 def _findings(report: Report) -> Markup:
     ended = [
-        tag("p", f"{place(each.revision, each.transport)} ended early: ", shown(each.error))
+        tag("p", f"{place_text(each.revision, each.transport)} ended early: ", untrusted_text(each.error))
         for each in report.visits
         if each.error
     ]
@@ -105,5 +111,5 @@ def _findings(report: Report) -> Markup:
     return joined(*ended, *found) if ended or found else tag("p", "Nothing was found.")
 
 
-def _named(name: str) -> Markup:
-    return shown(shortened(name, _LONGEST_NAME))
+def _short_name(name: str) -> Markup:
+    return untrusted_text(truncate(name, _LONGEST_NAME))

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import click
 
 from accord.check.fleet import Fleet
-from accord.check.reports.fleet_board import Row, fleet_summary, revisions, rows
-from accord.check.reports.visible import in_one_line, shortened
+from accord.check.reports.fleet_board import FleetRow, fleet_rows, fleet_summary, revisions
+from accord.check.reports.visible_text import single_line, truncate
 
 _STEPS = "▁▂▃▄▅▆▇█"
 _LONGEST_NAME = 32
@@ -20,23 +20,23 @@ _RUNS = 12
 _COLOURS = {"worse": "red", "better": "green"}
 
 
-def fleet_in_lines(fleet: Fleet, *, width: int = 100) -> Iterator[str]:
+def fleet_lines(fleet: Fleet, *, width: int = 100) -> Iterator[str]:
     """The board of a fleet, line by line, for `width` columns."""
-    board = rows(fleet)
+    board = fleet_rows(fleet)
     yield from _board(board)
     for row in board:
         if row.score is None:
-            yield from _wrapped(f"{_named(row.name)} could not be checked: ", row.error, width)
+            yield from _wrapped(f"{_short_name(row.name)} could not be checked: ", row.error, width)
     yield from _section("Rules that are broken", _by_rule(fleet, width))
-    yield from _section("Since the last run", _news(fleet, width))
+    yield from _section("Since the last run", _change_lines(fleet, width))
     yield ""
     total = click.style(fleet_summary(fleet), fg="red" if fleet.failed else "green", bold=True)
     yield f"{total}; {fleet.seconds:.1f} s"
 
 
-def _board(board: list[Row]) -> Iterator[str]:
+def _board(board: list[FleetRow]) -> Iterator[str]:
     known = revisions(board)
-    names = [_named(row.name) for row in board]
+    names = [_short_name(row.name) for row in board]
     left = max(map(len, ["server", *names]))
     heads = ["score", *known, "failed", "warned"]
     yield click.style("  ".join([f"{'server':<{left}}", *heads, "history"]), bold=True)
@@ -58,13 +58,13 @@ def _sparkline(scores: list[int]) -> str:
 
 def _by_rule(fleet: Fleet, width: int) -> Iterator[str]:
     for rule, servers in fleet.by_rule().items():
-        yield from _wrapped(f"{len(servers):>4}  {in_one_line(rule)}  ", ", ".join(map(_named, servers)), width)
+        yield from _wrapped(f"{len(servers):>4}  {single_line(rule)}  ", ", ".join(map(_short_name, servers)), width)
 
 
-def _news(fleet: Fleet, width: int) -> Iterator[str]:
+def _change_lines(fleet: Fleet, width: int) -> Iterator[str]:
     for each in fleet.news:
         kind = click.style(f"{each.kind:>6}", fg=_COLOURS.get(each.kind))
-        first, *more = _wrapped("", f"{_named(each.server)}: {each.text}", width - 8)
+        first, *more = _wrapped("", f"{_short_name(each.server)}: {each.text}", width - 8)
         yield f"{kind}  {first}"
         yield from (f"{'':8}{line}" for line in more)
 
@@ -79,11 +79,11 @@ def _section(title: str, lines: Iterator[str]) -> Iterator[str]:
 
 def _wrapped(first: str, text: str, width: int) -> Iterator[str]:
     room = max(width - len(first), 20)
-    text = shortened(in_one_line(text), _LONGEST_ERROR)
+    text = truncate(single_line(text), _LONGEST_ERROR)
     for number, line in enumerate(textwrap.wrap(text, room, break_on_hyphens=False) or [""]):
         yield f"{first if not number else ' ' * len(first)}{line}"
 
 
-def _named(name: str) -> str:
-    name = in_one_line(name)
+def _short_name(name: str) -> str:
+    name = single_line(name)
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"

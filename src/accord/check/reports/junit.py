@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from accord.check.report import Outcome, Report, Visit, by_rule
-from accord.check.reports.visible import visible
-from accord.check.reports.wording import WORDS, is_known, known_places, peer, place, worst_of
+from accord.check.reports.visible_text import visible
+from accord.check.reports.wording import WORDS, is_known, known_places, peer_name, place_text, worst_outcome
 
 
 def junit(report: Report) -> str:
@@ -20,13 +20,13 @@ def junit(report: Report) -> str:
     root = Element("testsuites")
     known = known_places(report)
     for number, visit in enumerate(report.visits):
-        suite = _suite(root, report, number, place(visit.revision, visit.transport), visit.seconds)
+        suite = _suite(root, report, number, place_text(visit.revision, visit.transport), visit.seconds)
         _add_visit(suite, visit, report, known)
     if report.untested:
         suite = _suite(root, report, len(report.visits), "not tested", 0.0)
         for each in report.untested:
-            where = place(each.revision, each.transport)
-            _say(_case(suite, where, "accord.visit", 0.0), "error", f"not tested: {each.text}", "untested")
+            where = place_text(each.revision, each.transport)
+            _add_message(_case(suite, where, "accord.visit", 0.0), "error", f"not tested: {each.text}", "untested")
     if report.stale:
         _add_stale(_suite(root, report, len(root), "baseline", 0.0), report.stale)
     for suite in root:
@@ -40,7 +40,7 @@ def _suite(root: Element, report: Report, number: int, name: str, seconds: float
     suite.set("timestamp", report.started.removesuffix("Z"))
     suite.set("time", f"{seconds:.3f}")
     properties = SubElement(suite, "properties")
-    for key, value in (("target", report.target), ("peer", peer(report)), ("accord", report.version)):
+    for key, value in (("target", report.target), ("peer", peer_name(report)), ("accord", report.version)):
         SubElement(properties, "property", name=key, value=visible(value))
     return suite
 
@@ -50,9 +50,11 @@ def _add_visit(suite: Element, visit: Visit, report: Report, known: Collection[t
     outcomes = [each for each in report.outcomes if (each.revision, each.transport) == here]
     for rule, cases in by_rule(outcomes).items():
         seconds = sum(each.seconds for each in cases)
-        _judge(_case(suite, rule, f"accord.{visit.revision}.{visit.transport}", seconds), worst_of(cases), known)
+        _add_verdict(
+            _case(suite, rule, f"accord.{visit.revision}.{visit.transport}", seconds), worst_outcome(cases), known
+        )
     if visit.error:
-        _say(_case(suite, "the visit itself", "accord.visit", 0.0), "error", visit.error, "visit")
+        _add_message(_case(suite, "the visit itself", "accord.visit", 0.0), "error", visit.error, "visit")
     remarks = [f"left out: {each}" for each in visit.left_out]
     remarks += [f"not confirmed: {each}" for each in visit.unconfirmed]
     remarks += [f"warning: {each.rule}: {each.text}" for each in outcomes if each.verdict == "warn"]
@@ -63,7 +65,7 @@ def _add_visit(suite: Element, visit: Visit, report: Report, known: Collection[t
 def _add_stale(suite: Element, stale: Iterable[str]) -> None:
     for entry in stale:
         text = f"{entry} is in the baseline and was not found any more; take it out of the baseline"
-        _say(_case(suite, entry, "accord.baseline", 0.0), "failure", text, "stale")
+        _add_message(_case(suite, entry, "accord.baseline", 0.0), "failure", text, "stale")
     SubElement(suite, "system-out")
     SubElement(suite, "system-err")
 
@@ -72,24 +74,26 @@ def _case(suite: Element, name: str, of: str, seconds: float) -> Element:
     return SubElement(suite, "testcase", name=visible(name), classname=of, time=f"{seconds:.3f}")
 
 
-def _judge(case: Element, outcome: Outcome, known: Collection[tuple[str, str, str]]) -> None:
+def _add_verdict(case: Element, outcome: Outcome, known: Collection[tuple[str, str, str]]) -> None:
     if outcome.verdict == "fail" and is_known(outcome, known):
-        _say(case, "skipped", f"accepted by the baseline: {outcome.text}")
+        _add_message(case, "skipped", f"accepted by the baseline: {outcome.text}")
     elif outcome.verdict == "fail":
         lines = [f"{outcome.case}: {outcome.text}", outcome.cause, *outcome.evidence]
-        _say(case, "failure", outcome.text, outcome.level, _joined(lines))
+        _add_message(case, "failure", outcome.text, outcome.level, _joined(lines))
     elif outcome.verdict == "warn":
         lines = [f"{outcome.case}: {outcome.text}", outcome.cause, *outcome.evidence]
-        _say(case, "skipped", f"warning: {outcome.level.upper()} broken: {outcome.text}", "", _joined(lines))
+        _add_message(case, "skipped", f"warning: {outcome.level.upper()} broken: {outcome.text}", "", _joined(lines))
     elif outcome.verdict in ("not-applicable", "not-observed"):
-        _say(case, "skipped", f"{WORDS[outcome.verdict]}: {outcome.text}" if outcome.text else WORDS[outcome.verdict])
+        _add_message(
+            case, "skipped", f"{WORDS[outcome.verdict]}: {outcome.text}" if outcome.text else WORDS[outcome.verdict]
+        )
 
 
 def _joined(lines: Iterable[str]) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _say(case: Element, kind: str, message: str, type: str = "", text: str = "") -> None:
+def _add_message(case: Element, kind: str, message: str, type: str = "", text: str = "") -> None:
     said = SubElement(case, kind, message=visible(message))
     if type:
         said.set("type", type)

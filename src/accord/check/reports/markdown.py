@@ -10,8 +10,18 @@ from collections.abc import Sequence
 
 from accord.check.report import Finding, Report, Verdict, Visit
 from accord.check.reports.markup import Markup, joined, link, tag
-from accord.check.reports.visible import in_one_line, shortened
-from accord.check.reports.wording import MARKS, WORDS, counted, headline, peer, remarks, summary, where, worst_first
+from accord.check.reports.visible_text import single_line, truncate
+from accord.check.reports.wording import (
+    MARKS,
+    WORDS,
+    counted,
+    headline,
+    peer_name,
+    places_text,
+    remarks,
+    summary,
+    worst_first,
+)
 
 _MOST = 60_000
 """Characters: a comment takes 65,536."""
@@ -29,7 +39,7 @@ def markdown(report: Report) -> str:
     """The comment."""
     head = [
         f"### accord check: {headline(report)}; score {report.score}",
-        tag("p", _code(peer(report))),
+        tag("p", _code(peer_name(report))),
         f"{summary(report)}.",
     ]
     blocks = [*head, "\n".join(_board(report.visits)), *_remarks(report)]
@@ -63,7 +73,7 @@ def _finding(finding: Finding, report: Report) -> str:
     head = [f"{MARKS[finding.verdict]} {finding.level.upper()} ", tag("code", finding.rule), f": {finding.says}{known}"]
     lines = [
         tag("summary", *head),
-        tag("p", f"Seen {where(finding.places, report.visits)}: ", _code(finding.text)),
+        tag("p", f"Seen {places_text(finding.places, report.visits)}: ", _code(finding.text)),
         tag("p", f"Likely cause: {finding.cause}") if finding.cause else "",
         _evidence(finding.evidence[-_LINES:]),
         tag("p", "Repeat it: ", _code(finding.repeat)) if finding.repeat else "",
@@ -73,7 +83,7 @@ def _finding(finding: Finding, report: Report) -> str:
 
 
 def _evidence(lines: Sequence[str]) -> Markup | str:
-    shown = [shortened(in_one_line(each), _LONGEST) for each in lines]
+    shown = [truncate(single_line(each), _LONGEST) for each in lines]
     return tag("pre", "\n".join(shown)) if shown else ""
 
 
@@ -83,4 +93,4 @@ def _without_blank_lines(markup: str) -> Markup:
 
 
 def _code(text: str) -> Markup:
-    return tag("code", shortened(in_one_line(text), _LONGEST))
+    return tag("code", truncate(single_line(text), _LONGEST))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import TypeAlias
 
-from accord.check.reports.visible import as_numbers, runs, visible
+from accord.check.reports.visible_text import escape_characters, runs, visible
 
 _WEB = re.compile(r"https?://[!-~]+")
 
@@ -18,12 +18,12 @@ class Markup(str):
     __slots__ = ()
 
 
-Inside: TypeAlias = "str | Markup | Iterable[str | Markup]"
+ElementContent: TypeAlias = "str | Markup | Iterable[str | Markup]"
 
 _VOID = frozenset(("meta", "input", "br"))
 
 
-def tag(name: str, /, *inside: Inside, **attributes: str | int | bool) -> Markup:
+def tag(name: str, /, *inside: ElementContent, **attributes: str | int | bool) -> Markup:
     """An element. Of the names of attributes a last `_` is left out and others are `-`; True stands for its name alone,
     False for none.
     """
@@ -33,20 +33,22 @@ def tag(name: str, /, *inside: Inside, **attributes: str | int | bool) -> Markup
     return Markup(f"<{name}{given}>{joined(*inside)}</{name}>")
 
 
-def joined(*inside: Inside) -> Markup:
+def joined(*inside: ElementContent) -> Markup:
     """One after the other; what is not markup is escaped."""
-    return Markup("".join(_one(each) for part in inside for each in ([part] if isinstance(part, str) else part)))
+    return Markup(
+        "".join(_escape_part(each) for part in inside for each in ([part] if isinstance(part, str) else part))
+    )
 
 
-def shown(text: str) -> Markup:
+def untrusted_text(text: str) -> Markup:
     """What others wrote: isolated from the direction of writing around it, with what hides as a marked number."""
-    pieces = [tag("mark", as_numbers(run)) if hidden else escape(run) for hidden, run in runs(text)]
+    pieces = [tag("mark", escape_characters(run)) if hidden else escape(run) for hidden, run in runs(text)]
     return Markup(f"<bdi>{''.join(pieces)}</bdi>")
 
 
 def link(url: str) -> Markup:
     """A link to the web; any other address is no link, only its text."""
-    return tag("a", url, href=url, rel="noreferrer") if is_web(url) else shown(url)
+    return tag("a", url, href=url, rel="noreferrer") if is_web(url) else untrusted_text(url)
 
 
 def is_web(url: str) -> bool:
@@ -54,7 +56,7 @@ def is_web(url: str) -> bool:
     return _WEB.fullmatch(url) is not None
 
 
-def _one(text: str) -> str:
+def _escape_part(text: str) -> str:
     return text if isinstance(text, Markup) else escape(visible(text))
 
 

@@ -6,13 +6,13 @@ from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
 
-from accord.check.reports.markup import Inside, Markup, tag
-from accord.check.reports.visible import in_one_line
+from accord.check.reports.markup import ElementContent, Markup, tag
+from accord.check.reports.visible_text import single_line
 
 _HERE = Path(__file__).parent
 
 
-def page(title: str, *body: Inside) -> str:
+def page(title: str, *body: ElementContent) -> str:
     """The document."""
     style, script = _read("page.css"), _read("page.js")
     policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}"
@@ -24,7 +24,7 @@ def page(title: str, *body: Inside) -> str:
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="referrer", content="no-referrer"),
-        tag("title", in_one_line(title)),
+        tag("title", single_line(title)),
         tag("style", style),
         "\n",
     )

@@ -6,21 +6,21 @@ from collections.abc import Iterable, Sequence
 
 from accord.check.report import VERDICTS, Finding, Outcome, Place, Report, Verdict, Visit, by_rule, counts
 from accord.check.reports.charts import bar, grade, ring
-from accord.check.reports.markup import Markup, joined, link, shown, tag
+from accord.check.reports.markup import Markup, joined, link, tag, untrusted_text
 from accord.check.reports.page import page
-from accord.check.reports.visible import shortened
+from accord.check.reports.visible_text import truncate
 from accord.check.reports.wording import (
     MARKS,
     SUMMARY,
     WORDS,
     counted,
     headline,
-    peer,
-    place,
+    peer_name,
+    place_text,
+    places_text,
     remarks,
-    where,
     worst_first,
-    worst_of,
+    worst_outcome,
 )
 
 _LONGEST = 20_000
@@ -34,7 +34,7 @@ _TRANSPORTS = ("stdio", "http", "sse", "memory")
 
 def report_page(report: Report) -> str:
     """The document."""
-    title = f"{headline(report)} · {peer(report)} · accord check"
+    title = f"{headline(report)} · {peer_name(report)} · accord check"
     return page(title, _head(report), tag("main", _board(report), _remarks(report), _filters(report), *_lists(report)))
 
 
@@ -59,8 +59,10 @@ def _head(report: Report) -> Markup:
     about = tag(
         "div",
         tag("p", "accord check", class_="kicker"),
-        tag("h1", shown(shortened(peer(report), _LONGEST_NAME))),
-        tag("p", tag("code", shown(shortened(report.target, _LONGEST_NAME))), class_="target") if report.name else "",
+        tag("h1", untrusted_text(truncate(peer_name(report), _LONGEST_NAME))),
+        tag("p", tag("code", untrusted_text(truncate(report.target, _LONGEST_NAME))), class_="target")
+        if report.name
+        else "",
         tag("p", tag("b", headline(report)), class_="headline"),
         tag("ul", *chips, class_="chips"),
         tag("p", " · ".join(facts), class_="facts"),
@@ -94,7 +96,7 @@ def _cell(visit: Visit | None) -> Markup:
 
 
 def _remarks(report: Report) -> Markup:
-    found = [tag("li", tag("b", f"{remark.mark} "), shown(remark.text)) for remark in remarks(report)]
+    found = [tag("li", tag("b", f"{remark.mark} "), untrusted_text(remark.text)) for remark in remarks(report)]
     return tag("ul", *found, class_="remarks") if found else Markup()
 
 
@@ -116,15 +118,15 @@ def finding_item(finding: Finding, report: Report) -> Markup:
     head = tag(
         "summary",
         tag("span", f"{MARKS[finding.verdict]} {finding.level}", class_=f"label {finding.verdict}"),
-        tag("span", shown(finding.says), class_="says"),
+        tag("span", untrusted_text(finding.says), class_="says"),
         tag("code", finding.rule),
         tag("span", "known", class_="label known") if finding.known else "",
     )
     told = [
-        ("Seen", tag("strong", shown(finding.text))),
-        ("Likely cause", shown(finding.cause) if finding.cause else ""),
-        ("Where", where(finding.places, report.visits)),
-        ("Cases", tag("ul", *(tag("li", shown(each)) for each in finding.cases)) if finding.cases else ""),
+        ("Seen", tag("strong", untrusted_text(finding.text))),
+        ("Likely cause", untrusted_text(finding.cause) if finding.cause else ""),
+        ("Where", places_text(finding.places, report.visits)),
+        ("Cases", tag("ul", *(tag("li", untrusted_text(each)) for each in finding.cases)) if finding.cases else ""),
         ("Also breaks", joined(*(joined(tag("code", each), " ") for each in finding.also))),
         ("Evidence", _evidence(finding.evidence)),
         ("Specification", joined(*(tag("p", link(each)) for each in finding.sources))),
@@ -146,14 +148,16 @@ def _evidence(lines: Sequence[str]) -> Markup | str:
     """Each message in a line that says by its colour which way it went."""
     ways = {"→": "sent", "←": "received"}
     drawn = [
-        tag("span", shown(shortened(each, _LONGEST)), "\n", class_=f"line {ways.get(each[:1], 'remark')}")
+        tag("span", untrusted_text(truncate(each, _LONGEST)), "\n", class_=f"line {ways.get(each[:1], 'remark')}")
         for each in lines
     ]
     return tag("pre", *drawn, class_="evidence", tabindex=0) if drawn else ""
 
 
 def _command(command: str) -> Markup:
-    return tag("div", tag("pre", shown(command)), tag("button", "Copy", type="button", hidden=True), class_="command")
+    return tag(
+        "div", tag("pre", untrusted_text(command)), tag("button", "Copy", type="button", hidden=True), class_="command"
+    )
 
 
 # --- every rule ------------------------------------------------------------------------------------------------
@@ -186,7 +190,7 @@ def _areas(report: Report) -> Iterable[Markup]:
 
 
 def _rule(rule: str, cases: Sequence[Outcome], visits: Sequence[Visit]) -> Markup:
-    worst = worst_of(cases)
+    worst = worst_outcome(cases)
     squares = [_square(each, cases) for each in visits]
     head = tag(
         "summary",
@@ -202,9 +206,9 @@ def _rule(rule: str, cases: Sequence[Outcome], visits: Sequence[Visit]) -> Marku
 def _square(visit: Visit, cases: Sequence[Outcome]) -> Markup:
     """How the rule fared in one visit."""
     here = [each for each in cases if (each.revision, each.transport) == (visit.revision, visit.transport)]
-    verdict: Verdict | None = worst_of(here).verdict if here else None
+    verdict: Verdict | None = worst_outcome(here).verdict if here else None
     words = WORDS[verdict] if verdict else "not tried"
-    return tag("i", class_=verdict or "none", title=f"{place(visit.revision, visit.transport)}: {words}")
+    return tag("i", class_=verdict or "none", title=f"{place_text(visit.revision, visit.transport)}: {words}")
 
 
 def _cases(cases: Sequence[Outcome], visits: Sequence[Visit]) -> Iterable[Markup]:
@@ -214,10 +218,10 @@ def _cases(cases: Sequence[Outcome], visits: Sequence[Visit]) -> Iterable[Markup
         key = (each.case, each.verdict, each.text)
         alike.setdefault(key, []).append(Place(revision=each.revision, transport=each.transport))
     for (case, verdict, text), places in sorted(alike.items(), key=lambda item: VERDICTS.index(item[0][1])):
-        said = joined(tag("span", shown(text), class_="text"), " ") if text else ""
-        seen = tag("small", where(places, visits))
+        said = joined(tag("span", untrusted_text(text), class_="text"), " ") if text else ""
+        seen = tag("small", places_text(places, visits))
         mark = tag("span", MARKS[verdict], class_=f"mark {verdict}", title=WORDS[verdict])
-        yield tag("li", mark, tag("span", shown(case)), " ", said, seen)
+        yield tag("li", mark, tag("span", untrusted_text(case)), " ", said, seen)
 
 
 def _area(rule: str) -> str:

@@ -8,10 +8,10 @@ from typing import Any
 from urllib.parse import quote
 
 from accord.check.report import Finding, Place, Report
-from accord.check.reports.as_json import dumped
+from accord.check.reports.as_json import encode_indented
 from accord.check.reports.markup import is_web
-from accord.check.reports.visible import in_one_line, shortened, storable, visible
-from accord.check.reports.wording import place, where, worst_first
+from accord.check.reports.visible_text import encodable, single_line, truncate, visible
+from accord.check.reports.wording import place_text, places_text, worst_first
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {"must": "error", "should": "warning", "may": "note"}
@@ -34,7 +34,7 @@ def sarif(report: Report) -> str:
         "results": [_result(each, rules.index(each.rule), report) for each in findings],
         "properties": {"score": report.score, "role": report.role, "peer": visible(report.name)},
     }
-    return dumped(storable({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}))
+    return encode_indented(encodable({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}))
 
 
 def _rules(findings: list[Finding]) -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ def _rule(finding: Finding) -> dict[str, Any]:
 
 
 def _result(finding: Finding, index: int, report: Report) -> dict[str, Any]:
-    seen = f"{finding.text}\nSeen {where(finding.places, report.visits)}."
+    seen = f"{finding.text}\nSeen {places_text(finding.places, report.visits)}."
     cause = f"\nLikely cause: {finding.cause}" if finding.cause else ""
     result: dict[str, Any] = {
         "ruleId": finding.rule,
@@ -68,7 +68,7 @@ def _result(finding: Finding, index: int, report: Report) -> dict[str, Any]:
             "repeat": visible(finding.repeat),
             "also": list(finding.also),
             "cases": [visible(each) for each in finding.cases],
-            "evidence": [shortened(visible(each), _LONGEST) for each in finding.evidence],
+            "evidence": [truncate(visible(each), _LONGEST) for each in finding.evidence],
         },
     }
     if finding.known:
@@ -85,23 +85,23 @@ def fingerprint(finding: Finding, report: Report) -> str:
 def _location(target: str, places: tuple[Place, ...]) -> dict[str, Any]:
     """Code scanning shows no result without a file: the one that was started, or else the target as it was given."""
     files = [found for word in target.split() if (found := _FILE.fullmatch(word))]
-    given = quote(target, safe=":/?=&%") if is_web(target) else quote(in_one_line(target))
+    given = quote(target, safe=":/?=&%") if is_web(target) else quote(single_line(target))
     return {
         "physicalLocation": {
             "artifactLocation": {"uri": files[0][1] if files else given or "target"},
             "region": {"startLine": 1},
         },
         "logicalLocations": [
-            {"fullyQualifiedName": place(each.revision, each.transport), "kind": "module"} for each in places
+            {"fullyQualifiedName": place_text(each.revision, each.transport), "kind": "module"} for each in places
         ],
     }
 
 
 def _invocation(report: Report) -> dict[str, Any]:
     errors = [each for each in report.visits if each.error]
-    told = [(f"{place(each.revision, each.transport)} ended early: {each.error}", "error") for each in errors]
+    told = [(f"{place_text(each.revision, each.transport)} ended early: {each.error}", "error") for each in errors]
     told += [
-        (f"{place(visit.revision, visit.transport)} left out: {each}", "note")
+        (f"{place_text(visit.revision, visit.transport)} left out: {each}", "note")
         for visit in report.visits
         for each in visit.left_out
     ]
@@ -115,5 +115,5 @@ def _invocation(report: Report) -> dict[str, Any]:
 
 def _message(text: str) -> str:
     """A text as a message: its braces are doubled (SARIF 3.11.5), and nothing in it becomes a link (3.11.6)."""
-    plain = shortened(visible(text), _LONGEST).replace("](", "] (")
+    plain = truncate(visible(text), _LONGEST).replace("](", "] (")
     return plain.replace("{", "{{").replace("}", "}}") or "(nothing was said)"

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import click
 
 from accord.check.report import Finding, Report, Verdict, Visit
-from accord.check.reports.visible import in_one_line, visible
-from accord.check.reports.wording import MARKS, WORDS, headline, remarks, summary, where, worst_first
+from accord.check.reports.visible_text import single_line, visible
+from accord.check.reports.wording import MARKS, WORDS, headline, places_text, remarks, summary, worst_first
 
 COLOURS: dict[Verdict, str] = {"fail": "red", "warn": "yellow", "pass": "green"}
 _BOARD: tuple[Verdict, ...] = ("pass", "fail", "warn", "not-observed", "not-applicable")
@@ -24,7 +24,7 @@ _LEAST = 40
 """Columns that are written to, however few there are."""
 
 
-def in_lines(report: Report, *, width: int = 100, verbose: bool = False) -> Iterator[str]:
+def report_lines(report: Report, *, width: int = 100, verbose: bool = False) -> Iterator[str]:
     """The report, line by line, for `width` columns. With `verbose` evidence is whole, and known findings are told."""
     width = max(width, _LEAST)
     shown = [each for each in worst_first(report.findings) if verbose or not each.known]
@@ -32,7 +32,7 @@ def in_lines(report: Report, *, width: int = 100, verbose: bool = False) -> Iter
     for finding in shown:
         if report.sdk and finding.sdk != owner:
             owner = finding.sdk
-            yield click.style(_owned(owner), bold=True)
+            yield click.style(_owner_heading(owner), bold=True)
         yield from _finding(finding, report, width, verbose)
         yield ""
     yield from board(report.visits)
@@ -42,7 +42,7 @@ def in_lines(report: Report, *, width: int = 100, verbose: bool = False) -> Iter
     yield total(report)
 
 
-def _owned(sdk: str) -> str:
+def _owner_heading(sdk: str) -> str:
     return f"In {sdk}, the SDK: upgrade it, or report this there" if sdk else "In your server"
 
 
@@ -85,9 +85,9 @@ def _cells(cells: tuple[str, ...]) -> list[str]:
 
 
 def _finding(finding: Finding, report: Report, width: int, verbose: bool) -> Iterator[str]:
-    mark = click.style(f"{MARKS[finding.verdict]} {in_one_line(finding.rule)}", fg=COLOURS[finding.verdict], bold=True)
+    mark = click.style(f"{MARKS[finding.verdict]} {single_line(finding.rule)}", fg=COLOURS[finding.verdict], bold=True)
     known = ", known" if finding.known else ""
-    yield f"{mark}  {finding.level.upper()}{known}  {where(finding.places, report.visits)}"
+    yield f"{mark}  {finding.level.upper()}{known}  {places_text(finding.places, report.visits)}"
     yield from _labelled("seen", finding.text, width)
     yield from _labelled("wanted", finding.says, width)
     yield from _labelled("cause", finding.cause, width)
@@ -97,26 +97,26 @@ def _finding(finding: Finding, report: Report, width: int, verbose: bool) -> Ite
     for line in finding.evidence:
         yield _evidence(line, None if verbose else width)
     for url in finding.sources:
-        yield _whole("see", url)
+        yield _unwrapped("see", url)
     if finding.repeat:
-        yield _whole("repeat", finding.repeat)
+        yield _unwrapped("repeat", finding.repeat)
 
 
 def _labelled(label: str, text: str, width: int) -> Iterator[str]:
     """A text under its label, wrapped; nothing for an empty one."""
     first = f"{_INDENT}{label:<{_LABEL}}"
-    lines = textwrap.wrap(in_one_line(text), width - len(first), break_on_hyphens=False)
+    lines = textwrap.wrap(single_line(text), width - len(first), break_on_hyphens=False)
     for number, line in enumerate(lines):
         yield f"{first if not number else ' ' * len(first)}{line}"
 
 
-def _whole(label: str, text: str) -> str:
+def _unwrapped(label: str, text: str) -> str:
     """What is there to be copied: never wrapped."""
-    return f"{_INDENT}{label:<{_LABEL}}{_flat(text)}"
+    return f"{_INDENT}{label:<{_LABEL}}{_escape_newlines(text)}"
 
 
 def _evidence(line: str, width: int | None) -> str:
-    text = _flat(line)
+    text = _escape_newlines(line)
     room = None if width is None else width - len(_INDENT)
     if room is not None and len(text) > room:
         size = f" … ({len(line):,} characters)"
@@ -124,6 +124,6 @@ def _evidence(line: str, width: int | None) -> str:
     return _INDENT + (click.style(text, dim=True) if text.startswith("#") else text)
 
 
-def _flat(text: str) -> str:
+def _escape_newlines(text: str) -> str:
     """Visible, with newlines as they are written."""
     return visible(text).replace("\n", "\\n")

@@ -38,17 +38,17 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     )
 
 
-def peer(report: Report) -> str:
+def peer_name(report: Report) -> str:
     """What the peer calls itself, or what was checked."""
     return report.name or report.target
 
 
-def place(revision: str, transport: str) -> str:
+def place_text(revision: str, transport: str) -> str:
     """`2025-11-25 over http`."""
     return f"{revision} over {transport}"
 
 
-def where(places: Collection[Place], visits: Collection[Visit]) -> str:
+def places_text(places: Collection[Place], visits: Collection[Visit]) -> str:
     """Places in few words: `2025-06-18, 2025-11-25 over stdio and http; 2026-07-28 over http`."""
     if len(visits) > 1 and {(each.revision, each.transport) for each in visits} <= {*map(_pair, places)}:
         return f"in all {len(visits)} visits"
@@ -112,10 +112,10 @@ def remarks(report: Report) -> Iterator[Remark]:
     if report.interrupted:
         yield Remark("!", "it was interrupted: what was not tried by then is not judged")
     for untested in report.untested:
-        where = place(untested.revision, untested.transport)
+        where = place_text(untested.revision, untested.transport)
         yield Remark("!", f"{where} was not tested, since it could not be opened, twice: {untested.text}")
     for visit in report.visits:
-        where = place(visit.revision, visit.transport)
+        where = place_text(visit.revision, visit.transport)
         if visit.error:
             yield Remark("!", f"{where} ended early: {visit.error}")
         yield from (Remark("?", f"{where} left out: {each}") for each in visit.left_out)
@@ -142,7 +142,7 @@ def is_known(outcome: Outcome, known: Collection[tuple[str, str, str]]) -> bool:
     return (outcome.rule, outcome.revision, outcome.transport) in known
 
 
-def worst_of(cases: Iterable[Outcome]) -> Outcome:
+def worst_outcome(cases: Iterable[Outcome]) -> Outcome:
     """The first case that has the worst verdict of them."""
     return min(cases, key=lambda each: VERDICTS.index(each.verdict))
 

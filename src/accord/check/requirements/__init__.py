@@ -7,7 +7,7 @@ extensions. One file per page, one line per sentence, three columns with tabs be
 | kind | the rest |
 | --- | --- |
 | `rule` | the rules that judge it |
-| `inside` | why nobody outside can see it |
+| `get_object` | why nobody outside can see it |
 | `permission` | what is accepted because of it |
 | `person` | what is for people, interfaces, models or operators |
 | `heading` | it announces other sentences, or says what a word means |

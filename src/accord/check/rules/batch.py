@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from accord.check.reading import Heard, is_answer, was_refused
-from accord.check.record import Said, objects
-from accord.check.rule import LINES, Broken, Rule
-from accord.check.talk import Talk
-from accord.check.values import shown
+from accord.check.message_log import LogEntry, message_objects
+from accord.check.message_reader import ObservedMessage, is_response, was_refused_by_http
+from accord.check.probe import Probe
+from accord.check.rule import LINE_TRANSPORTS, Rule, Violation
+from accord.check.values import preview_json
 from accord.messages.base import JSONObject
 from accord.wire.transcript import RECEIVED
 
@@ -28,23 +28,25 @@ SERVED = Rule(
 
 
 @SERVED.case("one request alone, and two with a notification between them")
-async def _(talk: Talk) -> None:
-    await _served(talk, [_request("accord-check-only")])
-    await _served(talk, [_request("accord-check-first"), _notification(), _request("accord-check-second")])
+async def check_served(talk: Probe) -> None:
+    await _require_results(talk, [_request("accord-check-only")])
+    await _require_results(talk, [_request("accord-check-first"), _notification(), _request("accord-check-second")])
 
 
-async def _served(talk: Talk, items: list[Any], *, misbehaved: bool = False) -> None:
+async def _require_results(talk: Probe, items: list[Any], *, misbehaved: bool = False) -> None:
     for pending in talk.send_batch(items, misbehaved=misbehaved):
         try:
-            answer = await pending.answer()
-        except Broken as exc:
+            answer = await pending.wait()
+        except Violation as exc:
             exc.cause = ""  # no request got lost: the array was not read
             raise
         if answer.error is not None:
-            raise talk.broken(f"{shown(pending.id)} is answered with {shown(answer.error)}", since=pending.since)
+            raise talk.violation(
+                f"{preview_json(pending.id)} is answered with {preview_json(answer.error)}", since=pending.since
+            )
 
 
-SILENT = Rule(
+NOTIFICATIONS = Rule(
     "batch/notifications",
     "must",
     "A batch of nothing but notifications is not answered.",
@@ -55,25 +57,25 @@ SILENT = Rule(
 )
 
 
-@SILENT.case("two notifications")
-async def _(talk: Talk) -> None:
-    since = len(talk.record.entries)
+@NOTIFICATIONS.case("two notifications")
+async def check_notifications(talk: Probe) -> None:
+    since = len(talk.log.entries)
     talk.send([_notification(), _notification()], misbehaved=False)
-    await talk.tide()
-    for said in talk.record.entries[since:]:
-        if said.direction == RECEIVED and (said.message == [] or _is_said(talk, said)):
-            raise talk.broken(f"it is answered with {shown(said.message)}", since=since)
+    await talk.fence()
+    for said in talk.log.entries[since:]:
+        if said.direction == RECEIVED and (said.message == [] or _is_answered(talk, said)):
+            raise talk.violation(f"it is answered with {preview_json(said.message)}", since=since)
 
 
-def _is_said(talk: Talk, said: Said) -> bool:
+def _is_answered(talk: Probe, said: LogEntry) -> bool:
     """Whether the server sent a response without an id, which is not the body of an HTTP refusal."""
     return any(
-        is_answer(each) and each.get("id") is None and not was_refused(Heard(talk.record, said, each))
-        for each in objects(said.message)
+        is_response(each) and each.get("id") is None and not was_refused_by_http(ObservedMessage(talk.log, said, each))
+        for each in message_objects(said.message)
     )
 
 
-MIXED = Rule(
+INVALID_ITEMS = Rule(
     "batch/invalid-items",
     "should",
     "What is wrong with one item of a batch does not keep the others from being answered.",
@@ -84,9 +86,9 @@ MIXED = Rule(
 )
 
 
-@MIXED.case("a number beside a request", kind="own", over=LINES)  # HTTP may refuse the whole body
-async def _(talk: Talk) -> None:
-    await _served(talk, [7, _request("accord-check-good")], misbehaved=True)
+@INVALID_ITEMS.case("a number beside a request", kind="own", over=LINE_TRANSPORTS)  # HTTP may refuse the whole body
+async def check_invalid_items(talk: Probe) -> None:
+    await _require_results(talk, [7, _request("accord-check-good")], misbehaved=True)
 
 
 EMPTY = Rule(
@@ -101,12 +103,12 @@ EMPTY = Rule(
 
 
 @EMPTY.case("an array without items", kind="own")
-async def _(talk: Talk) -> None:
-    since = len(talk.record.entries)
-    said = await talk.exchange([])
-    refused = talk.http is not None and any(reply.status >= 400 for reply in talk.record.replies)
+async def check_empty(talk: Probe) -> None:
+    since = len(talk.log.entries)
+    said = await talk.send_and_fence([])
+    refused = talk.http is not None and any(reply.status >= 400 for reply in talk.log.responses)
     if not refused and not any("error" in each for each in said):
-        raise talk.broken("nothing says that it is wrong", since=since)
+        raise talk.violation("nothing says that it is wrong", since=since)
 
 
 def _request(id: str) -> JSONObject:

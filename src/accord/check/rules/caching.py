@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from accord.check.blocks import final, inside
-from accord.check.lists import LISTINGS
-from accord.check.reading import Answered, answers
-from accord.check.record import Record
+from accord.check.content import complete_result, get_object
+from accord.check.lists import LIST_KINDS
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import AnsweredRequest, answered_requests
+from accord.check.probe import Probe
 from accord.check.rule import NotApplicable, Rule
-from accord.check.talk import Talk
-from accord.check.values import shown
+from accord.check.values import preview_json
 
 BORN = "2026-07-28"
-CACHED = ("server/discover", *(listing.method for listing in LISTINGS), "resources/read")
+CACHED = ("server/discover", *(listing.method for listing in LIST_KINDS), "resources/read")
 SCOPES = ("public", "private")
 
 HINTS = Rule(
@@ -27,12 +27,12 @@ HINTS = Rule(
 
 
 @HINTS.reading("all results that may be kept")
-def _(records: Sequence[Record]) -> int:
-    found = list(_kept(records))
+def read_hints(records: Sequence[MessageLog]) -> int:
+    found = list(_cacheable_results(records))
     for each in found:
         missing = [name for name in ("ttlMs", "cacheScope") if name not in each.result]
         if missing:
-            raise each.broken(f"the result of {each.request['method']} has no {' and no '.join(missing)}")
+            raise each.violation(f"the result of {each.request['method']} has no {' and no '.join(missing)}")
     return len(found)
 
 
@@ -47,12 +47,12 @@ TTL = Rule(
 
 
 @TTL.reading("all results that may be kept")
-def _(records: Sequence[Record]) -> int:
-    found = [each for each in _kept(records) if "ttlMs" in each.result]
+def read_ttl(records: Sequence[MessageLog]) -> int:
+    found = [each for each in _cacheable_results(records) if "ttlMs" in each.result]
     for each in found:
         ttl = each.result["ttlMs"]
         if isinstance(ttl, bool) or not isinstance(ttl, int | float) or ttl != int(ttl) or ttl < 0:
-            raise each.broken(f"ttlMs is {shown(ttl)}")
+            raise each.violation(f"ttlMs is {preview_json(ttl)}")
     return len(found)
 
 
@@ -67,11 +67,11 @@ SCOPE = Rule(
 
 
 @SCOPE.reading("all results that may be kept")
-def _(records: Sequence[Record]) -> int:
-    found = [each for each in _kept(records) if "cacheScope" in each.result]
+def read_scope(records: Sequence[MessageLog]) -> int:
+    found = [each for each in _cacheable_results(records) if "cacheScope" in each.result]
     for each in found:
         if each.result["cacheScope"] not in SCOPES:
-            raise each.broken(f"cacheScope is {shown(each.result['cacheScope'])}")
+            raise each.violation(f"cacheScope is {preview_json(each.result['cacheScope'])}")
     return len(found)
 
 
@@ -86,15 +86,15 @@ ONE_SCOPE = Rule(
 
 
 @ONE_SCOPE.case("each list that has several pages")
-async def _(talk: Talk) -> None:
+async def check_one_scope(talk: Probe) -> None:
     judged = 0
-    for listing in LISTINGS:
-        if talk.has(listing.capability):
+    for listing in LIST_KINDS:
+        if talk.has_capability(listing.capability):
             pages = await talk.pages(listing.method, listing.key, optional=True)
-            scopes = [shown(page.get("cacheScope")) for page in pages]
+            scopes = [preview_json(page.get("cacheScope")) for page in pages]
             judged += len(pages) > 1
             if len(set(scopes)) > 1:
-                raise talk.broken(f"the pages of {listing.method} have the scopes {', '.join(scopes)}")
+                raise talk.violation(f"the pages of {listing.method} have the scopes {', '.join(scopes)}")
     if not judged:
         raise NotApplicable("every list has one page")
 
@@ -110,18 +110,18 @@ INTERIM = Rule(
 
 
 @INTERIM.reading("all results that ask for input")
-def _(records: Sequence[Record]) -> int:
-    found = [each for each in answers(records) if _kind(each) == "input_required"]
+def read_interim(records: Sequence[MessageLog]) -> int:
+    found = [each for each in answered_requests(records) if _kind(each) == "input_required"]
     for each in found:
         for name in ("ttlMs", "cacheScope"):
             if name in each.result:
-                raise each.broken(f"it has {name}")
+                raise each.violation(f"it has {name}")
     return len(found)
 
 
-def _kept(records: Sequence[Record]) -> Iterator[Answered]:
-    return (each for each in answers(records, *CACHED) if final(each.result))
+def _cacheable_results(records: Sequence[MessageLog]) -> Iterator[AnsweredRequest]:
+    return (each for each in answered_requests(records, *CACHED) if complete_result(each.result))
 
 
-def _kind(each: Answered) -> object:
-    return inside(each.result).get("resultType")
+def _kind(each: AnsweredRequest) -> object:
+    return get_object(each.result).get("resultType")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accord.check.blocks import inside
-from accord.check.reading import Heard, heard, messages
-from accord.check.record import Record
+from accord.check.client_messages import LIST_METHODS
+from accord.check.content import get_object
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import ObservedMessage, logged_messages, received_messages
+from accord.check.probe import Probe
 from accord.check.rule import NotApplicable, Rule
 from accord.check.rules.lifecycle import ENDS
-from accord.check.speech import LISTS
-from accord.check.talk import Talk
-from accord.check.values import declares, shown
+from accord.check.values import declares, preview_json
 from accord.errors import METHOD_NOT_FOUND
 from accord.messages.base import JSONObject
 from accord.messages.methods import METHODS, SERVER, table
@@ -22,7 +22,7 @@ STRICT = "2025-06-18"
 
 _CAUSE = "Code for all clients sends to each: look at what this one declared, and at what we did, before sending."
 
-DECLARED = Rule(
+ONLY_DECLARED = Rule(
     "capabilities/only-declared",
     "must",
     "The server sends only what its own capabilities, and those of the client, allow.",
@@ -41,26 +41,26 @@ DECLARED_EARLY = Rule(
 )
 
 
-@DECLARED.reading("all requests and notifications of the server")
+@ONLY_DECLARED.reading("all requests and notifications of the server")
 @DECLARED_EARLY.reading("all requests and notifications of the server")
-def _(records: Sequence[Record]) -> int:
+def read_only_declared(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
-        ours, theirs = agreed(record)
-        for each in heard([record]):
+        ours, theirs = negotiated_capabilities(record)
+        for each in received_messages([record]):
             row = table(record.revision, SERVER).get(str(each.message.get("method")))
             if row is not None and (row.needs or row.offers):
                 judged += 1
-                _allowed(each, "the server", theirs, row.offers)
-                _allowed(each, "the client", ours, row.needs)
+                _require_capability(each, "the server", theirs, row.offers)
+                _require_capability(each, "the client", ours, row.needs)
     return judged
 
 
-def _allowed(each: Heard, who: str, capabilities: JSONObject, path: str | None) -> None:
-    if path is not None and not declares(capabilities, _spelled(path)):
+def _require_capability(each: ObservedMessage, who: str, capabilities: JSONObject, path: str | None) -> None:
+    if path is not None and not declares(capabilities, _json_path(path)):
         method = each.message["method"]
-        text = f"{method} is sent, and {who} did not declare {_spelled(path)}"
-        raise each.broken(text, symptom=f"undeclared:{method}")
+        text = f"{method} is sent, and {who} did not declare {_json_path(path)}"
+        raise each.violation(text, symptom=f"undeclared:{method}")
 
 
 REVISION = Rule(
@@ -85,14 +85,14 @@ _KNOWN = frozenset(row.name for row in METHODS if row.sender != "client")
 
 @REVISION.reading("all requests and notifications of the server")
 @REVISION_EARLY.reading("all requests and notifications of the server")
-def _(records: Sequence[Record]) -> int:
+def read_revision(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for each in heard(records):
+    for each in received_messages(records):
         method = str(each.message.get("method"))
         if method in _KNOWN:
             judged += 1
-            if method not in table(each.record.revision, SERVER):
-                raise each.broken(f"{each.record.revision} has no {method} from a server", symptom=f"revision:{method}")
+            if method not in table(each.log.revision, SERVER):
+                raise each.violation(f"{each.log.revision} has no {method} from a server", symptom=f"revision:{method}")
     return judged
 
 
@@ -106,14 +106,16 @@ SERVED = Rule(
 
 
 @SERVED.case("the list of each declared capability")
-async def _(talk: Talk) -> None:
-    declared = [capability for capability in LISTS if talk.has(capability)]
+async def check_served(talk: Probe) -> None:
+    declared = [capability for capability in LIST_METHODS if talk.has_capability(capability)]
     if not declared:
         raise NotApplicable("the server declares nothing that could be listed")
     for capability in declared:
-        answer = await talk.request(LISTS[capability])
+        answer = await talk.request(LIST_METHODS[capability])
         if answer.code == METHOD_NOT_FOUND:
-            raise talk.broken(f"{capability} is declared, and {LISTS[capability]} is answered {shown(answer.error)}")
+            raise talk.violation(
+                f"{capability} is declared, and {LIST_METHODS[capability]} is answered {preview_json(answer.error)}"
+            )
 
 
 GATED = Rule(
@@ -127,29 +129,31 @@ GATED = Rule(
 
 
 @GATED.case("the list of each capability that is not declared")
-async def _(talk: Talk) -> None:
-    missing = [capability for capability in LISTS if not talk.has(capability)]
+async def check_gated(talk: Probe) -> None:
+    missing = [capability for capability in LIST_METHODS if not talk.has_capability(capability)]
     if not missing:
         raise NotApplicable("the server declares tools, resources and prompts")
     for capability in missing:
-        answer = await talk.request(LISTS[capability])
+        answer = await talk.request(LIST_METHODS[capability])
         if answer.code != METHOD_NOT_FOUND:
-            raise talk.broken(f"{LISTS[capability]} is answered with {shown(answer.error or answer.result)}")
+            raise talk.violation(
+                f"{LIST_METHODS[capability]} is answered with {preview_json(answer.error or answer.result)}"
+            )
 
 
-def agreed(record: Record) -> tuple[JSONObject, JSONObject]:
+def negotiated_capabilities(record: MessageLog) -> tuple[JSONObject, JSONObject]:
     """What each side declared in a conversation: ours, and the server's."""
     ours: JSONObject = {}
-    theirs: JSONObject = record.hello
-    for _, message in messages(record):
+    theirs: JSONObject = record.handshake_result
+    for _, message in logged_messages(record):
         if message.get("method") == "initialize":
-            ours = inside(message.get("params"))
-        elif "protocolVersion" in inside(message.get("result")):
+            ours = get_object(message.get("params"))
+        elif "protocolVersion" in get_object(message.get("result")):
             theirs = message["result"]
-    return inside(ours.get("capabilities")), inside(theirs.get("capabilities"))
+    return get_object(ours.get("capabilities")), get_object(theirs.get("capabilities"))
 
 
-def _spelled(path: str) -> str:
+def _json_path(path: str) -> str:
     """The path of a capability as it is in JSON."""
     return ".".join(_camel(part) for part in path.split("."))
 

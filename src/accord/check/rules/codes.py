@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from accord.check.reading import Heard, heard, is_foreign, key, messages
-from accord.check.record import Record
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import ObservedMessage, id_key, is_web_server_error, logged_messages, received_messages
+from accord.check.probe import UNKNOWN_NAME, Probe
 from accord.check.rule import Rule
-from accord.check.talk import NOBODY, Talk
-from accord.check.values import shown
+from accord.check.values import preview_json
 from accord.errors import (
     HEADER_MISMATCH,
     INVALID_REQUEST,
@@ -39,11 +39,11 @@ RESERVED = Rule(
 
 
 @RESERVED.reading("all errors")
-def _(records: Sequence[Record]) -> int:
-    return _no(records, lambda code: -32099 <= code <= -32020 and code not in DEFINED | RETIRED)
+def read_reserved(records: Sequence[MessageLog]) -> int:
+    return _require_no_code(records, lambda code: -32099 <= code <= -32020 and code not in DEFINED | RETIRED)
 
 
-RETIRED_CODES = Rule(
+RETIRED_RULE = Rule(
     "codes/retired",
     "must",
     "The codes -32002 and -32042 of earlier revisions are not used any more.",
@@ -53,9 +53,9 @@ RETIRED_CODES = Rule(
 )
 
 
-@RETIRED_CODES.reading("all errors")
-def _(records: Sequence[Record]) -> int:
-    return _no(records, RETIRED.__contains__)
+@RETIRED_RULE.reading("all errors")
+def read_retired(records: Sequence[MessageLog]) -> int:
+    return _require_no_code(records, RETIRED.__contains__)
 
 
 LEGACY = Rule(
@@ -69,8 +69,8 @@ LEGACY = Rule(
 
 
 @LEGACY.reading("all errors")
-def _(records: Sequence[Record]) -> int:
-    return _no(records, lambda code: -32019 <= code <= -32000 and code not in RETIRED)
+def read_legacy(records: Sequence[MessageLog]) -> int:
+    return _require_no_code(records, lambda code: -32019 <= code <= -32000 and code not in RETIRED)
 
 
 OWN = Rule(
@@ -84,11 +84,11 @@ _STANDARD = frozenset((PARSE_ERROR, *range(-32603, INVALID_REQUEST + 1)))
 
 
 @OWN.reading("all errors")
-def _(records: Sequence[Record]) -> int:
-    return _no(records, lambda code: -32768 <= code <= -32100 and code not in _STANDARD)
+def read_own(records: Sequence[MessageLog]) -> int:
+    return _require_no_code(records, lambda code: -32768 <= code <= -32100 and code not in _STANDARD)
 
 
-MEANING = Rule(
+DEFINED_DATA = Rule(
     "codes/defined-data",
     "must",
     "The errors -32021 and -32022 say in data what they are about.",
@@ -102,18 +102,18 @@ _DATA: dict[int, dict[str, type]] = {
 }
 
 
-@MEANING.reading("all errors with these codes")
-def _(records: Sequence[Record]) -> int:
-    found = [each for each in heard(records) if _code(each) in _DATA]
+@DEFINED_DATA.reading("all errors with these codes")
+def read_defined_data(records: Sequence[MessageLog]) -> int:
+    found = [each for each in received_messages(records) if _code(each) in _DATA]
     for each in found:
         data = each.message["error"].get("data")
         for field, type_ in _DATA[_code(each)].items():
             if not isinstance(data, dict) or not isinstance(data.get(field), type_):
-                raise each.broken(f"data of {_code(each)} has no {field}: {shown(data)}")
+                raise each.violation(f"data of {_code(each)} has no {field}: {preview_json(data)}")
     return len(found)
 
 
-SENTENCE = Rule(
+ONE_SENTENCE = Rule(
     "codes/one-sentence",
     "should",
     "The message of an error is one short sentence.",
@@ -121,75 +121,80 @@ SENTENCE = Rule(
     cause="A whole traceback, or the dump of a validator, is the message: put details into data.",
 )
 _LONG = 500
-_OURS = 40
+_ECHO_LENGTH = 40
 """A text of ours that is longer, in characters, does not count when an error repeats it."""
 
 
-@SENTENCE.reading("all errors")
-def _(records: Sequence[Record]) -> int:
+@ONE_SENTENCE.reading("all errors")
+def read_one_sentence(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
         requests: dict[Any, JSONObject] = {}
-        for said, message in messages(record):
+        for said, message in logged_messages(record):
             if said.direction == SENT:
-                requests[key(message.get("id"))] = message
+                requests[id_key(message.get("id"))] = message
                 continue
             error = message.get("error")
             text = error.get("message") if isinstance(error, dict) else None
-            each = Heard(record, said, message)
-            if isinstance(text, str) and not is_foreign(record, said, message):
+            each = ObservedMessage(record, said, message)
+            if isinstance(text, str) and not is_web_server_error(record, said, message):
                 judged += 1
-                text = _without_ours(text.strip(), requests.get(key(message.get("id")), {}))
+                text = _without_request_text(text.strip(), requests.get(id_key(message.get("id")), {}))
                 if "\n" in text or len(text) > _LONG:
                     lines = len(text.splitlines())
                     counted = "1 line" if lines == 1 else f"{lines:,} lines"
-                    raise each.broken(f"a message of {counted} and {len(text):,} characters")
+                    raise each.violation(f"a message of {counted} and {len(text):,} characters")
     return judged
 
 
-def _without_ours(text: str, request: Any) -> str:
+def _without_request_text(text: str, request: Any) -> str:
     """Return the text without the long texts of our request that it repeats."""
     if isinstance(request, str):
-        return text.replace(request, "...") if len(request) > _OURS else text
+        return text.replace(request, "...") if len(request) > _ECHO_LENGTH else text
     for value in request.values() if isinstance(request, dict) else request if isinstance(request, list) else ():
-        text = _without_ours(text, value)
+        text = _without_request_text(text, value)
     return text
 
 
 @OWN.case("what every feature has to refuse")
-async def _(talk: Talk) -> None:
+async def check_own(talk: Probe) -> None:
     for method, params in _REFUSED.items():
         await talk.request(method, params)  # there are errors to read then
     if not talk.rules.handshake:
         unknown = "1900-01-01"
-        await talk.request(talk.harmless, meta={PROTOCOL_VERSION: unknown}, headers={"MCP-Protocol-Version": unknown})
+        await talk.request(
+            talk.harmless_method, meta={PROTOCOL_VERSION: unknown}, headers={"MCP-Protocol-Version": unknown}
+        )
 
 
 _REFUSED: dict[str, JSONObject] = {
-    NOBODY: {},
-    "tools/call": {"name": NOBODY, "arguments": {}},
-    "tools/list": {"cursor": NOBODY},
-    "resources/read": {"uri": f"accord-check://{NOBODY}"},
-    "prompts/get": {"name": NOBODY},
-    "completion/complete": {"ref": {"type": "ref/prompt", "name": NOBODY}, "argument": {"name": "a", "value": ""}},
+    UNKNOWN_NAME: {},
+    "tools/call": {"name": UNKNOWN_NAME, "arguments": {}},
+    "tools/list": {"cursor": UNKNOWN_NAME},
+    "resources/read": {"uri": f"accord-check://{UNKNOWN_NAME}"},
+    "prompts/get": {"name": UNKNOWN_NAME},
+    "completion/complete": {
+        "ref": {"type": "ref/prompt", "name": UNKNOWN_NAME},
+        "argument": {"name": "a", "value": ""},
+    },
 }
 
 
-def _no(records: Sequence[Record], is_wrong: Callable[[int], bool]) -> int:
-    """Return how many codes were judged. Raises `Broken` for the first that is wrong."""
+def _require_no_code(records: Sequence[MessageLog], is_wrong: Callable[[int], bool]) -> int:
+    """Return how many codes were judged. Raises `Violation` for the first that is wrong."""
     judged = 0
     for each, code in _codes(records):
         judged += 1
         if is_wrong(code):
-            raise each.broken(f"the code is {code}", symptom=f"code:{code}")
+            raise each.violation(f"the code is {code}", symptom=f"code:{code}")
     return judged
 
 
-def _codes(records: Sequence[Record]) -> Iterator[tuple[Heard, int]]:
-    return ((each, code) for each in heard(records) if (code := _code(each)))
+def _codes(records: Sequence[MessageLog]) -> Iterator[tuple[ObservedMessage, int]]:
+    return ((each, code) for each in received_messages(records) if (code := _code(each)))
 
 
-def _code(each: Heard) -> int:
+def _code(each: ObservedMessage) -> int:
     """The code of an error; 0 where there is none."""
     error = each.message.get("error")
     code = error.get("code") if isinstance(error, dict) else None

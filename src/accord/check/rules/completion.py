@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from accord.check.blocks import inside, items
-from accord.check.reading import answers
-from accord.check.record import Record
+from accord.check.content import get_object, get_objects
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import answered_requests
+from accord.check.probe import Probe
 from accord.check.rule import NotObserved, Rule
-from accord.check.talk import Talk
-from accord.check.values import shown
+from accord.check.values import preview_json
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND, DeclarationError
 from accord.messages.base import JSONObject
 from accord.server.templates import Template
@@ -29,13 +29,13 @@ DECLARED = Rule(
 
 
 @DECLARED.case("completion/complete, whatever is declared")
-async def _(talk: Talk) -> None:
-    if talk.has("completions"):
+async def check_declared(talk: Probe) -> None:
+    if talk.has_capability("completions"):
         return
     async for params in _arguments(talk):
         answer = await talk.request("completion/complete", params)
-        if inside(answer.result, "completion").get("values"):
-            raise talk.broken(f"it completes {shown(params)}, and does not declare `completions`")
+        if get_object(answer.result, "completion").get("values"):
+            raise talk.violation(f"it completes {preview_json(params)}, and does not declare `completions`")
 
 
 UNSUPPORTED = Rule(
@@ -49,12 +49,12 @@ UNSUPPORTED = Rule(
 
 
 @UNSUPPORTED.case("completion/complete where it is not declared")
-async def _(talk: Talk) -> None:
-    if talk.has("completions"):
+async def check_unsupported(talk: Probe) -> None:
+    if talk.has_capability("completions"):
         raise NotObserved("it completes")
-    answer = await talk.request("completion/complete", _params({"type": "ref/prompt", "name": talk.nobody}))
+    answer = await talk.request("completion/complete", _params({"type": "ref/prompt", "name": talk.unknown_name}))
     if answer.code != METHOD_NOT_FOUND:
-        raise talk.broken(f"it is answered with {shown(answer.error or answer.result)}")
+        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
 ANSWERED = Rule(
@@ -68,13 +68,13 @@ ANSWERED = Rule(
 
 
 @ANSWERED.case("the first arguments of prompts and templates", needs="completions")
-async def _(talk: Talk) -> None:
+async def check_answered(talk: Probe) -> None:
     judged = 0
     async for params in _arguments(talk):
         answer = await talk.request("completion/complete", params)
         judged += 1
         if answer.code == METHOD_NOT_FOUND:
-            raise talk.broken(f"{shown(params)} is answered with {shown(answer.error)}")
+            raise talk.violation(f"{preview_json(params)} is answered with {preview_json(answer.error)}")
     if not judged:
         raise NotObserved("no prompt or template has an argument")
 
@@ -89,15 +89,15 @@ MOST = Rule(
 
 
 @MOST.case("arguments of which nothing is typed")
-async def _(talk: Talk) -> None:
+async def check_most(talk: Probe) -> None:
     judged = 0
     async for params in _arguments(talk):
         answer = await talk.request("completion/complete", params)
-        values = inside(answer.result, "completion").get("values")
+        values = get_object(answer.result, "completion").get("values")
         if isinstance(values, list):
             judged += 1
             if len(values) > _VALUES:
-                raise talk.broken(f"{len(values)} values come for {shown(params)}")
+                raise talk.violation(f"{len(values)} values come for {preview_json(params)}")
     if not judged:
         raise NotObserved("nothing was completed")
 
@@ -112,19 +112,19 @@ TOTAL = Rule(
 
 
 @TOTAL.reading("all completions")
-def _(records: Sequence[Record]) -> int:
+def read_total(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for each in answers(records, "completion/complete"):
-        completion = inside(each.result, "completion")
+    for each in answered_requests(records, "completion/complete"):
+        completion = get_object(each.result, "completion")
         total, values = completion.get("total"), completion.get("values")
         if isinstance(values, list) and isinstance(total, int):
             judged += 1
             if total < len(values):
-                raise each.broken(f"total is {total}, and there are {len(values)} values")
+                raise each.violation(f"total is {total}, and there are {len(values)} values")
     return judged
 
 
-UNKNOWN = Rule(
+UNKNOWN_PROMPT = Rule(
     "completion/unknown-prompt",
     "should",
     "Completing for a prompt that does not exist gives the error -32602.",
@@ -134,14 +134,14 @@ UNKNOWN = Rule(
 )
 
 
-@UNKNOWN.case("a prompt that nobody has", needs="completions")
-async def _(talk: Talk) -> None:
-    answer = await talk.request("completion/complete", _params({"type": "ref/prompt", "name": talk.nobody}))
+@UNKNOWN_PROMPT.case("a prompt that nobody has", needs="completions")
+async def check_unknown_prompt(talk: Probe) -> None:
+    answer = await talk.request("completion/complete", _params({"type": "ref/prompt", "name": talk.unknown_name}))
     if answer.code != INVALID_PARAMS:
-        raise talk.broken(f"it is answered with {shown(answer.error or answer.result)}")
+        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
-MISSING = Rule(
+MISSING_ARGUMENT = Rule(
     "completion/missing-argument",
     "should",
     "Completing without an argument gives the error -32602.",
@@ -151,14 +151,14 @@ MISSING = Rule(
 )
 
 
-@MISSING.case("no argument", needs="completions")
-async def _(talk: Talk) -> None:
-    answer = await talk.request("completion/complete", {"ref": {"type": "ref/prompt", "name": talk.nobody}})
+@MISSING_ARGUMENT.case("no argument", needs="completions")
+async def check_missing_argument(talk: Probe) -> None:
+    answer = await talk.request("completion/complete", {"ref": {"type": "ref/prompt", "name": talk.unknown_name}})
     if answer.code != INVALID_PARAMS:
-        raise talk.broken(f"it is answered with {shown(answer.error or answer.result)}")
+        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
-CHECKED = Rule(
+INPUTS_CHECKED = Rule(
     "completion/inputs-checked",
     "must",
     "completion/complete refuses a reference or an argument of the wrong type.",
@@ -167,30 +167,30 @@ CHECKED = Rule(
 )
 
 
-@CHECKED.case("references and arguments of other types")
-async def _(talk: Talk) -> None:
+@INPUTS_CHECKED.case("references and arguments of other types")
+async def check_inputs_checked(talk: Probe) -> None:
     good: JSONObject = {"name": "a", "value": ""}
     for params in (
         {},
         {"ref": "a", "argument": good},
-        {"ref": {"type": talk.nobody}, "argument": good},
+        {"ref": {"type": talk.unknown_name}, "argument": good},
         {"ref": {"type": "ref/prompt"}, "argument": good},
         {"ref": {"type": "ref/prompt", "name": 5}, "argument": good},
         {"ref": {"type": "ref/prompt", "name": "a"}, "argument": {"name": "a", "value": 5}},
     ):
         answer = await talk.request("completion/complete", params)
         if answer.error is None:
-            raise talk.broken(f"{shown(params)} gives {shown(answer.result)}")
+            raise talk.violation(f"{preview_json(params)} gives {preview_json(answer.result)}")
 
 
 def _params(ref: JSONObject, name: str = "a") -> JSONObject:
     return {"ref": ref, "argument": {"name": name, "value": ""}}
 
 
-async def _arguments(talk: Talk) -> AsyncIterator[JSONObject]:
+async def _arguments(talk: Probe) -> AsyncIterator[JSONObject]:
     """Params for the first arguments that are listed, of prompts and of templates."""
     for prompt in (await talk.prompts())[:_MOST]:
-        for argument in items(prompt, "arguments")[:1]:
+        for argument in get_objects(prompt, "arguments")[:1]:
             yield _params({"type": "ref/prompt", "name": prompt.get("name")}, str(argument.get("name")))
     for template in (await talk.templates())[:_MOST]:
         for variable in _variables(str(template.get("uriTemplate")))[:1]:

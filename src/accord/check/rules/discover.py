@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from accord.check.client_messages import INFO, LIST_METHODS, initialize_params, request_body
+from accord.check.pending_answer import Answer
+from accord.check.probe import Probe
 from accord.check.rule import NotApplicable, Rule
 from accord.check.rules.meta import NAME, PREFIX
-from accord.check.speech import INFO, LISTS, envelope_of, hello_params
-from accord.check.talk import Talk
-from accord.check.values import shown
-from accord.check.waiting import Answer
+from accord.check.values import preview_json
 from accord.errors import INVALID_PARAMS, UNSUPPORTED_VERSION
 from accord.messages.base import JSONObject
 from accord.messages.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
@@ -31,16 +31,16 @@ ANSWERED = Rule(
 
 
 @ANSWERED.case("the revisions and the capabilities")
-async def _(talk: Talk) -> None:
+async def check_answered(talk: Probe) -> None:
     result = await talk.result("server/discover")
     spoken = result.get("supportedVersions")
     if not isinstance(spoken, list) or talk.revision not in spoken:
-        raise talk.broken(f"supportedVersions is {shown(spoken)}, and {talk.revision} is spoken")
+        raise talk.violation(f"supportedVersions is {preview_json(spoken)}, and {talk.revision} is spoken")
     if not isinstance(result.get("capabilities"), dict):
-        raise talk.broken(f"capabilities are {shown(result.get('capabilities'))}")
+        raise talk.violation(f"capabilities are {preview_json(result.get('capabilities'))}")
 
 
-UNSUPPORTED = Rule(
+UNSUPPORTED_VERSION_RULE = Rule(
     "discover/unsupported-version",
     "must",
     "A request in a revision that the server does not speak gets the error -32022, with those that it speaks.",
@@ -50,8 +50,8 @@ UNSUPPORTED = Rule(
 )
 
 
-@UNSUPPORTED.case("server/discover and a list in revisions that nobody knows")
-async def _(talk: Talk) -> None:
+@UNSUPPORTED_VERSION_RULE.case("server/discover and a list in revisions that nobody knows")
+async def check_unsupported_version(talk: Probe) -> None:
     for method in ("server/discover", *_lists(talk)[:1]):
         for version in ("1900-01-01", "2999-12-31"):
             answer = await talk.request(
@@ -60,10 +60,12 @@ async def _(talk: Talk) -> None:
             data = (answer.error or {}).get("data")
             named = data.get("supported") if isinstance(data, dict) else None
             if answer.code != UNSUPPORTED_VERSION or not isinstance(named, list) or talk.revision not in named:
-                raise talk.broken(f"{method} in {version} is answered with {shown(answer.error or answer.result)}")
+                raise talk.violation(
+                    f"{method} in {version} is answered with {preview_json(answer.error or answer.result)}"
+                )
 
 
-MISSING = Rule(
+MISSING_META = Rule(
     "discover/missing-meta",
     "must",
     "A request without the revision or the capabilities of the client in _meta is refused.",
@@ -71,7 +73,7 @@ MISSING = Rule(
     since=SINCE,
     cause="What is missing is taken from an earlier request, or replaced by a default.",
 )
-MISSING_CODE = Rule(
+MISSING_CAPABILITIES_CODE = Rule(
     "discover/missing-capabilities-code",
     "must",
     "A request without the capabilities of the client in _meta gets the error -32602.",
@@ -81,18 +83,18 @@ MISSING_CODE = Rule(
 )
 
 
-@MISSING.case("without the one, without the other, without _meta, without params")
-async def _(talk: Talk) -> None:
+@MISSING_META.case("without the one, without the other, without _meta, without params")
+async def check_missing_meta_without_without_other_without(talk: Probe) -> None:
     for method in ("server/discover", *_lists(talk)[:1]):
-        whole = envelope_of(talk, method, None, None)
-        for what, params in _lacking(whole["params"]).items():
+        whole = request_body(talk, method, None, None)
+        for what, params in _params_without_meta(whole["params"]).items():
             message = {"jsonrpc": "2.0", "id": talk.next_id(), "method": method, **params}
-            answer = await talk.send(message).answer()
+            answer = await talk.send(message).wait()
             if answer.error is None:
-                raise talk.broken(f"{method} without {what} is answered with {shown(answer.result)}")
+                raise talk.violation(f"{method} without {what} is answered with {preview_json(answer.result)}")
 
 
-def _lacking(params: JSONObject) -> dict[str, JSONObject]:
+def _params_without_meta(params: JSONObject) -> dict[str, JSONObject]:
     meta = params["_meta"]
     return {
         "the revision": {"params": {"_meta": _without(meta, PROTOCOL_VERSION)}},
@@ -103,25 +105,25 @@ def _lacking(params: JSONObject) -> dict[str, JSONObject]:
     }
 
 
-@MISSING.case("a number in the place of each")
-async def _(talk: Talk) -> None:
+@MISSING_META.case("a number in the place of each")
+async def check_missing_meta_number_place(talk: Probe) -> None:
     for name in (PROTOCOL_VERSION, CLIENT_CAPABILITIES):
-        answer = await talk.request(talk.harmless, meta={name: 7})
+        answer = await talk.request(talk.harmless_method, meta={name: 7})
         if answer.error is None:
-            raise talk.broken(f"with the number 7 as {name} the answer is {shown(answer.result)}")
+            raise talk.violation(f"with the number 7 as {name} the answer is {preview_json(answer.result)}")
 
 
-@MISSING_CODE.case("a request with everything else")
-async def _(talk: Talk) -> None:
-    params = envelope_of(talk, talk.harmless, None, None)["params"]
+@MISSING_CAPABILITIES_CODE.case("a request with everything else")
+async def check_missing_capabilities_code(talk: Probe) -> None:
+    params = request_body(talk, talk.harmless_method, None, None)["params"]
     meta = _without(params["_meta"], CLIENT_CAPABILITIES)
-    message = {"jsonrpc": "2.0", "id": talk.next_id(), "method": talk.harmless, "params": {"_meta": meta}}
-    answer = await talk.send(message).answer()
+    message = {"jsonrpc": "2.0", "id": talk.next_id(), "method": talk.harmless_method, "params": {"_meta": meta}}
+    answer = await talk.send(message).wait()
     if answer.code != INVALID_PARAMS:
-        raise talk.broken(f"the answer is {shown(answer.error or answer.result)}")
+        raise talk.violation(f"the answer is {preview_json(answer.error or answer.result)}")
 
 
-NO_INFO = Rule(
+ANONYMOUS_CLIENT = Rule(
     "discover/anonymous-client",
     "must",
     "A request without clientInfo is answered like any other.",
@@ -131,14 +133,14 @@ NO_INFO = Rule(
 )
 
 
-@NO_INFO.case("a request without clientInfo")
-async def _(talk: Talk) -> None:
-    params = envelope_of(talk, talk.harmless, None, None)["params"]
+@ANONYMOUS_CLIENT.case("a request without clientInfo")
+async def check_anonymous_client(talk: Probe) -> None:
+    params = request_body(talk, talk.harmless_method, None, None)["params"]
     meta = _without(params["_meta"], CLIENT_INFO)
-    message = {"jsonrpc": "2.0", "id": talk.next_id(), "method": talk.harmless, "params": {"_meta": meta}}
-    answer = await talk.send(message, misbehaved=False).answer()
+    message = {"jsonrpc": "2.0", "id": talk.next_id(), "method": talk.harmless_method, "params": {"_meta": meta}}
+    answer = await talk.send(message, misbehaved=False).wait()
     if answer.error is not None:
-        raise talk.broken(f"the answer is {shown(answer.error)}")
+        raise talk.violation(f"the answer is {preview_json(answer.error)}")
 
 
 STATELESS = Rule(
@@ -152,23 +154,23 @@ STATELESS = Rule(
 
 
 @STATELESS.case("a list as the first request of a connection", kind="raw")
-async def _(talk: Talk) -> None:
+async def check_stateless_list_first_request_connection(talk: Probe) -> None:
     for method in _lists(talk) or ["server/discover"]:
         await talk.result(method)
 
 
 @STATELESS.case("requests after one that was refused, by another client", kind="own", shares=True)
-async def _(talk: Talk) -> None:
+async def check_stateless_requests_refused_another_client(talk: Probe) -> None:
     wrong = "1900-01-01"
-    await talk.request(talk.harmless, meta={PROTOCOL_VERSION: wrong}, headers={"MCP-Protocol-Version": wrong})
-    await talk.result(talk.harmless)
+    await talk.request(talk.harmless_method, meta={PROTOCOL_VERSION: wrong}, headers={"MCP-Protocol-Version": wrong})
+    await talk.result(talk.harmless_method)
     other = {CLIENT_INFO: {"name": "another", "version": "2"}, CLIENT_CAPABILITIES: {}}
-    first, second = await talk.result(talk.harmless), await talk.result(talk.harmless, meta=other)
+    first, second = await talk.result(talk.harmless_method), await talk.result(talk.harmless_method, meta=other)
     if first.get("capabilities") != second.get("capabilities"):
-        raise talk.broken("the server declares other capabilities to another client on the same connection", since=0)
+        raise talk.violation("the server declares other capabilities to another client on the same connection", since=0)
 
 
-AT_ONCE = Rule(
+MANY_AT_ONCE = Rule(
     "discover/many-at-once",
     "should",
     "Requests of several clients on one connection are answered at the same time, each for itself.",
@@ -178,17 +180,17 @@ AT_ONCE = Rule(
 )
 
 
-@AT_ONCE.case("twenty requests of twenty clients")
-async def _(talk: Talk) -> None:
+@MANY_AT_ONCE.case("twenty requests of twenty clients")
+async def check_many_at_once(talk: Probe) -> None:
     clients = [{CLIENT_INFO: {**INFO, "name": f"accord-check-{number}"}} for number in range(20)]
-    waiting = [talk.begin(talk.harmless, meta=client) for client in clients]
+    waiting = [talk.begin(talk.harmless_method, meta=client) for client in clients]
     for pending in waiting:
-        answer = await pending.answer()
+        answer = await pending.wait()
         if answer.error is not None:
-            raise talk.broken(f"one of them is answered with {shown(answer.error)}", since=0)
+            raise talk.violation(f"one of them is answered with {preview_json(answer.error)}", since=0)
 
 
-TOLD = Rule(
+INITIALIZE_NAMES_VERSIONS = Rule(
     "discover/initialize-names-versions",
     "should",
     "A server without a handshake names the revisions that it speaks in its answer to initialize.",
@@ -198,24 +200,24 @@ TOLD = Rule(
 )
 
 
-@TOLD.case("initialize of the last revision that has it", kind="raw")
-async def _(talk: Talk) -> None:
-    hello = {"method": "initialize", "params": hello_params(HANDSHAKE[-1], {})}
+@INITIALIZE_NAMES_VERSIONS.case("initialize of the last revision that has it", kind="raw")
+async def check_initialize_names_versions(talk: Probe) -> None:
+    hello = {"method": "initialize", "params": initialize_params(HANDSHAKE[-1], {})}
     left_out = {"MCP-Protocol-Version": None, "Mcp-Method": None}
     pending = talk.send({"jsonrpc": "2.0", "id": "accord-check-hello", **hello}, headers=left_out)
-    answer = await pending.answer(talk.settings.opening)
+    answer = await pending.wait(talk.settings.opening)
     if answer.error is None:
         raise NotApplicable("the server has a handshake as well")
-    if not _names(talk, answer):
-        raise talk.broken(f"the answer is {shown(answer.error)}", since=0)
+    if not _names_revision(talk, answer):
+        raise talk.violation(f"the answer is {preview_json(answer.error)}", since=0)
 
 
-def _names(talk: Talk, answer: Answer) -> bool:
-    spoken = talk.hello.get("supportedVersions")
-    return any(str(version) in shown(answer.error, 10_000) for version in spoken or [talk.revision])
+def _names_revision(talk: Probe, answer: Answer) -> bool:
+    spoken = talk.handshake_result.get("supportedVersions")
+    return any(str(version) in preview_json(answer.error, 10_000) for version in spoken or [talk.revision])
 
 
-EXTENSIONS = Rule(
+EXTENSION_NAMES = Rule(
     "discover/extension-names",
     "must",
     "The name of an extension is a prefix, a slash and a name: com.example/thing.",
@@ -225,18 +227,18 @@ EXTENSIONS = Rule(
 )
 
 
-@EXTENSIONS.case("the extensions that the server declares")
-async def _(talk: Talk) -> None:
+@EXTENSION_NAMES.case("the extensions that the server declares")
+async def check_extension_names(talk: Probe) -> None:
     declared = talk.capabilities.get("extensions")
     if not declared or not isinstance(declared, dict):
         raise NotApplicable("the server declares no extensions")
     for name, value in declared.items():
         prefix, slash, rest = name.rpartition("/")
         if not (slash and PREFIX.fullmatch(prefix) and NAME.fullmatch(rest)) or not isinstance(value, dict):
-            raise talk.broken(f"it declares {name!r}: {shown(value)}")
+            raise talk.violation(f"it declares {name!r}: {preview_json(value)}")
 
 
-CORE = Rule(
+UNKNOWN_EXTENSION = Rule(
     "discover/unknown-extension",
     "must",
     "A client with an extension or a capability that the server does not know is served as any other.",
@@ -246,15 +248,15 @@ CORE = Rule(
 )
 
 
-@CORE.case("a request that declares one of each")
-async def _(talk: Talk) -> None:
-    more: JSONObject = {"extensions": {f"com.example/{talk.nobody}": {"any": 1}}, "accordCheckNobody": {}}
-    answer = await talk.request(talk.harmless, meta={CLIENT_CAPABILITIES: {**talk.declared, **more}})
+@UNKNOWN_EXTENSION.case("a request that declares one of each")
+async def check_unknown_extension(talk: Probe) -> None:
+    more: JSONObject = {"extensions": {f"com.example/{talk.unknown_name}": {"any": 1}}, "accordCheckNobody": {}}
+    answer = await talk.request(talk.harmless_method, meta={CLIENT_CAPABILITIES: {**talk.client_capabilities, **more}})
     if answer.error is not None:
-        raise talk.broken(f"it is answered with {shown(answer.error)}")
+        raise talk.violation(f"it is answered with {preview_json(answer.error)}")
 
 
-ONCE = Rule(
+INSTRUCTIONS = Rule(
     "discover/instructions",
     "should",
     "The instructions do not repeat what the descriptions of tools say.",
@@ -266,20 +268,20 @@ _DESCRIPTION = 40
 """A description with at least so many characters says more than the name of the tool."""
 
 
-@ONCE.case("the description of each tool", needs="tools")
-async def _(talk: Talk) -> None:
-    said = talk.hello.get("instructions")
+@INSTRUCTIONS.case("the description of each tool", needs="tools")
+async def check_instructions(talk: Probe) -> None:
+    said = talk.handshake_result.get("instructions")
     if not isinstance(said, str):
         raise NotApplicable("it gives no instructions")
     for tool in await talk.tools():
         description = " ".join(str(tool.get("description") or "").split())
         if len(description) >= _DESCRIPTION and description in " ".join(said.split()):
-            raise talk.broken(f"the instructions hold the whole description of {shown(tool.get('name'))}")
+            raise talk.violation(f"the instructions hold the whole description of {preview_json(tool.get('name'))}")
 
 
-def _lists(talk: Talk) -> list[str]:
+def _lists(talk: Probe) -> list[str]:
     """The methods that list what this server has."""
-    return [method for capability, method in LISTS.items() if talk.has(capability)]
+    return [method for capability, method in LIST_METHODS.items() if talk.has_capability(capability)]
 
 
 def _without(meta: JSONObject, name: str) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.reading import Heard, heard, is_answer, is_foreign
-from accord.check.record import Record, Said
+from accord.check.message_log import LogEntry, MessageLog
+from accord.check.message_reader import ObservedMessage, is_response, is_web_server_error, received_messages
+from accord.check.probe import Probe
 from accord.check.rule import Rule
-from accord.check.talk import Talk
-from accord.check.values import shown
+from accord.check.values import preview_json
 from accord.messages.revision import RULES
 from accord.wire.transcript import RECEIVED
 
@@ -26,29 +26,37 @@ JSON_RPC = Rule(
 
 
 @JSON_RPC.reading("all that it said")
-def _(records: Sequence[Record]) -> int:
+def read_json_rpc(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
         for said in record.entries:
-            if said.direction == RECEIVED and said.message is not None and not is_foreign(record, said, said.message):
+            if (
+                said.direction == RECEIVED
+                and said.message is not None
+                and not is_web_server_error(record, said, said.message)
+            ):
                 judged += 1
-                _judge(record, said)
+                _check_entry(record, said)
     return judged
 
 
-def _judge(record: Record, said: Said) -> None:
+def _check_entry(record: MessageLog, said: LogEntry) -> None:
     many = isinstance(said.message, list)
     if many and not (RULES[record.revision].batches and said.message):
-        raise Heard(record, said, {}).broken("an array came where this revision knows only single messages")
+        raise ObservedMessage(record, said, {}).violation(
+            "an array came where this revision knows only single messages"
+        )
     for each in said.message if many else [said.message]:
         if not isinstance(each, dict):
-            raise Heard(record, said, {}).broken(f"it is no object: {shown(each)}")
+            raise ObservedMessage(record, said, {}).violation(f"it is no object: {preview_json(each)}")
         if each.get("jsonrpc") != "2.0":
-            raise Heard(record, said, each).broken(f"jsonrpc is {shown(each.get('jsonrpc'))}")
+            raise ObservedMessage(record, said, each).violation(f"jsonrpc is {preview_json(each.get('jsonrpc'))}")
         if not isinstance(each.get("method", ""), str):
-            raise Heard(record, said, each).broken(f"the method is no text: {shown(each['method'])}")
-        if "method" not in each and not is_answer(each):
-            raise Heard(record, said, each).broken("it has neither a method nor a result nor an error")
+            raise ObservedMessage(record, said, each).violation(
+                f"the method is no text: {preview_json(each['method'])}"
+            )
+        if "method" not in each and not is_response(each):
+            raise ObservedMessage(record, said, each).violation("it has neither a method nor a result nor an error")
 
 
 PARAMS = Rule(
@@ -61,17 +69,17 @@ PARAMS = Rule(
 
 
 @PARAMS.reading("all requests and notifications of the server")
-def _(records: Sequence[Record]) -> int:
+def read_params(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for each in heard(records):
+    for each in received_messages(records):
         if "method" in each.message:
             judged += 1
             if not isinstance(each.message.get("params", {}), dict):
-                raise each.broken(f"params are {shown(each.message['params'])}")
+                raise each.violation(f"params are {preview_json(each.message['params'])}")
     return judged
 
 
-ONE_OF_TWO = Rule(
+RESULT_OR_ERROR = Rule(
     "envelope/result-or-error",
     "must",
     "An answer has a result or an error, and never both.",
@@ -80,19 +88,19 @@ ONE_OF_TWO = Rule(
 )
 
 
-@ONE_OF_TWO.reading("all answers")
-def _(records: Sequence[Record]) -> int:
+@RESULT_OR_ERROR.reading("all answers")
+def read_result_or_error(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for each in heard(records):
+    for each in received_messages(records):
         if "method" not in each.message and "id" in each.message:
             judged += 1
             found = [field for field in ("result", "error") if field in each.message]
             if len(found) != 1:
-                raise each.broken(f"it has {' and '.join(found) or 'neither of them'}")
+                raise each.violation(f"it has {' and '.join(found) or 'neither of them'}")
     return judged
 
 
-RESULT = Rule(
+RESULT_OBJECT = Rule(
     "envelope/result-object",
     "must",
     "A result is an object.",
@@ -101,18 +109,18 @@ RESULT = Rule(
 )
 
 
-@RESULT.reading("all results")
-def _(records: Sequence[Record]) -> int:
+@RESULT_OBJECT.reading("all results")
+def read_result_object(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for each in heard(records):
+    for each in received_messages(records):
         if "result" in each.message and not _is_null_beside(each.message, "error"):
             judged += 1
             if not isinstance(each.message["result"], dict):
-                raise each.broken(f"the result is {shown(each.message['result'])}")
+                raise each.violation(f"the result is {preview_json(each.message['result'])}")
     return judged
 
 
-ERROR = Rule(
+ERROR_FORM = Rule(
     "envelope/error-form",
     "must",
     "An error is an object with a code and a message that is a text.",
@@ -121,7 +129,7 @@ ERROR = Rule(
 )
 
 
-CODE = Rule(
+ERROR_CODE = Rule(
     "envelope/error-code",
     "must",
     "The code of an error is an integer.",
@@ -130,35 +138,35 @@ CODE = Rule(
 )
 
 
-@ERROR.case("a method that nobody has")
-@CODE.case("a method that nobody has")
-async def _(talk: Talk) -> None:
-    await talk.request(talk.nobody)  # there is an error to read then
+@ERROR_FORM.case("a method that nobody has")
+@ERROR_CODE.case("a method that nobody has")
+async def check_error_form(talk: Probe) -> None:
+    await talk.request(talk.unknown_name)  # there is an error to read then
 
 
-@ERROR.reading("all errors")
-def _(records: Sequence[Record]) -> int:
-    found = [each for each in heard(records) if _has_error(each.message)]
+@ERROR_FORM.reading("all errors")
+def read_error_form(records: Sequence[MessageLog]) -> int:
+    found = [each for each in received_messages(records) if _has_error(each.message)]
     for each in found:
         error = each.message["error"]
         if not isinstance(error, dict) or "code" not in error or not isinstance(error.get("message"), str):
-            raise each.broken(f"the error is {shown(error)}")
+            raise each.violation(f"the error is {preview_json(error)}")
     return len(found)
 
 
-@CODE.reading("all errors")
-def _(records: Sequence[Record]) -> int:
+@ERROR_CODE.reading("all errors")
+def read_error_code(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for each in heard(records):
+    for each in received_messages(records):
         error = each.message.get("error")
         if isinstance(error, dict) and "code" in error:
             judged += 1
             if not _is_whole(error["code"]):
-                raise each.broken(f"the code is {shown(error['code'])}")
+                raise each.violation(f"the code is {preview_json(error['code'])}")
     return judged
 
 
-NOTIFICATION = Rule(
+NOTIFICATION_WITHOUT_ID = Rule(
     "envelope/notification-without-id",
     "must",
     "A notification of the server has no id.",
@@ -167,18 +175,18 @@ NOTIFICATION = Rule(
 )
 
 
-@NOTIFICATION.reading("all notifications")
-def _(records: Sequence[Record]) -> int:
+@NOTIFICATION_WITHOUT_ID.reading("all notifications")
+def read_notification_without_id(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for each in heard(records):
+    for each in received_messages(records):
         if str(each.message.get("method", "")).startswith("notifications/"):
             judged += 1
             if "id" in each.message:
-                raise each.broken(f"{each.message['method']} has the id {shown(each.message['id'])}")
+                raise each.violation(f"{each.message['method']} has the id {preview_json(each.message['id'])}")
     return judged
 
 
-NO_REQUESTS = Rule(
+NO_SERVER_REQUESTS = Rule(
     "envelope/no-server-requests",
     "must",
     "A server sends no requests: it asks by its answers.",
@@ -188,14 +196,14 @@ NO_REQUESTS = Rule(
 )
 
 
-@NO_REQUESTS.reading("all that it said")
-def _(records: Sequence[Record]) -> int:
+@NO_SERVER_REQUESTS.reading("all that it said")
+def read_no_server_requests(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for each in heard(records):
+    for each in received_messages(records):
         judged += 1
         name = str(each.message.get("method", ""))
         if "id" in each.message and name and not name.startswith("notifications/"):
-            raise each.broken(f"it sent the request {name}")
+            raise each.violation(f"it sent the request {name}")
     return judged
 
 

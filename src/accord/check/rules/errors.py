@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.reading import heard, is_answer, key, was_refused
-from accord.check.record import Record, Said
-from accord.check.rule import Broken, NotObserved, Rule
-from accord.check.talk import Talk
-from accord.check.values import shown
-from accord.check.waiting import Answer
+from accord.check.message_log import LogEntry, MessageLog
+from accord.check.message_reader import id_key, is_response, received_messages, was_refused_by_http
+from accord.check.pending_answer import Answer
+from accord.check.probe import Probe
+from accord.check.rule import NotObserved, Rule, Violation
+from accord.check.values import preview_json
 from accord.errors import METHOD_NOT_FOUND, PARSE_ERROR
 from accord.messages.base import JSONObject
 from accord.wire.transcript import SENT
@@ -19,7 +19,7 @@ from accord.wire.transcript import SENT
 PATIENCE = 1.0
 """How long to wait for an answer that need not come, in seconds."""
 
-UNKNOWN = Rule(
+UNKNOWN_METHOD = Rule(
     "errors/unknown-method",
     "must",
     "A request for a method that does not exist is answered with an error.",
@@ -31,15 +31,15 @@ STRANGE = ("tools/nobody", "nobody", "rpc.nobody", "", "__class__", "toString", 
 """Among them names that objects of some languages have, without being methods of MCP."""
 
 
-@UNKNOWN.case("a name that nobody has, and some that objects have in some languages")
-async def _(talk: Talk) -> None:
-    for name in (talk.nobody, *STRANGE):
+@UNKNOWN_METHOD.case("a name that nobody has, and some that objects have in some languages")
+async def check_unknown_method(talk: Probe) -> None:
+    for name in (talk.unknown_name, *STRANGE):
         answer = await talk.request(name)
         if answer.error is None:
-            raise talk.broken(f"{name!r} has a result: {shown(answer.result)}")
+            raise talk.violation(f"{name!r} has a result: {preview_json(answer.result)}")
 
 
-UNKNOWN_CODE = Rule(
+METHOD_NOT_FOUND_RULE = Rule(
     "errors/method-not-found",
     "should",
     "The error for an unknown method has the code -32601.",
@@ -49,25 +49,27 @@ UNKNOWN_CODE = Rule(
 )
 
 
-@UNKNOWN_CODE.case("a method that nobody has")
-async def _(talk: Talk) -> None:
-    _is_not_found(talk, await talk.request(f"{talk.nobody}/list"))
+@METHOD_NOT_FOUND_RULE.case("a method that nobody has")
+async def check_method_not_found_method_nobody(talk: Probe) -> None:
+    _require_method_not_found(talk, await talk.request(f"{talk.unknown_name}/list"))
 
 
-@UNKNOWN_CODE.case("methods that went with the handshake", since="2026-07-28")
-async def _(talk: Talk) -> None:
+@METHOD_NOT_FOUND_RULE.case("methods that went with the handshake", since="2026-07-28")
+async def check_method_not_found_methods_went_handshake(talk: Probe) -> None:
     for gone, params in (("ping", {}), ("logging/setLevel", {"level": "info"})):
-        _is_not_found(talk, await talk.request(gone, params))
+        _require_method_not_found(talk, await talk.request(gone, params))
 
 
-def _is_not_found(talk: Talk, answer: Answer) -> None:
+def _require_method_not_found(talk: Probe, answer: Answer) -> None:
     if answer.code == 0:
-        raise NotObserved(f"HTTP refuses it without a JSON-RPC error: {shown(answer.error)}")
+        raise NotObserved(f"HTTP refuses it without a JSON-RPC error: {preview_json(answer.error)}")
     if answer.code != METHOD_NOT_FOUND:
-        raise talk.broken(f"{answer.request['method']} is answered with {shown(answer.error or answer.result)}")
+        raise talk.violation(
+            f"{answer.request['method']} is answered with {preview_json(answer.error or answer.result)}"
+        )
 
 
-INVALID = Rule(
+INVALID_REQUEST = Rule(
     "errors/invalid-request",
     "should",
     "A request that is not in order, but has an id, is answered with an error.",
@@ -76,9 +78,9 @@ INVALID = Rule(
 )
 
 
-def _invalid(talk: Talk) -> dict[str, JSONObject]:
+def _invalid(talk: Probe) -> dict[str, JSONObject]:
     """Requests with one field of a wrong type each, by what is wrong."""
-    method = talk.harmless
+    method = talk.harmless_method
     return {
         "without jsonrpc": {"method": method, "id": "accord-check-1"},
         "of JSON-RPC 1.0": {"jsonrpc": "1.0", "method": method, "id": "accord-check-2"},
@@ -89,34 +91,34 @@ def _invalid(talk: Talk) -> dict[str, JSONObject]:
     }
 
 
-@INVALID.case("jsonrpc, method and params of wrong types", kind="own", shares=True)
-async def _(talk: Talk) -> None:
+@INVALID_REQUEST.case("jsonrpc, method and params of wrong types", kind="own", shares=True)
+async def check_invalid_request(talk: Probe) -> None:
     invalid = _invalid(talk)
     talk.send(b'{"jsonrpc":"2.0","id":')  # what comes of it is read by other rules
     waiting = {what: talk.send(message) for what, message in invalid.items()}
-    said = await talk.tide()
+    said = await talk.fence()
     await asyncio.wait([pending.future for pending in waiting.values()], timeout=PATIENCE)
-    nameless = sum(1 for each in said if is_answer(each) and each.get("id") is None)
-    silent = [what for what, pending in waiting.items() if not pending.arrived]
+    nameless = sum(1 for each in said if is_response(each) and each.get("id") is None)
+    silent = [what for what, pending in waiting.items() if not pending.is_done]
     if len(silent) > nameless:
-        raise talk.broken(f"no answer comes to a request {', nor to one '.join(silent)}", since=0)
-    served = [what for what, pending in waiting.items() if pending.arrived and _has_result(pending.future)]
+        raise talk.violation(f"no answer comes to a request {', nor to one '.join(silent)}", since=0)
+    served = [what for what, pending in waiting.items() if pending.is_done and _has_result(pending.future)]
     if served:
-        raise talk.broken(f"a result comes for a request {', and for one '.join(served)}", since=0)
+        raise talk.violation(f"a result comes for a request {', and for one '.join(served)}", since=0)
 
 
 def _has_result(future: asyncio.Future[Answer]) -> bool:
     return future.exception() is None and future.result().error is None
 
 
-UNREADABLE = Rule(
+PARSE_ERROR_RULE = Rule(
     "errors/parse-error",
     "may",
     "What is no JSON is answered with the error -32700.",
     at=("basic/index#error-codes", "basic/index#messages", "basic/messages"),
     cause="Bytes that cannot be read are dropped without a word to their sender.",
 )
-MADE_UP = Rule(
+UNREADABLE_ID = Rule(
     "errors/unreadable-id",
     "must",
     "An error for a message whose id cannot be read has no id, or null; never a made-up one.",
@@ -126,30 +128,30 @@ MADE_UP = Rule(
 )
 
 
-@UNREADABLE.reading("what came in conversations with something that is no JSON")
-def _(records: Sequence[Record]) -> int:
+@PARSE_ERROR_RULE.reading("what came in conversations with something that is no JSON")
+def read_parse_error(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
         bad = [said for said in record.entries if said.direction == SENT and said.message is None]
-        errors = [each.message.get("error") for each in heard([record])]
+        errors = [each.message.get("error") for each in received_messages([record])]
         judged += bool(bad)
         if bad and not any(isinstance(error, dict) and error.get("code") == PARSE_ERROR for error in errors):
             said = record.evidence(about=bad)
-            raise Broken("nothing says that it could not be read", evidence=said, during=[each.case for each in bad])
+            raise Violation("nothing says that it could not be read", evidence=said, during=[each.case for each in bad])
     return judged
 
 
-@MADE_UP.reading("all answers to what is no JSON, or was refused by HTTP")
-def _(records: Sequence[Record]) -> int:
+@UNREADABLE_ID.reading("all answers to what is no JSON, or was refused by HTTP")
+def read_unreadable_id(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
-        ours = {key(message["id"]) for message in record.sent() if "id" in message}
-        for each in heard([record]):
-            if is_answer(each.message) and (was_refused(each) or _was_unreadable(record, each.said)):
+        ours = {id_key(message["id"]) for message in record.sent_messages() if "id" in message}
+        for each in received_messages([record]):
+            if is_response(each.message) and (was_refused_by_http(each) or _was_unreadable(record, each.entry)):
                 judged += 1
                 id = each.message.get("id")
-                if id is not None and key(id) not in ours and not _is_rounded(id):
-                    raise each.broken(f"the error has the id {shown(id)}")
+                if id is not None and id_key(id) not in ours and not _is_rounded(id):
+                    raise each.violation(f"the error has the id {preview_json(id)}")
     return judged
 
 
@@ -158,14 +160,14 @@ def _is_rounded(id: Any) -> bool:
     return isinstance(id, int | float) and abs(id) >= 2**53
 
 
-def _was_unreadable(record: Record, answer: Said) -> bool:
+def _was_unreadable(record: MessageLog, answer: LogEntry) -> bool:
     """Whether something without a readable id was sent before it, over HTTP on its own stream."""
     before = record.entries[: record.entries.index(answer)]
     unreadable = [said for said in before if said.direction == SENT and said.message is None]
     return any(record.transport != "http" or said.stream == answer.stream for said in unreadable)
 
 
-NOT_ANSWERED = Rule(
+NOTIFICATION_ANSWERED = Rule(
     "errors/notification-answered",
     "must",
     "A notification is never answered, known or unknown, in order or not.",
@@ -183,16 +185,16 @@ NOTIFICATIONS: tuple[JSONObject, ...] = (
 )
 
 
-@NOT_ANSWERED.case("unknown ones, and a request's method without an id")
-async def _(talk: Talk) -> None:
+@NOTIFICATION_ANSWERED.case("unknown ones, and a request's method without an id")
+async def check_notification_answered(talk: Probe) -> None:
     for message in NOTIFICATIONS:
-        since = len(talk.record.entries)
+        since = len(talk.log.entries)
         talk.send(message)
-        for each in await talk.tide():
-            if is_answer(each) and _answers_nobody(talk, each):
-                raise talk.broken(f"{message['method']}, without an id, is answered", since=since)
+        for each in await talk.fence():
+            if is_response(each) and _answers_notification(talk, each):
+                raise talk.violation(f"{message['method']}, without an id, is answered", since=since)
 
 
-def _answers_nobody(talk: Talk, answer: JSONObject) -> bool:
+def _answers_notification(talk: Probe, answer: JSONObject) -> bool:
     """Whether a response has no id, and is not the body of an HTTP refusal."""
     return answer.get("id") is None and ("result" in answer or talk.http is None)

@@ -6,24 +6,24 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
-from accord.check.blocks import inside
+from accord.check.content import get_object
 from accord.check.extension_tasks import (
     CAPABILITY,
     PAGE,
     SINCE,
     TASK_METHODS,
-    ask,
-    begun,
-    give_up,
+    cancel_tasks,
     is_task,
-    states,
+    send_request,
+    start_task,
+    task_states,
 )
-from accord.check.reading import Answered, answers
-from accord.check.record import Record
-from accord.check.rule import LINES, Rule
-from accord.check.talk import Talk
-from accord.check.tasked import State
-from accord.check.values import shown
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import AnsweredRequest, answered_requests
+from accord.check.probe import Probe
+from accord.check.rule import LINE_TRANSPORTS, Rule
+from accord.check.tasks import TaskObservation
+from accord.check.values import preview_json
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
 
 _DIFFERENCE = 8
@@ -31,7 +31,7 @@ _DIFFERENCE = 8
 _DIGITS = 16
 """The same for ids that consist of digits."""
 
-UNIQUE = Rule(
+UNIQUE_IDS = Rule(
     "ext-tasks/unique-ids",
     "must",
     "Each task has an id of its own.",
@@ -41,12 +41,12 @@ UNIQUE = Rule(
 )
 
 
-@UNIQUE.case("three tasks of one call", needs=CAPABILITY, calls=True)
-async def _(talk: Talk) -> None:
-    ids = [await begun(talk) for _ in range(3)]
-    await give_up(talk, *ids)
+@UNIQUE_IDS.case("three tasks of one call", needs=CAPABILITY, calls=True)
+async def check_unique_ids(talk: Probe) -> None:
+    ids = [await start_task(talk) for _ in range(3)]
+    await cancel_tasks(talk, *ids)
     if len(set(ids)) < len(ids):
-        raise talk.broken(f"two tasks have the id {max(ids, key=ids.count)!r}")
+        raise talk.violation(f"two tasks have the id {max(ids, key=ids.count)!r}")
 
 
 UNGUESSABLE = Rule(
@@ -60,18 +60,18 @@ UNGUESSABLE = Rule(
 
 
 @UNGUESSABLE.reading("the ids of all new tasks", needs=CAPABILITY)
-def _(records: Sequence[Record]) -> int:
-    made = [each for each in answers(records, "tools/call") if is_task(each.result)]
+def read_unguessable(records: Sequence[MessageLog]) -> int:
+    made = [each for each in answered_requests(records, "tools/call") if is_task(each.result)]
     ids = {id: each for each in made if isinstance(id := each.result.get("taskId"), str)}
-    start, end = _shared(list(ids)), _shared([id[::-1] for id in ids])
+    start, end = _common_prefix_length(list(ids)), _common_prefix_length([id[::-1] for id in ids])
     for id, answered in ids.items():
         own = id[start : len(id) - end] if len(ids) > 1 else id
         if len(own) < (_DIGITS if own.isdigit() else _DIFFERENCE):
-            raise answered.broken(f"of the id {id!r} only {own!r} is not the same for all")
+            raise answered.violation(f"of the id {id!r} only {own!r} is not the same for all")
     return len(ids)
 
 
-def _shared(ids: Sequence[str]) -> int:
+def _common_prefix_length(ids: Sequence[str]) -> int:
     """Return the length of the longest prefix that all ids share."""
     return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*ids, strict=False)))
 
@@ -87,13 +87,13 @@ DURABLE = Rule(
 
 
 @DURABLE.reading("the first look at each new task", needs=CAPABILITY)
-def _(records: Sequence[Record]) -> int:
+def read_durable(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for made, looks in _looked_at(records):
+    for made, looks in _polled_tasks(records):
         judged += bool(looks)
         if looks and _code(looks[0]) in (INVALID_PARAMS, METHOD_NOT_FOUND):
-            about = (made.heard.said, looks[0].asked)
-            raise looks[0].heard.broken("a new task is not found", about=about)
+            about = (made.received.entry, looks[0].request_entry)
+            raise looks[0].received.violation("a new task is not found", about=about)
     return judged
 
 
@@ -108,51 +108,51 @@ KEPT = Rule(
 
 
 @KEPT.reading("the other looks at each task, before its time is over", needs=CAPABILITY)
-def _(records: Sequence[Record]) -> int:
+def read_kept(records: Sequence[MessageLog]) -> int:
     judged = 0
-    ends = _ends(records)
-    for made, looks in _looked_at(records):
+    ends = _expiry_times(records)
+    for made, looks in _polled_tasks(records):
         id = made.result.get("taskId")
         for look in looks[1:]:
-            if look.asked.at < ends.get(shown(id), 0.0):
+            if look.request_entry.at < ends.get(preview_json(id), 0.0):
                 judged += 1
                 if _code(look) == INVALID_PARAMS and _code(looks[0]) is None:
-                    raise look.broken("a task is gone before its time is over")
+                    raise look.violation("a task is gone before its time is over")
     return judged
 
 
-def _ends(records: Sequence[Record]) -> dict[str, float]:
+def _expiry_times(records: Sequence[MessageLog]) -> dict[str, float]:
     """When each task may be deleted, at the soonest, by the clock of the records: `ttlMs` may change."""
-    first: dict[str, State] = {}
+    first: dict[str, TaskObservation] = {}
     found: dict[str, float] = {}
-    for state in states(records):
-        made = first.setdefault(shown(state.id), state)
+    for state in task_states(records):
+        made = first.setdefault(preview_json(state.id), state)
         ttl = state.task.get("ttlMs")
         if ttl is None or isinstance(ttl, int | float):
-            end = float("inf") if ttl is None else made.asked + ttl / 1000
-            found[shown(state.id)] = min(end, found.get(shown(state.id), end))
+            end = float("inf") if ttl is None else made.requested_at + ttl / 1000
+            found[preview_json(state.id)] = min(end, found.get(preview_json(state.id), end))
     return found
 
 
-def _looked_at(records: Sequence[Record]) -> Iterator[tuple[Answered, list[Answered]]]:
+def _polled_tasks(records: Sequence[MessageLog]) -> Iterator[tuple[AnsweredRequest, list[AnsweredRequest]]]:
     """Each call that became a task, and the looks at it before we gave it up, in order: nothing is said of how long a
     cancelled task is found.
     """
-    looks = sorted(answers(records, "tasks/get"), key=lambda each: each.asked.at)
-    given_up = {_id(each): each.asked.at for each in answers(records, "tasks/cancel")}
-    for made in answers(records, "tools/call"):
+    looks = sorted(answered_requests(records, "tasks/get"), key=lambda each: each.request_entry.at)
+    given_up = {_id(each): each.request_entry.at for each in answered_requests(records, "tasks/cancel")}
+    for made in answered_requests(records, "tools/call"):
         if is_task(made.result):
             id = made.result.get("taskId")
-            own = [each for each in looks if _id(each) == id and each.asked.at < given_up.get(id, float("inf"))]
-            yield made, [each for each in own if each.asked.at > made.heard.said.at]
+            own = [each for each in looks if _id(each) == id and each.request_entry.at < given_up.get(id, float("inf"))]
+            yield made, [each for each in own if each.request_entry.at > made.received.entry.at]
 
 
-def _id(answered: Answered) -> Any:
-    return inside(answered.request, "params").get("taskId")
+def _id(answered: AnsweredRequest) -> Any:
+    return get_object(answered.request, "params").get("taskId")
 
 
-def _code(answered: Answered) -> Any:
-    return inside(answered.heard.message, "error").get("code")
+def _code(answered: AnsweredRequest) -> Any:
+    return get_object(answered.received.message, "error").get("code")
 
 
 UNKNOWN = Rule(
@@ -166,18 +166,18 @@ UNKNOWN = Rule(
 
 
 @UNKNOWN.case("ids that nobody gave", needs=CAPABILITY)
-async def _(talk: Talk) -> None:
-    for id in (talk.nobody, "786512e2-9e0d-44bd-8f29-789f320fe840"):
-        await _refused(talk, "tasks/get", {"taskId": id})
+async def check_unknown_ids_nobody_gave(talk: Probe) -> None:
+    for id in (talk.unknown_name, "786512e2-9e0d-44bd-8f29-789f320fe840"):
+        await _require_refused(talk, "tasks/get", {"taskId": id})
 
 
-@UNKNOWN.case("no id, and a number", needs=CAPABILITY, over=LINES)
-async def _(talk: Talk) -> None:
+@UNKNOWN.case("no id, and a number", needs=CAPABILITY, over=LINE_TRANSPORTS)
+async def check_unknown_id_number(talk: Probe) -> None:
     for params in ({}, {"taskId": 7}):
-        await _refused(talk, "tasks/get", params)
+        await _require_refused(talk, "tasks/get", params)
 
 
-OTHERS = Rule(
+UNKNOWN_CHANGED = Rule(
     "ext-tasks/unknown-changed",
     "should",
     "tasks/update and tasks/cancel of a task that nobody has are refused with error -32602.",
@@ -187,10 +187,10 @@ OTHERS = Rule(
 )
 
 
-@OTHERS.case("an id that nobody gave", needs=CAPABILITY)
-async def _(talk: Talk) -> None:
-    await _refused(talk, "tasks/update", {"taskId": talk.nobody, "inputResponses": {}})
-    await _refused(talk, "tasks/cancel", {"taskId": talk.nobody})
+@UNKNOWN_CHANGED.case("an id that nobody gave", needs=CAPABILITY)
+async def check_unknown_changed(talk: Probe) -> None:
+    await _require_refused(talk, "tasks/update", {"taskId": talk.unknown_name, "inputResponses": {}})
+    await _require_refused(talk, "tasks/cancel", {"taskId": talk.unknown_name})
 
 
 SERVED = Rule(
@@ -204,15 +204,17 @@ SERVED = Rule(
 
 
 @SERVED.case("requests for a task that nobody has", needs=CAPABILITY)
-async def _(talk: Talk) -> None:
+async def check_served(talk: Probe) -> None:
     for method in TASK_METHODS:
         more: dict[str, Any] = {"inputResponses": {}} if method == "tasks/update" else {}
-        answer = await ask(talk, method, {"taskId": talk.nobody, **more}, misbehaved=True)
+        answer = await send_request(talk, method, {"taskId": talk.unknown_name, **more}, misbehaved=True)
         if answer.code == METHOD_NOT_FOUND:
-            raise talk.broken(f"{method} is answered with {shown(answer.error)}")
+            raise talk.violation(f"{method} is answered with {preview_json(answer.error)}")
 
 
-async def _refused(talk: Talk, method: str, params: dict[str, Any]) -> None:
-    answer = await ask(talk, method, params, misbehaved=True)
+async def _require_refused(talk: Probe, method: str, params: dict[str, Any]) -> None:
+    answer = await send_request(talk, method, params, misbehaved=True)
     if answer.code != INVALID_PARAMS:
-        raise talk.broken(f"{method} with {shown(params)} is answered with {shown(answer.error or answer.result)}")
+        raise talk.violation(
+            f"{method} with {preview_json(params)} is answered with {preview_json(answer.error or answer.result)}"
+        )

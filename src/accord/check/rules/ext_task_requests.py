@@ -5,34 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.asked import good_answers
-from accord.check.blocks import inside
+from accord.check.content import get_object
 from accord.check.extension_tasks import (
     CAPABILITY,
     PAGE,
     SINCE,
-    ask,
-    begun,
-    call,
-    deferring,
-    give_up,
+    build_request,
+    call_tool,
+    cancel_tasks,
     is_task,
-    looks,
-    request,
-    requests_of,
-    states,
+    poll_task,
+    send_request,
+    start_task,
+    task_input_requests,
+    task_states,
+    task_tools,
 )
-from accord.check.posting import refused
-from accord.check.reading import answers
-from accord.check.record import Record
+from accord.check.http_responses import require_refusal
+from accord.check.input_requests import input_responses
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import answered_requests
+from accord.check.probe import Probe
 from accord.check.rule import HTTP, NotObserved, Rule
-from accord.check.talk import Talk
-from accord.check.tasked import FINISHED
-from accord.check.values import shown
+from accord.check.tasks import TERMINAL_STATUSES
+from accord.check.values import preview_json
 from accord.errors import HEADER_MISMATCH
 from accord.messages.base import JSONObject
 
-EMPTY = Rule(
+EMPTY_ANSWERS = Rule(
     "ext-tasks/empty-answers",
     "must",
     "tasks/update and tasks/cancel are answered with an empty result: what became of it is told by tasks/get.",
@@ -40,19 +40,19 @@ EMPTY = Rule(
     since=SINCE,
     cause="The state of the task is given, as tasks/cancel of 2025-11-25 does: it may have changed by then.",
 )
-_TELLING = frozenset(("taskId", "task", "status", "statusMessage", "createdAt", "lastUpdatedAt", "result", "error"))
+_TASK_FIELDS = frozenset(("taskId", "task", "status", "statusMessage", "createdAt", "lastUpdatedAt", "result", "error"))
 """Fields by which a result is about a task; unknown fields are allowed."""
 
 
-@EMPTY.reading("all answers to both", needs=CAPABILITY)
-def _(records: Sequence[Record]) -> int:
+@EMPTY_ANSWERS.reading("all answers to both", needs=CAPABILITY)
+def read_empty_answers(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for answered in answers(records, "tasks/update", "tasks/cancel"):
+    for answered in answered_requests(records, "tasks/update", "tasks/cancel"):
         if isinstance(answered.result, dict):
             judged += 1
-            more = sorted(_TELLING & answered.result.keys())
+            more = sorted(_TASK_FIELDS & answered.result.keys())
             if more:
-                raise answered.broken(f"the result of {answered.request['method']} holds {', '.join(more)}")
+                raise answered.violation(f"the result of {answered.request['method']} holds {', '.join(more)}")
     return judged
 
 
@@ -67,17 +67,17 @@ CANCEL = Rule(
 
 
 @CANCEL.case("a new task", needs=CAPABILITY, calls=True)
-async def _(talk: Talk) -> None:
-    id = await begun(talk)
-    answer = await ask(talk, "tasks/cancel", {"taskId": id})
+async def check_cancel(talk: Probe) -> None:
+    id = await start_task(talk)
+    answer = await send_request(talk, "tasks/cancel", {"taskId": id})
     if answer.error is not None:
-        status = inside((await ask(talk, "tasks/get", {"taskId": id})).result).get("status")
-        if status in FINISHED and status != "cancelled":
+        status = get_object((await send_request(talk, "tasks/get", {"taskId": id})).result).get("status")
+        if status in TERMINAL_STATUSES and status != "cancelled":
             raise NotObserved("it was over before it could be cancelled")
-        raise talk.broken(f"tasks/cancel is answered with {shown(answer.error)}")
+        raise talk.violation(f"tasks/cancel is answered with {preview_json(answer.error)}")
 
 
-STRAY = Rule(
+STRAY_ANSWERS = Rule(
     "ext-tasks/stray-answers",
     "should",
     "Answers that a task does not wait for are ignored: never asked, or answered before.",
@@ -87,25 +87,25 @@ STRAY = Rule(
 )
 
 
-@STRAY.case("an answer to what no task asked", needs=CAPABILITY, calls=True)
-async def _(talk: Talk) -> None:
-    id = await begun(talk)
-    params = {"taskId": id, "inputResponses": {talk.nobody: {"action": "decline"}}}
-    answer = await ask(talk, "tasks/update", params, misbehaved=True)
-    await give_up(talk, id)
+@STRAY_ANSWERS.case("an answer to what no task asked", needs=CAPABILITY, calls=True)
+async def check_stray_answers_answer_task_asked(talk: Probe) -> None:
+    id = await start_task(talk)
+    params = {"taskId": id, "inputResponses": {talk.unknown_name: {"action": "decline"}}}
+    answer = await send_request(talk, "tasks/update", params, misbehaved=True)
+    await cancel_tasks(talk, id)
     if answer.error is not None:
-        raise talk.broken(f"it is answered with {shown(answer.error)}")
+        raise talk.violation(f"it is answered with {preview_json(answer.error)}")
 
 
-@STRAY.case("the same answers twice", kind="own", needs=CAPABILITY, calls=True)
-async def _(talk: Talk) -> None:
-    id, asked = await _asking(talk)
-    params = {"taskId": id, "inputResponses": good_answers(talk, asked)}
-    first = await ask(talk, "tasks/update", params)
-    again = await ask(talk, "tasks/update", params, misbehaved=True)
-    await give_up(talk, id)
+@STRAY_ANSWERS.case("the same answers twice", kind="own", needs=CAPABILITY, calls=True)
+async def check_stray_answers_same_answers_twice(talk: Probe) -> None:
+    id, asked = await _task_requiring_input(talk)
+    params = {"taskId": id, "inputResponses": input_responses(talk, asked)}
+    first = await send_request(talk, "tasks/update", params)
+    again = await send_request(talk, "tasks/update", params, misbehaved=True)
+    await cancel_tasks(talk, id)
     if first.error is None and again.error is not None:
-        raise talk.broken(f"the second time it is answered with {shown(again.error)}")
+        raise talk.violation(f"the second time it is answered with {preview_json(again.error)}")
 
 
 PROCEEDS = Rule(
@@ -119,40 +119,40 @@ PROCEEDS = Rule(
 
 
 @PROCEEDS.case("all answers to a task that asks", kind="own", needs=CAPABILITY, calls=True)
-async def _(talk: Talk) -> None:
-    id, asked = await _asking(talk)
-    answer = await ask(talk, "tasks/update", {"taskId": id, "inputResponses": good_answers(talk, asked)})
+async def check_proceeds(talk: Probe) -> None:
+    id, asked = await _task_requiring_input(talk)
+    answer = await send_request(talk, "tasks/update", {"taskId": id, "inputResponses": input_responses(talk, asked)})
     if answer.error is not None:
-        raise talk.broken(f"the answers are refused with {shown(answer.error)}")
-    async for state in looks(talk, id):
-        if state.get("status") != "input_required" or requests_of(state).keys() - asked.keys():
-            await give_up(talk, id)
+        raise talk.violation(f"the answers are refused with {preview_json(answer.error)}")
+    async for state in poll_task(talk, id):
+        if state.get("status") != "input_required" or task_input_requests(state).keys() - asked.keys():
+            await cancel_tasks(talk, id)
             return
-    await give_up(talk, id)
-    raise talk.broken("a task still waits for answers that it got")
+    await cancel_tasks(talk, id)
+    raise talk.violation("a task still waits for answers that it got")
 
 
-async def _asking(talk: Talk) -> tuple[str, JSONObject]:
+async def _task_requiring_input(talk: Probe) -> tuple[str, JSONObject]:
     """A task that asks something now, and what. Raises `NotObserved` for none."""
-    known = {state.id for state in states(talk.beside) if requests_of(state.task)}
+    known = {state.id for state in task_states(talk.peer_logs) if task_input_requests(state.task)}
     for tool in await _tools_of(talk, known):
-        result = (await call(talk, tool)).result
+        result = (await call_tool(talk, tool)).result
         if is_task(result) and isinstance(result.get("taskId"), str):
             id = str(result["taskId"])
-            async for state in looks(talk, id):
-                if requests_of(state):
-                    return id, requests_of(state)
-                if not state or state.get("status") in FINISHED:
+            async for state in poll_task(talk, id):
+                if task_input_requests(state):
+                    return id, task_input_requests(state)
+                if not state or state.get("status") in TERMINAL_STATUSES:
                     break
-            await give_up(talk, id)
+            await cancel_tasks(talk, id)
     raise NotObserved("no task asks anything")
 
 
-async def _tools_of(talk: Talk, ids: set[Any]) -> list[JSONObject]:
+async def _tools_of(talk: Probe, ids: set[Any]) -> list[JSONObject]:
     """Return the tools whose calls became these tasks."""
-    made = [each for each in answers(talk.beside, "tools/call") if is_task(each.result)]
-    names = {inside(each.request, "params").get("name") for each in made if each.result.get("taskId") in ids}
-    return [tool for tool in await deferring(talk) if tool.get("name") in names]
+    made = [each for each in answered_requests(talk.peer_logs, "tools/call") if is_task(each.result)]
+    names = {get_object(each.request, "params").get("name") for each in made if each.result.get("taskId") in ids}
+    return [tool for tool in await task_tools(talk) if tool.get("name") in names]
 
 
 KEYS = Rule(
@@ -166,17 +166,19 @@ KEYS = Rule(
 
 
 @KEYS.reading("all that tasks asked", needs=CAPABILITY)
-def _(records: Sequence[Record]) -> int:
+def read_keys(records: Sequence[MessageLog]) -> int:
     asked: dict[tuple[str, str], Any] = {}
-    for state in states(records):
-        for key, question in requests_of(state.task).items():
-            before = asked.setdefault((shown(state.id), key), question)
+    for state in task_states(records):
+        for key, question in task_input_requests(state.task).items():
+            before = asked.setdefault((preview_json(state.id), key), question)
             if before != question:
-                raise state.heard.broken(f"the key {key!r} stood for another question before: {shown(before)}")
+                raise state.received.violation(
+                    f"the key {key!r} stood for another question before: {preview_json(before)}"
+                )
     return len(asked)
 
 
-ONCE = Rule(
+ANSWERED_KEYS = Rule(
     "ext-tasks/answered-keys",
     "must",
     "A key whose answer was taken is not used again by the task.",
@@ -186,26 +188,26 @@ ONCE = Rule(
 )
 
 
-@ONCE.reading("all that tasks asked, after it was answered", needs=CAPABILITY)
-def _(records: Sequence[Record]) -> int:
+@ANSWERED_KEYS.reading("all that tasks asked, after it was answered", needs=CAPABILITY)
+def read_answered_keys(records: Sequence[MessageLog]) -> int:
     answered: set[tuple[str, str]] = set()
-    for each in answers(records, "tasks/update"):
-        params = inside(each.request, "params")
-        answered |= {(shown(params.get("taskId")), key) for key in inside(params, "inputResponses")}
+    for each in answered_requests(records, "tasks/update"):
+        params = get_object(each.request, "params")
+        answered |= {(preview_json(params.get("taskId")), key) for key in get_object(params, "inputResponses")}
     open_: dict[str, set[str]] = {}
     taken: set[tuple[str, str]] = set()
-    for state in sorted(states(records), key=lambda each: each.asked):
-        id, now = shown(state.id), set(requests_of(state.task))
+    for state in sorted(task_states(records), key=lambda each: each.requested_at):
+        id, now = preview_json(state.id), set(task_input_requests(state.task))
         # an answer counts as taken when its key has gone: "The acknowledgement is _eventually consistent_"
         taken |= {(id, key) for key in open_.get(id, set()) - now} & answered
         again = [key for key in now if (id, key) in taken]
         if again:
-            raise state.heard.broken(f"the key {again[0]!r} was answered, had gone, and is there again")
+            raise state.received.violation(f"the key {again[0]!r} was answered, had gone, and is there again")
         open_[id] = now
     return len(taken)
 
 
-ROUTED = Rule(
+NAME_HEADER = Rule(
     "ext-tasks/name-header",
     "must",
     "A request about a task whose Mcp-Name is another id than that in its body gets status 400 and error -32020.",
@@ -216,8 +218,8 @@ ROUTED = Rule(
 )
 
 
-@ROUTED.case("tasks/get with another Mcp-Name", needs=CAPABILITY)
-async def _(talk: Talk) -> None:
-    message = request(talk, "tasks/get", {"taskId": talk.nobody})
+@NAME_HEADER.case("tasks/get with another Mcp-Name", needs=CAPABILITY)
+async def check_name_header(talk: Probe) -> None:
+    message = build_request(talk, "tasks/get", {"taskId": talk.unknown_name})
     reply = await talk.post(message, {"Mcp-Name": "accord-check-another"})
-    refused(talk, reply, "tasks/get with another Mcp-Name", status=400, code=HEADER_MISMATCH)
+    require_refusal(talk, reply, "tasks/get with another Mcp-Name", status=400, code=HEADER_MISMATCH)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.blocks import inside, time_fault
-from accord.check.extension_shapes import handle_fault, result_fault, state_fault
-from accord.check.extension_tasks import CAPABILITY, PAGE, SINCE, TASK_METHODS, is_task, states
-from accord.check.reading import answers
-from accord.check.record import Record
+from accord.check.content import get_object, time_fault
+from accord.check.extension_task_types import handle_fault, result_fault, state_fault
+from accord.check.extension_tasks import CAPABILITY, PAGE, SINCE, TASK_METHODS, is_task, task_states
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import answered_requests
 from accord.check.rule import Rule
-from accord.check.tasked import State
-from accord.check.values import shown
+from accord.check.tasks import TaskObservation
+from accord.check.values import preview_json
 from accord.messages.base import JSONObject
 
 MARKED = Rule(
@@ -26,22 +26,24 @@ MARKED = Rule(
 
 
 @MARKED.reading("all results of calls", needs=CAPABILITY)
-def _(records: Sequence[Record]) -> int:
+def read_marked(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for answered in answers(records, "tools/call"):
+    for answered in answered_requests(records, "tools/call"):
         if isinstance(answered.result, dict):
             judged += 1
-            if "content" not in answered.result and not is_task(answered.result) and _tells(answered.result):
-                raise answered.broken(f"a task comes, and resultType is {shown(answered.result.get('resultType'))}")
+            if "content" not in answered.result and not is_task(answered.result) and _describes_task(answered.result):
+                raise answered.violation(
+                    f"a task comes, and resultType is {preview_json(answered.result.get('resultType'))}"
+                )
     return judged
 
 
-def _tells(result: JSONObject) -> bool:
+def _describes_task(result: JSONObject) -> bool:
     """Whether a result tells of a task, in the form of either revision."""
-    return isinstance(result.get("taskId"), str) or isinstance(inside(result, "task").get("taskId"), str)
+    return isinstance(result.get("taskId"), str) or isinstance(get_object(result, "task").get("taskId"), str)
 
 
-ELSEWHERE = Rule(
+CALLS_ONLY = Rule(
     "ext-tasks/calls-only",
     "must",
     "`resultType` is `task` for a call that becomes a task, and nowhere else.",
@@ -51,15 +53,15 @@ ELSEWHERE = Rule(
 )
 
 
-@ELSEWHERE.reading("all other results", needs=CAPABILITY)
-def _(records: Sequence[Record]) -> int:
+@CALLS_ONLY.reading("all other results", needs=CAPABILITY)
+def read_calls_only(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for answered in answers(records):
+    for answered in answered_requests(records):
         method = answered.request["method"]
         if method != "tools/call" and method not in TASK_METHODS and isinstance(answered.result, dict):
             judged += 1
             if is_task(answered.result):
-                raise answered.broken(f"the result of {method} is a task")
+                raise answered.violation(f"the result of {method} is a task")
     return judged
 
 
@@ -74,14 +76,14 @@ COMPLETE = Rule(
 
 
 @COMPLETE.reading("all answers about tasks", needs=CAPABILITY)
-def _(records: Sequence[Record]) -> int:
+def read_complete(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for answered in answers(records, *TASK_METHODS):
+    for answered in answered_requests(records, *TASK_METHODS):
         if isinstance(answered.result, dict):
             judged += 1
             kind = answered.result.get("resultType")
             if kind != "complete":
-                raise answered.broken(f"the resultType of {answered.request['method']} is {shown(kind)}")
+                raise answered.violation(f"the resultType of {answered.request['method']} is {preview_json(kind)}")
     return judged
 
 
@@ -97,13 +99,13 @@ SHAPES = Rule(
 
 
 @SHAPES.reading("all states of tasks", needs=CAPABILITY)
-def _(records: Sequence[Record]) -> int:
+def read_shapes(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for state in states(records):
+    for state in task_states(records):
         judged += 1
-        fault = (handle_fault if is_task(state.task) else state_fault)(state.task, state.heard.record.revision)
+        fault = (handle_fault if is_task(state.task) else state_fault)(state.task, state.received.log.revision)
         if fault:
-            raise state.heard.broken(fault)
+            raise state.received.violation(fault)
     return judged
 
 
@@ -118,14 +120,14 @@ RESULT = Rule(
 
 
 @RESULT.reading("all tasks that are completed", needs=CAPABILITY)
-def _(records: Sequence[Record]) -> int:
+def read_result(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for state in states(records):
+    for state in task_states(records):
         if state.status == "completed" and isinstance(state.task.get("result"), dict):
             judged += 1
-            fault = result_fault(state.task["result"], state.heard.record.revision)
+            fault = result_fault(state.task["result"], state.received.log.revision)
             if fault:
-                raise state.heard.broken(f"it is no result of a tool: {fault}")
+                raise state.received.violation(f"it is no result of a tool: {fault}")
     return judged
 
 
@@ -140,14 +142,14 @@ TIMES = Rule(
 
 
 @TIMES.reading("all states of tasks", needs=CAPABILITY)
-def _(records: Sequence[Record]) -> int:
+def read_times(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for state in states(records):
+    for state in task_states(records):
         for name in ("createdAt", "lastUpdatedAt"):
             judged += 1
             fault = time_fault(state.task.get(name))
             if fault:
-                raise state.heard.broken(f"{name} {fault}")
+                raise state.received.violation(f"{name} {fault}")
     return judged
 
 
@@ -162,30 +164,32 @@ FINAL = Rule(
 
 
 @FINAL.reading("all states of tasks", needs=CAPABILITY)
-def _(records: Sequence[Record]) -> int:
+def read_final(records: Sequence[MessageLog]) -> int:
     judged = 0
-    over: dict[str, State] = {}
-    for state in sorted(states(records), key=lambda each: each.heard.said.at):
+    over: dict[str, TaskObservation] = {}
+    for state in sorted(task_states(records), key=lambda each: each.received.entry.at):
         judged += 1
         # only what was asked after the end was heard: answers may overtake each other
-        last = over.get(shown(state.id))
-        if last is not None and state.asked > last.heard.said.at and _outcome(state) != _outcome(last):
-            text = f"a task was {last.status}, and is {shown(state.status)} now, or has another outcome"
+        last = over.get(preview_json(state.id))
+        if last is not None and state.requested_at > last.received.entry.at and _outcome(state) != _outcome(last):
+            text = f"a task was {last.status}, and is {preview_json(state.status)} now, or has another outcome"
             if not _may_fail(last, state):
-                raise state.heard.broken(text, about=(last.heard.said,))
+                raise state.received.violation(text, about=(last.received.entry,))
         if state.is_final and not is_task(state.task):
-            over.setdefault(shown(state.id), state)
+            over.setdefault(preview_json(state.id), state)
     return judged
 
 
-def _outcome(state: State) -> Any:
+def _outcome(state: TaskObservation) -> Any:
     return state.status, state.task.get("result"), state.task.get("error")
 
 
-def _may_fail(last: State, state: State) -> bool:
+def _may_fail(last: TaskObservation, state: TaskObservation) -> bool:
     """ "servers MAY mark a task as `failed` at any point after the TTL elapses": it runs from before it was over."""
     ttl = last.task.get("ttlMs")
-    return state.status == "failed" and isinstance(ttl, int) and state.heard.said.at - last.asked > ttl / 1000
+    return (
+        state.status == "failed" and isinstance(ttl, int) and state.received.entry.at - last.requested_at > ttl / 1000
+    )
 
 
 FAILED = Rule(
@@ -199,33 +203,33 @@ FAILED = Rule(
 
 
 @FAILED.reading("all tasks that are over, beside plain calls of the same", needs=CAPABILITY)
-def _(records: Sequence[Record]) -> int:
+def read_failed(records: Sequence[MessageLog]) -> int:
     judged = 0
     plain, calls = _calls(records)
-    for state in states(records):
+    for state in task_states(records):
         if state.is_final and not is_task(state.task):
             judged += 1
-            call = calls.get(shown(state.id))
+            call = calls.get(preview_json(state.id))
             if state.status == "failed" and ("result" in state.task or (call in plain and "error" in state.task)):
-                raise state.heard.broken("a task is failed, and what its tool does is no error of JSON-RPC")
+                raise state.received.violation("a task is failed, and what its tool does is no error of JSON-RPC")
     return judged
 
 
-def _calls(records: Sequence[Record]) -> tuple[set[str], dict[str, str]]:
+def _calls(records: Sequence[MessageLog]) -> tuple[set[str], dict[str, str]]:
     """The calls that ended with `isError` at once; and the calls of tasks, by their ids."""
     plain: set[str] = set()
     calls: dict[str, str] = {}
-    for answered in answers(records, "tools/call"):
-        params = inside(answered.request, "params")
+    for answered in answered_requests(records, "tools/call"):
+        params = get_object(answered.request, "params")
         call = repr((params.get("name"), params.get("arguments")))
         if is_task(answered.result):
-            calls[shown(answered.result.get("taskId"))] = call
-        elif inside(answered.result).get("isError") is True:
+            calls[preview_json(answered.result.get("taskId"))] = call
+        elif get_object(answered.result).get("isError") is True:
             plain.add(call)
     return plain, calls
 
 
-WHY = Rule(
+FAILED_WHY = Rule(
     "ext-tasks/failed-why",
     "should",
     "tasks/get says why a task has failed, in `statusMessage`.",
@@ -234,12 +238,12 @@ WHY = Rule(
 )
 
 
-@WHY.reading("all tasks that have failed", needs=CAPABILITY)
-def _(records: Sequence[Record]) -> int:
+@FAILED_WHY.reading("all tasks that have failed", needs=CAPABILITY)
+def read_failed_why(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for state in states(records):
+    for state in task_states(records):
         if state.status == "failed" and not is_task(state.task):
             judged += 1
             if not state.task.get("statusMessage"):
-                raise state.heard.broken("a task has failed, and does not say why")
+                raise state.received.violation("a task has failed, and does not say why")
     return judged

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
-from accord.check.blocks import inside
+from accord.check.content import get_object
 from accord.check.extension_tasks import (
     CAPABILITY,
     EXTENSION,
@@ -13,22 +13,22 @@ from accord.check.extension_tasks import (
     PROPOSAL,
     SINCE,
     TASK_METHODS,
-    ask,
-    begun,
-    call,
-    could_wait,
-    deferring,
-    ended,
-    give_up,
+    call_tool,
+    callable_tools,
+    cancel_tasks,
+    declares_extension,
+    finish_task,
     is_task,
-    usable,
+    send_request,
+    start_task,
+    task_tools,
 )
-from accord.check.reading import answers
-from accord.check.record import Record
-from accord.check.rule import Broken, NotObserved, Rule
-from accord.check.talk import Talk
-from accord.check.tasked import call_of
-from accord.check.values import shown
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import answered_requests
+from accord.check.probe import Probe
+from accord.check.rule import NotObserved, Rule, Violation
+from accord.check.tasks import call_params
+from accord.check.values import preview_json
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY
 from accord.messages.base import JSONObject
 
@@ -50,22 +50,22 @@ UNDECLARED = Rule(
 
 
 @UNDECLARED.reading("all results", needs=CAPABILITY, since=SINCE)
-def _(records: Sequence[Record]) -> int:
+def read_undeclared(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for answered in answers(records):
-        if isinstance(answered.result, dict) and not could_wait(answered.request):
+    for answered in answered_requests(records):
+        if isinstance(answered.result, dict) and not declares_extension(answered.request):
             judged += answered.request["method"] == "tools/call"
             if is_task(answered.result):
-                raise answered.broken("a request that does not declare the extension is answered with a task")
+                raise answered.violation("a request that does not declare the extension is answered with a task")
     return judged
 
 
 @UNDECLARED.case("a call, after one that declared it", since=SINCE, needs=CAPABILITY, calls=True)
-async def _(talk: Talk) -> None:
-    tool = (await deferring(talk))[0]
-    await give_up(talk, await begun(talk))
-    if is_task((await call(talk, tool, ours=talk.declared)).result):
-        raise talk.broken("a call that does not declare the extension becomes a task")
+async def check_undeclared_call_declared(talk: Probe) -> None:
+    tool = (await task_tools(talk))[0]
+    await cancel_tasks(talk, await start_task(talk))
+    if is_task((await call_tool(talk, tool, ours=talk.client_capabilities)).result):
+        raise talk.violation("a call that does not declare the extension becomes a task")
 
 
 @UNDECLARED.case(
@@ -76,10 +76,10 @@ async def _(talk: Talk) -> None:
     calls=True,
     capabilities={"extensions": {EXTENSION: {}}},
 )
-async def _(talk: Talk) -> None:
-    for tool in (await talk.callable())[:_FEW]:
-        if is_task((await talk.request("tools/call", call_of(tool))).result):
-            raise talk.broken(f"a plain call becomes a task of an extension that {talk.revision} does not have")
+async def check_undeclared_calls_client_2025_11(talk: Probe) -> None:
+    for tool in (await talk.callable_tools())[:_FEW]:
+        if is_task((await talk.request("tools/call", call_params(tool))).result):
+            raise talk.violation(f"a plain call becomes a task of an extension that {talk.revision} does not have")
 
 
 NEEDED = Rule(
@@ -93,28 +93,28 @@ NEEDED = Rule(
 
 
 @NEEDED.case("calls that do not declare it, of tools that became tasks", kind="own", needs=CAPABILITY, calls=True)
-async def _(talk: Talk) -> None:
-    for tool in (await deferring(talk))[:_FEW]:
+async def check_needed(talk: Probe) -> None:
+    for tool in (await task_tools(talk))[:_FEW]:
         error = await _refusal(talk, tool)
         if error and (error.get("code") == MISSING_CLIENT_CAPABILITY or await _works(talk, tool)):
-            wanted = inside(error, "data", "requiredCapabilities", "extensions")
+            wanted = get_object(error, "data", "requiredCapabilities", "extensions")
             if error.get("code") != MISSING_CLIENT_CAPABILITY or EXTENSION not in wanted:
-                raise talk.broken(f"a plain call of {tool.get('name')!r} is answered with {shown(error)}")
+                raise talk.violation(f"a plain call of {tool.get('name')!r} is answered with {preview_json(error)}")
             return
     raise NotObserved("each tool that becomes a task can be called without one")
 
 
-async def _refusal(talk: Talk, tool: JSONObject) -> JSONObject:
+async def _refusal(talk: Probe, tool: JSONObject) -> JSONObject:
     """The error of a call that does not declare the extension; empty if there is none, or no answer in time."""
     with contextlib.suppress(NotObserved):
-        return (await call(talk, tool, ours=talk.declared)).error or {}
+        return (await call_tool(talk, tool, ours=talk.client_capabilities)).error or {}
     return {}
 
 
-async def _works(talk: Talk, tool: JSONObject) -> bool:
+async def _works(talk: Probe, tool: JSONObject) -> bool:
     """Whether the same call succeeds as a task."""
-    result = (await call(talk, tool)).result
-    return is_task(result) and (await ended(talk, str(result.get("taskId")))).get("status") == "completed"
+    result = (await call_tool(talk, tool)).result
+    return is_task(result) and (await finish_task(talk, str(result.get("taskId")))).get("status") == "completed"
 
 
 GATED = Rule(
@@ -128,18 +128,18 @@ GATED = Rule(
 
 
 @GATED.case("requests for a task that nobody has", needs=CAPABILITY)
-async def _(talk: Talk) -> None:
+async def check_gated_requests_task_nobody(talk: Probe) -> None:
     # that there is no such task is as true: "Invalid or nonexistent `taskId`: `-32602`"
-    await _refuses(talk, talk.nobody, talk.declared, MISSING_CLIENT_CAPABILITY, INVALID_PARAMS)
+    await _require_refused(talk, talk.unknown_name, talk.client_capabilities, MISSING_CLIENT_CAPABILITY, INVALID_PARAMS)
 
 
 @GATED.case("requests for a new task", needs=CAPABILITY, calls=True)
-async def _(talk: Talk) -> None:
-    id = await begun(talk)
+async def check_gated_requests_new_task(talk: Probe) -> None:
+    id = await start_task(talk)
     try:
-        await _refuses(talk, id, talk.declared, MISSING_CLIENT_CAPABILITY)
+        await _require_refused(talk, id, talk.client_capabilities, MISSING_CLIENT_CAPABILITY)
     finally:
-        await give_up(talk, id)
+        await cancel_tasks(talk, id)
 
 
 LEGACY_CLIENT = Rule(
@@ -153,23 +153,23 @@ LEGACY_CLIENT = Rule(
 
 
 @LEGACY_CLIENT.case("a call, and requests for a task", needs=CAPABILITY, calls=True)
-async def _(talk: Talk) -> None:
-    tool, id = (await deferring(talk))[0], await begun(talk)
-    legacy = {**talk.declared, "tasks": _LEGACY}
+async def check_legacy_client(talk: Probe) -> None:
+    tool, id = (await task_tools(talk))[0], await start_task(talk)
+    legacy = {**talk.client_capabilities, "tasks": _LEGACY}
     try:
-        await _refuses(talk, id, legacy, MISSING_CLIENT_CAPABILITY)
+        await _require_refused(talk, id, legacy, MISSING_CLIENT_CAPABILITY)
     finally:
-        await give_up(talk, id)
-    if is_task((await call(talk, tool, ours=legacy)).result):
-        raise talk.broken("a call of such a client becomes a task")
+        await cancel_tasks(talk, id)
+    if is_task((await call_tool(talk, tool, ours=legacy)).result):
+        raise talk.violation("a call of such a client becomes a task")
 
 
-async def _refuses(talk: Talk, id: str, ours: JSONObject, *codes: int) -> None:
+async def _require_refused(talk: Probe, id: str, ours: JSONObject, *codes: int) -> None:
     for method in TASK_METHODS:
         more: JSONObject = {"inputResponses": {}} if method == "tasks/update" else {}
-        answer = await ask(talk, method, {"taskId": id, **more}, ours=ours, misbehaved=True)
+        answer = await send_request(talk, method, {"taskId": id, **more}, ours=ours, misbehaved=True)
         if answer.code not in codes:
-            raise talk.broken(f"{method} is answered with {shown(answer.error or answer.result)}")
+            raise talk.violation(f"{method} is answered with {preview_json(answer.error or answer.result)}")
 
 
 LEGACY_DECLARED = Rule(
@@ -183,12 +183,12 @@ LEGACY_DECLARED = Rule(
 
 
 @LEGACY_DECLARED.case("its capabilities", needs=CAPABILITY)
-async def _(talk: Talk) -> None:
+async def check_legacy_declared(talk: Probe) -> None:
     if "tasks" in talk.capabilities:
-        raise Broken(f"its capabilities are {shown(talk.capabilities)}")
+        raise Violation(f"its capabilities are {preview_json(talk.capabilities)}")
 
 
-PARAM = Rule(
+TASK_PARAM = Rule(
     "ext-tasks/task-param",
     "must",
     "`task` in the params of a call, which 2025-11-25 has, changes nothing.",
@@ -198,15 +198,17 @@ PARAM = Rule(
 )
 
 
-@PARAM.case("calls with `task`, of tools that do not become tasks", kind="own", needs=CAPABILITY, calls=True)
-async def _(talk: Talk) -> None:
-    done = [each for each in answers(talk.beside, "tools/call") if could_wait(each.request)]
-    tasks = {inside(each.request, "params").get("name") for each in done if is_task(each.result)}
-    plain = {inside(each.request, "params").get("name") for each in done if "content" in inside(each.result)} - tasks
-    for tool in [tool for tool in await usable(talk) if tool.get("name") in plain][:_FEW]:
-        answer = await call(talk, tool, task={"ttl": 60_000})
+@TASK_PARAM.case("calls with `task`, of tools that do not become tasks", kind="own", needs=CAPABILITY, calls=True)
+async def check_task_param(talk: Probe) -> None:
+    done = [each for each in answered_requests(talk.peer_logs, "tools/call") if declares_extension(each.request)]
+    tasks = {get_object(each.request, "params").get("name") for each in done if is_task(each.result)}
+    plain = {
+        get_object(each.request, "params").get("name") for each in done if "content" in get_object(each.result)
+    } - tasks
+    for tool in [tool for tool in await callable_tools(talk) if tool.get("name") in plain][:_FEW]:
+        answer = await call_tool(talk, tool, task={"ttl": 60_000})
         if answer.error is not None or is_task(answer.result):
-            raise talk.broken(f"with `task` the answer is {shown(answer.error or answer.result)}")
+            raise talk.violation(f"with `task` the answer is {preview_json(answer.error or answer.result)}")
     if not plain:
         raise NotObserved("no tool is known to give a plain result")
 
@@ -222,7 +224,7 @@ REMOVED = Rule(
 
 
 @REMOVED.case("tasks/result of a task that nobody has", needs=CAPABILITY)
-async def _(talk: Talk) -> None:
-    answer = await ask(talk, "tasks/result", {"taskId": talk.nobody}, misbehaved=True)
+async def check_removed(talk: Probe) -> None:
+    answer = await send_request(talk, "tasks/result", {"taskId": talk.unknown_name}, misbehaved=True)
     if answer.code != METHOD_NOT_FOUND:
-        raise talk.broken(f"it is answered with {shown(answer.error or answer.result)}")
+        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")

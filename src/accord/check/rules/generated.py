@@ -6,10 +6,10 @@ made from their schemas, of prompts, templates and completions. `generated.troub
 
 from __future__ import annotations
 
-from accord.check.generated import growth, promises, troubles
-from accord.check.generated.calling import CASE
-from accord.check.generated.faults import Explored
-from accord.check.rule import Broken, Rule
+from accord.check.fuzz import hint_checks, memory_growth, response_checks
+from accord.check.fuzz.fuzz_client import CASE_NAME
+from accord.check.fuzz.fuzz_result import FuzzResult
+from accord.check.rule import Rule, Violation
 
 _CALLS = "server/tools#calling-tools"
 _ERRORS = "server/tools#error-handling"
@@ -18,19 +18,19 @@ _TOOL = "server/tools#tool"
 _PROMPT_ERRORS = "server/prompts#error-handling"
 
 
-def _judged(rule: Rule, symptom: str = "", needs: str | None = "tools") -> Rule:
+def _fuzz_rule(rule: Rule, symptom: str = "", needs: str | None = "tools") -> Rule:
     """The rule, with its case; `symptom` is that of an ordinary rule that sees the same mistake."""
 
-    @rule.case(CASE, kind="generated", needs=needs, calls=needs == "tools")
-    def _(explored: Explored) -> list[Broken]:
-        return [fault.broken(symptom) for fault in explored.faults if fault.rule == rule.id]
+    @rule.case(CASE_NAME, kind="generated", needs=needs, calls=needs == "tools")
+    def check(explored: FuzzResult) -> list[Violation]:
+        return [fault.violation(symptom) for fault in explored.failures if fault.rule == rule.id]
 
     return rule
 
 
-CRASH = _judged(
+CRASH = _fuzz_rule(
     Rule(
-        troubles.CRASH,
+        response_checks.CRASH,
         "must",
         "No call of a tool ends the server, and no prompt, resource or completion does.",
         at=_CALLS,
@@ -40,9 +40,9 @@ CRASH = _judged(
     needs=None,
 )
 
-HANG = _judged(
+HANG = _fuzz_rule(
     Rule(
-        troubles.HANG,
+        response_checks.HANG,
         "must",
         "While a call is at work, the server still answers others.",
         at=_CALLS,
@@ -51,9 +51,9 @@ HANG = _judged(
     needs=None,
 )
 
-UNANSWERED = _judged(
+UNANSWERED = _fuzz_rule(
     Rule(
-        troubles.UNANSWERED,
+        response_checks.UNANSWERED,
         "should",
         "Every call is answered, in a time that its arguments do not drive without bounds.",
         at=_CALLS,
@@ -62,9 +62,9 @@ UNANSWERED = _judged(
     needs=None,
 )
 
-OUTPUT = _judged(
+OUTPUT = _fuzz_rule(
     Rule(
-        troubles.OUTPUT,
+        response_checks.OUTPUT,
         "must",
         "Whatever its arguments are, the result of a tool with an `outputSchema` has `structuredContent` that fits it.",
         at="server/tools#output-schema",
@@ -74,9 +74,9 @@ OUTPUT = _judged(
     symptom="tools/structured",
 )
 
-REFUSED = _judged(
+REFUSED = _fuzz_rule(
     Rule(
-        troubles.REFUSED,
+        response_checks.REFUSED,
         "should",
         "Arguments that the schema of a tool allows are not answered with a JSON-RPC error.",
         at=(_ERRORS, "schema#calltoolresult"),
@@ -85,9 +85,9 @@ REFUSED = _judged(
     )
 )
 
-ACCEPTED = _judged(
+ACCEPTED = _fuzz_rule(
     Rule(
-        troubles.ACCEPTED,
+        response_checks.ACCEPTED,
         "must",
         "A call without a required argument, or with one of another type, is refused.",
         at=(_SECURITY, _ERRORS),
@@ -96,9 +96,9 @@ ACCEPTED = _judged(
     symptom="tools/arguments-checked",
 )
 
-LIMITS = _judged(
+LIMITS = _fuzz_rule(
     Rule(
-        troubles.LIMITS,
+        response_checks.LIMITS,
         "should",
         "An argument outside of the bounds, the pattern or the values that its schema gives is refused.",
         at=(_SECURITY, _ERRORS),
@@ -106,9 +106,9 @@ LIMITS = _judged(
     )
 )
 
-ARGUMENT_ERRORS = _judged(
+ARGUMENT_ERRORS = _fuzz_rule(
     Rule(
-        troubles.ARGUMENT_ERRORS,
+        response_checks.ARGUMENT_ERRORS,
         "should",
         "That arguments do not fit is told in the result of the tool, with `isError`, so that the model can mend them.",
         at=_ERRORS,
@@ -118,9 +118,9 @@ ARGUMENT_ERRORS = _judged(
     symptom="tools/argument-errors",
 )
 
-INTERNALS = _judged(
+INTERNALS = _fuzz_rule(
     Rule(
-        troubles.INTERNALS,
+        response_checks.INTERNALS,
         "should",
         "Answers do not hold traces of exceptions, folders of the server's code, or secrets of its environment.",
         at=_SECURITY,
@@ -129,9 +129,9 @@ INTERNALS = _judged(
     needs=None,
 )
 
-CODES = _judged(
+CODES = _fuzz_rule(
     Rule(
-        troubles.CODES,
+        response_checks.CODES,
         "should",
         "Arguments that a prompt, a template or a completion does not like are not answered as if the request were "
         "broken, or its method unknown.",
@@ -141,9 +141,9 @@ CODES = _judged(
     needs=None,
 )
 
-PROMPT_ARGUMENTS = _judged(
+PROMPT_ARGUMENTS = _fuzz_rule(
     Rule(
-        troubles.PROMPT_ARGUMENTS,
+        response_checks.PROMPT_ARGUMENTS,
         "should",
         "A prompt without an argument that it requires, or with one that is no text, is refused.",
         at=_PROMPT_ERRORS,
@@ -153,9 +153,9 @@ PROMPT_ARGUMENTS = _judged(
     needs="prompts",
 )
 
-MEMORY = _judged(
+MEMORY = _fuzz_rule(
     Rule(
-        growth.MEMORY,
+        memory_growth.MEMORY,
         "should",
         "The memory of a server does not grow with the calls that it answers.",
         at=_CALLS,
@@ -164,9 +164,9 @@ MEMORY = _judged(
     needs=None,
 )
 
-READ_ONLY = _judged(
+READ_ONLY = _fuzz_rule(
     Rule(
-        promises.READ_ONLY,
+        hint_checks.READ_ONLY,
         "should",
         "A tool with `readOnlyHint` leaves what can be listed and read as it was.",
         at=(_TOOL, "schema#toolannotations"),
@@ -175,9 +175,9 @@ READ_ONLY = _judged(
     )
 )
 
-IDEMPOTENT = _judged(
+IDEMPOTENT = _fuzz_rule(
     Rule(
-        promises.IDEMPOTENT,
+        hint_checks.IDEMPOTENT,
         "should",
         "A tool with `idempotentHint` changes nothing more when it is called again in the same way.",
         at=(_TOOL, "schema#toolannotations"),

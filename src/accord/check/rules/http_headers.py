@@ -6,12 +6,19 @@ import base64
 import re
 from typing import Any
 
-from accord.check.blocks import inside
-from accord.check.exercise import least_arguments
-from accord.check.posting import described, error_of, evidence, refused, served
-from accord.check.raw_posts import answers, connection, in_order, post, request, say
-from accord.check.rule import HTTP, Broken, NotObserved, Rule
-from accord.check.talk import Talk
+from accord.check.content import get_object
+from accord.check.http_responses import describe_response, error_of, has_result, http_evidence, require_refusal
+from accord.check.ordinary_traffic import minimal_arguments
+from accord.check.probe import Probe
+from accord.check.raw_http import (
+    encode_post,
+    raw_connection,
+    read_responses,
+    require_ordered_results,
+    send_pieces,
+    traceable_request,
+)
+from accord.check.rule import HTTP, NotObserved, Rule, Violation
 from accord.errors import HEADER_MISMATCH
 from accord.messages.base import JSONObject
 from accord.wire.headers import mirrored
@@ -20,7 +27,7 @@ _PLACE = "basic/transports/streamable-http"
 _STANDARD = f"{_PLACE}#standard-request-headers"
 _VALIDATION = f"{_PLACE}#server-validation"
 
-METHOD = Rule(
+METHOD_HEADER = Rule(
     "http/method-header",
     "must",
     "A request whose Mcp-Method is missing, or is not the method of its body, gets status 400 and error -32020.",
@@ -32,29 +39,33 @@ METHOD = Rule(
 )
 
 
-@METHOD.case("no Mcp-Method")
-async def _(talk: Talk) -> None:
-    await _refuses(talk, talk.message("server/discover"), {"Mcp-Method": None}, "a request without Mcp-Method")
+@METHOD_HEADER.case("no Mcp-Method")
+async def check_method_header_mcp_method(talk: Probe) -> None:
+    await _require_mismatch(
+        talk, talk.build_request("server/discover"), {"Mcp-Method": None}, "a request without Mcp-Method"
+    )
 
 
-@METHOD.case("another method")
-async def _(talk: Talk) -> None:
-    await _refuses(talk, talk.message("server/discover"), {"Mcp-Method": "tools/list"}, "another Mcp-Method")
+@METHOD_HEADER.case("another method")
+async def check_method_header_another_method(talk: Probe) -> None:
+    await _require_mismatch(
+        talk, talk.build_request("server/discover"), {"Mcp-Method": "tools/list"}, "another Mcp-Method"
+    )
 
 
-@METHOD.case("the method in capital letters")
-async def _(talk: Talk) -> None:
+@METHOD_HEADER.case("the method in capital letters")
+async def check_method_header_method_capital_letters(talk: Probe) -> None:
     # "Header values (such as method names) are case-sensitive."
     headers = {"Mcp-Method": "SERVER/DISCOVER"}
-    await _refuses(talk, talk.message("server/discover"), headers, "Mcp-Method in capital letters")
+    await _require_mismatch(talk, talk.build_request("server/discover"), headers, "Mcp-Method in capital letters")
 
 
-@METHOD.case("an empty Mcp-Method")
-async def _(talk: Talk) -> None:
-    await _refuses(talk, talk.message("server/discover"), {"Mcp-Method": ""}, "an empty Mcp-Method")
+@METHOD_HEADER.case("an empty Mcp-Method")
+async def check_method_header_empty_mcp_method(talk: Probe) -> None:
+    await _require_mismatch(talk, talk.build_request("server/discover"), {"Mcp-Method": ""}, "an empty Mcp-Method")
 
 
-NAME = Rule(
+NAME_HEADER = Rule(
     "http/name-header",
     "must",
     "A request whose Mcp-Name is missing, or is not the name or URI in its body, gets status 400 and error -32020.",
@@ -73,34 +84,34 @@ _NAMES: dict[str, Any] = {
 }
 
 
-@NAME.case("five wrong forms of the URI of a resource", needs="resources")
-async def _(talk: Talk) -> None:
+@NAME_HEADER.case("five wrong forms of the URI of a resource", needs="resources")
+async def check_name_header_five_wrong_forms_uri(talk: Probe) -> None:
     resources = await talk.resources()
     if not resources:
         raise NotObserved("there is no resource")
     await _wrong_names(talk, "resources/read", {"uri": resources[0].get("uri")})
 
 
-@NAME.case("five wrong forms of the name of a prompt", needs="prompts")
-async def _(talk: Talk) -> None:
+@NAME_HEADER.case("five wrong forms of the name of a prompt", needs="prompts")
+async def check_name_header_five_wrong_forms_name_prompt(talk: Probe) -> None:
     prompts = await talk.prompts()
     if not prompts:
         raise NotObserved("there is no prompt")
     await _wrong_names(talk, "prompts/get", {"name": prompts[0].get("name"), "arguments": {}})
 
 
-@NAME.case("five wrong forms of the name of a tool", needs="tools", calls=True)
-async def _(talk: Talk) -> None:
-    tool = (await talk.callable())[0]
-    await _wrong_names(talk, "tools/call", {"name": tool.get("name"), "arguments": inside(least_arguments(tool))})
+@NAME_HEADER.case("five wrong forms of the name of a tool", needs="tools", calls=True)
+async def check_name_header_five_wrong_forms_name_tool(talk: Probe) -> None:
+    tool = (await talk.callable_tools())[0]
+    await _wrong_names(talk, "tools/call", {"name": tool.get("name"), "arguments": get_object(minimal_arguments(tool))})
 
 
-async def _wrong_names(talk: Talk, method: str, params: JSONObject) -> None:
+async def _wrong_names(talk: Probe, method: str, params: JSONObject) -> None:
     for what, value in _NAMES.items():
-        await _refuses(talk, talk.message(method, params), {"Mcp-Name": value}, f"{method} with {what}")
+        await _require_mismatch(talk, talk.build_request(method, params), {"Mcp-Name": value}, f"{method} with {what}")
 
 
-ENCODED = Rule(
+NAME_ENCODED = Rule(
     "http/name-encoded",
     "must",
     "A name that stands in Mcp-Name in Base64 is decoded before it is compared.",
@@ -111,17 +122,19 @@ ENCODED = Rule(
 )
 
 
-@ENCODED.case("the URI of a resource in Base64", needs="resources")
-async def _(talk: Talk) -> None:
+@NAME_ENCODED.case("the URI of a resource in Base64", needs="resources")
+async def check_name_encoded(talk: Probe) -> None:
     resources = await talk.resources()
     if not resources:
         raise NotObserved("there is no resource")
     uri = str(resources[0].get("uri"))
     value = f"=?base64?{base64.b64encode(uri.encode()).decode()}?="
-    await _accepts(talk, talk.message("resources/read", {"uri": uri}), {"Mcp-Name": value}, "Mcp-Name in Base64")
+    await _require_accepted(
+        talk, talk.build_request("resources/read", {"uri": uri}), {"Mcp-Name": value}, "Mcp-Name in Base64"
+    )
 
 
-CASELESS = Rule(
+HEADER_NAMES = Rule(
     "http/header-names",
     "must",
     "The names of headers count whatever the case of their letters.",
@@ -132,17 +145,17 @@ CASELESS = Rule(
 )
 
 
-@CASELESS.case("names in capital letters")
-async def _(talk: Talk) -> None:
-    message = request(talk)
-    whole, body = post(talk, message)
+@HEADER_NAMES.case("names in capital letters")
+async def check_header_names(talk: Probe) -> None:
+    message = traceable_request(talk)
+    whole, body = encode_post(talk, message)
     shouted = re.sub(rb"(?im)^mcp-[^:]+", lambda name: name[0].upper(), whole)
-    async with connection(talk) as socket:  # what posts for us writes all names in lower case
-        await say(talk, socket, shouted + body)
-        in_order([message], await answers(talk, socket, [message]))
+    async with raw_connection(talk) as socket:  # what posts for us writes all names in lower case
+        await send_pieces(talk, socket, shouted + body)
+        require_ordered_results([message], await read_responses(talk, socket, [message]))
 
 
-PARAMETER = Rule(
+PARAM_HEADER = Rule(
     "http/param-header",
     "must",
     "A call whose Mcp-Param headers are not what its arguments say gets status 400 and error -32020.",
@@ -153,15 +166,17 @@ PARAMETER = Rule(
 )
 
 
-@PARAMETER.case("an argument that the header tells otherwise, or not at all", needs="tools", calls=True)
-async def _(talk: Talk) -> None:
-    tool, header, _ = await _mirroring(talk)
-    message = talk.message("tools/call", {"name": tool.get("name"), "arguments": inside(least_arguments(tool))})
+@PARAM_HEADER.case("an argument that the header tells otherwise, or not at all", needs="tools", calls=True)
+async def check_param_header(talk: Probe) -> None:
+    tool, header, _ = await _tool_with_header(talk)
+    message = talk.build_request(
+        "tools/call", {"name": tool.get("name"), "arguments": get_object(minimal_arguments(tool))}
+    )
     for value, what in (("accord-check-another", "another value"), (None, "no value")):
-        await _refuses(talk, message, {f"Mcp-Param-{header}": value}, f"{what} in Mcp-Param-{header}")
+        await _require_mismatch(talk, message, {f"Mcp-Param-{header}": value}, f"{what} in Mcp-Param-{header}")
 
 
-ABSENT = Rule(
+PARAM_ABSENT = Rule(
     "http/param-absent",
     "must",
     "No Mcp-Param header is wanted for an argument that is left out, or is null.",
@@ -172,14 +187,14 @@ ABSENT = Rule(
 )
 
 
-@ABSENT.case("a call without an optional argument that has a header", needs="tools", calls=True)
-async def _(talk: Talk) -> None:
-    tool, _, path = await _mirroring(talk, required=False)
-    arguments = {name: value for name, value in inside(least_arguments(tool)).items() if name != path}
-    message = talk.message("tools/call", {"name": tool.get("name"), "arguments": arguments})
+@PARAM_ABSENT.case("a call without an optional argument that has a header", needs="tools", calls=True)
+async def check_param_absent(talk: Probe) -> None:
+    tool, _, path = await _tool_with_header(talk, required=False)
+    arguments = {name: value for name, value in get_object(minimal_arguments(tool)).items() if name != path}
+    message = talk.build_request("tools/call", {"name": tool.get("name"), "arguments": arguments})
     reply = await talk.post(message, misbehaved=False)
     if error_of(reply).get("code") == HEADER_MISMATCH:
-        raise Broken(f"it is answered with {described(reply)}", evidence=evidence(reply))
+        raise Violation(f"it is answered with {describe_response(reply)}", evidence=http_evidence(reply))
 
 
 BAD_VALUES = Rule(
@@ -196,20 +211,22 @@ _NO_HEADER = "accord-check-n\u00e9"
 
 
 @BAD_VALUES.case("a name beyond ASCII in Mcp-Name", needs="tools")
-async def _(talk: Talk) -> None:
-    message = talk.message("tools/call", {"name": _NO_HEADER, "arguments": {}})
-    await _refuses(talk, message, {"Mcp-Name": _NO_HEADER}, "a name beyond ASCII in Mcp-Name")
+async def check_bad_values_name_beyond_ascii_mcp(talk: Probe) -> None:
+    message = talk.build_request("tools/call", {"name": _NO_HEADER, "arguments": {}})
+    await _require_mismatch(talk, message, {"Mcp-Name": _NO_HEADER}, "a name beyond ASCII in Mcp-Name")
 
 
 @BAD_VALUES.case("an argument beyond ASCII in its header", needs="tools", calls=True)
-async def _(talk: Talk) -> None:
-    tool, header, argument = await _mirroring(talk, type_="string")
-    arguments = {**inside(least_arguments(tool)), argument: _NO_HEADER}
-    message = talk.message("tools/call", {"name": tool.get("name"), "arguments": arguments})
-    await _refuses(talk, message, {f"Mcp-Param-{header}": _NO_HEADER}, f"a text beyond ASCII in Mcp-Param-{header}")
+async def check_bad_values_argument_beyond_ascii_header(talk: Probe) -> None:
+    tool, header, argument = await _tool_with_header(talk, type_="string")
+    arguments = {**get_object(minimal_arguments(tool)), argument: _NO_HEADER}
+    message = talk.build_request("tools/call", {"name": tool.get("name"), "arguments": arguments})
+    await _require_mismatch(
+        talk, message, {f"Mcp-Param-{header}": _NO_HEADER}, f"a text beyond ASCII in Mcp-Param-{header}"
+    )
 
 
-NUMBERS = Rule(
+PARAM_NUMBERS = Rule(
     "http/param-numbers",
     "should",
     "A number in an Mcp-Param header is compared as a number: 42.0 is 42.",
@@ -220,19 +237,21 @@ NUMBERS = Rule(
 )
 
 
-@NUMBERS.case("an integer with a point and a nought", needs="tools", calls=True)
-async def _(talk: Talk) -> None:
-    tool, header, path = await _mirroring(talk, type_="integer")
-    arguments = inside(least_arguments(tool))
-    message = talk.message("tools/call", {"name": tool.get("name"), "arguments": arguments})
+@PARAM_NUMBERS.case("an integer with a point and a nought", needs="tools", calls=True)
+async def check_param_numbers(talk: Probe) -> None:
+    tool, header, path = await _tool_with_header(talk, type_="integer")
+    arguments = get_object(minimal_arguments(tool))
+    message = talk.build_request("tools/call", {"name": tool.get("name"), "arguments": arguments})
     reply = await talk.post(message, {f"Mcp-Param-{header}": f"{arguments[path]}.0"}, misbehaved=False)
     if error_of(reply).get("code") == HEADER_MISMATCH:
-        raise Broken(f"{arguments[path]}.0 is taken for another number", evidence=evidence(reply))
+        raise Violation(f"{arguments[path]}.0 is taken for another number", evidence=http_evidence(reply))
 
 
-async def _mirroring(talk: Talk, *, required: bool = True, type_: str | None = None) -> tuple[JSONObject, str, str]:
+async def _tool_with_header(
+    talk: Probe, *, required: bool = True, type_: str | None = None
+) -> tuple[JSONObject, str, str]:
     """A tool that may be called, the header of an argument that it must have (or need not), and that argument."""
-    for tool in await talk.callable():
+    for tool in await talk.callable_tools():
         schema = tool.get("inputSchema")
         try:
             found = mirrored(schema)
@@ -248,11 +267,11 @@ async def _mirroring(talk: Talk, *, required: bool = True, type_: str | None = N
     raise NotObserved("no tool that may be called has such an argument with x-mcp-header")
 
 
-async def _refuses(talk: Talk, message: JSONObject, headers: dict[str, Any], what: str) -> None:
-    refused(talk, await talk.post(message, headers), what, status=400, code=HEADER_MISMATCH)
+async def _require_mismatch(talk: Probe, message: JSONObject, headers: dict[str, Any], what: str) -> None:
+    require_refusal(talk, await talk.post(message, headers), what, status=400, code=HEADER_MISMATCH)
 
 
-async def _accepts(talk: Talk, message: JSONObject, headers: dict[str, Any], what: str) -> None:
+async def _require_accepted(talk: Probe, message: JSONObject, headers: dict[str, Any], what: str) -> None:
     reply = await talk.post(message, headers, misbehaved=False)
-    if not served(reply):
-        raise Broken(f"{what} is answered with {described(reply)}", evidence=evidence(reply))
+    if not has_result(reply):
+        raise Violation(f"{what} is answered with {describe_response(reply)}", evidence=http_evidence(reply))

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accord.check.posting import REFUSED, described, evidence, harmless, refused, served
-from accord.check.record import Record
-from accord.check.rule import HTTP, Broken, NotApplicable, NotObserved, Rule
-from accord.check.talk import Talk
+from accord.check.http_responses import (
+    FIRST_ERROR_STATUS,
+    describe_response,
+    harmless_request,
+    has_result,
+    http_evidence,
+    require_refusal,
+)
+from accord.check.message_log import MessageLog
+from accord.check.probe import Probe
+from accord.check.rule import HTTP, NotApplicable, NotObserved, Rule, Violation
 from accord.check.wires.http import SESSION, HTTPWire
 from accord.messages.base import JSONObject
 
@@ -18,7 +25,7 @@ _OPENED = 4
 _CALLED = 5
 """Tools that are called."""
 
-VISIBLE = Rule(
+SESSION_ID = Rule(
     "http/session-id",
     "must",
     "The id of a session has visible ASCII characters only.",
@@ -30,20 +37,20 @@ VISIBLE = Rule(
 )
 
 
-@VISIBLE.reading("the ids that were given")
-def _(records: Sequence[Record]) -> int:
+@SESSION_ID.reading("the ids that were given")
+def read_session_id(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
-        for reply in record.replies:
+        for reply in record.responses:
             id = reply.headers.get(SESSION)
             if id is not None:
                 judged += 1
                 if not id or not all("!" <= character <= "~" for character in id):
-                    raise Broken(f"the id of a session is {id!r}", evidence=evidence(reply))
+                    raise Violation(f"the id of a session is {id!r}", evidence=http_evidence(reply))
     return judged
 
 
-SECURE = Rule(
+SESSION_UNGUESSABLE = Rule(
     "http/session-unguessable",
     "should",
     "The ids of sessions are unique and cannot be guessed.",
@@ -55,22 +62,22 @@ SECURE = Rule(
 )
 
 
-@SECURE.case("several sessions, one after the other", kind="own")
-async def _(talk: Talk) -> None:
+@SESSION_UNGUESSABLE.case("several sessions, one after the other", kind="own")
+async def check_session_unguessable(talk: Probe) -> None:
     ids = [_session(talk)]
     for _ in range(_OPENED - 1):
-        other = await talk.reopen()
+        other = await talk.open_another()
         ids.append(_session(other))
         await other.close()
     if len(set(ids)) < len(ids):
-        raise Broken(f"{len(ids)} sessions have only {len(set(ids))} ids")
+        raise Violation(f"{len(ids)} sessions have only {len(set(ids))} ids")
     if min(map(len, ids)) < _SHORTEST:
-        raise Broken(f"an id has {min(map(len, ids))} characters: it can be guessed")
-    if _counts(ids):
-        raise Broken("the ids of sessions that are opened one after the other differ in their last digits only")
+        raise Violation(f"an id has {min(map(len, ids))} characters: it can be guessed")
+    if _is_counter(ids):
+        raise Violation("the ids of sessions that are opened one after the other differ in their last digits only")
 
 
-REQUIRED = Rule(
+SESSION_REQUIRED = Rule(
     "http/session-required",
     "should",
     "A server that gives ids refuses, with status 400, a request without one.",
@@ -82,14 +89,14 @@ REQUIRED = Rule(
 )
 
 
-@REQUIRED.case("a request without an id")
-async def _(talk: Talk) -> None:
+@SESSION_REQUIRED.case("a request without an id")
+async def check_session_required(talk: Probe) -> None:
     _session(talk)
-    reply = await talk.post(harmless(talk), {SESSION: None})
-    refused(talk, reply, "a request without the id of its session", status=400)
+    reply = await talk.post(harmless_request(talk), {SESSION: None})
+    require_refusal(talk, reply, "a request without the id of its session", status=400)
 
 
-ENDED = Rule(
+SESSION_ENDED = Rule(
     "http/session-ended",
     "must",
     "Once a session has ended, requests with its id get status 404.",
@@ -102,20 +109,20 @@ ENDED = Rule(
 )
 
 
-@ENDED.case("a session that was ended by DELETE", kind="own")
-async def _(talk: Talk) -> None:
+@SESSION_ENDED.case("a session that was ended by DELETE", kind="own")
+async def check_session_ended(talk: Probe) -> None:
     _session(talk)
     wire = _wire(talk)
     reply = await wire.fetch("DELETE", None, {"Content-Type": None, **_version(talk)})
     if reply.status in (404, 405, 501):
-        raise NotApplicable(f"clients cannot end a session (DELETE: {described(reply)})")
-    if reply.status >= REFUSED:
-        raise Broken(f"DELETE is answered with {described(reply)}", evidence=evidence(reply))
-    refused(talk, await talk.post(harmless(talk)), "a request in a session that has ended", status=404)
+        raise NotApplicable(f"clients cannot end a session (DELETE: {describe_response(reply)})")
+    if reply.status >= FIRST_ERROR_STATUS:
+        raise Violation(f"DELETE is answered with {describe_response(reply)}", evidence=http_evidence(reply))
+    require_refusal(talk, await talk.post(harmless_request(talk)), "a request in a session that has ended", status=404)
     wire.session_id = None
 
 
-ALONE = Rule(
+SESSION_ENDS_ALONE = Rule(
     "http/session-ends-alone",
     "must",
     "The end of one session leaves others as they are, also while its calls are under way.",
@@ -127,24 +134,24 @@ ALONE = Rule(
 )
 
 
-@ALONE.case("DELETE while tools are at work", kind="own", needs="tools", calls=True)
-async def _(talk: Talk) -> None:
+@SESSION_ENDS_ALONE.case("DELETE while tools are at work", kind="own", needs="tools", calls=True)
+async def check_session_ends_alone(talk: Probe) -> None:
     _session(talk)
-    other = await talk.reopen()
+    other = await talk.open_another()
     calls = await _calls(talk)
     for call in calls:
         talk.begin("tools/call", call)
-    await talk.tide()
+    await talk.fence()
     wire = _wire(talk)
     await wire.fetch("DELETE", None, {"Content-Type": None, **_version(talk)})
     wire.session_id = None
     for call in calls:  # which take as long as those that were left
         await other.request("tools/call", call)
-    await other.result(other.harmless)
+    await other.result(other.harmless_method)
     await other.close()
 
 
-UNKNOWN = Rule(
+SESSION_UNKNOWN = Rule(
     "http/session-unknown",
     "should",
     "The id of a session that the server does not know is refused with status 404.",
@@ -157,14 +164,14 @@ UNKNOWN = Rule(
 )
 
 
-@UNKNOWN.case("an id that was not given to anybody")
-async def _(talk: Talk) -> None:
+@SESSION_UNKNOWN.case("an id that was not given to anybody")
+async def check_session_unknown(talk: Probe) -> None:
     _session(talk)
-    reply = await talk.post(harmless(talk), {SESSION: "accord-check-never-given-0123456789"})
-    refused(talk, reply, "a request with an id that was never given", status=404, symptom=ENDED.id)
+    reply = await talk.post(harmless_request(talk), {SESSION: "accord-check-never-given-0123456789"})
+    require_refusal(talk, reply, "a request with an id that was never given", status=404, symptom=SESSION_ENDED.id)
 
 
-APART = Rule(
+SESSIONS_APART = Rule(
     "http/sessions-apart",
     "must",
     "What one session asks is answered there, though another uses the same request ids.",
@@ -175,23 +182,25 @@ APART = Rule(
 )
 
 
-@APART.case("two conversations with the same ids at once", kind="own")
-async def _(talk: Talk) -> None:
-    other = await talk.reopen()
+@SESSIONS_APART.case("two conversations with the same ids at once", kind="own")
+async def check_sessions_apart_conversations_same_ids_once(talk: Probe) -> None:
+    other = await talk.open_another()
     try:
-        method = talk.harmless
+        method = talk.harmless_method
         pairs = [(each, each.begin(method, id=f"same-{number}")) for number in range(8) for each in (talk, other)]
         for each, pending in pairs:
-            answer = await pending.answer()
+            answer = await pending.wait()
             if answer.error is not None:
-                raise each.broken(f"{method} fails when two conversations use the same ids: {answer.error}")
+                raise each.violation(f"{method} fails when two conversations use the same ids: {answer.error}")
     finally:
         await other.close()
 
 
-@APART.case("tools called in two conversations with the same ids at once", kind="own", needs="tools", calls=True)
-async def _(talk: Talk) -> None:
-    other = await talk.reopen()
+@SESSIONS_APART.case(
+    "tools called in two conversations with the same ids at once", kind="own", needs="tools", calls=True
+)
+async def check_sessions_apart_tools_called_conversations_same(talk: Probe) -> None:
+    other = await talk.open_another()
     calls = await _calls(talk)
     waiting = [
         each.begin("tools/call", call, id=f"same-call-{number}")
@@ -199,11 +208,11 @@ async def _(talk: Talk) -> None:
         for each in (talk, other)
     ]
     for pending in waiting:
-        await pending.answer()
+        await pending.wait()
     await other.close()
 
 
-IGNORED = Rule(
+SESSION_IGNORED = Rule(
     "http/session-ignored",
     "should",
     "Session ids are ignored, and none is issued.",
@@ -214,39 +223,40 @@ IGNORED = Rule(
 )
 
 
-@IGNORED.case("a request with an id that was not given to anybody")
-async def _(talk: Talk) -> None:
-    reply = await talk.post(harmless(talk), {SESSION: "accord-check-never-given-0123456789"})
-    if not served(reply):
-        raise Broken(
-            f"a request with the id of a session is answered with {described(reply)}", evidence=evidence(reply)
+@SESSION_IGNORED.case("a request with an id that was not given to anybody")
+async def check_session_ignored(talk: Probe) -> None:
+    reply = await talk.post(harmless_request(talk), {SESSION: "accord-check-never-given-0123456789"})
+    if not has_result(reply):
+        raise Violation(
+            f"a request with the id of a session is answered with {describe_response(reply)}",
+            evidence=http_evidence(reply),
         )
     if SESSION in reply.headers:
-        raise Broken("the id of a session is given", evidence=evidence(reply))
+        raise Violation("the id of a session is given", evidence=http_evidence(reply))
 
 
-async def _calls(talk: Talk) -> list[JSONObject]:
+async def _calls(talk: Probe) -> list[JSONObject]:
     """Return the params of calls of tools."""
-    return [{"name": tool.get("name"), "arguments": {}} for tool in (await talk.callable())[:_CALLED]]
+    return [{"name": tool.get("name"), "arguments": {}} for tool in (await talk.callable_tools())[:_CALLED]]
 
 
-def _session(talk: Talk) -> str:
+def _session(talk: Probe) -> str:
     wire = _wire(talk)
     if wire.session_id is None:
         raise NotApplicable("the server has no sessions")
     return wire.session_id
 
 
-def _wire(talk: Talk) -> HTTPWire:
+def _wire(talk: Probe) -> HTTPWire:
     if talk.http is None:
         raise NotObserved("it is not over HTTP")
     return talk.http
 
 
-def _version(talk: Talk) -> dict[str, str | None]:
+def _version(talk: Probe) -> dict[str, str | None]:
     return {"MCP-Protocol-Version": talk.revision}
 
 
-def _counts(ids: Sequence[str]) -> bool:
+def _is_counter(ids: Sequence[str]) -> bool:
     """Whether ids differ in at most two characters at their end: they are counted."""
     return len({(len(id), id[:-2]) for id in ids}) == 1

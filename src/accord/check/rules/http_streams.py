@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from accord.check.exercise import call_all
-from accord.check.posting import Posted, evidence, is_stream, posts
-from accord.check.record import Record, Reply
-from accord.check.rule import HTTP, Broken, NotObserved, Rule
-from accord.check.slow import start_slow
-from accord.check.talk import Talk
-from accord.check.values import shown
-from accord.wire.sse import Event
+from accord.check.http_responses import PostedMessage, http_evidence, is_event_stream, posted_messages
+from accord.check.message_log import LoggedResponse, MessageLog
+from accord.check.ordinary_traffic import call_tools
+from accord.check.probe import Probe
+from accord.check.rule import HTTP, NotObserved, Rule, Violation
+from accord.check.slow_calls import start_slow_call
+from accord.check.values import preview_json
+from accord.wire.sse import ServerSentEvent
 
 _SENDING = "basic/transports#sending-messages-to-the-server"
 _RECEIVING_2026 = "basic/transports/streamable-http#receiving-messages"
@@ -31,25 +31,25 @@ PRIMED = Rule(
 
 
 @PRIMED.reading("the streams of all requests")
-def _(records: Sequence[Record]) -> int:
+def read_primed(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for posted in posts(records):
-        first = next(_events(posted.reply), None)
-        if posted.streams and first is not None and not _asks_for_another(posted):
+    for posted in posted_messages(records):
+        first = next(_events(posted.response), None)
+        if posted.is_stream and first is not None and not _is_other_revision(posted):
             judged += 1
             if first.id is None or first.data:
-                raise posted.broken(f"a stream begins with {first.data[:80]!r} and the id {first.id!r}")
+                raise posted.violation(f"a stream begins with {first.data[:80]!r} and the id {first.id!r}")
     return judged
 
 
-def _asks_for_another(posted: Posted) -> bool:
+def _is_other_revision(posted: PostedMessage) -> bool:
     """Whether it is an initialize of a client that speaks another revision, which may not know events without data."""
     params = posted.request.get("params")
     asked = params.get("protocolVersion") if isinstance(params, dict) else None
-    return posted.request.get("method") == "initialize" and asked != posted.record.revision
+    return posted.request.get("method") == "initialize" and asked != posted.log.revision
 
 
-ENDS = Rule(
+STREAM_ENDS = Rule(
     "http/stream-ends",
     "should",
     "A stream ends when the answer has been sent.",
@@ -60,18 +60,18 @@ ENDS = Rule(
 )
 
 
-@ENDS.case("a request")
-async def _(talk: Talk) -> None:
-    pending = talk.begin(talk.harmless)
-    await pending.answer()
-    reply = talk.record.replies[pending.stream - 1]
-    await talk.tide()
-    await talk.settled(pending.stream)
-    if not reply.ended:
-        raise Broken("the stream is still open long after the answer", evidence=evidence(reply))
+@STREAM_ENDS.case("a request")
+async def check_stream_ends(talk: Probe) -> None:
+    pending = talk.begin(talk.harmless_method)
+    await pending.wait()
+    reply = talk.log.responses[pending.stream - 1]
+    await talk.fence()
+    await talk.wait_for_response_end(pending.stream)
+    if not reply.is_closed:
+        raise Violation("the stream is still open long after the answer", evidence=http_evidence(reply))
 
 
-UNIQUE = Rule(
+EVENT_IDS = Rule(
     "http/event-ids",
     "must",
     "The ids of events are unique over all streams of a session.",
@@ -83,21 +83,21 @@ UNIQUE = Rule(
 )
 
 
-@UNIQUE.reading("the events of all streams")
-def _(records: Sequence[Record]) -> int:
+@EVENT_IDS.reading("the events of all streams")
+def read_event_ids(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
-        fresh = [reply for reply in record.replies if "last-event-id" not in reply.sent]
+        fresh = [reply for reply in record.responses if "last-event-id" not in reply.request_headers]
         ids = Counter(event.id for reply in fresh for event in _events(reply) if event.id)
         judged += len(ids)
         twice = [id for id, count in ids.items() if count > 1]
         if twice:
             reply = next(reply for reply in fresh for event in _events(reply) if event.id == twice[0])
-            raise Broken(f"two events have the id {twice[0]!r}", evidence=evidence(reply))
+            raise Violation(f"two events have the id {twice[0]!r}", evidence=http_evidence(reply))
     return judged
 
 
-ONCE = Rule(
+ONE_STREAM = Rule(
     "http/one-stream",
     "must",
     "Each message comes on one stream only.",
@@ -109,25 +109,25 @@ ONCE = Rule(
 )
 
 
-@ONCE.reading("requests and progress of the server")
-def _(records: Sequence[Record]) -> int:
+@ONE_STREAM.reading("requests and progress of the server")
+def read_one_stream(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
         seen: dict[str, int] = {}
-        for reply in record.replies:
-            for key in _marks(reply) if "last-event-id" not in reply.sent else ():
+        for reply in record.responses:
+            for key in _unique_messages(reply) if "last-event-id" not in reply.request_headers else ():
                 judged += 1
                 if seen.setdefault(key, reply.stream) != reply.stream:
-                    raise Broken(f"two streams have the message {key}", evidence=evidence(reply))
+                    raise Violation(f"two streams have the message {key}", evidence=http_evidence(reply))
     return judged
 
 
-def _marks(reply: Reply) -> Iterator[str]:
+def _unique_messages(reply: LoggedResponse) -> Iterator[str]:
     """Yield the keys of messages that are never sent twice: requests, and progress, which grows."""
     for message in reply.messages:
         method = message.get("method") if isinstance(message, dict) else None
         if method is not None and ("id" in message or method == "notifications/progress"):
-            yield shown(message)
+            yield preview_json(message)
 
 
 REPLAY = Rule(
@@ -143,31 +143,31 @@ REPLAY = Rule(
 
 
 @REPLAY.case("the stream of a call, once it has ended, from its first event on", kind="own", needs="tools", calls=True)
-async def _(talk: Talk) -> None:
-    await call_all(talk)
-    stream, id = _with_ids(talk)
+async def check_replay(talk: Probe) -> None:
+    await call_tools(talk)
+    stream, id = _resumable_stream(talk)
     assert talk.http is not None, "it is over HTTP"
-    again = talk.http.listen({"Last-Event-ID": id, "MCP-Protocol-Version": talk.revision})
-    await talk.tide()
-    await talk.tide()
-    own = [shown(message) for message in stream.messages]
-    foreign = [message for message in again.messages if shown(message) not in own]
-    if is_stream(again) and foreign:
-        raise Broken(f"it was not said on that stream: {shown(foreign[0])}", evidence=evidence(again))
-    if not is_stream(again):
+    again = talk.http.open_stream({"Last-Event-ID": id, "MCP-Protocol-Version": talk.revision})
+    await talk.fence()
+    await talk.fence()
+    own = [preview_json(message) for message in stream.messages]
+    foreign = [message for message in again.messages if preview_json(message) not in own]
+    if is_event_stream(again) and foreign:
+        raise Violation(f"it was not said on that stream: {preview_json(foreign[0])}", evidence=http_evidence(again))
+    if not is_event_stream(again):
         raise NotObserved(f"it cannot be taken up (HTTP {again.status})")
 
 
-def _with_ids(talk: Talk) -> tuple[Reply, str]:
+def _resumable_stream(talk: Probe) -> tuple[LoggedResponse, str]:
     """A stream that has ended, and the id of its first event. Raises `NotObserved` where there is none."""
-    for reply in talk.record.replies:
+    for reply in talk.log.responses:
         ids = [event.id for event in _events(reply) if event.id]
-        if ids and reply.ended and reply.method == "POST":
+        if ids and reply.is_closed and reply.method == "POST":
             return reply, ids[0]
     raise NotObserved("no stream of a call that ended has events with ids")
 
 
-NO_CANCEL = Rule(
+DISCONNECT_IS_NO_CANCEL = Rule(
     "http/disconnect-is-no-cancel",
     "should",
     "A broken stream does not cancel its request: the client can resume it to get the answer.",
@@ -179,25 +179,31 @@ NO_CANCEL = Rule(
 )
 
 
-@NO_CANCEL.case("a call at work whose stream is left, and taken up again", kind="own", needs="tools", calls=True)
-async def _(talk: Talk) -> None:
-    call = await start_slow(talk)
+@DISCONNECT_IS_NO_CANCEL.case(
+    "a call at work whose stream is left, and taken up again", kind="own", needs="tools", calls=True
+)
+async def check_disconnect_is_no_cancel(talk: Probe) -> None:
+    call = await start_slow_call(talk)
     assert talk.http is not None, "it is over HTTP"
-    stream = talk.record.replies[call.stream - 1]
+    stream = talk.log.responses[call.stream - 1]
     last = next((event.id for event in reversed(list(_events(stream))) if event.id), None)
     if last is None:
         raise NotObserved("the events of its streams have no ids")
-    talk.http.leave(call.stream)
-    await talk.tide()
+    talk.http.close_stream(call.stream)
+    await talk.fence()
     answer = None
     for _ in range(2):  # the second time for what was kept and not sent on
-        again = talk.http.listen({"Last-Event-ID": last, "MCP-Protocol-Version": talk.revision})
-        answer = answer or await talk.hear(lambda message: "method" not in message and message.get("id") == call.id)
-    if not is_stream(again):
+        again = talk.http.open_stream({"Last-Event-ID": last, "MCP-Protocol-Version": talk.revision})
+        answer = answer or await talk.wait_for_message(
+            lambda message: "method" not in message and message.get("id") == call.id
+        )
+    if not is_event_stream(again):
         raise NotObserved(f"it cannot be taken up (HTTP {again.status})")
     if answer is None or "error" in answer:
-        text = f"it is answered with {shown(answer['error'])}" if answer else "no answer comes when it is taken up"
-        raise Broken(text, evidence=evidence(again))
+        text = (
+            f"it is answered with {preview_json(answer['error'])}" if answer else "no answer comes when it is taken up"
+        )
+        raise Violation(text, evidence=http_evidence(again))
 
 
 NO_REQUESTS = Rule(
@@ -212,13 +218,15 @@ NO_REQUESTS = Rule(
 
 
 @NO_REQUESTS.reading("all streams")
-def _(records: Sequence[Record]) -> int:
+def read_no_requests(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for posted in posts(records):
-        judged += posted.streams
-        for message in posted.reply.messages:
+    for posted in posted_messages(records):
+        judged += posted.is_stream
+        for message in posted.response.messages:
             if isinstance(message, dict) and "method" in message and "id" in message:
-                raise posted.broken(f"it asks with a request: {shown(message.get('method'))}", "asks-by-request")
+                raise posted.violation(
+                    f"it asks with a request: {preview_json(message.get('method'))}", "asks-by-request"
+                )
     return judged
 
 
@@ -233,17 +241,17 @@ NO_BUFFERING = Rule(
 
 
 @NO_BUFFERING.reading("all streams")
-def _(records: Sequence[Record]) -> int:
+def read_no_buffering(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for posted in posts(records):
-        if posted.streams:
+    for posted in posted_messages(records):
+        if posted.is_stream:
             judged += 1
-            if posted.reply.headers.get("x-accel-buffering", "").lower() != "no":
-                raise posted.broken("a stream has no X-Accel-Buffering: no")
+            if posted.response.headers.get("x-accel-buffering", "").lower() != "no":
+                raise posted.violation("a stream has no X-Accel-Buffering: no")
     return judged
 
 
-NOT_RESUMED = Rule(
+LAST_EVENT_ID = Rule(
     "http/last-event-id",
     "should",
     "Last-Event-ID is ignored: streams are not resumed.",
@@ -253,15 +261,15 @@ NOT_RESUMED = Rule(
 )
 
 
-@NOT_RESUMED.case("a request with Last-Event-ID")
-async def _(talk: Talk) -> None:
+@LAST_EVENT_ID.case("a request with Last-Event-ID")
+async def check_last_event_id(talk: Probe) -> None:
     answer = await talk.request("server/discover", headers={"Last-Event-ID": "1"})
     if answer.error is not None:
-        raise talk.broken(f"a request with Last-Event-ID fails: {shown(answer.error)}")
+        raise talk.violation(f"a request with Last-Event-ID fails: {preview_json(answer.error)}")
 
 
-def _events(reply: Reply) -> Iterator[Event]:
-    return (event for event in reply.events if isinstance(event, Event))
+def _events(reply: LoggedResponse) -> Iterator[ServerSentEvent]:
+    return (event for event in reply.events if isinstance(event, ServerSentEvent))
 
 
 ANSWERED = Rule(
@@ -276,14 +284,14 @@ ANSWERED = Rule(
 
 
 @ANSWERED.reading("the streams of all requests")
-def _(records: Sequence[Record]) -> int:
+def read_answered(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for posted in posts(records):
+    for posted in posted_messages(records):
         asked = "id" in posted.request and "method" in posted.request
-        if not (asked and posted.streams and posted.reply.ended) or posted.reply.error:
+        if not (asked and posted.is_stream and posted.response.is_closed) or posted.response.error:
             continue
         judged += 1
-        answered = any(isinstance(each, dict) and "method" not in each for each in posted.reply.messages)
-        if not answered and not any(event.id for event in _events(posted.reply)):
-            raise posted.broken("a stream has ended without an answer, and without an id to come back with")
+        answered = any(isinstance(each, dict) and "method" not in each for each in posted.response.messages)
+        if not answered and not any(event.id for event in _events(posted.response)):
+            raise posted.violation("a stream has ended without an answer, and without an id to come back with")
     return judged

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from accord.check.posting import described, error_of, evidence, harmless, refused, served
-from accord.check.rule import HTTP, Broken, NotApplicable, Rule
-from accord.check.speech import hello_params
-from accord.check.talk import Talk
+from accord.check.client_messages import initialize_params
+from accord.check.http_responses import (
+    describe_response,
+    error_of,
+    harmless_request,
+    has_result,
+    http_evidence,
+    require_refusal,
+)
+from accord.check.probe import Probe
+from accord.check.rule import HTTP, NotApplicable, Rule, Violation
 from accord.errors import HEADER_MISMATCH, UNSUPPORTED_VERSION
 from accord.messages.meta import PROTOCOL_VERSION
 
@@ -15,7 +22,7 @@ NEVER = "2099-12-31"
 _PLACE = "basic/transports#protocol-version-header"
 _PLACE_2026 = "basic/transports/streamable-http#protocol-version-header"
 
-UNSUPPORTED = Rule(
+VERSION_UNSUPPORTED = Rule(
     "http/version-unsupported",
     "must",
     "A request that names a revision the server does not have gets status 400.",
@@ -26,30 +33,30 @@ UNSUPPORTED = Rule(
 )
 
 
-@UNSUPPORTED.case("a revision that there is not", until="2026-07-28")
-async def _(talk: Talk) -> None:
-    reply = await talk.post(harmless(talk), {"MCP-Protocol-Version": NEVER})
-    refused(talk, reply, f"MCP-Protocol-Version: {NEVER}", status=400)
+@VERSION_UNSUPPORTED.case("a revision that there is not", until="2026-07-28")
+async def check_version_unsupported_revision_not(talk: Probe) -> None:
+    reply = await talk.post(harmless_request(talk), {"MCP-Protocol-Version": NEVER})
+    require_refusal(talk, reply, f"MCP-Protocol-Version: {NEVER}", status=400)
 
 
-@UNSUPPORTED.case("a header that is no revision", until="2026-07-28")
-async def _(talk: Talk) -> None:
-    reply = await talk.post(harmless(talk), {"MCP-Protocol-Version": "yes"})
-    refused(talk, reply, "MCP-Protocol-Version: yes", status=400)
+@VERSION_UNSUPPORTED.case("a header that is no revision", until="2026-07-28")
+async def check_version_unsupported_header_revision(talk: Probe) -> None:
+    reply = await talk.post(harmless_request(talk), {"MCP-Protocol-Version": "yes"})
+    require_refusal(talk, reply, "MCP-Protocol-Version: yes", status=400)
 
 
-@UNSUPPORTED.case("a revision that there is not, in the header and in `_meta`", since="2026-07-28")
-async def _(talk: Talk) -> None:
-    message = talk.message("server/discover", meta={PROTOCOL_VERSION: NEVER})
+@VERSION_UNSUPPORTED.case("a revision that there is not, in the header and in `_meta`", since="2026-07-28")
+async def check_version_unsupported_revision_not_header_meta(talk: Probe) -> None:
+    message = talk.build_request("server/discover", meta={PROTOCOL_VERSION: NEVER})
     reply = await talk.post(message, {"MCP-Protocol-Version": NEVER})
-    refused(talk, reply, f"revision {NEVER}", status=400, code=UNSUPPORTED_VERSION)
+    require_refusal(talk, reply, f"revision {NEVER}", status=400, code=UNSUPPORTED_VERSION)
     data = error_of(reply).get("data")
     supported = data.get("supported") if isinstance(data, dict) else None
     if not isinstance(supported, list) or talk.revision not in supported:
-        raise Broken("the error does not list the revisions that the server has", evidence=evidence(reply))
+        raise Violation("the error does not list the revisions that the server has", evidence=http_evidence(reply))
 
 
-ABSENT = Rule(
+VERSION_ABSENT = Rule(
     "http/version-absent",
     "should",
     "A request without MCP-Protocol-Version is served: the handshake has said which revision it is.",
@@ -61,14 +68,16 @@ ABSENT = Rule(
 )
 
 
-@ABSENT.case("a request without the header")
-async def _(talk: Talk) -> None:
-    reply = await talk.post(harmless(talk), {"MCP-Protocol-Version": None})
-    if not served(reply):
-        raise Broken(f"a request without the header is answered with {described(reply)}", evidence=evidence(reply))
+@VERSION_ABSENT.case("a request without the header")
+async def check_version_absent(talk: Probe) -> None:
+    reply = await talk.post(harmless_request(talk), {"MCP-Protocol-Version": None})
+    if not has_result(reply):
+        raise Violation(
+            f"a request without the header is answered with {describe_response(reply)}", evidence=http_evidence(reply)
+        )
 
 
-MISMATCH = Rule(
+VERSION_MISMATCH = Rule(
     "http/version-mismatch",
     "must",
     "A request whose header and `_meta` name different revisions gets status 400 and error -32020.",
@@ -79,21 +88,21 @@ MISMATCH = Rule(
 )
 
 
-@MISMATCH.case("an older revision in the header")
-async def _(talk: Talk) -> None:
-    reply = await talk.post(harmless(talk), {"MCP-Protocol-Version": "2025-11-25"})
-    refused(talk, reply, "an older revision in the header than in `_meta`", status=400, code=HEADER_MISMATCH)
+@VERSION_MISMATCH.case("an older revision in the header")
+async def check_version_mismatch_older_revision_header(talk: Probe) -> None:
+    reply = await talk.post(harmless_request(talk), {"MCP-Protocol-Version": "2025-11-25"})
+    require_refusal(talk, reply, "an older revision in the header than in `_meta`", status=400, code=HEADER_MISMATCH)
 
 
-@MISMATCH.case("a revision in the header that there is not")
-async def _(talk: Talk) -> None:
-    reply = await talk.post(harmless(talk), {"MCP-Protocol-Version": NEVER})
-    refused(talk, reply, "another revision in the header than in `_meta`", status=400)
+@VERSION_MISMATCH.case("a revision in the header that there is not")
+async def check_version_mismatch_revision_header_not(talk: Probe) -> None:
+    reply = await talk.post(harmless_request(talk), {"MCP-Protocol-Version": NEVER})
+    require_refusal(talk, reply, "another revision in the header than in `_meta`", status=400)
     if error_of(reply).get("code") not in (HEADER_MISMATCH, UNSUPPORTED_VERSION):
-        raise Broken(f"it is refused with {described(reply)}", evidence=evidence(reply))
+        raise Violation(f"it is refused with {describe_response(reply)}", evidence=http_evidence(reply))
 
 
-MISSING = Rule(
+VERSION_MISSING = Rule(
     "http/version-missing",
     "must",
     "A server without older revisions refuses a request that has no MCP-Protocol-Version, with status 400.",
@@ -104,11 +113,16 @@ MISSING = Rule(
 )
 
 
-@MISSING.case("a request without the header")
-async def _(talk: Talk) -> None:
-    hello = {"jsonrpc": "2.0", "id": talk.next_id(), "method": "initialize", "params": hello_params("2025-03-26", {})}
+@VERSION_MISSING.case("a request without the header")
+async def check_version_missing(talk: Probe) -> None:
+    hello = {
+        "jsonrpc": "2.0",
+        "id": talk.next_id(),
+        "method": "initialize",
+        "params": initialize_params("2025-03-26", {}),
+    }
     headers = {"MCP-Protocol-Version": None, "Mcp-Method": None}
-    if served(await talk.post(hello, headers)):
+    if has_result(await talk.post(hello, headers)):
         raise NotApplicable("it serves older revisions, too")
-    reply = await talk.post(harmless(talk), {"MCP-Protocol-Version": None})
-    refused(talk, reply, "a request without MCP-Protocol-Version", status=400)
+    reply = await talk.post(harmless_request(talk), {"MCP-Protocol-Version": None})
+    require_refusal(talk, reply, "a request without MCP-Protocol-Version", status=400)

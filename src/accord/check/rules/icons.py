@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from accord.check.reading import Heard, heard
-from accord.check.record import Record
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import ObservedMessage, received_messages
 from accord.check.rule import Rule
-from accord.check.values import shown
+from accord.check.values import preview_json
 from accord.messages.base import JSONObject
 
 ICONS = "basic/index#icons"
@@ -46,17 +46,17 @@ SIZES = Rule(
 
 
 @SOURCE.reading("all icons")
-def _(records: Sequence[Record]) -> int:
+def read_source(records: Sequence[MessageLog]) -> int:
     judged = 0
     for each, icon in _icons(records):
         judged += 1
         if not str(icon.get("src")).lower().startswith(("https://", "http://", "data:")):
-            raise each.broken(f"src is {shown(icon.get('src'))}")
+            raise each.violation(f"src is {preview_json(icon.get('src'))}")
     return judged
 
 
 @DATA.reading("all icons that are data URIs")
-def _(records: Sequence[Record]) -> int:
+def read_data(records: Sequence[MessageLog]) -> int:
     judged = 0
     for each, icon in _icons(records):
         source = str(icon.get("src"))
@@ -64,12 +64,12 @@ def _(records: Sequence[Record]) -> int:
             judged += 1
             kind, _, data = source[5:].partition(",")
             if not kind.lower().startswith("image/") or not kind.lower().endswith(";base64") or not _is_base64(data):
-                raise each.broken(f"src is {shown(source)}")
+                raise each.violation(f"src is {preview_json(source)}")
     return judged
 
 
 @SIZES.reading("all icons that say their sizes")
-def _(records: Sequence[Record]) -> int:
+def read_sizes(records: Sequence[MessageLog]) -> int:
     judged = 0
     for each, icon in _icons(records):
         if "sizes" in icon:
@@ -78,7 +78,7 @@ def _(records: Sequence[Record]) -> int:
             if not isinstance(sizes, list) or not all(
                 isinstance(size, str) and _SIZE.fullmatch(size) for size in sizes
             ):
-                raise each.broken(f"sizes are {shown(sizes)}")
+                raise each.violation(f"sizes are {preview_json(sizes)}")
     return judged
 
 
@@ -90,9 +90,9 @@ def _is_base64(data: str) -> bool:
     return True
 
 
-def _icons(records: Sequence[Record]) -> Iterator[tuple[Heard, JSONObject]]:
+def _icons(records: Sequence[MessageLog]) -> Iterator[tuple[ObservedMessage, JSONObject]]:
     """Every icon of the server and of what it lists."""
-    for each in heard(records):
+    for each in received_messages(records):
         result = each.message.get("result")
         if isinstance(result, dict):
             for owner in _owners(result):

@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.blocks import inside
-from accord.check.reading import Heard, heard, is_answer, key, was_refused
-from accord.check.record import Record, Said, objects
+from accord.check.content import get_object
+from accord.check.message_log import LogEntry, MessageLog, message_objects
+from accord.check.message_reader import ObservedMessage, id_key, is_response, received_messages, was_refused_by_http
+from accord.check.probe import Probe
 from accord.check.rule import Rule
 from accord.check.symptoms import NOTIFICATION_ANSWERED
-from accord.check.talk import Talk
-from accord.check.values import shown
+from accord.check.values import preview_json
 from accord.messages.base import JSONObject
 from accord.wire.transcript import SENT
 
-ECHO = Rule(
+SAME = Rule(
     "ids/same",
     "must",
     "An answer has exactly the id of its request: the same text, or the same number.",
@@ -33,36 +33,38 @@ IDS: dict[str, tuple[Any, ...]] = {
 }
 
 
-async def _echoed(talk: Talk, ids: Sequence[Any]) -> None:
+async def _require_same_ids(talk: Probe, ids: Sequence[Any]) -> None:
     for id in ids:
-        pending = talk.begin(talk.harmless, id=id)
-        said = await talk.tide()
-        taken = (str(id),) if pending.arrived else (str(id), "None")  # a GET may be refused without an id meanwhile
+        pending = talk.begin(talk.harmless_method, id=id)
+        said = await talk.fence()
+        taken = (str(id),) if pending.is_done else (str(id), "None")  # a GET may be refused without an id meanwhile
         for each in said:
-            if is_answer(each) and key(each.get("id")) != key(id) and str(each.get("id")) in taken:
-                raise talk.broken(f"{shown(id)} is answered as {shown(each.get('id'))}", since=pending.since)
-        await pending.answer()
+            if is_response(each) and id_key(each.get("id")) != id_key(id) and str(each.get("id")) in taken:
+                raise talk.violation(
+                    f"{preview_json(id)} is answered as {preview_json(each.get('id'))}", since=pending.since
+                )
+        await pending.wait()
 
 
-@ECHO.case("ids that are numbers, 0 among them")
-async def _(talk: Talk) -> None:
-    await _echoed(talk, IDS["numbers"])
+@SAME.case("ids that are numbers, 0 among them")
+async def check_same_ids_numbers_0_among(talk: Probe) -> None:
+    await _require_same_ids(talk, IDS["numbers"])
 
 
-@ECHO.case("ids that are texts, the empty one among them")
-async def _(talk: Talk) -> None:
-    await _echoed(talk, IDS["texts"])
+@SAME.case("ids that are texts, the empty one among them")
+async def check_same_ids_texts_empty_among(talk: Probe) -> None:
+    await _require_same_ids(talk, IDS["texts"])
 
 
-@ECHO.case("a number and its text at the same time")
-async def _(talk: Talk) -> None:
-    number, text = talk.begin(talk.harmless, id=_TWIN), talk.begin(talk.harmless, id=str(_TWIN))
-    await number.answer()
-    await text.answer()
+@SAME.case("a number and its text at the same time")
+async def check_same_number_text_same_time(talk: Probe) -> None:
+    number, text = talk.begin(talk.harmless_method, id=_TWIN), talk.begin(talk.harmless_method, id=str(_TWIN))
+    await number.wait()
+    await text.wait()
 
 
-@ECHO.reading("all answers")
-def _(records: Sequence[Record]) -> int:
+@SAME.reading("all answers")
+def read_same(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
         known: set[tuple[type, Any]] = set()
@@ -70,30 +72,34 @@ def _(records: Sequence[Record]) -> int:
         for said in record.entries:
             is_lawful = is_lawful and not said.misbehaved
             if said.direction == SENT:
-                known.update(key(each["id"]) for each in objects(said.message) if "method" in each and "id" in each)
+                known.update(
+                    id_key(each["id"]) for each in message_objects(said.message) if "method" in each and "id" in each
+                )
                 streams.add(said.stream)
                 continue
             for answer in _answers_in(record, said, streams):
                 judged += 1
-                if key(answer.get("id")) not in known and (is_lawful or "result" in answer):
-                    _unknown(Heard(record, said, answer))
+                if id_key(answer.get("id")) not in known and (is_lawful or "result" in answer):
+                    _raise_unknown_id(ObservedMessage(record, said, answer))
     return judged
 
 
-def _answers_in(record: Record, said: Said, streams: set[int]) -> list[JSONObject]:
+def _answers_in(record: MessageLog, said: LogEntry, streams: set[int]) -> list[JSONObject]:
     """The answers in a message. Over HTTP, what comes on a stream that no message of ours opened is sent again."""
     if record.transport == "http" and said.stream not in streams:
         return []
-    return [each for each in objects(said.message) if is_answer(each)]
+    return [each for each in message_objects(said.message) if is_response(each)]
 
 
-def _unknown(answer: Heard) -> None:
-    if not ("error" in answer.message and was_refused(answer)):
+def _raise_unknown_id(answer: ObservedMessage) -> None:
+    if not ("error" in answer.message and was_refused_by_http(answer)):
         id = answer.message.get("id")
-        raise answer.broken(f"no request has the id {shown(id)}", symptom=NOTIFICATION_ANSWERED if id is None else "")
+        raise answer.violation(
+            f"no request has the id {preview_json(id)}", symptom=NOTIFICATION_ANSWERED if id is None else ""
+        )
 
 
-ONCE = Rule(
+ONE_ANSWER = Rule(
     "ids/one-answer",
     "must",
     "A request gets one answer, and no second one.",
@@ -102,8 +108,8 @@ ONCE = Rule(
 )
 
 
-@ONCE.reading("all answers")
-def _(records: Sequence[Record]) -> int:
+@ONE_ANSWER.reading("all answers")
+def read_one_answer(records: Sequence[MessageLog]) -> int:
     """Those to cancelled requests are a race, which `cancel/race` judges: a second one comes in some runs only."""
     judged = 0
     for record in records:
@@ -113,23 +119,25 @@ def _(records: Sequence[Record]) -> int:
         for said in record.entries:
             if said.direction == SENT:
                 streams.add(said.stream)
-                asked.update(key(each["id"]) for each in objects(said.message) if _is_named(each))
-                cancelled.update(key(inside(each, "params").get("requestId")) for each in _cancellations(said))
+                asked.update(id_key(each["id"]) for each in message_objects(said.message) if _has_id(each))
+                cancelled.update(id_key(get_object(each, "params").get("requestId")) for each in _cancellations(said))
                 continue
             for answer in _answers_in(record, said, streams):
-                id = key(answer.get("id"))
+                id = id_key(answer.get("id"))
                 judged += id in asked
                 asked.subtract([id] if id in asked else [])
                 if asked[id] < 0 and id not in cancelled:
-                    raise Heard(record, said, answer).broken(f"{shown(answer.get('id'))} was answered before")
+                    raise ObservedMessage(record, said, answer).violation(
+                        f"{preview_json(answer.get('id'))} was answered before"
+                    )
     return judged
 
 
-def _cancellations(said: Said) -> list[JSONObject]:
-    return [each for each in objects(said.message) if each.get("method") == "notifications/cancelled"]
+def _cancellations(said: LogEntry) -> list[JSONObject]:
+    return [each for each in message_objects(said.message) if each.get("method") == "notifications/cancelled"]
 
 
-def _is_named(message: JSONObject) -> bool:
+def _has_id(message: JSONObject) -> bool:
     return "method" in message and message.get("id") is not None
 
 
@@ -144,11 +152,11 @@ OF_REQUESTS = Rule(
 
 
 @OF_REQUESTS.reading("all requests of the server")
-def _(records: Sequence[Record]) -> int:
-    found = [each for each in heard(records) if _is_request(each.message)]
+def read_of_requests(records: Sequence[MessageLog]) -> int:
+    found = [each for each in received_messages(records) if _is_request(each.message)]
     for each in found:
         if type(each.message["id"]) not in (int, str):
-            raise each.broken(f"{each.message['method']} has the id {shown(each.message['id'])}")
+            raise each.violation(f"{each.message['method']} has the id {preview_json(each.message['id'])}")
     return len(found)
 
 
@@ -163,23 +171,25 @@ UNUSED = Rule(
 
 
 @UNUSED.reading("all requests of the server")
-def _(records: Sequence[Record]) -> int:
+def read_unused(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
         used: dict[tuple[type, Any], Any] = {}
-        for each in heard([record]):
-            id = key(each.message.get("id"))
-            if _is_request(each.message) and each.said.stream not in _resumed(record):
+        for each in received_messages([record]):
+            id = id_key(each.message.get("id"))
+            if _is_request(each.message) and each.entry.stream not in _resumed_streams(record):
                 judged += 1
                 if id in used:
-                    raise each.broken(f"{shown(each.message['id'])} was the id of a request before", about=[used[id]])
-                used[id] = each.said
+                    raise each.violation(
+                        f"{preview_json(each.message['id'])} was the id of a request before", about=[used[id]]
+                    )
+                used[id] = each.entry
     return judged
 
 
-def _resumed(record: Record) -> set[int]:
+def _resumed_streams(record: MessageLog) -> set[int]:
     """Streams on which messages come again that came before."""
-    return {reply.stream for reply in record.replies if "last-event-id" in reply.sent}
+    return {reply.stream for reply in record.responses if "last-event-id" in reply.request_headers}
 
 
 AGAIN = Rule(
@@ -193,9 +203,9 @@ AGAIN = Rule(
 
 
 @AGAIN.case("the same id three times, one after the other")
-async def _(talk: Talk) -> None:
+async def check_again(talk: Probe) -> None:
     for _ in range(3):
-        await talk.result(talk.harmless, id="accord-check-again")
+        await talk.result(talk.harmless_method, id="accord-check-again")
 
 
 def _is_request(message: JSONObject) -> bool:

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.reading import Answered, Heard, answers, heard, is_answer, messages
-from accord.check.record import Record
+from accord.check.client_messages import INFO, LIST_METHODS, initialize_params
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import (
+    AnsweredRequest,
+    ObservedMessage,
+    answered_requests,
+    is_response,
+    logged_messages,
+    received_messages,
+)
+from accord.check.pending_answer import Answer
+from accord.check.probe import Probe
 from accord.check.rule import NotApplicable, NotObserved, Rule
-from accord.check.speech import INFO, LISTS, hello_params
-from accord.check.talk import Talk
-from accord.check.values import shown
-from accord.check.waiting import Answer
+from accord.check.values import preview_json
 from accord.messages.base import JSONObject
 from accord.messages.revision import HANDSHAKE, PER_REQUEST
 from accord.wire.transcript import SENT
@@ -31,8 +38,8 @@ HELLO = Rule(
 
 
 @HELLO.reading("all answers to initialize")
-def _(records: Sequence[Record]) -> int:
-    found = _hellos(records)
+def read_hello(records: Sequence[MessageLog]) -> int:
+    found = _initialize_results(records)
     for each in found:
         info = each.result.get("serverInfo")
         named = isinstance(info, dict) and all(isinstance(info.get(name), str) for name in ("name", "version"))
@@ -40,11 +47,11 @@ def _(records: Sequence[Record]) -> int:
             each.result.get("protocolVersion"), str
         )
         if not (named and whole):
-            raise each.broken(f"initialize is answered with {shown(each.result)}")
+            raise each.violation(f"initialize is answered with {preview_json(each.result)}")
     return len(found)
 
 
-SAME = Rule(
+SAME_VERSION = Rule(
     "lifecycle/same-version",
     "must",
     "A revision that the server speaks is agreed on whenever a client asks for it.",
@@ -54,29 +61,31 @@ SAME = Rule(
 )
 
 
-@SAME.reading("all answers to initialize")
-def _(records: Sequence[Record]) -> int:
-    found = [each for each in _hellos(records) if _asked(each) == each.heard.record.revision]
+@SAME_VERSION.reading("all answers to initialize")
+def read_same_version(records: Sequence[MessageLog]) -> int:
+    found = [each for each in _initialize_results(records) if _requested_revision(each) == each.received.log.revision]
     for each in found:
-        if each.result.get("protocolVersion") != _asked(each):
-            raise each.broken(f"asked for {_asked(each)} it answers {shown(each.result.get('protocolVersion'))}")
+        if each.result.get("protocolVersion") != _requested_revision(each):
+            raise each.violation(
+                f"asked for {_requested_revision(each)} it answers {preview_json(each.result.get('protocolVersion'))}"
+            )
     return len(found)
 
 
-def _asked(hello: Answered) -> Any:
+def _requested_revision(hello: AnsweredRequest) -> Any:
     return hello.request["params"].get("protocolVersion")
 
 
-def _hellos(records: Sequence[Record]) -> list[Answered]:
+def _initialize_results(records: Sequence[MessageLog]) -> list[AnsweredRequest]:
     """What came for each initialize that was in order."""
     return [
         each
-        for each in answers(records)
+        for each in answered_requests(records)
         if each.request["method"] == "initialize" and "params" in each.request and isinstance(each.result, dict)
     ]
 
 
-OTHER = Rule(
+OTHER_VERSION = Rule(
     "lifecycle/other-version",
     "must",
     "Asked for a revision that it does not speak, the server names another, which it does speak.",
@@ -84,7 +93,7 @@ OTHER = Rule(
     until=ENDS,
     cause="The revision that was asked for is sent back without a look at it.",
 )
-NEWEST = Rule(
+NEWEST_VERSION = Rule(
     "lifecycle/newest-version",
     "should",
     "Asked for a revision that it does not speak, the server names the newest that it speaks.",
@@ -95,42 +104,42 @@ NEWEST = Rule(
 _UNKNOWN = "1900-01-01"
 
 
-@OTHER.case("a revision that nobody knows", kind="raw")
-async def _(talk: Talk) -> None:
-    version = await _named(talk, _UNKNOWN)
+@OTHER_VERSION.case("a revision that nobody knows", kind="raw")
+async def check_other_version_revision_nobody_knows(talk: Probe) -> None:
+    version = await _negotiated_revision(talk, _UNKNOWN)
     if version == _UNKNOWN:
-        raise talk.broken(f"asked for {_UNKNOWN} it agrees", since=0)
+        raise talk.violation(f"asked for {_UNKNOWN} it agrees", since=0)
     if version not in (None, talk.revision):
-        again = await _named(await talk.another(), version)
+        again = await _negotiated_revision(await talk.open_another_raw(), version)
         if again != version:
-            raise talk.broken(f"asked for {_UNKNOWN} it names {version!r}; asked for that, {again!r}", since=0)
+            raise talk.violation(f"asked for {_UNKNOWN} it names {version!r}; asked for that, {again!r}", since=0)
 
 
-@OTHER.case("a revision that has no handshake", kind="raw")
-async def _(talk: Talk) -> None:
-    if await _named(talk, ENDS) == ENDS:
-        raise talk.broken(f"asked for {ENDS} by initialize, which that revision does not have, it agrees", since=0)
+@OTHER_VERSION.case("a revision that has no handshake", kind="raw")
+async def check_other_version_revision_handshake(talk: Probe) -> None:
+    if await _negotiated_revision(talk, ENDS) == ENDS:
+        raise talk.violation(f"asked for {ENDS} by initialize, which that revision does not have, it agrees", since=0)
 
 
-@NEWEST.reading("the answers to a revision that nobody knows")
-def _(records: Sequence[Record]) -> int:
+@NEWEST_VERSION.reading("the answers to a revision that nobody knows")
+def read_newest_version(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for each in _hellos(records):
-        named, spoken = each.result.get("protocolVersion"), each.heard.record.revision
-        if _asked(each) == _UNKNOWN and named in HANDSHAKE:
+    for each in _initialize_results(records):
+        named, spoken = each.result.get("protocolVersion"), each.received.log.revision
+        if _requested_revision(each) == _UNKNOWN and named in HANDSHAKE:
             judged += 1
             if HANDSHAKE.index(named) < HANDSHAKE.index(spoken):
-                raise each.broken(f"it names {named}, and speaks {spoken} as well")
+                raise each.violation(f"it names {named}, and speaks {spoken} as well")
     return judged
 
 
-async def _named(talk: Talk, asked: str) -> str | None:
+async def _negotiated_revision(talk: Probe, asked: str) -> str | None:
     """The revision that is answered to `asked`, the first word of a conversation; None for an error."""
-    answer = await talk.request("initialize", hello_params(asked, {}), seconds=talk.settings.opening)
-    return _version(answer)
+    answer = await talk.request("initialize", initialize_params(asked, {}), seconds=talk.settings.opening)
+    return _result_revision(answer)
 
 
-PATIENT = Rule(
+NO_EARLY_REQUESTS = Rule(
     "lifecycle/no-early-requests",
     "should",
     "Before it hears that the client is ready, the server sends no requests but pings.",
@@ -140,18 +149,18 @@ PATIENT = Rule(
 )
 
 
-@PATIENT.reading("all requests of the server")
-def _(records: Sequence[Record]) -> int:
+@NO_EARLY_REQUESTS.reading("all requests of the server")
+def read_no_early_requests(records: Sequence[MessageLog]) -> int:
     for record in records:
-        for said, message in messages(record):
+        for said, message in logged_messages(record):
             if said.direction == SENT and message.get("method") == "notifications/initialized":
                 break
             if said.direction != SENT and "id" in message and message.get("method", "ping") != "ping":
-                raise Heard(record, said, message).broken(f"it asked for {message['method']} too early")
+                raise ObservedMessage(record, said, message).violation(f"it asked for {message['method']} too early")
     return len(records)
 
 
-FIRST = Rule(
+HANDSHAKE_FIRST = Rule(
     "lifecycle/handshake-first",
     "may",
     "Nothing but pings is served before initialize.",
@@ -159,7 +168,7 @@ FIRST = Rule(
     until=ENDS,
     cause="Requests are served as they come: refuse them with an error until initialize was answered.",
 )
-STILL = Rule(
+OPENS_AFTER_ERROR = Rule(
     "lifecycle/opens-after-error",
     "must",
     "What came too early, or a wrong initialize, does not keep the server from answering the right one.",
@@ -169,40 +178,40 @@ STILL = Rule(
 )
 
 
-@FIRST.reading("all that was asked before initialize")
-def _(records: Sequence[Record]) -> int:
+@HANDSHAKE_FIRST.reading("all that was asked before initialize")
+def read_handshake_first(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
         opened = False
-        for each in answers([record]):
+        for each in answered_requests([record]):
             opened = opened or (each.request["method"] == "initialize" and each.result is not None)
             if not opened and each.request["method"] not in ("initialize", "ping"):
                 judged += 1
                 if each.result is not None:
-                    raise each.broken(f"{each.request['method']} is served before initialize")
+                    raise each.violation(f"{each.request['method']} is served before initialize")
     return judged
 
 
-@STILL.case("a list, and wrong ones, before the right one", kind="raw")
-async def _(talk: Talk) -> None:
+@OPENS_AFTER_ERROR.case("a list, and wrong ones, before the right one", kind="raw")
+async def check_opens_after_error(talk: Probe) -> None:
     await talk.request(_list_of(talk))
-    for params in _wrong_hellos(talk.revision):
-        answer = await talk.send({"jsonrpc": "2.0", "id": talk.next_id(), "method": "initialize", **params}).answer()
+    for params in _invalid_initialize_params(talk.revision):
+        answer = await talk.send({"jsonrpc": "2.0", "id": talk.next_id(), "method": "initialize", **params}).wait()
         if answer.error is None:
-            raise NotObserved(f"a wrong initialize is good enough: {shown(params)}")
-    answer = await _greeted(talk)
+            raise NotObserved(f"a wrong initialize is good enough: {preview_json(params)}")
+    answer = await _initialize(talk)
     if answer.error is not None:
-        raise talk.broken(f"then initialize is answered with {shown(answer.error)}", since=0)
+        raise talk.violation(f"then initialize is answered with {preview_json(answer.error)}", since=0)
 
 
-def _wrong_hellos(revision: str) -> list[JSONObject]:
+def _invalid_initialize_params(revision: str) -> list[JSONObject]:
     """What `initialize` must not be: without params, without one of them, with a number for one of them."""
-    good = hello_params(revision, {})
+    good = initialize_params(revision, {})
     without = [{name: value for name, value in good.items() if name != left} for left in good]
     return [{}, *({"params": params} for params in (*without, *({**good, name: 7} for name in good)))]
 
 
-BAD = Rule(
+BAD_HELLO = Rule(
     "lifecycle/bad-hello",
     "should",
     "An initialize without revision, capabilities or client, or with wrong types in their place, is refused.",
@@ -212,26 +221,30 @@ BAD = Rule(
 )
 
 
-@BAD.reading("the answers to each initialize that was wrong")
-def _(records: Sequence[Record]) -> int:
+@BAD_HELLO.reading("the answers to each initialize that was wrong")
+def read_bad_hello(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
-        wrong = [message["id"] for message in record.sent() if _is_wrong(message, record.revision)]
-        for each in heard([record]):
-            if is_answer(each.message) and each.message.get("id") in wrong:
+        wrong = [
+            message["id"] for message in record.sent_messages() if _is_invalid_initialize(message, record.revision)
+        ]
+        for each in received_messages([record]):
+            if is_response(each.message) and each.message.get("id") in wrong:
                 judged += 1
                 if "error" not in each.message:
-                    about = [said for said in record.entries if _is_wrong(said.message, record.revision)]
-                    raise each.broken("a wrong initialize is answered with a result", about=about[-1:])
+                    about = [said for said in record.entries if _is_invalid_initialize(said.message, record.revision)]
+                    raise each.violation("a wrong initialize is answered with a result", about=about[-1:])
     return judged
 
 
-def _is_wrong(message: Any, revision: str) -> bool:
+def _is_invalid_initialize(message: Any, revision: str) -> bool:
     is_hello = isinstance(message, dict) and message.get("method") == "initialize"
-    return is_hello and any(message.get("params") == wrong.get("params") for wrong in _wrong_hellos(revision))
+    return is_hello and any(
+        message.get("params") == wrong.get("params") for wrong in _invalid_initialize_params(revision)
+    )
 
 
-TWICE = Rule(
+INITIALIZE_TWICE = Rule(
     "lifecycle/initialize-twice",
     "must",
     "A second initialize is answered, if only with an error, and the session goes on.",
@@ -241,13 +254,13 @@ TWICE = Rule(
 )
 
 
-@TWICE.case("initialize in an open session", kind="own")
-async def _(talk: Talk) -> None:
-    await _greeted(talk)
-    await talk.tide()
+@INITIALIZE_TWICE.case("initialize in an open session", kind="own")
+async def check_initialize_twice(talk: Probe) -> None:
+    await _initialize(talk)
+    await talk.fence()
 
 
-OPEN = Rule(
+OPEN_CAPABILITIES = Rule(
     "lifecycle/open-capabilities",
     "must",
     "Capabilities and fields of a client that the server does not know change nothing.",
@@ -257,28 +270,36 @@ OPEN = Rule(
 )
 
 
-@OPEN.case("an unknown capability, an experimental one, and unknown fields", kind="raw")
-async def _(talk: Talk) -> None:
-    capabilities = {**talk.declared, "accordCheckNobody": {"any": [1]}, "experimental": {"com.example/x": {"a": 1}}}
-    params = {**hello_params(talk.revision, capabilities), "accordCheck": 1, "clientInfo": {**INFO, "accordCheck": 1}}
+@OPEN_CAPABILITIES.case("an unknown capability, an experimental one, and unknown fields", kind="raw")
+async def check_open_capabilities(talk: Probe) -> None:
+    capabilities = {
+        **talk.client_capabilities,
+        "accordCheckNobody": {"any": [1]},
+        "experimental": {"com.example/x": {"a": 1}},
+    }
+    params = {
+        **initialize_params(talk.revision, capabilities),
+        "accordCheck": 1,
+        "clientInfo": {**INFO, "accordCheck": 1},
+    }
     answer = await talk.request("initialize", params, seconds=talk.settings.opening)
-    if answer.error is not None or _version(answer) != talk.revision:
-        raise talk.broken(f"it is answered with {shown(answer.error or answer.result)}", since=0)
+    if answer.error is not None or _result_revision(answer) != talk.revision:
+        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}", since=0)
 
 
-async def _greeted(talk: Talk) -> Answer:
-    hello = hello_params(talk.revision, talk.declared)
+async def _initialize(talk: Probe) -> Answer:
+    hello = initialize_params(talk.revision, talk.client_capabilities)
     return await talk.request("initialize", hello, seconds=talk.settings.opening)
 
 
-def _version(answer: Answer) -> str | None:
+def _result_revision(answer: Answer) -> str | None:
     """The revision in an answer to initialize; None for an error."""
     return answer.result.get("protocolVersion") if isinstance(answer.result, dict) else None
 
 
-def _list_of(talk: Talk) -> str:
+def _list_of(talk: Probe) -> str:
     """A method that lists what this server has."""
-    for capability, method in LISTS.items():
-        if talk.has(capability):
+    for capability, method in LIST_METHODS.items():
+        if talk.has_capability(capability):
             return method
     raise NotApplicable("the server declares nothing that could be listed")

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
 from accord.check import lists
-from accord.check.blocks import inside
-from accord.check.reading import Heard, heard, is_answer, key, messages
-from accord.check.record import Record, Said
+from accord.check.content import get_object
+from accord.check.message_log import LogEntry, MessageLog
+from accord.check.message_reader import ObservedMessage, id_key, is_response, logged_messages, received_messages
+from accord.check.probe import Probe
 from accord.check.rule import HTTP, Rule
-from accord.check.talk import Talk
-from accord.check.values import declares, shown
+from accord.check.values import declares, preview_json
 from accord.errors import INVALID_PARAMS
 from accord.messages.base import JSONObject, LoggingLevel
 from accord.messages.meta import LOG_LEVEL
@@ -33,17 +33,17 @@ DECLARED = Rule(
 
 
 @DECLARED.reading("all log messages")
-def _(records: Sequence[Record]) -> int:
-    found = list(_said(records))
+def read_declared(records: Sequence[MessageLog]) -> int:
+    found = list(_log_messages(records))
     for each in found:
-        if not declares(inside(each.record.hello, "capabilities"), "logging"):
-            raise each.broken(
+        if not declares(get_object(each.log.handshake_result, "capabilities"), "logging"):
+            raise each.violation(
                 "a log message came, and the server does not declare `logging`", symptom=f"undeclared:{MESSAGE}"
             )
     return len(found)
 
 
-SET = Rule(
+SET_LEVEL = Rule(
     "logging/set-level",
     "must",
     "A server that declares `logging` takes each of the eight levels.",
@@ -53,13 +53,13 @@ SET = Rule(
 )
 
 
-@SET.case("every level", needs="logging")
-async def _(talk: Talk) -> None:
+@SET_LEVEL.case("every level", needs="logging")
+async def check_set_level(talk: Probe) -> None:
     for level in reversed(LEVELS):  # debug at last: nothing is kept from those who read
         await talk.result("logging/setLevel", {"level": level})
 
 
-UNKNOWN = Rule(
+UNKNOWN_LEVEL = Rule(
     "logging/unknown-level",
     "should",
     "A level that does not exist gives the error -32602.",
@@ -68,22 +68,24 @@ UNKNOWN = Rule(
 )
 
 
-@UNKNOWN.case("a level that nobody has", needs="logging", until="2026-07-28")
-async def _(talk: Talk) -> None:
-    for params in ({"level": talk.nobody}, {"level": 5}, {}):
+@UNKNOWN_LEVEL.case("a level that nobody has", needs="logging", until="2026-07-28")
+async def check_unknown_level_level_nobody(talk: Probe) -> None:
+    for params in ({"level": talk.unknown_name}, {"level": 5}, {}):
         answer = await talk.request("logging/setLevel", params)
         if answer.code != INVALID_PARAMS:
-            raise talk.broken(f"{shown(params)} is answered with {shown(answer.error or answer.result)}")
+            raise talk.violation(
+                f"{preview_json(params)} is answered with {preview_json(answer.error or answer.result)}"
+            )
 
 
-@UNKNOWN.case("a level that nobody has, in _meta", needs="logging", since="2026-07-28")
-async def _(talk: Talk) -> None:
-    answer = await talk.request("server/discover", meta={LOG_LEVEL: talk.nobody})
+@UNKNOWN_LEVEL.case("a level that nobody has, in _meta", needs="logging", since="2026-07-28")
+async def check_unknown_level_level_nobody_meta(talk: Probe) -> None:
+    answer = await talk.request("server/discover", meta={LOG_LEVEL: talk.unknown_name})
     if answer.code != INVALID_PARAMS:
-        raise talk.broken(f"it is answered with {shown(answer.error or answer.result)}")
+        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
-KEPT = Rule(
+LEVEL_KEPT = Rule(
     "logging/level-kept",
     "should",
     "Messages below the level that was set are not sent.",
@@ -93,29 +95,29 @@ KEPT = Rule(
 )
 
 
-@KEPT.case("tools that may log, after the level was set to emergency", kind="own", needs="logging", calls=True)
-async def _(talk: Talk) -> None:
+@LEVEL_KEPT.case("tools that may log, after the level was set to emergency", kind="own", needs="logging", calls=True)
+async def check_level_kept(talk: Probe) -> None:
     await talk.result("logging/setLevel", {"level": LEVELS[-1]})
-    since = len(talk.record.entries)
-    await _provoke(talk)
-    await talk.tide()
-    for message in talk.others(since, None):
+    since = len(talk.log.entries)
+    await _call_logging_tools(talk)
+    await talk.fence()
+    for message in talk.other_messages(since, None):
         if message.get("method") == MESSAGE and _severity(message) < len(LEVELS) - 1:
-            raise talk.broken(f"a message came: {shown(message)}")
+            raise talk.violation(f"a message came: {preview_json(message)}")
 
 
-@KEPT.reading("all log messages after a level was set", needs="logging")
-def _(records: Sequence[Record]) -> int:
+@LEVEL_KEPT.reading("all log messages after a level was set", needs="logging")
+def read_level_kept(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
         for each, floor in _floors(record):
             judged += 1
             if _severity(each.message) < floor:
-                raise each.broken(f"the level was set to {LEVELS[floor]!r} before")
+                raise each.violation(f"the level was set to {LEVELS[floor]!r} before")
     return judged
 
 
-ASKED = Rule(
+ONLY_ASKED = Rule(
     "logging/only-asked",
     "must",
     "Log messages come for requests that ask for them, and for no others.",
@@ -125,37 +127,37 @@ ASKED = Rule(
 )
 
 
-@ASKED.case("tools that may log, and nobody asks", kind="own", needs="logging", calls=True)
-async def _(talk: Talk) -> None:
-    since = len(talk.record.entries)
-    await _provoke(talk)
-    await talk.tide()
-    for message in talk.others(since, None):
+@ONLY_ASKED.case("tools that may log, and nobody asks", kind="own", needs="logging", calls=True)
+async def check_only_asked_tools_may_log_nobody(talk: Probe) -> None:
+    since = len(talk.log.entries)
+    await _call_logging_tools(talk)
+    await talk.fence()
+    for message in talk.other_messages(since, None):
         if message.get("method") == MESSAGE:
-            raise talk.broken(f"no request had {LOG_LEVEL}, and a message came: {shown(message)}")
+            raise talk.violation(f"no request had {LOG_LEVEL}, and a message came: {preview_json(message)}")
 
 
-@ASKED.case("a stream that listens for changes", kind="own", needs="logging", over=HTTP, calls=True)
-async def _(talk: Talk) -> None:
+@ONLY_ASKED.case("a stream that listens for changes", kind="own", needs="logging", over=HTTP, calls=True)
+async def check_only_asked_stream_listens_changes(talk: Probe) -> None:
     listening = talk.begin("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
-    await talk.hear(lambda message: message.get("method") == "notifications/subscriptions/acknowledged")
-    await _provoke(talk, {LOG_LEVEL: LEVELS[0]})
-    await talk.tide()
-    for each in _said([talk.record]):
-        if each.said.stream == listening.stream:
-            raise each.broken("a log message came on a stream of subscriptions/listen")
+    await talk.wait_for_message(lambda message: message.get("method") == "notifications/subscriptions/acknowledged")
+    await _call_logging_tools(talk, {LOG_LEVEL: LEVELS[0]})
+    await talk.fence()
+    for each in _log_messages([talk.log]):
+        if each.entry.stream == listening.stream:
+            raise each.violation("a log message came on a stream of subscriptions/listen")
 
 
-@ASKED.reading("all log messages")
-def _(records: Sequence[Record]) -> int:
-    found = [each for record in records for each in _requested(record)]
+@ONLY_ASKED.reading("all log messages")
+def read_only_asked(records: Sequence[MessageLog]) -> int:
+    found = [each for record in records for each in _with_requested_levels(record)]
     for each, floors in found:
         if not floors:
-            raise each.broken(f"no request in flight, of which this may be, has {LOG_LEVEL}")
+            raise each.violation(f"no request in flight, of which this may be, has {LOG_LEVEL}")
     return len(found)
 
 
-SEVERE = Rule(
+SEVERE_ENOUGH = Rule(
     "logging/severe-enough",
     "must",
     "Log messages for a request are at least as severe as the level that it names.",
@@ -165,22 +167,22 @@ SEVERE = Rule(
 )
 
 
-@SEVERE.reading("all log messages")
-def _(records: Sequence[Record]) -> int:
-    found = [each for record in records for each in _requested(record)]
+@SEVERE_ENOUGH.reading("all log messages")
+def read_severe_enough(records: Sequence[MessageLog]) -> int:
+    found = [each for record in records for each in _with_requested_levels(record)]
     for each, floors in found:
         if floors and _severity(each.message) < min(floors):
-            raise each.broken(f"the request wants {LEVELS[min(floors)]!r} and more severe")
+            raise each.violation(f"the request wants {LEVELS[min(floors)]!r} and more severe")
     return len(found)
 
 
-@SEVERE.case("tools that may log, asked for emergencies", kind="own", needs="logging", calls=True)
-async def _(talk: Talk) -> None:
-    since = len(talk.record.entries)
-    await _provoke(talk, {LOG_LEVEL: LEVELS[-1]})
-    for message in talk.others(since, None):
+@SEVERE_ENOUGH.case("tools that may log, asked for emergencies", kind="own", needs="logging", calls=True)
+async def check_severe_enough(talk: Probe) -> None:
+    since = len(talk.log.entries)
+    await _call_logging_tools(talk, {LOG_LEVEL: LEVELS[-1]})
+    for message in talk.other_messages(since, None):
         if message.get("method") == MESSAGE and _severity(message) < len(LEVELS) - 1:
-            raise talk.broken(f"a message came: {shown(message)}")
+            raise talk.violation(f"a message came: {preview_json(message)}")
 
 
 SECRETS = Rule(
@@ -191,8 +193,10 @@ SECRETS = Rule(
     cause="Whole requests, headers or settings are logged: leave out what is secret before it is sent.",
 )
 
-_NAMED = re.compile(r"(?:passw(?:or)?d|secret|api_?key|private_?key|(?:access|refresh)_?token|authorization)$", re.I)
-_HIDDEN = re.compile(r"^\W*$|\*\*|redact|hidden|mask|filter|remov|omit|secret|xxx", re.I)
+_SECRET_NAMES = re.compile(
+    r"(?:passw(?:or)?d|secret|api_?key|private_?key|(?:access|refresh)_?token|authorization)$", re.I
+)
+_MASKED = re.compile(r"^\W*$|\*\*|redact|hidden|mask|filter|remov|omit|secret|xxx", re.I)
 _TOKENS = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{36}\b|\bxox[abpr]-[\w-]{20,}"
     r"|\bsk-[\w-]{24,}|\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}"
@@ -200,12 +204,12 @@ _TOKENS = re.compile(
 
 
 @SECRETS.reading("all log messages")
-def _(records: Sequence[Record]) -> int:
-    found = list(_said(records))
+def read_secrets(records: Sequence[MessageLog]) -> int:
+    found = list(_log_messages(records))
     for each in found:
-        for name, value in _members("", inside(each.message, "params").get("data")):
-            if _TOKENS.search(value) or (_NAMED.search(name) and not _HIDDEN.search(value)):
-                raise each.broken(f"{name or 'the text'} looks like a secret")
+        for name, value in _members("", get_object(each.message, "params").get("data")):
+            if _TOKENS.search(value) or (_SECRET_NAMES.search(name) and not _MASKED.search(value)):
+                raise each.violation(f"{name or 'the text'} looks like a secret")
     return len(found)
 
 
@@ -221,52 +225,54 @@ def _members(name: str, data: Any) -> Iterator[tuple[str, str]]:
             yield from _members(name, value)
 
 
-async def _provoke(talk: Talk, meta: JSONObject | None = None) -> None:
+async def _call_logging_tools(talk: Probe, meta: JSONObject | None = None) -> None:
     """Call the tools that may log: those that say so, else the first ones."""
-    tools = await talk.callable()
-    likely = [tool for tool in tools if "log" in shown([tool.get("name"), tool.get("description")], 1 << 16).lower()]
+    tools = await talk.callable_tools()
+    likely = [
+        tool for tool in tools if "log" in preview_json([tool.get("name"), tool.get("description")], 1 << 16).lower()
+    ]
     for tool in (likely or tools)[:_MOST]:
-        await lists.called(talk, tool, meta=meta)
+        await lists.call_tool(talk, tool, meta=meta)
 
 
-def _said(records: Sequence[Record]) -> Iterator[Heard]:
-    return (each for each in heard(records) if each.message.get("method") == MESSAGE)
+def _log_messages(records: Sequence[MessageLog]) -> Iterator[ObservedMessage]:
+    return (each for each in received_messages(records) if each.message.get("method") == MESSAGE)
 
 
 def _severity(message: JSONObject) -> int:
     """Return the rank of a level; the highest for an unknown one, which another rule reports."""
-    level = inside(message, "params").get("level")
+    level = get_object(message, "params").get("level")
     return LEVELS.index(level) if level in LEVELS else len(LEVELS) - 1
 
 
-def _floors(record: Record) -> Iterator[tuple[Heard, int]]:
+def _floors(record: MessageLog) -> Iterator[tuple[ObservedMessage, int]]:
     """Yield the log messages after a level was set, each with the least severe level that may apply."""
     asked: dict[Any, int] = {}
     floor: int | None = None
-    for said, message in messages(record):
+    for said, message in logged_messages(record):
         if said.direction == SENT and message.get("method") == "logging/setLevel":
-            level = inside(message, "params").get("level")
-            asked[key(message.get("id"))] = LEVELS.index(level) if level in LEVELS else 0
-        elif is_answer(message) and key(message.get("id")) in asked:
-            wanted = asked.pop(key(message.get("id")))
+            level = get_object(message, "params").get("level")
+            asked[id_key(message.get("id"))] = LEVELS.index(level) if level in LEVELS else 0
+        elif is_response(message) and id_key(message.get("id")) in asked:
+            wanted = asked.pop(id_key(message.get("id")))
             floor = wanted if "result" in message else floor
         elif message.get("method") == MESSAGE and floor is not None:
-            yield Heard(record, said, message), min(floor, *asked.values(), floor)
+            yield ObservedMessage(record, said, message), min(floor, *asked.values(), floor)
 
 
-def _requested(record: Record) -> Iterator[tuple[Heard, list[int]]]:
+def _with_requested_levels(record: MessageLog) -> Iterator[tuple[ObservedMessage, list[int]]]:
     """Log messages, each with the levels of the requests in flight that it may be for."""
-    flying: dict[Any, tuple[Said, JSONObject]] = {}
-    for said, message in messages(record):
+    flying: dict[Any, tuple[LogEntry, JSONObject]] = {}
+    for said, message in logged_messages(record):
         if said.direction == SENT and "method" in message and "id" in message:
-            flying[key(message["id"])] = said, message
-        elif is_answer(message):
-            flying.pop(key(message.get("id")), None)
+            flying[id_key(message["id"])] = said, message
+        elif is_response(message):
+            flying.pop(id_key(message.get("id")), None)
         elif message.get("method") == MESSAGE:
             wanted = [_level(request) for ours, request in flying.values() if said.stream in (0, ours.stream)]
-            yield Heard(record, said, message), [level for level in wanted if level is not None]
+            yield ObservedMessage(record, said, message), [level for level in wanted if level is not None]
 
 
 def _level(request: JSONObject) -> int | None:
-    level = inside(request, "params", "_meta").get(LOG_LEVEL)
+    level = get_object(request, "params", "_meta").get(LOG_LEVEL)
     return LEVELS.index(level) if level in LEVELS else None

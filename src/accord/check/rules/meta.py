@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from accord.check.reading import Answered, Heard, answers, heard
-from accord.check.record import Record
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import AnsweredRequest, ObservedMessage, answered_requests, received_messages
+from accord.check.probe import Probe
 from accord.check.rule import Rule
-from accord.check.talk import Talk
-from accord.check.values import shown
+from accord.check.values import preview_json
 from accord.messages.base import JSONObject
 from accord.messages.meta import SERVER_INFO
 
@@ -19,7 +19,7 @@ META = "basic/index#meta"
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 PREFIX = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 NAME = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?")
-_THEIRS = frozenset(("structuredContent", "data", "inputSchema", "outputSchema", "requestedSchema", "arguments"))
+_AUTHOR_FIELDS = frozenset(("structuredContent", "data", "inputSchema", "outputSchema", "requestedSchema", "arguments"))
 """Fields whose content belongs to the server's author, not to the protocol."""
 
 KEYS = Rule(
@@ -33,18 +33,18 @@ KEYS = Rule(
 
 
 @KEYS.reading("every _meta of the server")
-def _(records: Sequence[Record]) -> int:
+def read_keys(records: Sequence[MessageLog]) -> int:
     judged = 0
     for each, found in _metas(records):
         judged += 1
         for name in found:
             prefix, slash, rest = name.rpartition("/")
             if not NAME.fullmatch(rest) or (slash and not PREFIX.fullmatch(prefix)):
-                raise each.broken(f"the key {name!r}", symptom=f"meta:{name}")
+                raise each.violation(f"the key {name!r}", symptom=f"meta:{name}")
     return judged
 
 
-REVERSE = Rule(
+REVERSE_DNS = Rule(
     "meta/reverse-dns",
     "should",
     "The prefix of a key in _meta is a domain written backwards: com.example, not example.com.",
@@ -55,19 +55,19 @@ REVERSE = Rule(
 _TOP = frozenset(("com", "org", "net", "io", "dev", "edu", "gov", "ai", "app"))
 
 
-@REVERSE.reading("every _meta of the server")
-def _(records: Sequence[Record]) -> int:
+@REVERSE_DNS.reading("every _meta of the server")
+def read_reverse_dns(records: Sequence[MessageLog]) -> int:
     judged = 0
     for each, found in _metas(records):
         for name in found:
             labels = name.rpartition("/")[0].lower().split(".")
             judged += len(labels) > 1
             if len(labels) > 1 and labels[-1] in _TOP and labels[0] not in _TOP:
-                raise each.broken(f"the key {name!r}", symptom=f"meta:{name}")
+                raise each.violation(f"the key {name!r}", symptom=f"meta:{name}")
     return judged
 
 
-TRACE = Rule(
+TRACE_CONTEXT = Rule(
     "meta/trace-context",
     "must",
     "traceparent, tracestate and baggage in _meta have the form that W3C gives them.",
@@ -82,14 +82,14 @@ _MEMBERS = {
 }
 
 
-@TRACE.reading("every _meta of the server")
-def _(records: Sequence[Record]) -> int:
+@TRACE_CONTEXT.reading("every _meta of the server")
+def read_trace_context(records: Sequence[MessageLog]) -> int:
     judged = 0
     for each, found in _metas(records):
         for name in found.keys() & {"traceparent", *_MEMBERS}:
             judged += 1
             if not isinstance(found[name], str) or not _is_trace(name, found[name]):
-                raise each.broken(f"{name} is {shown(found[name])}", symptom=f"meta:{name}")
+                raise each.violation(f"{name} is {preview_json(found[name])}", symptom=f"meta:{name}")
     return judged
 
 
@@ -100,7 +100,7 @@ def _is_trace(name: str, value: str) -> bool:
     return all(not member or _MEMBERS[name].fullmatch(member) for member in members)
 
 
-UNKNOWN = Rule(
+UNKNOWN_KEYS = Rule(
     "meta/unknown-keys",
     "must",
     "Keys in _meta that the server does not know change nothing, reserved ones neither.",
@@ -116,15 +116,15 @@ _KEYS: dict[str, Any] = {
 }
 
 
-@UNKNOWN.case("a prefix, a reserved prefix, no prefix, an empty name and a trace")
-async def _(talk: Talk) -> None:
+@UNKNOWN_KEYS.case("a prefix, a reserved prefix, no prefix, an empty name and a trace")
+async def check_unknown_keys(talk: Probe) -> None:
     for name, value in _KEYS.items():
-        answer = await talk.request(talk.harmless, meta={name: value})
+        answer = await talk.request(talk.harmless_method, meta={name: value})
         if answer.error is not None:
-            raise talk.broken(f"with {name!r} in _meta the answer is {shown(answer.error)}")
+            raise talk.violation(f"with {name!r} in _meta the answer is {preview_json(answer.error)}")
 
 
-TYPE = Rule(
+RESULT_TYPE = Rule(
     "meta/result-type",
     "must",
     "Every result says in resultType what it is.",
@@ -132,7 +132,7 @@ TYPE = Rule(
     since="2026-07-28",
     cause="Results are written as in earlier revisions: resultType is complete for a plain result.",
 )
-KNOWN_TYPE = Rule(
+KNOWN_RESULT_TYPE = Rule(
     "meta/known-result-type",
     "must",
     "resultType is complete or input_required, or the word of an extension that both sides declared.",
@@ -142,35 +142,37 @@ KNOWN_TYPE = Rule(
 )
 
 
-@TYPE.reading("all results")
-def _(records: Sequence[Record]) -> int:
+@RESULT_TYPE.reading("all results")
+def read_result_type(records: Sequence[MessageLog]) -> int:
     judged = 0
     for each in _results(records):
         judged += 1
         if not isinstance(each.result.get("resultType"), str):
-            raise each.broken(f"resultType is {shown(each.result.get('resultType'))}", symptom="no resultType")
+            raise each.violation(
+                f"resultType is {preview_json(each.result.get('resultType'))}", symptom="no resultType"
+            )
     return judged
 
 
-@KNOWN_TYPE.reading("all results")
-def _(records: Sequence[Record]) -> int:
+@KNOWN_RESULT_TYPE.reading("all results")
+def read_known_result_type(records: Sequence[MessageLog]) -> int:
     judged = 0
     for each in _results(records):
         kind = each.result.get("resultType")
         judged += 1
-        if isinstance(kind, str) and kind not in ("complete", "input_required") and not _extended(each):
-            raise each.broken(f"resultType is {kind!r}")
+        if isinstance(kind, str) and kind not in ("complete", "input_required") and not _has_extensions(each):
+            raise each.violation(f"resultType is {kind!r}")
     return judged
 
 
-def _extended(answer: Answered) -> bool:
+def _has_extensions(answer: AnsweredRequest) -> bool:
     """Whether both sides declared an extension, which may have results of its own."""
-    theirs = answer.heard.record.hello.get("capabilities", {})
+    theirs = answer.received.log.handshake_result.get("capabilities", {})
     ours = answer.request.get("params", {}).get("_meta", {}).get("io.modelcontextprotocol/clientCapabilities", {})
     return bool(isinstance(theirs, dict) and theirs.get("extensions") and ours.get("extensions"))
 
 
-INFO = Rule(
+SERVER_INFO_RULE = Rule(
     "meta/server-info",
     "should",
     "Every result says in _meta which server gave it: name and version.",
@@ -180,36 +182,36 @@ INFO = Rule(
 )
 
 
-@INFO.reading("all results")
-def _(records: Sequence[Record]) -> int:
+@SERVER_INFO_RULE.reading("all results")
+def read_server_info(records: Sequence[MessageLog]) -> int:
     judged = 0
     for each in _results(records):
         judged += 1
         found = each.result.get("_meta")
         info = found.get(SERVER_INFO) if isinstance(found, dict) else None
         if not isinstance(info, dict) or not all(isinstance(info.get(name), str) for name in ("name", "version")):
-            raise each.broken(f"_meta is {shown(found)}", symptom="no serverInfo")
+            raise each.violation(f"_meta is {preview_json(found)}", symptom="no serverInfo")
     return judged
 
 
-def _results(records: Sequence[Record]) -> Iterator[Answered]:
-    return (each for each in answers(records) if isinstance(each.result, dict))
+def _results(records: Sequence[MessageLog]) -> Iterator[AnsweredRequest]:
+    return (each for each in answered_requests(records) if isinstance(each.result, dict))
 
 
-def _metas(records: Sequence[Record]) -> Iterator[tuple[Heard, JSONObject]]:
+def _metas(records: Sequence[MessageLog]) -> Iterator[tuple[ObservedMessage, JSONObject]]:
     """Every `_meta` in what the server said, but not in what is its author's own."""
-    for each in heard(records):
+    for each in received_messages(records):
         for field in ("params", "result"):
-            yield from ((each, found) for found in _inside(each.message.get(field)))
+            yield from ((each, found) for found in _metas_in(each.message.get(field)))
 
 
-def _inside(value: Any) -> Iterator[JSONObject]:
+def _metas_in(value: Any) -> Iterator[JSONObject]:
     if isinstance(value, list):
         for item in value:
-            yield from _inside(item)
+            yield from _metas_in(item)
     elif isinstance(value, dict):
         for name, item in value.items():
             if name == "_meta" and isinstance(item, dict):
                 yield item
-            elif name not in _THEIRS:
-                yield from _inside(item)
+            elif name not in _AUTHOR_FIELDS:
+                yield from _metas_in(item)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from accord.check.blocks import inside
-from accord.check.lists import LISTINGS, Listing
+from accord.check.content import get_object
+from accord.check.lists import LIST_KINDS, ListKind
+from accord.check.probe import Probe
 from accord.check.rule import NotApplicable, Rule
-from accord.check.talk import Talk
-from accord.check.values import shown
+from accord.check.values import preview_json
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
 
 ENDS = Rule(
@@ -21,13 +21,13 @@ ENDS = Rule(
 
 
 @ENDS.case("each list, page by page")
-async def _(talk: Talk) -> None:
+async def check_ends(talk: Probe) -> None:
     for listing in _declared(talk):
         seen: list[str] = []
         for page in await talk.pages(listing.method, listing.key, optional=True):
             cursor = page.get("nextCursor")
             if cursor in seen:
-                raise talk.broken(f"{listing.method} gives the cursor {cursor!r} again: it has no end")
+                raise talk.violation(f"{listing.method} gives the cursor {cursor!r} again: it has no end")
             seen += [cursor] if isinstance(cursor, str) else []
 
 
@@ -41,23 +41,23 @@ STABLE = Rule(
 
 
 @STABLE.case("the second page of each list, twice, with the first one again between")
-async def _(talk: Talk) -> None:
+async def check_stable(talk: Probe) -> None:
     judged = 0
     for listing in _declared(talk):
         first = await talk.request(listing.method)
-        cursor = inside(first.result).get("nextCursor")
+        cursor = get_object(first.result).get("nextCursor")
         if isinstance(cursor, str):
             judged += 1
             second = await talk.result(listing.method, {"cursor": cursor})
             await talk.result(listing.method)
             again = await talk.result(listing.method, {"cursor": cursor})
             if _names(second, listing) != _names(again, listing):
-                raise talk.broken(f"{listing.method} gives another page for the cursor {cursor!r} than before")
+                raise talk.violation(f"{listing.method} gives another page for the cursor {cursor!r} than before")
     if not judged:
         raise NotApplicable("every list has one page")
 
 
-INVALID = Rule(
+INVALID_CURSOR = Rule(
     "pagination/invalid-cursor",
     "should",
     "A cursor that the server never gave is answered with the error -32602.",
@@ -66,25 +66,25 @@ INVALID = Rule(
 )
 
 
-@INVALID.case("a cursor that nobody gave, for each list")
-async def _(talk: Talk) -> None:
+@INVALID_CURSOR.case("a cursor that nobody gave, for each list")
+async def check_invalid_cursor_cursor_nobody_gave_list(talk: Probe) -> None:
     for listing in _declared(talk):
-        await _refused(talk, listing, talk.nobody)
+        await _require_refused(talk, listing, talk.unknown_name)
 
 
-@INVALID.case("a cursor with something at its end, for each list")
-async def _(talk: Talk) -> None:
+@INVALID_CURSOR.case("a cursor with something at its end, for each list")
+async def check_invalid_cursor_cursor_something_end_list(talk: Probe) -> None:
     judged = 0
     for listing in _declared(talk):
-        cursor = inside((await talk.request(listing.method)).result).get("nextCursor")
+        cursor = get_object((await talk.request(listing.method)).result).get("nextCursor")
         if isinstance(cursor, str):
             judged += 1
-            await _refused(talk, listing, f"{cursor}/{talk.nobody}")
+            await _require_refused(talk, listing, f"{cursor}/{talk.unknown_name}")
     if not judged:
         raise NotApplicable("every list has one page")
 
 
-TYPE = Rule(
+CURSOR_TYPE = Rule(
     "pagination/cursor-type",
     "should",
     "A cursor that is no text does not get a page.",
@@ -93,29 +93,33 @@ TYPE = Rule(
 )
 
 
-@TYPE.case("a number and an object for a cursor, for each list")
-async def _(talk: Talk) -> None:
+@CURSOR_TYPE.case("a number and an object for a cursor, for each list")
+async def check_cursor_type(talk: Probe) -> None:
     wrong: tuple[Any, ...] = (5, {})
     for listing in _declared(talk):
         for cursor in wrong:
             answer = await talk.request(listing.method, {"cursor": cursor})
             if answer.error is None:
-                raise talk.broken(f"{listing.method} answers the cursor {shown(cursor)} with {shown(answer.result)}")
+                raise talk.violation(
+                    f"{listing.method} answers the cursor {preview_json(cursor)} with {preview_json(answer.result)}"
+                )
 
 
-async def _refused(talk: Talk, listing: Listing, cursor: str) -> None:
+async def _require_refused(talk: Probe, listing: ListKind, cursor: str) -> None:
     answer = await talk.request(listing.method, {"cursor": cursor})
     if answer.code not in (INVALID_PARAMS, METHOD_NOT_FOUND):
-        raise talk.broken(f"{listing.method} with the cursor {cursor!r} gives {shown(answer.error or answer.result)}")
+        raise talk.violation(
+            f"{listing.method} with the cursor {cursor!r} gives {preview_json(answer.error or answer.result)}"
+        )
 
 
-def _declared(talk: Talk) -> list[Listing]:
-    found = [listing for listing in LISTINGS if talk.has(listing.capability)]
+def _declared(talk: Probe) -> list[ListKind]:
+    found = [listing for listing in LIST_KINDS if talk.has_capability(listing.capability)]
     if not found:
         raise NotApplicable("it declares nothing that is listed")
     return found
 
 
-def _names(page: dict[str, object], listing: Listing) -> list[str]:
+def _names(page: dict[str, object], listing: ListKind) -> list[str]:
     found = page.get(listing.key)
-    return [shown(inside(each).get(listing.name)) for each in found] if isinstance(found, list) else []
+    return [preview_json(get_object(each).get(listing.id_field)) for each in found] if isinstance(found, list) else []

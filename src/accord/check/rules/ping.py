@@ -6,12 +6,12 @@ from typing import Any
 
 from msgspec import UNSET
 
+from accord.check.client_messages import initialize_params
+from accord.check.pending_answer import Answer
+from accord.check.probe import Probe
 from accord.check.rule import Rule
-from accord.check.slow import has_slow, start_slow
-from accord.check.speech import hello_params
-from accord.check.talk import Talk
-from accord.check.values import shown
-from accord.check.waiting import Answer
+from accord.check.slow_calls import require_slow_tool, start_slow_call
+from accord.check.values import preview_json
 
 BEHAVIOUR = "basic/utilities/ping#behavior-requirements"
 UNTIL = "2026-07-28"
@@ -27,18 +27,18 @@ ANSWERED = Rule(
 
 
 @ANSWERED.case("without params, with empty ones, with _meta")
-async def _(talk: Talk) -> None:
+async def check_answered(talk: Probe) -> None:
     forms: tuple[Any, ...] = (UNSET, {}, {"_meta": {}}, {"_meta": {"progressToken": "accord-check"}})
     for params in forms:
         message = {"jsonrpc": "2.0", "id": talk.next_id(), "method": "ping"}
         if params is not UNSET:
             message["params"] = params
-        _is_empty(talk, await talk.send(message, misbehaved=False).answer())
+        _require_empty_result(talk, await talk.send(message, misbehaved=False).wait())
 
 
-def _is_empty(talk: Talk, answer: Answer) -> None:
+def _require_empty_result(talk: Probe, answer: Answer) -> None:
     if not isinstance(answer.result, dict) or answer.result.keys() - {"_meta"}:
-        raise talk.broken(f"a ping is answered with {shown(answer.error or answer.result)}")
+        raise talk.violation(f"a ping is answered with {preview_json(answer.error or answer.result)}")
 
 
 PROMPT = Rule(
@@ -54,14 +54,14 @@ _SOON = 2.0
 
 
 @PROMPT.case("three in a row, at rest")
-async def _(talk: Talk) -> None:
+async def check_prompt(talk: Probe) -> None:
     for _ in range(3):
         answer = await talk.request("ping")
         if answer.seconds > _SOON:
-            raise talk.broken(f"the answer took {answer.seconds:.1f} s")
+            raise talk.violation(f"the answer took {answer.seconds:.1f} s")
 
 
-BUSY = Rule(
+WHILE_BUSY = Rule(
     "ping/while-busy",
     "should",
     "A ping is answered while a call is at work.",
@@ -71,15 +71,17 @@ BUSY = Rule(
 )
 
 
-@BUSY.case("a ping in the middle of a long call", kind="own", needs="tools", calls=True, applies=has_slow)
-async def _(talk: Talk) -> None:
-    call = await start_slow(talk)
+@WHILE_BUSY.case(
+    "a ping in the middle of a long call", kind="own", needs="tools", calls=True, applies=require_slow_tool
+)
+async def check_while_busy(talk: Probe) -> None:
+    call = await start_slow_call(talk)
     answer = await talk.request("ping")
-    if call.arrived and answer.error is None:
-        raise talk.broken("the ping was answered after the call was done", since=call.since)
+    if call.is_done and answer.error is None:
+        raise talk.violation("the ping was answered after the call was done", since=call.since)
 
 
-EARLY = Rule(
+BEFORE_INITIALIZED = Rule(
     "ping/before-initialized",
     "should",
     "A ping is answered before the client has said that it is ready.",
@@ -89,9 +91,11 @@ EARLY = Rule(
 )
 
 
-@EARLY.case("a ping between the answer to initialize and the notification", kind="raw")
-async def _(talk: Talk) -> None:
-    await talk.request("initialize", hello_params(talk.revision, talk.declared), seconds=talk.settings.opening)
+@BEFORE_INITIALIZED.case("a ping between the answer to initialize and the notification", kind="raw")
+async def check_before_initialized(talk: Probe) -> None:
+    await talk.request(
+        "initialize", initialize_params(talk.revision, talk.client_capabilities), seconds=talk.settings.opening
+    )
     answer = await talk.request("ping")
     if answer.error is not None:
-        raise talk.broken(f"it is answered with {shown(answer.error)}", since=0)
+        raise talk.violation(f"it is answered with {preview_json(answer.error)}", since=0)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from accord.check.reading import Heard, is_answer, key, messages
-from accord.check.record import Record
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import ObservedMessage, id_key, is_response, logged_messages
+from accord.check.probe import Probe
 from accord.check.rule import Rule
-from accord.check.talk import Talk
-from accord.check.values import shown
+from accord.check.values import preview_json
 from accord.messages.base import JSONObject, Number
 from accord.wire.transcript import SENT
 
@@ -18,51 +18,51 @@ FLOW = (f"{OLD}#progress-flow", f"{NEW}#progress-flow")
 BEHAVIOUR = (f"{OLD}#behavior-requirements", f"{NEW}#behavior-requirements")
 NOTES = (f"{OLD}#implementation-notes", f"{NEW}#implementation-notes")
 PROGRESS = "notifications/progress"
-MODERN = "2026-07-28"
-APART = 1.0
+PER_REQUEST_SINCE = "2026-07-28"
+STREAM_SKEW = 1.0
 """Seconds by which messages on different streams of HTTP may overtake each other."""
 TERMINAL = frozenset(("completed", "failed", "cancelled"))
 
 
-class Told(NamedTuple):
+class ObservedProgress(NamedTuple):
     """One notification of progress: its params, and what was known of its token when it came."""
 
-    heard: Heard
+    received: ObservedMessage
     params: JSONObject
     is_known: bool
     is_over: bool
 
 
-class _Tokens:
+class _ProgressTokens:
     """Which tokens of ours were given, and which of them are still at work, as the messages pass."""
 
     def __init__(self) -> None:
-        self.given: dict[Any, Any] = {}
+        self.token_by_request: dict[Any, Any] = {}
         """By id of the request: the token."""
-        self.tasks: dict[Any, Any] = {}
+        self.token_by_task: dict[Any, Any] = {}
         """By id of the task (2025-11-25): the token, which lives as long as the task."""
         self.known: set[Any] = set()
-        self.over: dict[Any, float] = {}
+        self.ended_at: dict[Any, float] = {}
         """By token: since when."""
 
-    def sent(self, message: JSONObject) -> None:
+    def add_sent(self, message: JSONObject) -> None:
         """Process one message of ours."""
         token = token_of(message)
         if token is not None and "id" in message:
-            self.given[key(message["id"])] = key(token)
-            self.known.add(key(token))
-            self.over.pop(key(token), None)
+            self.token_by_request[id_key(message["id"])] = id_key(token)
+            self.known.add(id_key(token))
+            self.ended_at.pop(id_key(token), None)
 
-    def heard(self, message: JSONObject, at: float) -> None:
+    def add_received(self, message: JSONObject, at: float) -> None:
         """Process one message of the server."""
-        token = self.given.pop(key(message.get("id")), None) if is_answer(message) else None
+        token = self.token_by_request.pop(id_key(message.get("id")), None) if is_response(message) else None
         task = _task(message)
         if token is not None and task is not None:
-            self.tasks[task.get("taskId")] = token
-        elif token is not None and token not in self.given.values():
-            self.over[token] = at
-        if task is not None and task.get("status") in TERMINAL and task.get("taskId") in self.tasks:
-            self.over[self.tasks[task["taskId"]]] = at
+            self.token_by_task[task.get("taskId")] = token
+        elif token is not None and token not in self.token_by_request.values():
+            self.ended_at[token] = at
+        if task is not None and task.get("status") in TERMINAL and task.get("taskId") in self.token_by_task:
+            self.ended_at[self.token_by_task[task["taskId"]]] = at
 
 
 def _task(message: JSONObject) -> JSONObject | None:
@@ -74,26 +74,26 @@ def _task(message: JSONObject) -> JSONObject | None:
     return None
 
 
-def told(records: Sequence[Record]) -> Iterator[Told]:
+def observed_progress(records: Sequence[MessageLog]) -> Iterator[ObservedProgress]:
     """All progress that the server told."""
     for record in records:
-        tokens = _Tokens()
-        resumed = {reply.stream for reply in record.replies if "last-event-id" in reply.sent}
-        for said, message in messages(record):
+        tokens = _ProgressTokens()
+        resumed = {reply.stream for reply in record.responses if "last-event-id" in reply.request_headers}
+        for said, message in logged_messages(record):
             if said.direction == SENT:
-                tokens.sent(message)
+                tokens.add_sent(message)
                 continue
             params = message.get("params")
             if message.get("method") == PROGRESS and isinstance(params, dict):
-                token = key(params.get("progressToken"))
-                grace = APART if record.transport == "http" else 0.0
-                late = said.at - tokens.over.get(token, said.at) > grace
+                token = id_key(params.get("progressToken"))
+                grace = STREAM_SKEW if record.transport == "http" else 0.0
+                late = said.at - tokens.ended_at.get(token, said.at) > grace
                 is_over = late and said.stream not in resumed  # which repeats what was sent before the answer
-                yield Told(Heard(record, said, message), params, token in tokens.known, is_over)
-            tokens.heard(message, said.at)
+                yield ObservedProgress(ObservedMessage(record, said, message), params, token in tokens.known, is_over)
+            tokens.add_received(message, said.at)
 
 
-KNOWN = Rule(
+KNOWN_TOKEN = Rule(
     "progress/known-token",
     "must",
     "Progress bears a token that a request gave, the same text or the same number.",
@@ -102,13 +102,13 @@ KNOWN = Rule(
 )
 
 
-@KNOWN.reading("all progress of the server")
-def _(records: Sequence[Record]) -> int:
+@KNOWN_TOKEN.reading("all progress of the server")
+def read_known_token(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for each in told(records):
+    for each in observed_progress(records):
         judged += 1
         if not each.is_known:
-            raise each.heard.broken(f"nobody gave the token {shown(each.params.get('progressToken'))}")
+            raise each.received.violation(f"nobody gave the token {preview_json(each.params.get('progressToken'))}")
     return judged
 
 
@@ -122,12 +122,12 @@ ENDS = Rule(
 
 
 @ENDS.reading("all progress of the server")
-def _(records: Sequence[Record]) -> int:
+def read_ends(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for each in told(records):
+    for each in observed_progress(records):
         judged += each.is_known
         if each.is_over:
-            raise each.heard.broken(f"{shown(each.params.get('progressToken'))} was answered before")
+            raise each.received.violation(f"{preview_json(each.params.get('progressToken'))} was answered before")
     return judged
 
 
@@ -141,24 +141,24 @@ GROWS = Rule(
 
 
 @GROWS.reading("all progress of the server")
-def _(records: Sequence[Record]) -> int:
+def read_grows(records: Sequence[MessageLog]) -> int:
     judged = 0
-    last: dict[Any, tuple[Number, Heard]] = {}
-    for each in told(records):
+    last: dict[Any, tuple[Number, ObservedMessage]] = {}
+    for each in observed_progress(records):
         number = each.params.get("progress")
-        at = (id(each.heard.record), _stream(each), key(each.params.get("progressToken")))
+        at = (id(each.received.log), _stream(each), id_key(each.params.get("progressToken")))
         if isinstance(number, int | float):
             before = last.get(at)
             judged += before is not None
             if before is not None and number <= before[0] and not each.is_over:
-                raise each.heard.broken(f"{number} comes after {before[0]}", about=[before[1].said])
-            last[at] = number, each.heard
+                raise each.received.violation(f"{number} comes after {before[0]}", about=[before[1].entry])
+            last[at] = number, each.received
     return judged
 
 
-def _stream(told: Told) -> int:
+def _stream(told: ObservedProgress) -> int:
     """Over HTTP what is sent again after a break comes on another stream."""
-    return told.heard.said.stream
+    return told.received.entry.stream
 
 
 FLOOD = Rule(
@@ -173,17 +173,17 @@ _MANY = 1_000
 
 
 @FLOOD.reading("all progress of the server")
-def _(records: Sequence[Record]) -> int:
+def read_flood(records: Sequence[MessageLog]) -> int:
     times: dict[Any, list[float]] = {}
-    for each in told(records):
-        at = times.setdefault((id(each.heard.record), key(each.params.get("progressToken"))), [])
-        at.append(each.heard.said.at)
+    for each in observed_progress(records):
+        at = times.setdefault((id(each.received.log), id_key(each.params.get("progressToken"))), [])
+        at.append(each.received.entry.at)
         if len(at) > _MANY and at[-1] - at[-_MANY - 1] < 1:
-            raise each.heard.broken(f"more than {_MANY:,} notifications in a second")
+            raise each.received.violation(f"more than {_MANY:,} notifications in a second")
     return sum(map(len, times.values()))
 
 
-ACCEPTED = Rule(
+ANY_TOKEN = Rule(
     "progress/any-token",
     "must",
     "A token may be any text and any integer.",
@@ -193,37 +193,37 @@ ACCEPTED = Rule(
 _TOKENS: tuple[Any, ...] = ("accord-check", "", "0", 0, -1, 2**53 - 1, "ü\u2028\n")
 
 
-@ACCEPTED.case("requests with all kinds of tokens")
-async def _(talk: Talk) -> None:
+@ANY_TOKEN.case("requests with all kinds of tokens")
+async def check_any_token(talk: Probe) -> None:
     for token in _TOKENS:
-        answer = await talk.request(talk.harmless, meta={"progressToken": token})
+        answer = await talk.request(talk.harmless_method, meta={"progressToken": token})
         if answer.error is not None:
-            raise talk.broken(f"with the token {shown(token)} the answer is {shown(answer.error)}")
+            raise talk.violation(f"with the token {preview_json(token)} the answer is {preview_json(answer.error)}")
 
 
-OF_SERVER = Rule(
+OWN_TOKENS = Rule(
     "progress/own-tokens",
     "must",
     "A token that the server gives with a request of its own is a text or an integer, and no other request has it.",
     at=FLOW[0],
-    until=MODERN,
+    until=PER_REQUEST_SINCE,
     cause="One token is used for all requests.",
 )
 
 
-@OF_SERVER.reading("all requests of the server with a token")
-def _(records: Sequence[Record]) -> int:
+@OWN_TOKENS.reading("all requests of the server with a token")
+def read_own_tokens(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
         active: dict[Any, Any] = {}
-        for said, message in messages(record):
-            if said.direction == SENT and is_answer(message):
-                active.pop(key(message.get("id")), None)
+        for said, message in logged_messages(record):
+            if said.direction == SENT and is_response(message):
+                active.pop(id_key(message.get("id")), None)
             elif said.direction != SENT and (token := token_of(message)) is not None:
                 judged += 1
-                if type(token) not in (int, str) or key(token) in active.values():
-                    raise Heard(record, said, message).broken(f"the token {shown(token)}")
-                active[key(message.get("id"))] = key(token)
+                if type(token) not in (int, str) or id_key(token) in active.values():
+                    raise ObservedMessage(record, said, message).violation(f"the token {preview_json(token)}")
+                active[id_key(message.get("id"))] = id_key(token)
     return judged
 
 

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from accord.check import lists
-from accord.check.blocks import blocks, embedded_fault, final, inside, items, media_fault, texts, uri_fault
+from accord.check.content import (
+    all_strings,
+    complete_result,
+    content_blocks,
+    embedded_fault,
+    get_object,
+    get_objects,
+    media_fault,
+    uri_fault,
+)
 from accord.check.lists import PROMPTS
-from accord.check.reading import Answered, answers
-from accord.check.record import Record
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import AnsweredRequest, answered_requests
+from accord.check.probe import Probe
 from accord.check.rule import NotApplicable, NotObserved, Rule
-from accord.check.talk import Talk
-from accord.check.values import shown
+from accord.check.values import preview_json
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
 from accord.messages.base import JSONObject
 
@@ -28,8 +37,8 @@ DECLARED = Rule(
 
 
 @DECLARED.case("prompts/list, whatever is declared")
-async def _(talk: Talk) -> None:
-    await lists.undeclared(talk, PROMPTS)
+async def check_declared(talk: Probe) -> None:
+    await lists.require_declared(talk, PROMPTS)
 
 
 LISTED = Rule(
@@ -42,11 +51,11 @@ LISTED = Rule(
 
 
 @LISTED.case("prompts/list", needs="prompts")
-async def _(talk: Talk) -> None:
-    await lists.answered(talk, PROMPTS)
+async def check_listed(talk: Probe) -> None:
+    await lists.require_list(talk, PROMPTS)
 
 
-SAME = Rule(
+SAME_EVERYWHERE = Rule(
     "prompts/same-everywhere",
     "must",
     "The list of prompts depends neither on the connection nor on earlier requests.",
@@ -56,12 +65,12 @@ SAME = Rule(
 )
 
 
-@SAME.case("two connections at the same time", needs="prompts")
-async def _(talk: Talk) -> None:
-    await lists.same_everywhere(talk, PROMPTS)
+@SAME_EVERYWHERE.case("two connections at the same time", needs="prompts")
+async def check_same_everywhere(talk: Probe) -> None:
+    await lists.require_same_list(talk, PROMPTS)
 
 
-CHANGES = Rule(
+LIST_CHANGED = Rule(
     "prompts/list-changed",
     "should",
     "A server that declares `prompts.listChanged` says so when its list of prompts changes.",
@@ -70,12 +79,12 @@ CHANGES = Rule(
 )
 
 
-@CHANGES.case("calls that may change the list", kind="own", needs="prompts.listChanged", calls=True)
-async def _(talk: Talk) -> None:
-    await lists.tells_of_changes(talk, PROMPTS)
+@LIST_CHANGED.case("calls that may change the list", kind="own", needs="prompts.listChanged", calls=True)
+async def check_list_changed(talk: Probe) -> None:
+    await lists.require_change_notification(talk, PROMPTS)
 
 
-UNIQUE = Rule(
+UNIQUE_NAMES = Rule(
     "prompts/unique-names",
     "should",
     "No two prompts have the same name.",
@@ -84,11 +93,11 @@ UNIQUE = Rule(
 )
 
 
-@UNIQUE.case("all names", needs="prompts")
-async def _(talk: Talk) -> None:
-    name = lists.twice(await talk.prompts(), PROMPTS)
+@UNIQUE_NAMES.case("all names", needs="prompts")
+async def check_unique_names(talk: Probe) -> None:
+    name = lists.duplicate_name(await talk.prompts(), PROMPTS)
     if name is not None:
-        raise talk.broken(f"two prompts are called {name!r}")
+        raise talk.violation(f"two prompts are called {name!r}")
 
 
 GIVEN = Rule(
@@ -101,17 +110,17 @@ GIVEN = Rule(
 
 
 @GIVEN.case("prompts without required arguments", needs="prompts")
-async def _(talk: Talk) -> None:
+async def check_given(talk: Probe) -> None:
     free = [prompt for prompt in await talk.prompts() if not _required(prompt)]
     if not free:
         raise NotObserved("every prompt requires an argument")
     for prompt in free[:_MOST]:
         answer = await talk.request("prompts/get", {"name": prompt.get("name")})
         if answer.code in (INVALID_PARAMS, METHOD_NOT_FOUND):
-            raise talk.broken(f"{prompt.get('name')!r} gives {shown(answer.error)}")
+            raise talk.violation(f"{prompt.get('name')!r} gives {preview_json(answer.error)}")
 
 
-UNKNOWN = Rule(
+UNKNOWN_NAME = Rule(
     "prompts/unknown-name",
     "should",
     "Asking for a prompt that does not exist gives the error -32602.",
@@ -120,14 +129,14 @@ UNKNOWN = Rule(
 )
 
 
-@UNKNOWN.case("a name that nobody has", needs="prompts")
-async def _(talk: Talk) -> None:
-    answer = await talk.request("prompts/get", {"name": talk.nobody})
+@UNKNOWN_NAME.case("a name that nobody has", needs="prompts")
+async def check_unknown_name(talk: Probe) -> None:
+    answer = await talk.request("prompts/get", {"name": talk.unknown_name})
     if answer.code != INVALID_PARAMS:
-        raise talk.broken(f"it is answered with {shown(answer.error or answer.result)}")
+        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
-REQUIRED = Rule(
+REQUIRED_ARGUMENTS = Rule(
     "prompts/required-arguments",
     "should",
     "A prompt without an argument that it requires gives the error -32602.",
@@ -136,8 +145,8 @@ REQUIRED = Rule(
 )
 
 
-@REQUIRED.case("prompts that require arguments, without any", needs="prompts")
-async def _(talk: Talk) -> None:
+@REQUIRED_ARGUMENTS.case("prompts that require arguments, without any", needs="prompts")
+async def check_required_arguments(talk: Probe) -> None:
     strict = [prompt for prompt in await talk.prompts() if _required(prompt)]
     if not strict:
         raise NotApplicable("no prompt requires an argument")
@@ -145,10 +154,12 @@ async def _(talk: Talk) -> None:
         answer = await talk.request("prompts/get", {"name": prompt.get("name"), "arguments": {}})
         if answer.code != INVALID_PARAMS:
             cause = "" if answer.error is None else "The error of the handler is passed on with another code."
-            raise talk.broken(f"{prompt.get('name')!r} gives {shown(answer.error or answer.result)}", cause=cause)
+            raise talk.violation(
+                f"{prompt.get('name')!r} gives {preview_json(answer.error or answer.result)}", cause=cause
+            )
 
 
-CHECKED = Rule(
+INPUTS_CHECKED = Rule(
     "prompts/inputs-checked",
     "must",
     "prompts/get refuses a name that is not a string, and arguments that are not an object.",
@@ -157,8 +168,8 @@ CHECKED = Rule(
 )
 
 
-@CHECKED.case("names and arguments of other types", needs="prompts")
-async def _(talk: Talk) -> None:
+@INPUTS_CHECKED.case("names and arguments of other types", needs="prompts")
+async def check_inputs_checked(talk: Probe) -> None:
     wrong: list[JSONObject] = [{}, {"name": None}, {"name": 5}, {"name": ["a"]}]
     wrong += [
         {"name": prompt.get("name"), "arguments": value}
@@ -168,7 +179,7 @@ async def _(talk: Talk) -> None:
     for params in wrong:
         answer = await talk.request("prompts/get", params)
         if answer.error is None:
-            raise talk.broken(f"{shown(params)} gives {shown(answer.result)}")
+            raise talk.violation(f"{preview_json(params)} gives {preview_json(answer.result)}")
 
 
 MEDIA = Rule(
@@ -181,12 +192,12 @@ MEDIA = Rule(
 
 
 @MEDIA.reading("all images and sounds in prompts", needs="prompts")
-def _(records: Sequence[Record]) -> int:
+def read_media(records: Sequence[MessageLog]) -> int:
     judged = 0
     for each, block in _blocks(records, "image", "audio"):
         judged += 1
         if fault := media_fault(block):
-            raise each.broken(f"a block of type {block['type']!r} {fault}")
+            raise each.violation(f"a block of type {block['type']!r} {fault}")
     return judged
 
 
@@ -200,23 +211,23 @@ EMBEDDED = Rule(
 
 
 @EMBEDDED.reading("all resources in prompts", needs="prompts")
-def _(records: Sequence[Record]) -> int:
+def read_embedded(records: Sequence[MessageLog]) -> int:
     judged = 0
     for each, block in _blocks(records, "resource"):
         judged += 1
-        resource = inside(block, "resource")
-        fault = None if resource.get("uri") in set(texts(each.request)) else uri_fault(resource.get("uri"))
+        resource = get_object(block, "resource")
+        fault = None if resource.get("uri") in set(all_strings(each.request)) else uri_fault(resource.get("uri"))
         if fault or (fault := embedded_fault(resource)):
-            raise each.broken(f"a resource {fault}")
+            raise each.violation(f"a resource {fault}")
     return judged
 
 
 def _required(prompt: JSONObject) -> list[JSONObject]:
-    return [each for each in items(prompt, "arguments") if each.get("required") is True]
+    return [each for each in get_objects(prompt, "arguments") if each.get("required") is True]
 
 
-def _blocks(records: Sequence[Record], *types: str) -> Iterator[tuple[Answered, JSONObject]]:
-    for each in answers(records, "prompts/get"):
-        for block in blocks(final(each.result)):
+def _blocks(records: Sequence[MessageLog], *types: str) -> Iterator[tuple[AnsweredRequest, JSONObject]]:
+    for each in answered_requests(records, "prompts/get"):
+        for block in content_blocks(complete_result(each.result)):
             if block.get("type") in types:
                 yield each, block

@@ -6,13 +6,13 @@ import contextlib
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 
-from accord.check.blocks import base64_fault, contents, final, inside, items, texts
-from accord.check.reading import answers
-from accord.check.record import Record
+from accord.check.content import all_strings, base64_fault, complete_result, get_object, get_objects, resource_contents
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import answered_requests
+from accord.check.pending_answer import Answer
+from accord.check.probe import Probe
 from accord.check.rule import NotApplicable, NotObserved, Rule
-from accord.check.talk import Talk
-from accord.check.values import shown
-from accord.check.waiting import Answer
+from accord.check.values import preview_json
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND, DeclarationError
 from accord.messages.base import JSONObject
 from accord.server.templates import Template
@@ -20,7 +20,7 @@ from accord.server.templates import Template
 _MOST = 5
 """Resources and templates that are tried."""
 
-LISTED = Rule(
+READABLE = Rule(
     "resources/readable",
     "must",
     "A listed resource can be read: the answer is not that it does not exist.",
@@ -29,15 +29,15 @@ LISTED = Rule(
 )
 
 
-@LISTED.case("the first resources of the list", needs="resources")
-async def _(talk: Talk) -> None:
+@READABLE.case("the first resources of the list", needs="resources")
+async def check_readable(talk: Probe) -> None:
     uris = [str(each.get("uri")) for each in (await talk.resources())[:_MOST]]
     if not uris:
         raise NotObserved("it lists no resource")
     for uri in uris:
         answer = await talk.request("resources/read", {"uri": uri})
         if answer.code in (talk.rules.resource_not_found, METHOD_NOT_FOUND):
-            raise talk.broken(f"{uri!r} is listed, and reading it gives {shown(answer.error)}")
+            raise talk.violation(f"{uri!r} is listed, and reading it gives {preview_json(answer.error)}")
 
 
 MISSING = Rule(
@@ -51,11 +51,11 @@ MISSING = Rule(
 
 
 @MISSING.case("a URI that nobody has", needs="resources")
-async def _(talk: Talk) -> None:
-    answer = await _read_nothing(talk)
+async def check_missing(talk: Probe) -> None:
+    answer = await _read_missing(talk)
     if answer.code != INVALID_PARAMS:
-        symptom = "" if answer.error else EMPTY.id
-        raise talk.broken(f"it is answered with {shown(answer.error or answer.result)}", symptom=symptom)
+        symptom = "" if answer.error else MISSING_NOT_EMPTY.id
+        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}", symptom=symptom)
 
 
 MISSING_CODE = Rule(
@@ -69,13 +69,13 @@ MISSING_CODE = Rule(
 
 
 @MISSING_CODE.case("a URI that nobody has", needs="resources")
-async def _(talk: Talk) -> None:
-    answer = await _read_nothing(talk)
+async def check_missing_code(talk: Probe) -> None:
+    answer = await _read_missing(talk)
     if answer.code != RESOURCE_NOT_FOUND:
-        raise talk.broken(f"it is answered with {shown(answer.error or answer.result)}")
+        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
-EMPTY = Rule(
+MISSING_NOT_EMPTY = Rule(
     "resources/missing-not-empty",
     "must",
     "A resource that does not exist is not answered with empty contents.",
@@ -85,14 +85,14 @@ EMPTY = Rule(
 )
 
 
-@EMPTY.case("a URI that nobody has", needs="resources")
-async def _(talk: Talk) -> None:
-    answer = await _read_nothing(talk)
-    if final(answer.result).get("contents") == []:
-        raise talk.broken("it is answered with an empty array of contents")
+@MISSING_NOT_EMPTY.case("a URI that nobody has", needs="resources")
+async def check_missing_not_empty(talk: Probe) -> None:
+    answer = await _read_missing(talk)
+    if complete_result(answer.result).get("contents") == []:
+        raise talk.violation("it is answered with an empty array of contents")
 
 
-CHECKED = Rule(
+URI_CHECKED = Rule(
     "resources/uri-checked",
     "must",
     "Reading a text that is not a URI is refused.",
@@ -101,14 +101,14 @@ CHECKED = Rule(
 )
 
 
-@CHECKED.case("texts that are no URIs, and values that are no texts", needs="resources")
-async def _(talk: Talk) -> None:
+@URI_CHECKED.case("texts that are no URIs, and values that are no texts", needs="resources")
+async def check_uri_checked(talk: Probe) -> None:
     for uri in ("", "no URI at all", "://", "\u0000", 5, None, ["a:b"]):
         answer = await talk.request("resources/read", {"uri": uri})
         if answer.error is None:
-            raise talk.broken(f"reading {shown(uri)} gives {shown(answer.result)}")
+            raise talk.violation(f"reading {preview_json(uri)} gives {preview_json(answer.result)}")
     if (answer := await talk.request("resources/read", {})).error is None:
-        raise talk.broken(f"reading without a URI gives {shown(answer.result)}")
+        raise talk.violation(f"reading without a URI gives {preview_json(answer.result)}")
 
 
 TRAVERSAL = Rule(
@@ -125,19 +125,19 @@ _PASSWD = "root:x:0:0:"
 
 
 @TRAVERSAL.case("the file of users, by ways up from what is listed and through templates", needs="resources")
-async def _(talk: Talk) -> None:
-    starts = [start async for start in _starts(talk)]
+async def check_traversal(talk: Probe) -> None:
+    starts = [start async for start in _traversal_bases(talk)]
     if not starts:
         raise NotApplicable("it lists nothing that has a path")
     for start in starts[:_MOST]:
         for up in _UP:
             uri = f"{start}{up * _DEEP}etc/passwd"
             answer = await talk.request("resources/read", {"uri": uri})
-            if any(_PASSWD in str(each.get("text")) for each in contents(final(answer.result))):
-                raise talk.broken(f"reading {uri!r} gives /etc/passwd")
+            if any(_PASSWD in str(each.get("text")) for each in resource_contents(complete_result(answer.result))):
+                raise talk.violation(f"reading {uri!r} gives /etc/passwd")
 
 
-async def _starts(talk: Talk) -> AsyncIterator[str]:
+async def _traversal_bases(talk: Probe) -> AsyncIterator[str]:
     """Where a way up can begin: folders of what is listed, and what stands before the variable of a template."""
     seen = {"file://", "file:///"}  # who offers all files gives nothing away
     for resource in (await talk.resources())[:_MOST]:
@@ -152,7 +152,7 @@ async def _starts(talk: Talk) -> AsyncIterator[str]:
             yield head
 
 
-HOSTILE = Rule(
+HOSTILE_URI = Rule(
     "resources/hostile-uri",
     "must",
     "A long URI that nearly fits a template holds up neither its own answer nor another.",
@@ -161,28 +161,35 @@ HOSTILE = Rule(
     "the text: match it in linear time.",
 )
 
-_NEARLY = (f"/{',' * 60}/", f"{',' * 60}/", "/" * 5_000, f"{'a' * 20_000}\n", "%2C" * 2_000, "?a=" + "&a=" * 2_000)
+_NEAR_MATCHES = (
+    f"/{',' * 60}/",
+    f"{',' * 60}/",
+    "/" * 5_000,
+    f"{'a' * 20_000}\n",
+    "%2C" * 2_000,
+    "?a=" + "&a=" * 2_000,
+)
 
 
-async def _has_templates(talk: Talk) -> None:
+async def _require_templates(talk: Probe) -> None:
     if not await talk.templates():
         raise NotObserved("it lists no template")
 
 
-@HOSTILE.case(
+@HOSTILE_URI.case(
     "commas, slashes and long texts after the beginning of each template",
     kind="own",
     needs="resources",
     shares=True,
-    applies=_has_templates,
+    applies=_require_templates,
 )
-async def _(talk: Talk) -> None:
-    await _has_templates(talk)
+async def check_hostile_uri(talk: Probe) -> None:
+    await _require_templates(talk)
     heads = [str(each.get("uriTemplate")).partition("{")[0] for each in (await talk.templates())[:_MOST]]
-    for uri in [head + rest for head in heads for rest in _NEARLY]:
+    for uri in [head + rest for head in heads for rest in _NEAR_MATCHES]:
         pending = talk.begin("resources/read", {"uri": uri})
-        await talk.tide()
-        await pending.answer()
+        await talk.fence()
+        await pending.wait()
 
 
 BLOB = Rule(
@@ -195,14 +202,14 @@ BLOB = Rule(
 
 
 @BLOB.reading("all contents of resources that are binary")
-def _(records: Sequence[Record]) -> int:
+def read_blob(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for each in answers(records):
-        for content in contents(final(each.result)):
+    for each in answered_requests(records):
+        for content in resource_contents(complete_result(each.result)):
             if "blob" in content:
                 judged += 1
                 if fault := base64_fault(content["blob"]):
-                    raise each.broken(f"{shown(content.get('uri'))} {fault}")
+                    raise each.violation(f"{preview_json(content.get('uri'))} {fault}")
     return judged
 
 
@@ -221,16 +228,18 @@ _BINARY = re.compile(
 
 
 @TEXT.reading("all contents of resources that are text")
-def _(records: Sequence[Record]) -> int:
+def read_text(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for each in answers(records):
-        ours = "\0" in "".join(texts(each.request))  # it may be given back
-        for content in contents(final(each.result)):
+    for each in answered_requests(records):
+        ours = "\0" in "".join(all_strings(each.request))  # it may be given back
+        for content in resource_contents(complete_result(each.result)):
             text = content.get("text")
             if isinstance(text, str) and not ours:
                 judged += 1
                 if _BINARY(_kind(content)) or "\0" in text:
-                    raise each.broken(f"{shown(content.get('uri'))} ({_kind(content)}) has the text {shown(text, 80)}")
+                    raise each.violation(
+                        f"{preview_json(content.get('uri'))} ({_kind(content)}) has the text {preview_json(text, 80)}"
+                    )
     return judged
 
 
@@ -244,33 +253,39 @@ TEMPLATE_TYPE = Rule(
 
 
 @TEMPLATE_TYPE.case("the variables of each template that has a type, filled in", needs="resources")
-async def _(talk: Talk) -> None:
+async def check_template_type(talk: Probe) -> None:
     for template in [each for each in await talk.templates() if isinstance(each.get("mimeType"), str)][:_MOST]:
-        if uri := _filled_in(template):
+        if uri := _expand_template(template):
             await talk.request("resources/read", {"uri": uri})
 
 
 @TEMPLATE_TYPE.reading("all that was read")
-def _(records: Sequence[Record]) -> int:
-    typed = [found for page in answers(records, "resources/templates/list") for found in _typed(final(page.result))]
+def read_template_type(records: Sequence[MessageLog]) -> int:
+    typed = [
+        found
+        for page in answered_requests(records, "resources/templates/list")
+        for found in _typed_templates(complete_result(page.result))
+    ]
     listed = {
-        each.get("uri") for page in answers(records, "resources/list") for each in items(page.result, "resources")
+        each.get("uri")
+        for page in answered_requests(records, "resources/list")
+        for each in get_objects(page.result, "resources")
     }
     judged = 0
-    for each in answers(records, "resources/read"):
-        uri = str(inside(each.request, "params").get("uri"))
+    for each in answered_requests(records, "resources/read"):
+        uri = str(get_object(each.request, "params").get("uri"))
         kinds = {kind for template, kind in typed if uri not in listed and template.match(uri) is not None}
-        for content in contents(final(each.result)):
+        for content in resource_contents(complete_result(each.result)):
             if kinds and content.get("uri") == uri and _kind(content):
                 judged += 1
                 if _kind(content) not in kinds:
-                    raise each.broken(f"its template says {', '.join(sorted(kinds))}, and it is {_kind(content)}")
+                    raise each.violation(f"its template says {', '.join(sorted(kinds))}, and it is {_kind(content)}")
     return judged
 
 
-def _typed(page: JSONObject) -> Iterator[tuple[Template, str]]:
+def _typed_templates(page: JSONObject) -> Iterator[tuple[Template, str]]:
     """The templates of a page that say of which type everything is."""
-    for each in items(page, "resourceTemplates"):
+    for each in get_objects(page, "resourceTemplates"):
         with contextlib.suppress(DeclarationError):  # resources/templates tells
             if _kind(each):
                 yield Template(str(each.get("uriTemplate"))), _kind(each)
@@ -281,7 +296,7 @@ def _kind(typed: JSONObject) -> str:
     return str(typed.get("mimeType") or "").partition(";")[0].strip().lower()
 
 
-def _filled_in(template: JSONObject) -> str | None:
+def _expand_template(template: JSONObject) -> str | None:
     """Return a URI that fits this template; None if the template is invalid."""
     try:
         found = Template(str(template.get("uriTemplate")))
@@ -290,8 +305,10 @@ def _filled_in(template: JSONObject) -> str | None:
     return found.expand(dict.fromkeys(found.variables, "1"))
 
 
-async def _read_nothing(talk: Talk) -> Answer:
+async def _read_missing(talk: Probe) -> Answer:
     """Read a resource that cannot exist, unless a template accepts any URI."""
     if any(str(each.get("uriTemplate")).startswith("{") for each in await talk.templates()):
         raise NotApplicable("a template takes any URI")
-    return await talk.request("resources/read", {"uri": f"{talk.nobody}://{talk.nobody}/{talk.nobody}"})
+    return await talk.request(
+        "resources/read", {"uri": f"{talk.unknown_name}://{talk.unknown_name}/{talk.unknown_name}"}
+    )

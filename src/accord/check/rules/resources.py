@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from accord.check import lists
-from accord.check.blocks import blocks, contents, inside, items, texts, uri_fault
+from accord.check.content import all_strings, content_blocks, get_object, get_objects, resource_contents, uri_fault
 from accord.check.lists import RESOURCES, TEMPLATES
-from accord.check.reading import answers, heard
-from accord.check.record import Record
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import answered_requests, received_messages
+from accord.check.probe import Probe
 from accord.check.rule import NotApplicable, NotObserved, Rule
-from accord.check.talk import Talk
-from accord.check.values import shown
+from accord.check.values import preview_json
 from accord.errors import DeclarationError
 from accord.messages.base import JSONObject
 from accord.server.templates import Template
@@ -29,13 +29,13 @@ DECLARED = Rule(
 
 
 @DECLARED.case("resources/list, whatever is declared")
-async def _(talk: Talk) -> None:
-    await lists.undeclared(talk, RESOURCES)
+async def check_declared_resources_list_whatever_declared(talk: Probe) -> None:
+    await lists.require_declared(talk, RESOURCES)
 
 
 @DECLARED.case("resources/templates/list, whatever is declared")
-async def _(talk: Talk) -> None:
-    await lists.undeclared(talk, TEMPLATES)
+async def check_declared_resources_templates_list_whatever(talk: Probe) -> None:
+    await lists.require_declared(talk, TEMPLATES)
 
 
 LISTED = Rule(
@@ -48,11 +48,11 @@ LISTED = Rule(
 
 
 @LISTED.case("resources/list", needs="resources")
-async def _(talk: Talk) -> None:
-    await lists.answered(talk, RESOURCES)
+async def check_listed(talk: Probe) -> None:
+    await lists.require_list(talk, RESOURCES)
 
 
-SAME = Rule(
+SAME_EVERYWHERE = Rule(
     "resources/same-everywhere",
     "must",
     "The list of resources depends neither on the connection nor on earlier requests.",
@@ -62,12 +62,12 @@ SAME = Rule(
 )
 
 
-@SAME.case("two connections at the same time", needs="resources")
-async def _(talk: Talk) -> None:
-    await lists.same_everywhere(talk, RESOURCES)
+@SAME_EVERYWHERE.case("two connections at the same time", needs="resources")
+async def check_same_everywhere(talk: Probe) -> None:
+    await lists.require_same_list(talk, RESOURCES)
 
 
-CHANGES = Rule(
+LIST_CHANGED = Rule(
     "resources/list-changed",
     "should",
     "A server that declares `resources.listChanged` says so when its list of resources changes.",
@@ -76,12 +76,12 @@ CHANGES = Rule(
 )
 
 
-@CHANGES.case("calls that may change the list", kind="own", needs="resources.listChanged", calls=True)
-async def _(talk: Talk) -> None:
-    await lists.tells_of_changes(talk, RESOURCES)
+@LIST_CHANGED.case("calls that may change the list", kind="own", needs="resources.listChanged", calls=True)
+async def check_list_changed(talk: Probe) -> None:
+    await lists.require_change_notification(talk, RESOURCES)
 
 
-UNIQUE = Rule(
+UNIQUE_URIS = Rule(
     "resources/unique-uris",
     "should",
     "No two resources have the same URI.",
@@ -90,11 +90,11 @@ UNIQUE = Rule(
 )
 
 
-@UNIQUE.case("all URIs", needs="resources")
-async def _(talk: Talk) -> None:
-    uri = lists.twice(await talk.resources(), RESOURCES)
+@UNIQUE_URIS.case("all URIs", needs="resources")
+async def check_unique_uris(talk: Probe) -> None:
+    uri = lists.duplicate_name(await talk.resources(), RESOURCES)
     if uri is not None:
-        raise talk.broken(f"two resources have the URI {uri!r}")
+        raise talk.violation(f"two resources have the URI {uri!r}")
 
 
 URIS = Rule(
@@ -107,24 +107,24 @@ URIS = Rule(
 
 
 @URIS.reading("all resources that were listed, read, linked or held in results")
-def _(records: Sequence[Record]) -> int:
+def read_uris(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for each in answers(records):
-        ours = set(texts(each.request))
-        for resource in _resources(inside(each.result)):
+    for each in answered_requests(records):
+        ours = set(all_strings(each.request))
+        for resource in _resources(get_object(each.result)):
             judged += 1
             if resource.get("uri") not in ours and (fault := uri_fault(resource.get("uri"))):
-                raise each.broken(f"a resource {fault}")
+                raise each.violation(f"a resource {fault}")
     return judged
 
 
 def _resources(result: JSONObject) -> Iterator[JSONObject]:
-    yield from items(result, "resources")
-    yield from contents(result)
-    yield from (block for block in blocks(result) if block.get("type") == "resource_link")
+    yield from get_objects(result, "resources")
+    yield from resource_contents(result)
+    yield from (block for block in content_blocks(result) if block.get("type") == "resource_link")
 
 
-TEMPLATE = Rule(
+TEMPLATES_RULE = Rule(
     "resources/templates",
     "must",
     "The URI template of a resource template is one of RFC 6570.",
@@ -133,8 +133,8 @@ TEMPLATE = Rule(
 )
 
 
-@TEMPLATE.case("every template", needs="resources")
-async def _(talk: Talk) -> None:
+@TEMPLATES_RULE.case("every template", needs="resources")
+async def check_templates(talk: Probe) -> None:
     found = [text for each in await talk.templates() if isinstance(text := each.get("uriTemplate"), str)]
     if not found:
         raise NotApplicable("it has no resource templates")
@@ -142,10 +142,10 @@ async def _(talk: Talk) -> None:
         try:
             Template(text)
         except DeclarationError as exc:
-            raise talk.broken(f"{text[:100]!r}: {exc}") from None
+            raise talk.violation(f"{text[:100]!r}: {exc}") from None
 
 
-MODIFIED = Rule(
+LAST_MODIFIED = Rule(
     "resources/last-modified",
     "should",
     "When something was changed is said as ISO 8601 does.",
@@ -159,17 +159,17 @@ _TIME = r"\d\d(:?\d\d(:?\d\d)?)?([.,]\d+)?(Z|[+-]\d\d(:?\d\d)?)?"
 _MOMENT = re.compile(rf"{_DATE}([T ]{_TIME})?").fullmatch
 
 
-@MODIFIED.reading("annotations of all resources, templates and blocks of content")
-def _(records: Sequence[Record]) -> int:
+@LAST_MODIFIED.reading("annotations of all resources, templates and blocks of content")
+def read_last_modified(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for each in answers(records):
-        result = inside(each.result)
-        for annotated in (*_resources(result), *items(result, "resourceTemplates"), *blocks(result)):
-            when = inside(annotated, "annotations").get("lastModified")
+    for each in answered_requests(records):
+        result = get_object(each.result)
+        for annotated in (*_resources(result), *get_objects(result, "resourceTemplates"), *content_blocks(result)):
+            when = get_object(annotated, "annotations").get("lastModified")
             if isinstance(when, str):
                 judged += 1
                 if not _MOMENT(when):
-                    raise each.broken(f"lastModified is {when!r}")
+                    raise each.violation(f"lastModified is {when!r}")
     return judged
 
 
@@ -184,13 +184,13 @@ SUBSCRIBE = Rule(
 
 
 @SUBSCRIBE.case("subscribe and unsubscribe", needs="resources.subscribe")
-async def _(talk: Talk) -> None:
+async def check_subscribe(talk: Probe) -> None:
     uri = await _some_uri(talk)
     await talk.result("resources/subscribe", {"uri": uri})
     await talk.result("resources/unsubscribe", {"uri": uri})
 
 
-TOLD = Rule(
+UPDATED_RULE = Rule(
     "resources/updated",
     "should",
     "A client that has subscribed to a resource is notified when it changes.",
@@ -199,26 +199,26 @@ TOLD = Rule(
 )
 
 
-@TOLD.case("calls that may change what is watched", kind="own", needs="resources.subscribe", calls=True)
-async def _(talk: Talk) -> None:
+@UPDATED_RULE.case("calls that may change what is watched", kind="own", needs="resources.subscribe", calls=True)
+async def check_updated(talk: Probe) -> None:
     watched = [str(each.get("uri")) for each in (await talk.resources())[:_MOST]]
-    await lists.watch(talk, {"resourceSubscriptions": watched})
+    await lists.subscribe_to_changes(talk, {"resourceSubscriptions": watched})
     if talk.rules.handshake:
         for uri in watched:
             await talk.request("resources/subscribe", {"uri": uri})
-    before = await _settled(talk, watched)
-    since = len(talk.record.entries)
-    await lists.change(talk)
-    if await lists.told(talk, since, UPDATED):
+    before = await _stable_contents(talk, watched)
+    since = len(talk.log.entries)
+    await lists.trigger_changes(talk)
+    if await lists.was_notified(talk, since, UPDATED):
         return
     changed = [uri for uri in watched if before[uri] != await _read(talk, uri)]
     if not changed:
         raise NotObserved("nothing that may be called changed a resource that can be watched")
-    if not await lists.comes(talk, UPDATED):
-        raise talk.broken(f"{changed[0]!r} has changed, and {UPDATED} did not come")
+    if not await lists.wait_for_notification(talk, UPDATED):
+        raise talk.violation(f"{changed[0]!r} has changed, and {UPDATED} did not come")
 
 
-UNASKED = Rule(
+UPDATED_UNASKED = Rule(
     "resources/updated-unasked",
     "should",
     "Only clients that have subscribed to a resource are notified of its changes.",
@@ -228,13 +228,13 @@ UNASKED = Rule(
 )
 
 
-@UNASKED.reading("all that was said of changes", needs="resources")
-def _(records: Sequence[Record]) -> int:
-    found = [each for each in heard(records) if each.message.get("method") == UPDATED]
+@UPDATED_UNASKED.reading("all that was said of changes", needs="resources")
+def read_updated_unasked(records: Sequence[MessageLog]) -> int:
+    found = [each for each in received_messages(records) if each.message.get("method") == UPDATED]
     for each in found:
-        before = each.record.entries[: each.record.entries.index(each.said)]
-        if not any(inside(said.message).get("method") == "resources/subscribe" for said in before):
-            raise each.broken("nobody has subscribed in this conversation")
+        before = each.log.entries[: each.log.entries.index(each.entry)]
+        if not any(get_object(said.message).get("method") == "resources/subscribe" for said in before):
+            raise each.violation("nobody has subscribed in this conversation")
     return len(found)
 
 
@@ -242,13 +242,13 @@ _MOST = 10
 _TRIES = 5
 
 
-async def _some_uri(talk: Talk) -> str:
+async def _some_uri(talk: Probe) -> str:
     for resource in await talk.resources():
         return str(resource.get("uri"))
     raise NotObserved("it lists no resource")
 
 
-async def _settled(talk: Talk, uris: Sequence[str]) -> dict[str, str]:
+async def _stable_contents(talk: Probe, uris: Sequence[str]) -> dict[str, str]:
     """Return the contents of the resources. Raises `NotObserved` if they change all the time."""
     before = {uri: await _read(talk, uri) for uri in uris}
     for _ in range(_TRIES):
@@ -259,6 +259,6 @@ async def _settled(talk: Talk, uris: Sequence[str]) -> dict[str, str]:
     raise NotObserved("what can be watched changes all the time")
 
 
-async def _read(talk: Talk, uri: str) -> str:
+async def _read(talk: Probe, uri: str) -> str:
     answer = await talk.request("resources/read", {"uri": uri})
-    return shown(inside(answer.result).get("contents"), 1 << 20)
+    return preview_json(get_object(answer.result).get("contents"), 1 << 20)

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from accord.check.dialects import draft, schema_fault
+from accord.check.probe import Probe
 from accord.check.rule import NotApplicable, NotObserved, Rule
-from accord.check.talk import Talk
-from accord.check.values import shown
+from accord.check.values import preview_json
 from accord.messages.base import JSONObject
 
 DIALECT = "basic/index#schema-dialect"
 VALIDATION = "basic/index#schema-validation"
 SINCE = "2025-11-25"
-_MODERN = 2019
+_FIRST_NAMED_DIALECT = 2019
 
 VALID = Rule(
     "schemas/valid",
@@ -27,18 +27,18 @@ VALID = Rule(
 
 
 @VALID.case("the schemas of all tools", needs="tools")
-async def _(talk: Talk) -> None:
+async def check_valid(talk: Probe) -> None:
     judged = 0
     for where, schema in await _schemas(talk):
         if draft(schema):
             judged += 1
             if why := schema_fault(schema):
-                raise talk.broken(f"{where}: {why}", symptom="invalid schema")
+                raise talk.violation(f"{where}: {why}", symptom="invalid schema")
     if not judged:
         raise NotObserved("no tool has a schema in a dialect that is known")
 
 
-NAMED = Rule(
+KNOWN_DIALECT = Rule(
     "schemas/known-dialect",
     "should",
     "A schema names no dialect, or one that clients know.",
@@ -48,14 +48,14 @@ NAMED = Rule(
 )
 
 
-@NAMED.case("the schemas of all tools", needs="tools")
-async def _(talk: Talk) -> None:
+@KNOWN_DIALECT.case("the schemas of all tools", needs="tools")
+async def check_known_dialect(talk: Probe) -> None:
     found = await _schemas(talk)
     if not found:
         raise NotObserved("no tool has a schema")
     for where, schema in found:
         if not draft(schema):
-            raise talk.broken(f"{where} is written in {shown(schema['$schema'])}")
+            raise talk.violation(f"{where} is written in {preview_json(schema['$schema'])}")
 
 
 REFERENCES = Rule(
@@ -70,15 +70,15 @@ REFERENCES = Rule(
 
 
 @REFERENCES.case("every $ref in the schemas of all tools", needs="tools")
-async def _(talk: Talk) -> None:
+async def check_references(talk: Probe) -> None:
     judged = 0
     for where, schema in await _schemas(talk):
         for reference in _references(schema):
             judged += 1
             if not reference.startswith("#") and "$id" not in schema:
-                raise talk.broken(f"{where} refers to {reference!r}")
-            if reference.startswith("#/") and not _points(schema, reference):
-                raise talk.broken(f"{where} refers to {reference!r}, which is not there")
+                raise talk.violation(f"{where} refers to {reference!r}")
+            if reference.startswith("#/") and not _pointer_exists(schema, reference):
+                raise talk.violation(f"{where} refers to {reference!r}, which is not there")
     if not judged:
         raise NotObserved("no schema refers to anything")
 
@@ -96,17 +96,17 @@ _KEYWORDS = ("$schema", "$defs", "properties", "additionalProperties")
 
 
 @KEPT.case(f"the tool {_FIXTURE} of the conformance suite", needs="tools")
-async def _(talk: Talk) -> None:
+async def check_kept(talk: Probe) -> None:
     tool = next((tool for tool in await talk.tools() if tool.get("name") == _FIXTURE), None)
     if tool is None:
         raise NotApplicable(f"the server has no {_FIXTURE}")
     schema = tool.get("inputSchema")
     missing = [word for word in _KEYWORDS if not isinstance(schema, dict) or word not in schema]
     if missing:
-        raise talk.broken(f"{', '.join(missing)} went missing: {shown(schema)}")
+        raise talk.violation(f"{', '.join(missing)} went missing: {preview_json(schema)}")
 
 
-async def _schemas(talk: Talk) -> list[tuple[str, JSONObject]]:
+async def _schemas(talk: Probe) -> list[tuple[str, JSONObject]]:
     """All of them that are objects, with where they stand."""
     return [
         (f"{field} of {tool.get('name')}", tool[field])
@@ -129,7 +129,7 @@ def _references(value: Any) -> Iterator[str]:
             pending += [item for name, item in each.items() if name not in ("const", "enum", "default", "examples")]
 
 
-def _points(schema: JSONObject, reference: str) -> bool:
+def _pointer_exists(schema: JSONObject, reference: str) -> bool:
     """Whether a JSON pointer resolves."""
     at: Any = schema
     for part in reference[2:].split("/"):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import urljoin, urlsplit
 
-from accord.check.posting import REFUSED, described, evidence
-from accord.check.record import Record, is_json
-from accord.check.rule import SSE, Broken, NotObserved, Rule
-from accord.check.talk import Talk
-from accord.check.values import shown
+from accord.check.http_responses import FIRST_ERROR_STATUS, describe_response, http_evidence
+from accord.check.message_log import MessageLog, is_json
+from accord.check.probe import Probe
+from accord.check.rule import SSE, NotObserved, Rule, Violation
+from accord.check.values import preview_json
 from accord.check.wires.http import SSEWire
-from accord.wire.sse import Event
+from accord.wire.sse import ServerSentEvent
 
 _PLACE = "basic/transports#http-with-sse"
 
@@ -27,19 +27,21 @@ ENDPOINT = Rule(
 
 
 @ENDPOINT.reading("the first event of each stream")
-def _(records: Sequence[Record]) -> int:
+def read_endpoint(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
-        for reply in record.replies:
-            events = [event for event in reply.events if isinstance(event, Event)]
+        for reply in record.responses:
+            events = [event for event in reply.events if isinstance(event, ServerSentEvent)]
             if reply.method == "GET" and events:
                 judged += 1
                 if events[0].event != "endpoint" or not events[0].data.strip():
-                    raise Broken(f"a stream begins with the event {events[0].event!r}", evidence=evidence(reply))
+                    raise Violation(
+                        f"a stream begins with the event {events[0].event!r}", evidence=http_evidence(reply)
+                    )
     return judged
 
 
-MESSAGES = Rule(
+EVENTS = Rule(
     "sse/events",
     "must",
     "Messages come as events called `message`, with JSON in their data.",
@@ -50,18 +52,18 @@ MESSAGES = Rule(
 )
 
 
-@MESSAGES.reading("the events of all streams")
-def _(records: Sequence[Record]) -> int:
+@EVENTS.reading("the events of all streams")
+def read_events(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
-        for reply in record.replies:
+        for reply in record.responses:
             for event in reply.events:
-                if isinstance(event, Event) and event.event != "endpoint" and event.data:
+                if isinstance(event, ServerSentEvent) and event.event != "endpoint" and event.data:
                     judged += 1
                     if event.event != "message":
-                        raise Broken(f"an event is called {event.event!r}", evidence=evidence(reply))
+                        raise Violation(f"an event is called {event.event!r}", evidence=http_evidence(reply))
                     if event.event == "message" and not is_json(event.data):
-                        raise Broken("the data of an event is no JSON", evidence=evidence(reply))
+                        raise Violation("the data of an event is no JSON", evidence=http_evidence(reply))
     return judged
 
 
@@ -77,11 +79,11 @@ SAME_ORIGIN = Rule(
 
 
 @SAME_ORIGIN.case("the endpoint")
-async def _(talk: Talk) -> None:
+async def check_same_origin(talk: Probe) -> None:
     wire = _wire(talk)
-    there, here = urlsplit(urljoin(wire.stream_url, wire.named)), urlsplit(wire.stream_url)
+    there, here = urlsplit(urljoin(wire.stream_url, wire.endpoint)), urlsplit(wire.stream_url)
     if (there.scheme, there.netloc) != (here.scheme, here.netloc):
-        raise talk.broken(f"messages are to be posted to {shown(wire.named)}; they went to {here.netloc}")
+        raise talk.violation(f"messages are to be posted to {preview_json(wire.endpoint)}; they went to {here.netloc}")
 
 
 POSTED = Rule(
@@ -96,15 +98,15 @@ POSTED = Rule(
 
 
 @POSTED.case("a request")
-async def _(talk: Talk) -> None:
+async def check_posted(talk: Probe) -> None:
     pending = talk.begin("ping")
-    answer = await pending.answer()
-    reply = talk.record.replies[pending.stream - 1]
-    await talk.settled(pending.stream)
-    if reply.status >= REFUSED:
-        raise Broken(f"a POST is answered with {described(reply)}", evidence=evidence(reply))
+    answer = await pending.wait()
+    reply = talk.log.responses[pending.stream - 1]
+    await talk.wait_for_response_end(pending.stream)
+    if reply.status >= FIRST_ERROR_STATUS:
+        raise Violation(f"a POST is answered with {describe_response(reply)}", evidence=http_evidence(reply))
     if not any(message == answer.message for message in _stream(talk)):
-        raise Broken("the answer did not come on the stream", evidence=evidence(reply))
+        raise Violation("the answer did not come on the stream", evidence=http_evidence(reply))
 
 
 APART = Rule(
@@ -119,14 +121,14 @@ APART = Rule(
 
 
 @APART.case("two connections with the same ids at once", kind="own")
-async def _(talk: Talk) -> None:
-    other = await talk.reopen()
+async def check_apart(talk: Probe) -> None:
+    other = await talk.open_another()
     try:
         if _wire(other).url == _wire(talk).url:
-            raise talk.broken("two connections are told to post to the same URI")
+            raise talk.violation("two connections are told to post to the same URI")
         pending = [each.begin("ping", id=f"same-{number}") for number in range(8) for each in (talk, other)]
         for each in pending:
-            await each.answer()
+            await each.wait()
     finally:
         await other.close()
 
@@ -142,22 +144,24 @@ BAD_BODY = Rule(
 
 
 @BAD_BODY.case("a body that is no JSON", kind="own")
-async def _(talk: Talk) -> None:
+async def check_bad_body(talk: Probe) -> None:
     reply = await talk.post(b"{no json")
-    errors = [each for each in await talk.tide() if "error" in each] or [
-        each for each in talk.record.heard() if "error" in each
+    errors = [each for each in await talk.fence() if "error" in each] or [
+        each for each in talk.log.received_messages() if "error" in each
     ]
-    if reply.status < REFUSED and not errors:
-        raise Broken(f"a body that is no JSON is answered with {described(reply)}", evidence=evidence(reply))
-    await talk.request(talk.harmless)
+    if reply.status < FIRST_ERROR_STATUS and not errors:
+        raise Violation(
+            f"a body that is no JSON is answered with {describe_response(reply)}", evidence=http_evidence(reply)
+        )
+    await talk.request(talk.harmless_method)
 
 
-def _stream(talk: Talk) -> Sequence[object]:
+def _stream(talk: Probe) -> Sequence[object]:
     stream = _wire(talk).stream
     return stream.messages if stream is not None else []
 
 
-def _wire(talk: Talk) -> SSEWire:
+def _wire(talk: Probe) -> SSEWire:
     if not isinstance(talk.wire, SSEWire):
         raise NotObserved("it is not over HTTP+SSE")
     return talk.wire

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from accord.check.record import Record, Said, decoded, is_json, objects
-from accord.check.rule import LINES, STDIO, Broken, NotObserved, Rule
-from accord.check.talk import Talk
-from accord.check.values import shown
-from accord.wire.lines import Unreadable
+from accord.check.message_log import LogEntry, MessageLog, decode_json, is_json, message_objects
+from accord.check.probe import Probe
+from accord.check.rule import LINE_TRANSPORTS, STDIO, NotObserved, Rule, Violation
+from accord.check.values import preview_json
+from accord.wire.lines import SkippedMessage
 from accord.wire.transcript import RECEIVED
 
 _PLACES = ("basic/transports#stdio", "basic/transports/stdio")
@@ -25,19 +25,19 @@ ONLY_MESSAGES = Rule(
     "must",
     "Nothing but messages is written to stdout.",
     at=_PLACES,
-    over=LINES,
+    over=LINE_TRANSPORTS,
     cause="Something prints to stdout: a banner, a log, print() in a tool. All but messages belongs on stderr.",
 )
 
 
 @ONLY_MESSAGES.reading("every line of its output")
-def _(records: Sequence[Record]) -> int:
+def read_only_messages(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
-        for group in _no_messages(record):
+        for group in _invalid_line_groups(record):
             bad = next((said for said in group if said.message is None and not is_json(said.raw)), None)
             if bad is not None and not _is_message(group):
-                raise Broken(f"a line of stdout is no message: {_text(bad)}", evidence=_evidence(record, group))
+                raise Violation(f"a line of stdout is no message: {_text(bad)}", evidence=_evidence(record, group))
         judged += sum(said.direction == RECEIVED for said in record.entries)
     return judged
 
@@ -47,42 +47,42 @@ ONE_LINE = Rule(
     "must",
     "A message stands on one line, without newlines in it.",
     at=_PLACES,
-    over=LINES,
+    over=LINE_TRANSPORTS,
     cause="Messages are printed with indentation: write JSON without newlines.",
 )
 
 
 @ONE_LINE.reading("every line of its output")
-def _(records: Sequence[Record]) -> int:
+def read_one_line(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
-        for group in _no_messages(record):
+        for group in _invalid_line_groups(record):
             if _is_message(group):
-                raise Broken(f"one message stands on {len(group)} lines", evidence=_evidence(record, group))
+                raise Violation(f"one message stands on {len(group)} lines", evidence=_evidence(record, group))
         judged += sum(said.direction == RECEIVED for said in record.entries)
     return judged
 
 
-UTF8 = Rule(
+UTF_8 = Rule(
     "stdio/utf-8",
     "must",
     "Messages are UTF-8.",
     at=_PLACES,
     since="2025-03-26",
-    over=LINES,
+    over=LINE_TRANSPORTS,
     cause="stdout has the encoding of the system: set it to UTF-8, or write ASCII with escapes.",
 )
 
 
-@UTF8.reading("every line of its output")
-def _(records: Sequence[Record]) -> int:
+@UTF_8.reading("every line of its output")
+def read_utf_8(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
         for said in record.entries:
             if said.direction == RECEIVED and isinstance(said.raw, bytes):
                 judged += 1
                 if not _is_utf8(said.raw):
-                    raise Broken("a line of stdout is not UTF-8", evidence=record.evidence(about=[said]))
+                    raise Violation("a line of stdout is not UTF-8", evidence=record.evidence(about=[said]))
     return judged
 
 
@@ -96,48 +96,48 @@ EXITS = Rule(
 )
 
 
-async def _was_not_seen_to_stay(talk: Talk) -> None:
+async def _require_no_earlier_hang(talk: Probe) -> None:
     """Raises `NotObserved` once a process was seen to stay: each further case would wait as long."""
-    if talk.doors.outlived:
-        seconds = f"{talk.doors.outlived:g} s"
+    if talk.factory.exit_delay:
+        seconds = f"{talk.factory.exit_delay:g} s"
         raise NotObserved(f"it ran on for {seconds} after its input had ended in another conversation")
 
 
-@EXITS.case("after the handshake, with nothing to do", kind="own", applies=_was_not_seen_to_stay)
-async def _(talk: Talk) -> None:
-    await _exits(talk)
+@EXITS.case("after the handshake, with nothing to do", kind="own", applies=_require_no_earlier_hang)
+async def check_exits_handshake_nothing_do(talk: Probe) -> None:
+    await _require_exit(talk)
 
 
-@EXITS.case("before anything was said", kind="raw", applies=_was_not_seen_to_stay)
-async def _(talk: Talk) -> None:
-    await _exits(talk)
+@EXITS.case("before anything was said", kind="raw", applies=_require_no_earlier_hang)
+async def check_exits_anything_said(talk: Probe) -> None:
+    await _require_exit(talk)
 
 
-@EXITS.case("in the middle of a line", kind="own", applies=_was_not_seen_to_stay)
-async def _(talk: Talk) -> None:
-    talk.expect(_HALF, misbehaved=True)
-    talk.child.write(_HALF)
-    await _exits(talk)
+@EXITS.case("in the middle of a line", kind="own", applies=_require_no_earlier_hang)
+async def check_exits_middle_line(talk: Probe) -> None:
+    talk.add_request(_HALF, misbehaved=True)
+    talk.process.write(_HALF)
+    await _require_exit(talk)
 
 
 @EXITS.case("while a tool is at work", kind="own", needs="tools", calls=True)
-async def _(talk: Talk) -> None:
-    for tool in await talk.callable():
+async def check_exits_while_tool_work(talk: Probe) -> None:
+    for tool in await talk.callable_tools():
         talk.begin("tools/call", {"name": tool.get("name"), "arguments": {}})
-    await _exits(talk)
+    await _require_exit(talk)
 
 
-async def _exits(talk: Talk) -> None:
-    await _was_not_seen_to_stay(talk)
-    wire = talk.child
+async def _require_exit(talk: Probe) -> None:
+    await _require_no_earlier_hang(talk)
+    wire = talk.process
     wire.end_input()
-    seconds = _patience(talk)
-    if not await wire.gone(seconds):
-        talk.doors.outlived = seconds
-        raise talk.broken(f"it still runs {seconds:g} s after its input has ended")
+    seconds = _exit_timeout(talk)
+    if not await wire.wait_for_exit(seconds):
+        talk.factory.exit_delay = seconds
+        raise talk.violation(f"it still runs {seconds:g} s after its input has ended")
 
 
-LAST_WORDS = Rule(
+ANSWERS_FIRST = Rule(
     "stdio/answers-first",
     "may",
     "Requests that came before the end of the input are answered before the server exits.",
@@ -147,11 +147,11 @@ LAST_WORDS = Rule(
 )
 
 
-@LAST_WORDS.case("a request, and then the end of the input", kind="own")
-async def _(talk: Talk) -> None:
-    pending = talk.begin(talk.harmless)
-    talk.child.end_input()
-    await pending.answer()
+@ANSWERS_FIRST.case("a request, and then the end of the input", kind="own")
+async def check_answers_first(talk: Probe) -> None:
+    pending = talk.begin(talk.harmless_method)
+    talk.process.end_input()
+    await pending.wait()
 
 
 TERMINATES = Rule(
@@ -165,12 +165,12 @@ TERMINATES = Rule(
 
 
 @TERMINATES.case("after the handshake", kind="own")
-async def _(talk: Talk) -> None:
-    wire = talk.child
+async def check_terminates(talk: Probe) -> None:
+    wire = talk.process
     wire.terminate()
-    seconds = _patience(talk)
-    if not await wire.gone(seconds):
-        raise talk.broken(f"it still runs {seconds:g} s after SIGTERM")
+    seconds = _exit_timeout(talk)
+    if not await wire.wait_for_exit(seconds):
+        raise talk.violation(f"it still runs {seconds:g} s after SIGTERM")
 
 
 CRLF = Rule(
@@ -184,19 +184,19 @@ CRLF = Rule(
 
 
 @CRLF.case("a request that ends with CR and LF")
-async def _(talk: Talk) -> None:
-    message = talk.message(talk.harmless)
+async def check_crlf(talk: Probe) -> None:
+    message = talk.build_request(talk.harmless_method)
     pending = talk.send(message, misbehaved=False, ending=b"\r")
-    await pending.answer()
+    await pending.wait()
 
 
-def _no_messages(record: Record) -> Iterator[list[Said]]:
+def _invalid_line_groups(record: MessageLog) -> Iterator[list[LogEntry]]:
     """Lines that are no messages, those that follow each other together."""
-    group: list[Said] = []
+    group: list[LogEntry] = []
     for said in record.entries:
         if said.direction != RECEIVED:
             continue
-        if not any(objects(said.message)):
+        if not any(message_objects(said.message)):
             group.append(said)
         elif group:
             yield group
@@ -205,26 +205,26 @@ def _no_messages(record: Record) -> Iterator[list[Said]]:
         yield group
 
 
-def _is_message(group: Sequence[Said]) -> bool:
+def _is_message(group: Sequence[LogEntry]) -> bool:
     """Whether these lines are one message that was printed on several."""
     lines = [said.raw for said in group[:_MOST_LINES] if isinstance(said.raw, bytes)]
-    return len(lines) > 1 and isinstance(decoded(b"\n".join(lines)), dict)
+    return len(lines) > 1 and isinstance(decode_json(b"\n".join(lines)), dict)
 
 
-def _evidence(record: Record, group: Sequence[Said]) -> tuple[str, ...]:
+def _evidence(record: MessageLog, group: Sequence[LogEntry]) -> tuple[str, ...]:
     return record.evidence(about=group[:5])
 
 
-def _patience(talk: Talk) -> float:
+def _exit_timeout(talk: Probe) -> float:
     """How long its end may take, in seconds: a process that has said nothing yet may still be starting."""
-    starting = min(talk.patience, _STARTS * max(record.silence for record in talk.beside))
+    starting = min(talk.answer_timeout, _STARTS * max(record.first_answer_seconds for record in talk.peer_logs))
     return max(_EXIT_SECONDS, 2 * talk.settings.timeout, starting)
 
 
-def _text(said: Said) -> str:
-    if isinstance(said.raw, Unreadable):
+def _text(said: LogEntry) -> str:
+    if isinstance(said.raw, SkippedMessage):
         return said.raw.reason
-    return shown(said.raw.decode(errors="replace"), 120)
+    return preview_json(said.raw.decode(errors="replace"), 120)
 
 
 def _is_utf8(raw: bytes) -> bool:

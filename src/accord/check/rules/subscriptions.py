@@ -5,31 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.listening import (
-    ACKNOWLEDGED,
-    KINDS,
-    WISH,
-    acknowledgment,
-    all_told,
-    subscribe,
-    subscribes,
-    subscription_of,
-    unsubscribe,
-    wishes_of,
-)
 from accord.check.lists import PROMPTS, RESOURCES, TOOLS
-from accord.check.reading import heard, key
-from accord.check.record import Record
-from accord.check.rule import LINES, STDIO, Broken, NotObserved, Rule
-from accord.check.talk import Talk
-from accord.check.values import shown
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import id_key, received_messages
+from accord.check.probe import Probe
+from accord.check.rule import LINE_TRANSPORTS, STDIO, NotObserved, Rule, Violation
+from accord.check.subscriptions import (
+    ACKNOWLEDGED,
+    ALL_LISTS,
+    FILTER_FIELDS,
+    requested_filters,
+    require_subscriptions,
+    subscribe,
+    subscription_id,
+    subscription_notifications,
+    unsubscribe,
+    wait_for_acknowledgment,
+)
+from accord.check.values import preview_json
 from accord.check.wires.child import ChildWire
 from accord.messages.base import JSONObject
 from accord.messages.meta import SUBSCRIPTION_ID
 
 _PLACE = "basic/patterns/subscriptions"
 
-FIRST = Rule(
+ACKNOWLEDGED_RULE = Rule(
     "subscriptions/acknowledged",
     "must",
     "A subscription is acknowledged before anything else is told on it, with the id of its request.",
@@ -39,28 +39,28 @@ FIRST = Rule(
 )
 
 
-@FIRST.case("a subscription to all lists", kind="own", shares=True, applies=subscribes)
-async def _(talk: Talk) -> None:
-    said = await _acknowledged(talk, WISH)
+@ACKNOWLEDGED_RULE.case("a subscription to all lists", kind="own", shares=True, applies=require_subscriptions)
+async def check_acknowledged_subscription_lists(talk: Probe) -> None:
+    said = await _acknowledge_and_end(talk, ALL_LISTS)
     granted = said.get("params", {}).get("notifications")
     if not isinstance(granted, dict):
-        raise talk.broken(f"what is granted is {shown(granted)}")
+        raise talk.violation(f"what is granted is {preview_json(granted)}")
 
 
-@FIRST.case("one whose id is a text", kind="own", shares=True, applies=subscribes)
-async def _(talk: Talk) -> None:
-    await _acknowledged(talk, WISH, id="accord-check-subscription")
+@ACKNOWLEDGED_RULE.case("one whose id is a text", kind="own", shares=True, applies=require_subscriptions)
+async def check_acknowledged_whose_id_text(talk: Probe) -> None:
+    await _acknowledge_and_end(talk, ALL_LISTS, id="accord-check-subscription")
 
 
-@FIRST.case("one that wants nothing", kind="own", shares=True, applies=subscribes)
-async def _(talk: Talk) -> None:
-    await _acknowledged(talk, {})
+@ACKNOWLEDGED_RULE.case("one that wants nothing", kind="own", shares=True, applies=require_subscriptions)
+async def check_acknowledged_wants_nothing(talk: Probe) -> None:
+    await _acknowledge_and_end(talk, {})
 
 
-async def _acknowledged(talk: Talk, wish: JSONObject, **more: Any) -> JSONObject:
+async def _acknowledge_and_end(talk: Probe, wish: JSONObject, **more: Any) -> JSONObject:
     """The acknowledgment of a subscription, which is ended then."""
     pending = await subscribe(talk, wish, **more)
-    said = await acknowledgment(talk, pending)
+    said = await wait_for_acknowledgment(talk, pending)
     await unsubscribe(talk, pending)
     return said
 
@@ -75,13 +75,17 @@ GRANTED = Rule(
 )
 
 
-@GRANTED.case("a subscription to one list", kind="own", shares=True, applies=subscribes)
-async def _(talk: Talk) -> None:
-    said = await _acknowledged(talk, {"toolsListChanged": True})
+@GRANTED.case("a subscription to one list", kind="own", shares=True, applies=require_subscriptions)
+async def check_granted(talk: Probe) -> None:
+    said = await _acknowledge_and_end(talk, {"toolsListChanged": True})
     granted = said.get("params", {}).get("notifications") or {}
-    more = [name for name, value in granted.items() if name in KINDS.values() and value and name != "toolsListChanged"]
+    more = [
+        name
+        for name, value in granted.items()
+        if name in FILTER_FIELDS.values() and value and name != "toolsListChanged"
+    ]
     if more:
-        raise talk.broken(f"{', '.join(more)} is granted, and was not wanted")
+        raise talk.violation(f"{', '.join(more)} is granted, and was not wanted")
 
 
 SUPPORTED = Rule(
@@ -94,16 +98,16 @@ SUPPORTED = Rule(
 )
 
 
-@SUPPORTED.case("a subscription to all lists", kind="own", shares=True, applies=subscribes)
-async def _(talk: Talk) -> None:
-    said = await _acknowledged(talk, WISH)
+@SUPPORTED.case("a subscription to all lists", kind="own", shares=True, applies=require_subscriptions)
+async def check_supported(talk: Probe) -> None:
+    said = await _acknowledge_and_end(talk, ALL_LISTS)
     granted = said.get("params", {}).get("notifications") or {}
     for listing in (TOOLS, PROMPTS, RESOURCES):
-        if granted.get(listing.flag) and not talk.has(listing.capability):
-            raise talk.broken(f"{listing.flag} is granted, and {listing.capability} are not declared")
+        if granted.get(listing.filter_field) and not talk.has_capability(listing.capability):
+            raise talk.violation(f"{listing.filter_field} is granted, and {listing.capability} are not declared")
 
 
-WANTED = Rule(
+WANTED_ONLY = Rule(
     "subscriptions/wanted-only",
     "must",
     "Nothing is told on a subscription that it did not want.",
@@ -112,17 +116,17 @@ WANTED = Rule(
 )
 
 
-@WANTED.reading("all that was told")
-def _(records: Sequence[Record]) -> int:
+@WANTED_ONLY.reading("all that was told")
+def read_wanted_only(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
-        wishes = wishes_of(record)
-        for told in all_told(record):
-            kind = KINDS.get(told.method)
-            if kind is not None and key(told.id) in wishes:
+        wishes = requested_filters(record)
+        for told in subscription_notifications(record):
+            kind = FILTER_FIELDS.get(told.method)
+            if kind is not None and id_key(told.subscription_id) in wishes:
                 judged += 1
-                if not wishes[key(told.id)].get(kind):
-                    raise told.heard.broken(f"{told.method} came on a subscription that did not want it")
+                if not wishes[id_key(told.subscription_id)].get(kind):
+                    raise told.received.violation(f"{told.method} came on a subscription that did not want it")
     return judged
 
 
@@ -137,16 +141,18 @@ TAGGED = Rule(
 
 
 @TAGGED.reading("all that was told")
-def _(records: Sequence[Record]) -> int:
+def read_tagged(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
-        wishes = wishes_of(record)
-        for each in heard([record]):
+        wishes = requested_filters(record)
+        for each in received_messages([record]):
             method = each.message.get("method")
-            if method in KINDS or method == ACKNOWLEDGED:
+            if method in FILTER_FIELDS or method == ACKNOWLEDGED:
                 judged += 1
-                if key(subscription_of(each.message)) not in wishes:
-                    raise each.broken(f"{method} has the subscription id {shown(subscription_of(each.message))}")
+                if id_key(subscription_id(each.message)) not in wishes:
+                    raise each.violation(
+                        f"{method} has the subscription id {preview_json(subscription_id(each.message))}"
+                    )
     return judged
 
 
@@ -160,18 +166,20 @@ ORDER = Rule(
 
 
 @ORDER.reading("all that was told")
-def _(records: Sequence[Record]) -> int:
+def read_order(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
         acknowledged = set()
-        for told in all_told(record):
+        for told in subscription_notifications(record):
             if told.method == ACKNOWLEDGED:
-                acknowledged.add(key(told.id))
-            elif told.method in KINDS:
+                acknowledged.add(id_key(told.subscription_id))
+            elif told.method in FILTER_FIELDS:
                 judged += 1
-                if key(told.id) not in acknowledged:
-                    raise told.heard.broken(f"{told.method} came before the acknowledgment")
-    return judged or sum(told.method == ACKNOWLEDGED for record in records for told in all_told(record))
+                if id_key(told.subscription_id) not in acknowledged:
+                    raise told.received.violation(f"{told.method} came before the acknowledgment")
+    return judged or sum(
+        told.method == ACKNOWLEDGED for record in records for told in subscription_notifications(record)
+    )
 
 
 SEVERAL = Rule(
@@ -184,18 +192,18 @@ SEVERAL = Rule(
 )
 
 
-@SEVERAL.case("two at once", kind="own", shares=True, applies=subscribes)
-async def _(talk: Talk) -> None:
+@SEVERAL.case("two at once", kind="own", shares=True, applies=require_subscriptions)
+async def check_several(talk: Probe) -> None:
     first = await subscribe(talk, {"toolsListChanged": True})
-    await acknowledgment(talk, first)
+    await wait_for_acknowledgment(talk, first)
     second = await subscribe(talk, {"promptsListChanged": True})
-    await acknowledgment(talk, second)
-    await talk.tide()
-    has_ended = first.arrived
+    await wait_for_acknowledgment(talk, second)
+    await talk.fence()
+    has_ended = first.is_done
     for pending in (first, second):
         await unsubscribe(talk, pending)
     if has_ended:
-        raise talk.broken("the first subscription ended when the second began")
+        raise talk.violation("the first subscription ended when the second began")
 
 
 ENDED = Rule(
@@ -204,23 +212,23 @@ ENDED = Rule(
     "A subscription that its client cancels is over: it is answered or not, and the connection goes on.",
     at=(f"{_PLACE}#ending-a-subscription", "basic/patterns/cancellation"),
     since="2026-07-28",
-    over=LINES,
+    over=LINE_TRANSPORTS,
 )
 
 
-@ENDED.case("a subscription that is cancelled", kind="own", shares=True, applies=subscribes)
-async def _(talk: Talk) -> None:
-    pending = await subscribe(talk, WISH)
-    await acknowledgment(talk, pending)
+@ENDED.case("a subscription that is cancelled", kind="own", shares=True, applies=require_subscriptions)
+async def check_ended(talk: Probe) -> None:
+    pending = await subscribe(talk, ALL_LISTS)
+    await wait_for_acknowledgment(talk, pending)
     talk.notify("notifications/cancelled", {"requestId": pending.id})
-    await talk.tide()
+    await talk.fence()
     late = [
         each
-        for each in await talk.tide()
-        if each.get("method") in KINDS and key(subscription_of(each)) == key(pending.id)
+        for each in await talk.fence()
+        if each.get("method") in FILTER_FIELDS and id_key(subscription_id(each)) == id_key(pending.id)
     ]
     if late:
-        raise talk.broken("it is still told of changes")
+        raise talk.violation("it is still told of changes")
 
 
 RESULT = Rule(
@@ -233,18 +241,18 @@ RESULT = Rule(
 
 
 @RESULT.reading("all answers to subscriptions")
-def _(records: Sequence[Record]) -> int:
+def read_result(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
-        wishes = wishes_of(record)
-        for each in heard([record]):
+        wishes = requested_filters(record)
+        for each in received_messages([record]):
             result = each.message.get("result")
-            if isinstance(result, dict) and key(each.message.get("id")) in wishes:
+            if isinstance(result, dict) and id_key(each.message.get("id")) in wishes:
                 judged += 1
                 meta = result.get("_meta")
                 id = meta.get(SUBSCRIPTION_ID) if isinstance(meta, dict) else None
-                if key(id) != key(each.message.get("id")):
-                    raise each.broken(f"its result has the subscription id {shown(id)}")
+                if id_key(id) != id_key(each.message.get("id")):
+                    raise each.violation(f"its result has the subscription id {preview_json(id)}")
     return judged
 
 
@@ -259,14 +267,14 @@ GRACEFUL = Rule(
 )
 
 
-@GRACEFUL.case("a subscription, and SIGTERM", kind="own", applies=subscribes)
-async def _(talk: Talk) -> None:
-    pending = await subscribe(talk, WISH)
-    await acknowledgment(talk, pending)
+@GRACEFUL.case("a subscription, and SIGTERM", kind="own", applies=require_subscriptions)
+async def check_graceful(talk: Probe) -> None:
+    pending = await subscribe(talk, ALL_LISTS)
+    await wait_for_acknowledgment(talk, pending)
     if not isinstance(talk.wire, ChildWire):
         raise NotObserved("it is not a process of ours")
     talk.wire.terminate()
     try:
-        await pending.answer(talk.settings.timeout)
-    except Broken as exc:
-        raise talk.broken("it ends, and a subscription is not answered", since=pending.since) from exc
+        await pending.wait(talk.settings.timeout)
+    except Violation as exc:
+        raise talk.violation("it ends, and a subscription is not answered", since=pending.since) from exc

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from accord.check.blocks import inside
+from accord.check.content import get_object
+from accord.check.pending_answer import Answer
+from accord.check.probe import Probe
 from accord.check.rule import NotApplicable, NotObserved, Rule
-from accord.check.talk import Talk
-from accord.check.tasked import CAPABILITY, TASK_METHODS, call_as_task, created, give_up, task_id
-from accord.check.values import shown
-from accord.check.waiting import Answer
+from accord.check.tasks import CAPABILITY, TASK_METHODS, call_as_task, cancel_tasks, created_task_id, start_task
+from accord.check.values import preview_json
 from accord.errors import INVALID_PARAMS
 from accord.messages.meta import RELATED_TASK
 
@@ -28,9 +28,11 @@ UNKNOWN = Rule(
 
 
 @UNKNOWN.case("an id that nobody gave", needs="tasks")
-async def _(talk: Talk) -> None:
-    for method in TASK_METHODS if talk.has("tasks.cancel") else TASK_METHODS[:2]:
-        _refused(talk, await talk.request(method, {"taskId": talk.nobody}), f"{method} of an unknown task")
+async def check_unknown(talk: Probe) -> None:
+    for method in TASK_METHODS if talk.has_capability("tasks.cancel") else TASK_METHODS[:2]:
+        _require_refused(
+            talk, await talk.request(method, {"taskId": talk.unknown_name}), f"{method} of an unknown task"
+        )
 
 
 CURSOR = Rule(
@@ -45,8 +47,10 @@ CURSOR = Rule(
 
 
 @CURSOR.case("a cursor that nobody gave", needs="tasks.list")
-async def _(talk: Talk) -> None:
-    _refused(talk, await talk.request("tasks/list", {"cursor": talk.nobody}), "tasks/list with an unknown cursor")
+async def check_cursor(talk: Probe) -> None:
+    _require_refused(
+        talk, await talk.request("tasks/list", {"cursor": talk.unknown_name}), "tasks/list with an unknown cursor"
+    )
 
 
 LISTED = Rule(
@@ -61,17 +65,19 @@ LISTED = Rule(
 
 
 @LISTED.case("a new task", kind="own", needs="tasks.list", calls=True)
-async def _(talk: Talk) -> None:
-    _makes_tasks(talk)
-    _, id = await created(talk)
-    listed = [inside(task).get("taskId") for page in await talk.pages("tasks/list", "tasks") for task in page["tasks"]]
+async def check_listed(talk: Probe) -> None:
+    _require_tasks(talk)
+    _, id = await start_task(talk)
+    listed = [
+        get_object(task).get("taskId") for page in await talk.pages("tasks/list", "tasks") for task in page["tasks"]
+    ]
     found = await talk.request("tasks/get", {"taskId": id})
-    await give_up(talk, id)
+    await cancel_tasks(talk, id)
     if found.error is None and id not in listed:
-        raise talk.broken(f"the task {id!r} is there, and is not in the list")
+        raise talk.violation(f"the task {id!r} is there, and is not in the list")
 
 
-SOURCE = Rule(
+BY_ITS_ID = Rule(
     "tasks/by-its-id",
     "must",
     "Which task is meant is said by `taskId`, whatever `_meta` names.",
@@ -82,14 +88,14 @@ SOURCE = Rule(
 )
 
 
-@SOURCE.case("tasks/get of one task, and another in `_meta`", kind="own", needs=CAPABILITY, calls=True)
-async def _(talk: Talk) -> None:
-    tool, first = await created(talk)
-    second = task_id(await call_as_task(talk, tool)) or talk.nobody
+@BY_ITS_ID.case("tasks/get of one task, and another in `_meta`", kind="own", needs=CAPABILITY, calls=True)
+async def check_by_its_id(talk: Probe) -> None:
+    tool, first = await start_task(talk)
+    second = created_task_id(await call_as_task(talk, tool)) or talk.unknown_name
     answer = await talk.request("tasks/get", {"taskId": first}, meta={RELATED_TASK: {"taskId": second}})
-    await give_up(talk, first, second)
-    if answer.error is None and inside(answer.result).get("taskId") != first:
-        raise talk.broken(f"{first!r} was asked for, and what came is {shown(answer.result)}")
+    await cancel_tasks(talk, first, second)
+    if answer.error is None and get_object(answer.result).get("taskId") != first:
+        raise talk.violation(f"{first!r} was asked for, and what came is {preview_json(answer.result)}")
 
 
 CANCELLED = Rule(
@@ -104,25 +110,25 @@ CANCELLED = Rule(
 
 
 @CANCELLED.case("a task that is at work", kind="own", needs="tasks.cancel", calls=True)
-async def _(talk: Talk) -> None:
-    _makes_tasks(talk)
-    _, id = await created(talk)
+async def check_cancelled(talk: Probe) -> None:
+    _require_tasks(talk)
+    _, id = await start_task(talk)
     answer = await talk.request("tasks/cancel", {"taskId": id})
     if answer.code == INVALID_PARAMS:
         raise NotObserved("it was over before it could be cancelled")
-    if inside(answer.result).get("status") != "cancelled":
-        raise talk.broken(f"tasks/cancel is answered with {shown(answer.error or answer.result)}")
-    await talk.hear(lambda message: message.get("method") == "notifications/tasks/status", _AFTER)
+    if get_object(answer.result).get("status") != "cancelled":
+        raise talk.violation(f"tasks/cancel is answered with {preview_json(answer.error or answer.result)}")
+    await talk.wait_for_message(lambda message: message.get("method") == "notifications/tasks/status", _AFTER)
     later = await talk.request("tasks/get", {"taskId": id})
-    if later.error is None and inside(later.result).get("status") != "cancelled":  # it may be deleted
-        raise talk.broken(f"a cancelled task is {shown(inside(later.result).get('status'))} later")
+    if later.error is None and get_object(later.result).get("status") != "cancelled":  # it may be deleted
+        raise talk.violation(f"a cancelled task is {preview_json(get_object(later.result).get('status'))} later")
 
 
-def _makes_tasks(talk: Talk) -> None:
-    if not talk.has(CAPABILITY):
+def _require_tasks(talk: Probe) -> None:
+    if not talk.has_capability(CAPABILITY):
         raise NotApplicable(f"it does not declare {CAPABILITY}")
 
 
-def _refused(talk: Talk, answer: Answer, what: str) -> None:
+def _require_refused(talk: Probe, answer: Answer, what: str) -> None:
     if answer.code != INVALID_PARAMS:
-        raise talk.broken(f"{what} is answered with {shown(answer.error or answer.result)}")
+        raise talk.violation(f"{what} is answered with {preview_json(answer.error or answer.result)}")

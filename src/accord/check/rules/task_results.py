@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from accord.check.blocks import inside
-from accord.check.reading import Answered, answers
-from accord.check.record import Record
+from accord.check.content import get_object
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import AnsweredRequest, answered_requests
 from accord.check.rule import Rule
-from accord.check.tasked import State, alone_at_work, related, states
-from accord.check.values import shown
+from accord.check.tasks import TaskObservation, related_task_id, requests_during_tasks, task_states
+from accord.check.values import preview_json
 from accord.messages.tools import CallToolResult
 from accord.messages.views import view
 
@@ -32,19 +32,19 @@ RESULT = Rule(
 
 
 @RESULT.reading("all results of tasks", needs="tasks")
-def _(records: Sequence[Record]) -> int:
+def read_result(records: Sequence[MessageLog]) -> int:
     judged = 0
     for answered in _results(records):
         judged += 1
         try:
-            type_ = view(CallToolResult, answered.heard.record.revision, strict=True, closed=False)
+            type_ = view(CallToolResult, answered.received.log.revision, strict=True, closed=False)
             msgspec.convert(answered.result, type_)
         except msgspec.ValidationError as exc:
-            raise answered.broken(f"it is no result of a tool: {exc}") from exc
+            raise answered.violation(f"it is no result of a tool: {exc}") from exc
     return judged
 
 
-AGAIN = Rule(
+RESULT_AGAIN = Rule(
     "tasks/result-again",
     "must",
     "The result of a task that is over is the same whenever it is asked for.",
@@ -55,32 +55,34 @@ AGAIN = Rule(
 )
 
 
-@AGAIN.reading("all results of tasks that were asked for again", needs="tasks")
-def _(records: Sequence[Record]) -> int:
+@RESULT_AGAIN.reading("all results of tasks that were asked for again", needs="tasks")
+def read_result_again(records: Sequence[MessageLog]) -> int:
     judged = 0
-    first: dict[str, Answered] = {}
-    for answered, later in _with_later(records):
-        before = first.setdefault(shown(inside(answered.request, "params").get("taskId")), answered)
+    first: dict[str, AnsweredRequest] = {}
+    for answered, later in _with_later_states(records):
+        before = first.setdefault(preview_json(get_object(answered.request, "params").get("taskId")), answered)
         if before is not answered and later:  # it may be deleted: "After a task's ttl lifetime has elapsed"
             judged += 1
             if _outcome(before) != _outcome(answered):
-                raise answered.heard.broken("it is another than before", about=(before.heard.said, answered.asked))
+                raise answered.received.violation(
+                    "it is another than before", about=(before.received.entry, answered.request_entry)
+                )
     return judged
 
 
-def _with_later(records: Sequence[Record]) -> Iterator[tuple[Answered, list[State]]]:
+def _with_later_states(records: Sequence[MessageLog]) -> Iterator[tuple[AnsweredRequest, list[TaskObservation]]]:
     """Each result of a task, and the states of the task that were asked for after it was heard."""
-    told = list(states(records))
-    for answered in answers(records, "tasks/result"):
-        id = inside(answered.request, "params").get("taskId")
-        yield answered, [state for state in told if state.id == id and state.asked > answered.heard.said.at]
+    told = list(task_states(records))
+    for answered in answered_requests(records, "tasks/result"):
+        id = get_object(answered.request, "params").get("taskId")
+        yield answered, [state for state in told if state.id == id and state.requested_at > answered.received.entry.at]
 
 
-def _outcome(answered: Answered) -> Any:
-    return answered.result, inside(answered.heard.message, "error").get("code")
+def _outcome(answered: AnsweredRequest) -> Any:
+    return answered.result, get_object(answered.received.message, "error").get("code")
 
 
-BLOCKS = Rule(
+WAITS = Rule(
     "tasks/waits",
     "must",
     "tasks/result of a task that is at work is answered when the task is over, and no sooner.",
@@ -91,14 +93,14 @@ BLOCKS = Rule(
 )
 
 
-@BLOCKS.reading("all answers to tasks/result, and the states after them", needs="tasks")
-def _(records: Sequence[Record]) -> int:
+@WAITS.reading("all answers to tasks/result, and the states after them", needs="tasks")
+def read_waits(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for answered, later in _with_later(records):
+    for answered, later in _with_later_states(records):
         judged += len(later)
         early = [state for state in later if not state.is_final]
         if early:
-            raise answered.broken(f"the task is {shown(early[0].status)} after that")
+            raise answered.violation(f"the task is {preview_json(early[0].status)} after that")
     return judged
 
 
@@ -114,15 +116,15 @@ FAILED = Rule(
 
 
 @FAILED.reading("all results of tasks, and the states after them", needs="tasks")
-def _(records: Sequence[Record]) -> int:
+def read_failed(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for answered, later in _with_later(records):
-        has_failed = answered.result is None or inside(answered.result).get("isError") is True
+    for answered, later in _with_later_states(records):
+        has_failed = answered.result is None or get_object(answered.result).get("isError") is True
         for state in later:
             if state.is_final:
                 judged += 1
                 if state.status == ("completed" if has_failed else "failed"):
-                    raise answered.broken(f"the task is {state.status}")
+                    raise answered.violation(f"the task is {state.status}")
     return judged
 
 
@@ -138,17 +140,20 @@ RELATED = Rule(
 
 
 @RELATED.reading("all results of tasks", needs="tasks")
-def _(records: Sequence[Record]) -> int:
+def read_related(records: Sequence[MessageLog]) -> int:
     judged = 0
     for answered in _results(records):
         judged += 1
-        id = inside(answered.request, "params").get("taskId")
-        if related(answered.heard.message) != id:
-            raise answered.broken(f"its related task is {shown(related(answered.heard.message))}, not {shown(id)}")
+        id = get_object(answered.request, "params").get("taskId")
+        if related_task_id(answered.received.message) != id:
+            raise answered.violation(
+                f"its related task is {preview_json(related_task_id(answered.received.message))}, "
+                f"not {preview_json(id)}"
+            )
     return judged
 
 
-QUESTIONS = Rule(
+RELATED_QUESTIONS = Rule(
     "tasks/related-questions",
     "must",
     "What a server asks because of a task names that task in `_meta`.",
@@ -159,18 +164,18 @@ QUESTIONS = Rule(
 )
 
 
-@QUESTIONS.reading("all questions while nothing but tasks was at work", needs="tasks")
-def _(records: Sequence[Record]) -> int:
+@RELATED_QUESTIONS.reading("all questions while nothing but tasks was at work", needs="tasks")
+def read_related_questions(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
-        for question, tasks in alone_at_work(record):
+        for question, tasks in requests_during_tasks(record):
             if question.message["method"] in _QUESTIONS:
                 judged += 1
-                if related(question.message) not in tasks:
-                    raise question.broken(f"its related task is {shown(related(question.message))}")
+                if related_task_id(question.message) not in tasks:
+                    raise question.violation(f"its related task is {preview_json(related_task_id(question.message))}")
     return judged
 
 
-def _results(records: Sequence[Record]) -> Iterator[Answered]:
+def _results(records: Sequence[MessageLog]) -> Iterator[AnsweredRequest]:
     """What tasks/result gave that is no error."""
-    return (answered for answered in answers(records, "tasks/result") if answered.result is not None)
+    return (answered for answered in answered_requests(records, "tasks/result") if answered.result is not None)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.blocks import inside, time_fault
-from accord.check.reading import answers, heard
-from accord.check.record import Record
+from accord.check.content import get_object, time_fault
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import answered_requests, received_messages
 from accord.check.rule import Rule
-from accord.check.tasked import State, related, states
-from accord.check.values import shown
+from accord.check.tasks import TaskObservation, related_task_id, task_states
+from accord.check.values import preview_json
 from accord.errors import INVALID_PARAMS
 
 _PLACE = "basic/utilities/tasks"
@@ -28,14 +28,14 @@ TIMES = Rule(
 
 
 @TIMES.reading("all states of tasks", needs="tasks")
-def _(records: Sequence[Record]) -> int:
+def read_times(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for state in states(records):
+    for state in task_states(records):
         for name in ("createdAt", "lastUpdatedAt"):
             judged += 1
             fault = time_fault(state.task.get(name), zoned=True)
             if fault:
-                raise state.heard.broken(f"{name} {fault}")
+                raise state.received.violation(f"{name} {fault}")
     return judged
 
 
@@ -51,21 +51,21 @@ FINAL = Rule(
 
 
 @FINAL.reading("all states of tasks", needs="tasks")
-def _(records: Sequence[Record]) -> int:
+def read_final(records: Sequence[MessageLog]) -> int:
     judged = 0
-    over: dict[Any, State] = {}
-    for state in sorted(states(records), key=lambda each: each.heard.said.at):
+    over: dict[Any, TaskObservation] = {}
+    for state in sorted(task_states(records), key=lambda each: each.received.entry.at):
         judged += 1
         # only what was asked after the end was heard: answers may overtake each other
-        last = over.get(shown(state.id))
-        if last is not None and state.asked > last.heard.said.at and state.status != last.status:
-            raise state.heard.broken(f"a task was {last.status}, and is {shown(state.status)} now")
+        last = over.get(preview_json(state.id))
+        if last is not None and state.requested_at > last.received.entry.at and state.status != last.status:
+            raise state.received.violation(f"a task was {last.status}, and is {preview_json(state.status)} now")
         if state.is_final:
-            over.setdefault(shown(state.id), state)
+            over.setdefault(preview_json(state.id), state)
     return judged
 
 
-TOO_LATE = Rule(
+CANCEL_FINISHED = Rule(
     "tasks/cancel-finished",
     "must",
     "A task that is over cannot be cancelled: error -32602.",
@@ -76,21 +76,23 @@ TOO_LATE = Rule(
 )
 
 
-@TOO_LATE.reading("all answers to tasks/cancel of tasks that were over", needs="tasks.cancel")
-def _(records: Sequence[Record]) -> int:
+@CANCEL_FINISHED.reading("all answers to tasks/cancel of tasks that were over", needs="tasks.cancel")
+def read_cancel_finished(records: Sequence[MessageLog]) -> int:
     judged = 0
-    told = list(states(records))
-    for answered in answers(records, "tasks/cancel"):
-        id = inside(answered.request, "params").get("taskId")
-        if any(state.id == id and state.is_final and state.heard.said.at < answered.asked.at for state in told):
+    told = list(task_states(records))
+    for answered in answered_requests(records, "tasks/cancel"):
+        id = get_object(answered.request, "params").get("taskId")
+        if any(
+            state.id == id and state.is_final and state.received.entry.at < answered.request_entry.at for state in told
+        ):
             judged += 1
-            error = answered.heard.message.get("error")
-            if inside(error).get("code") != INVALID_PARAMS:
-                raise answered.broken(f"it is answered with {shown(error or answered.result)}")
+            error = answered.received.message.get("error")
+            if get_object(error).get("code") != INVALID_PARAMS:
+                raise answered.violation(f"it is answered with {preview_json(error or answered.result)}")
     return judged
 
 
-WHY = Rule(
+FAILED_WHY = Rule(
     "tasks/failed-why",
     "should",
     "tasks/get says why a task has failed, in `statusMessage`.",
@@ -100,18 +102,18 @@ WHY = Rule(
 )
 
 
-@WHY.reading("all states of failed tasks", needs="tasks")
-def _(records: Sequence[Record]) -> int:
+@FAILED_WHY.reading("all states of failed tasks", needs="tasks")
+def read_failed_why(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for answered in answers(records, "tasks/get"):
-        if inside(answered.result).get("status") == "failed":
+    for answered in answered_requests(records, "tasks/get"):
+        if get_object(answered.result).get("status") == "failed":
             judged += 1
             if not answered.result.get("statusMessage"):
-                raise answered.broken("it does not say why")
+                raise answered.violation("it does not say why")
     return judged
 
 
-UNRELATED = Rule(
+NAMED_ONCE = Rule(
     "tasks/named-once",
     "should",
     "What has the id of a task already does not name it in `_meta` again.",
@@ -121,13 +123,13 @@ UNRELATED = Rule(
 )
 
 
-@UNRELATED.reading("answers to tasks/get, tasks/list and tasks/cancel, and news of tasks", needs="tasks")
-def _(records: Sequence[Record]) -> int:
+@NAMED_ONCE.reading("answers to tasks/get, tasks/list and tasks/cancel, and news of tasks", needs="tasks")
+def read_named_once(records: Sequence[MessageLog]) -> int:
     judged = 0
-    told = [each for each in heard(records) if each.message.get("method") == "notifications/tasks/status"]
-    given = answers(records, "tasks/get", "tasks/list", "tasks/cancel")
-    for each in (*told, *(answered.heard for answered in given if answered.result is not None)):
+    told = [each for each in received_messages(records) if each.message.get("method") == "notifications/tasks/status"]
+    given = answered_requests(records, "tasks/get", "tasks/list", "tasks/cancel")
+    for each in (*told, *(answered.received for answered in given if answered.result is not None)):
         judged += 1
-        if related(each.message) is not None:
-            raise each.broken("it names a related task")
+        if related_task_id(each.message) is not None:
+            raise each.violation("it names a related task")
     return judged

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accord.check.blocks import inside, items
-from accord.check.reading import answers, heard
-from accord.check.record import Record
+from accord.check.content import get_object, get_objects
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import answered_requests, received_messages
+from accord.check.probe import Probe
 from accord.check.rule import HTTP, NotApplicable, NotObserved, Rule
-from accord.check.talk import Talk
-from accord.check.tasked import CAPABILITY, call_as_task, call_of, created, give_up, support, taking, task_id
-from accord.check.values import declares, shown
+from accord.check.tasks import (
+    CAPABILITY,
+    call_as_task,
+    call_params,
+    cancel_tasks,
+    created_task_id,
+    start_task,
+    task_support,
+    tools_with_support,
+)
+from accord.check.values import declares, preview_json
 from accord.errors import INVALID_REQUEST, METHOD_NOT_FOUND
 
 _PLACE = "basic/utilities/tasks"
@@ -30,27 +39,27 @@ CREATED = Rule(
 
 
 @CREATED.reading("all calls that asked to be a task", needs=CAPABILITY)
-def _(records: Sequence[Record]) -> int:
+def read_created(records: Sequence[MessageLog]) -> int:
     judged = 0
     for record in records:
-        able = _able(record)
-        for answered in answers([record], "tools/call"):
-            params = inside(answered.request, "params")
+        able = _task_capable_tools(record)
+        for answered in answered_requests([record], "tools/call"):
+            params = get_object(answered.request, "params")
             if "task" not in params or params.get("name") not in able or answered.result is None:
                 continue
             judged += 1
-            id = inside(answered.result, "task").get("taskId")
+            id = get_object(answered.result, "task").get("taskId")
             if not isinstance(id, str) or not id:
-                raise answered.broken(f"it is answered with no task, but with {shown(answered.result)}")
+                raise answered.violation(f"it is answered with no task, but with {preview_json(answered.result)}")
             if "content" in answered.result:
-                raise answered.broken("it is answered with a task and with the result of the call")
+                raise answered.violation("it is answered with a task and with the result of the call")
     return judged
 
 
-def _able(record: Record) -> set[object]:
+def _task_capable_tools(record: MessageLog) -> set[object]:
     """The names of the tools that were listed as able to be tasks."""
-    listed = [tool for each in answers([record], "tools/list") for tool in items(each.result, "tools")]
-    return {tool.get("name") for tool in listed if support(tool) != "forbidden"}
+    listed = [tool for each in answered_requests([record], "tools/list") for tool in get_objects(each.result, "tools")]
+    return {tool.get("name") for tool in listed if task_support(tool) != "forbidden"}
 
 
 BEGINS = Rule(
@@ -65,14 +74,14 @@ BEGINS = Rule(
 
 
 @BEGINS.reading("all calls that became a task", needs=CAPABILITY)
-def _(records: Sequence[Record]) -> int:
+def read_begins(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for answered in answers(records, "tools/call"):
-        task = inside(answered.result, "task")
-        if task and "task" in inside(answered.request, "params"):
+    for answered in answered_requests(records, "tools/call"):
+        task = get_object(answered.result, "task")
+        if task and "task" in get_object(answered.request, "params"):
             judged += 1
             if task.get("status") != "working":
-                raise answered.broken(f"a new task is {shown(task.get('status'))}")
+                raise answered.violation(f"a new task is {preview_json(task.get('status'))}")
     return judged
 
 
@@ -88,12 +97,12 @@ REQUIRED = Rule(
 
 
 @REQUIRED.case("a call without `task`", needs=CAPABILITY, calls=True)
-async def _(talk: Talk) -> None:
-    for tool in await taking(talk, "required"):
-        answer = await talk.send(talk.message("tools/call", call_of(tool)), misbehaved=True).answer()
+async def check_required(talk: Probe) -> None:
+    for tool in await tools_with_support(talk, "required"):
+        answer = await talk.send(talk.build_request("tools/call", call_params(tool)), misbehaved=True).wait()
         # "Non-task-augmented request when receiver requires task augmentation for that request type: -32600"
         if answer.code not in (METHOD_NOT_FOUND, INVALID_REQUEST):
-            raise talk.broken(f"it is answered with {shown(answer.error or answer.result)}")
+            raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
 FORBIDDEN = Rule(
@@ -108,12 +117,12 @@ FORBIDDEN = Rule(
 
 
 @FORBIDDEN.case("a call with `task`", needs=CAPABILITY, calls=True)
-async def _(talk: Talk) -> None:
-    tool = (await taking(talk, "forbidden"))[0]
-    message = talk.message("tools/call", {**call_of(tool), "task": {}})
-    answer = await talk.send(message, misbehaved=True).answer()
+async def check_forbidden(talk: Probe) -> None:
+    tool = (await tools_with_support(talk, "forbidden"))[0]
+    message = talk.build_request("tools/call", {**call_params(tool), "task": {}})
+    answer = await talk.send(message, misbehaved=True).wait()
     if answer.code != METHOD_NOT_FOUND:
-        raise talk.broken(f"it is answered with {shown(answer.error or answer.result)}")
+        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
 UNDECLARED = Rule(
@@ -128,22 +137,22 @@ UNDECLARED = Rule(
 
 
 @UNDECLARED.case("a call with `task`", needs="tools", calls=True)
-async def _(talk: Talk) -> None:
-    if talk.has(CAPABILITY):
+async def check_undeclared(talk: Probe) -> None:
+    if talk.has_capability(CAPABILITY):
         raise NotApplicable("it declares tasks for calls")
-    for tool in await taking(talk, "forbidden", "optional"):
-        plain = await talk.request("tools/call", call_of(tool))
+    for tool in await tools_with_support(talk, "forbidden", "optional"):
+        plain = await talk.request("tools/call", call_params(tool))
         if not isinstance(plain.result, dict) or plain.result.get("isError"):
             continue
-        message = talk.message("tools/call", {**call_of(tool), "task": {}})
-        answer = await talk.send(message, misbehaved=True).answer()
+        message = talk.build_request("tools/call", {**call_params(tool), "task": {}})
+        answer = await talk.send(message, misbehaved=True).wait()
         if answer.error is not None or "task" in answer.result:
-            raise talk.broken(f"it is answered with {shown(answer.error or answer.result)}")
+            raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
         return
     raise NotObserved("no plain call succeeds")
 
 
-UNIQUE = Rule(
+UNIQUE_IDS = Rule(
     "tasks/unique-ids",
     "must",
     "Each task has an id of its own.",
@@ -154,14 +163,14 @@ UNIQUE = Rule(
 )
 
 
-@UNIQUE.case("three tasks of one tool", kind="own", needs=CAPABILITY, calls=True)
-async def _(talk: Talk) -> None:
-    tool, first = await created(talk)
-    more = [task_id(await call_as_task(talk, tool)) for _ in range(2)]
+@UNIQUE_IDS.case("three tasks of one tool", kind="own", needs=CAPABILITY, calls=True)
+async def check_unique_ids(talk: Probe) -> None:
+    tool, first = await start_task(talk)
+    more = [created_task_id(await call_as_task(talk, tool)) for _ in range(2)]
     ids = [first, *(id for id in more if id is not None)]
-    await give_up(talk, *ids)
+    await cancel_tasks(talk, *ids)
     if len(set(ids)) < len(ids):
-        raise talk.broken(f"two tasks have the id {max(ids, key=ids.count)!r}")
+        raise talk.violation(f"two tasks have the id {max(ids, key=ids.count)!r}")
 
 
 UNGUESSABLE = Rule(
@@ -176,14 +185,14 @@ UNGUESSABLE = Rule(
 
 
 @UNGUESSABLE.reading("the ids of all new tasks", needs=CAPABILITY)
-def _(records: Sequence[Record]) -> int:
+def read_unguessable(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for answered in answers(records, "tools/call"):
-        id = inside(answered.result, "task").get("taskId")
+    for answered in answered_requests(records, "tools/call"):
+        id = get_object(answered.result, "task").get("taskId")
         if isinstance(id, str):
             judged += 1
             if len(id) < _SHORTEST_ID or id.isdigit():
-                raise answered.broken(f"the id of a task is {id!r}")
+                raise answered.violation(f"the id of a task is {id!r}")
     return judged
 
 
@@ -200,20 +209,20 @@ LISTED_APART = Rule(
 
 
 @LISTED_APART.case("a task of one session, and the list of another", kind="own", needs="tasks.list", calls=True)
-async def _(talk: Talk) -> None:
+async def check_listed_apart(talk: Probe) -> None:
     if talk.settings.headers:
         raise NotApplicable("both sessions may be of one principal (--header)")
     if not declares(talk.capabilities, CAPABILITY):
         raise NotApplicable(f"it does not declare {CAPABILITY}")
-    _, id = await created(talk)
-    other = await talk.reopen()
+    _, id = await start_task(talk)
+    other = await talk.open_another()
     listed = [task.get("taskId") for page in await other.pages("tasks/list", "tasks") for task in page["tasks"]]
-    await give_up(talk, id)
+    await cancel_tasks(talk, id)
     if id in listed:
-        raise other.broken("the task of another session is in the list")
+        raise other.violation("the task of another session is in the list")
 
 
-OWN = Rule(
+OWN_REQUESTS = Rule(
     "tasks/own-requests",
     "should",
     "The server does not ask its client to run a question as a task, where the client has not declared that.",
@@ -224,12 +233,14 @@ OWN = Rule(
 )
 
 
-@OWN.reading("all questions of the server")
-def _(records: Sequence[Record]) -> int:
+@OWN_REQUESTS.reading("all questions of the server")
+def read_own_requests(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for each in heard(records):
+    for each in received_messages(records):
         if "method" in each.message and "id" in each.message:
             judged += 1
-            if "task" in inside(each.message, "params") and "tasks" not in each.record.declared:
-                raise each.broken(f"{shown(each.message['method'])} asks a client for a task that declared none")
+            if "task" in get_object(each.message, "params") and "tasks" not in each.log.client_capabilities:
+                raise each.violation(
+                    f"{preview_json(each.message['method'])} asks a client for a task that declared none"
+                )
     return judged

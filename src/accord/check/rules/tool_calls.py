@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from accord.check import lists
-from accord.check.blocks import inside
-from accord.check.fitting import fits, listed, unfit
-from accord.check.reading import answers
-from accord.check.record import Record
-from accord.check.rule import LINES, NotApplicable, NotObserved, Rule
-from accord.check.talk import Talk
-from accord.check.values import shown
-from accord.check.waiting import Answer
+from accord.check.content import get_object
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import answered_requests
+from accord.check.pending_answer import Answer
+from accord.check.probe import Probe
+from accord.check.rule import LINE_TRANSPORTS, NotApplicable, NotObserved, Rule
+from accord.check.schema_fit import invalid_arguments, listed_tools, matches_schema
+from accord.check.values import preview_json
 from accord.errors import INVALID_PARAMS
 from accord.messages.base import JSONObject
 
 _MOST = 20
 """Tools that are tried."""
 
-UNKNOWN = Rule(
+UNKNOWN_NAME = Rule(
     "tools/unknown-name",
     "must",
     "A call of a tool that does not exist does not succeed.",
@@ -28,13 +28,13 @@ UNKNOWN = Rule(
 )
 
 
-@UNKNOWN.case("a name that nobody has", needs="tools")
-async def _(talk: Talk) -> None:
-    answer = await talk.request("tools/call", {"name": talk.nobody, "arguments": {}})
-    _refused(talk, answer, "a tool that does not exist")
+@UNKNOWN_NAME.case("a name that nobody has", needs="tools")
+async def check_unknown_name(talk: Probe) -> None:
+    answer = await talk.request("tools/call", {"name": talk.unknown_name, "arguments": {}})
+    _require_refused(talk, answer, "a tool that does not exist")
 
 
-UNKNOWN_CODE = Rule(
+UNKNOWN_NAME_CODE = Rule(
     "tools/unknown-name-code",
     "should",
     "A call of a tool that does not exist is answered with the JSON-RPC error -32602, not with the result of a tool.",
@@ -43,12 +43,12 @@ UNKNOWN_CODE = Rule(
 )
 
 
-@UNKNOWN_CODE.case("a name that nobody has", needs="tools")
-async def _(talk: Talk) -> None:
-    answer = await talk.request("tools/call", {"name": talk.nobody, "arguments": {}})
+@UNKNOWN_NAME_CODE.case("a name that nobody has", needs="tools")
+async def check_unknown_name_code(talk: Probe) -> None:
+    answer = await talk.request("tools/call", {"name": talk.unknown_name, "arguments": {}})
     if answer.code != INVALID_PARAMS:
-        symptom = "" if answer.error or _failed(answer) else UNKNOWN.id
-        raise talk.broken(f"it is answered with {shown(answer.error or answer.result)}", symptom=symptom)
+        symptom = "" if answer.error or _failed(answer) else UNKNOWN_NAME.id
+        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}", symptom=symptom)
 
 
 CASE = Rule(
@@ -62,18 +62,18 @@ CASE = Rule(
 
 
 @CASE.case("the name of a tool with the case of its letters turned", needs="tools", calls=True)
-async def _(talk: Talk) -> None:
+async def check_case(talk: Probe) -> None:
     known = {str(tool.get("name")) for tool in await talk.tools()}
-    turned = [tool for tool in await talk.callable() if str(tool.get("name")).swapcase() not in known]
+    turned = [tool for tool in await talk.callable_tools() if str(tool.get("name")).swapcase() not in known]
     if not turned:
         raise NotApplicable("no name has a letter")
     name = str(turned[0].get("name")).swapcase()
-    answer = await lists.called(talk, {**turned[0], "name": name})
+    answer = await lists.call_tool(talk, {**turned[0], "name": name})
     if answer is not None:
-        _refused(talk, answer, f"{name!r}, which is not listed,")
+        _require_refused(talk, answer, f"{name!r}, which is not listed,")
 
 
-MALFORMED = Rule(
+MALFORMED_CALL = Rule(
     "tools/malformed-call",
     "must",
     "A call without a name, or with one that is no text, does not succeed.",
@@ -82,14 +82,14 @@ MALFORMED = Rule(
 )
 
 
-@MALFORMED.case("no name, and names of other types", needs="tools")
-async def _(talk: Talk) -> None:
+@MALFORMED_CALL.case("no name, and names of other types", needs="tools")
+async def check_malformed_call(talk: Probe) -> None:
     wrong: tuple[JSONObject, ...] = ({}, {"name": None}, {"name": 5}, {"name": ["a"]}, {"name": {}})
     for params in wrong:
-        _refused(talk, await talk.request("tools/call", params), f"a call with {shown(params)}")
+        _require_refused(talk, await talk.request("tools/call", params), f"a call with {preview_json(params)}")
 
 
-ARGUMENTS = Rule(
+ARGUMENTS_CHECKED = Rule(
     "tools/arguments-checked",
     "must",
     "Arguments that do not fit the schema of a tool are refused.",
@@ -98,20 +98,22 @@ ARGUMENTS = Rule(
 )
 
 
-@ARGUMENTS.case("required arguments left out, and arguments of other types", needs="tools", calls=True)
-async def _(talk: Talk) -> None:
+@ARGUMENTS_CHECKED.case("required arguments left out, and arguments of other types", needs="tools", calls=True)
+async def check_arguments_checked(talk: Probe) -> None:
     judged = 0
-    for tool in (await talk.callable())[:_MOST]:
-        for arguments in unfit(inside(tool, "inputSchema")):
-            answer = await lists.called(talk, tool, arguments)
-            if answer is not None and not _asks(answer):
-                _refused(talk, answer, f"{tool.get('name')!r} with {shown(arguments)}, which its schema forbids,")
+    for tool in (await talk.callable_tools())[:_MOST]:
+        for arguments in invalid_arguments(get_object(tool, "inputSchema")):
+            answer = await lists.call_tool(talk, tool, arguments)
+            if answer is not None and not _requires_input(answer):
+                _require_refused(
+                    talk, answer, f"{tool.get('name')!r} with {preview_json(arguments)}, which its schema forbids,"
+                )
                 judged += 1
     if not judged:
         raise NotObserved("no tool that may be called has a schema that forbids anything")
 
 
-FOR_MODELS = Rule(
+ARGUMENT_ERRORS = Rule(
     "tools/argument-errors",
     "should",
     "That arguments do not fit is told in the result of the tool, with `isError`, so that the model can mend them.",
@@ -121,18 +123,18 @@ FOR_MODELS = Rule(
 )
 
 
-@FOR_MODELS.reading("all calls with arguments that their schema forbids", needs="tools")
-def _(records: Sequence[Record]) -> int:
+@ARGUMENT_ERRORS.reading("all calls with arguments that their schema forbids", needs="tools")
+def read_argument_errors(records: Sequence[MessageLog]) -> int:
     judged = 0
-    known = listed(records)
-    for each in answers(records, "tools/call"):
-        params = inside(each.request, "params")
+    known = listed_tools(records)
+    for each in answered_requests(records, "tools/call"):
+        params = get_object(each.request, "params")
         tool = known.get(str(params.get("name")))
         arguments = params.get("arguments", {})
-        if tool and isinstance(arguments, dict) and fits(inside(tool, "inputSchema"), arguments) is False:
+        if tool and isinstance(arguments, dict) and matches_schema(get_object(tool, "inputSchema"), arguments) is False:
             judged += 1
-            if inside(each.heard.message, "error").get("code") == INVALID_PARAMS:
-                raise each.broken("arguments that do not fit are answered with a JSON-RPC error")
+            if get_object(each.received.message, "error").get("code") == INVALID_PARAMS:
+                raise each.violation("arguments that do not fit are answered with a JSON-RPC error")
     return judged
 
 
@@ -142,21 +144,23 @@ ADDITIVE = Rule(
     "A tool with `destructiveHint: false` takes nothing out of the lists.",
     at=("server/tools#tool", "schema#toolannotations"),
     since="2025-03-26",
-    over=LINES,  # over HTTP others may change the lists meanwhile
+    over=LINE_TRANSPORTS,  # over HTTP others may change the lists meanwhile
     cause="The hint was copied from another tool: hosts run such tools with less care.",
 )
 
 
 @ADDITIVE.case("a call of each tool that says so", kind="own", needs="tools", calls=True)
-async def _(talk: Talk) -> None:
-    gentle = [tool for tool in await talk.callable() if _only_adds(inside(tool, "annotations"))]
+async def check_additive(talk: Probe) -> None:
+    gentle = [tool for tool in await talk.callable_tools() if _only_adds(get_object(tool, "annotations"))]
     if not gentle:
         raise NotApplicable("no tool that may be called says so")
     for tool in gentle[:_MOST]:
         before = await _all_names(talk)
-        await lists.called(talk, tool)
+        await lists.call_tool(talk, tool)
         if gone := before - await _all_names(talk):
-            raise talk.broken(f"{shown(tool.get('name'))} says that it only adds, and {min(gone)} is listed no more")
+            raise talk.violation(
+                f"{preview_json(tool.get('name'))} says that it only adds, and {min(gone)} is listed no more"
+            )
 
 
 def _only_adds(hints: JSONObject) -> bool:
@@ -164,20 +168,20 @@ def _only_adds(hints: JSONObject) -> bool:
     return hints.get("destructiveHint") is False and hints.get("readOnlyHint") is not True
 
 
-async def _all_names(talk: Talk) -> set[str]:
+async def _all_names(talk: Probe) -> set[str]:
     """Return the names of everything that is listed now: `tools 'add'`."""
     return {
         f"{listing.key} {name!r}"
-        for listing in lists.LISTINGS
-        if talk.has(listing.capability)
-        for name in await lists.names(talk, listing)
+        for listing in lists.LIST_KINDS
+        if talk.has_capability(listing.capability)
+        for name in await lists.list_names(talk, listing)
     }
 
 
-def _refused(talk: Talk, answer: Answer, what: str) -> None:
-    """Raise `Broken` for an answer that reports success."""
+def _require_refused(talk: Probe, answer: Answer, what: str) -> None:
+    """Raise `Violation` for an answer that reports success."""
     if answer.error is None and not _failed(answer):
-        raise talk.broken(f"{what} is answered with {shown(answer.result)}")
+        raise talk.violation(f"{what} is answered with {preview_json(answer.result)}")
 
 
 def _failed(answer: Answer) -> bool:
@@ -185,6 +189,6 @@ def _failed(answer: Answer) -> bool:
     return isinstance(answer.result, dict) and answer.result.get("isError") is True
 
 
-def _asks(answer: Answer) -> bool:
+def _requires_input(answer: Answer) -> bool:
     """Whether the server asks for more before it does anything (2026-07-28)."""
     return isinstance(answer.result, dict) and answer.result.get("resultType") == "input_required"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from accord.check.blocks import blocks, final, inside, media_fault, texts
-from accord.check.fitting import listed, mismatch
-from accord.check.reading import Answered, answers
-from accord.check.record import Record
+from accord.check.content import all_strings, complete_result, content_blocks, get_object, media_fault
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import AnsweredRequest, answered_requests
 from accord.check.rule import Rule
+from accord.check.schema_fit import listed_tools, schema_mismatch
 from accord.check.values import declares
 from accord.messages.base import JSONObject
 
-_REFUSED = "Output validation error"
+_VALIDATION_ERROR = "Output validation error"
 """The official SDKs for Python and TypeScript refuse output that does not fit with these words."""
 
 STRUCTURED = Rule(
@@ -26,34 +26,34 @@ STRUCTURED = Rule(
 
 
 @STRUCTURED.reading("all results of tools with an outputSchema", needs="tools")
-def _(records: Sequence[Record]) -> int:
+def read_structured_results_tools_outputschema(records: Sequence[MessageLog]) -> int:
     judged = 0
-    known = listed(records)
-    for each in _succeeded(records):
-        schema = known.get(str(inside(each.request, "params").get("name")), {}).get("outputSchema")
+    known = listed_tools(records)
+    for each in _successful_calls(records):
+        schema = known.get(str(get_object(each.request, "params").get("name")), {}).get("outputSchema")
         if isinstance(schema, dict):
             judged += 1
             if "structuredContent" not in each.result:
-                raise each.broken("it has no structuredContent, though the tool has an outputSchema")
-            fault = mismatch(schema, each.result["structuredContent"])
+                raise each.violation("it has no structuredContent, though the tool has an outputSchema")
+            fault = schema_mismatch(schema, each.result["structuredContent"])
             if fault:
-                raise each.broken(f"structuredContent does not fit the outputSchema: {fault}")
+                raise each.violation(f"structuredContent does not fit the outputSchema: {fault}")
     return judged
 
 
 @STRUCTURED.reading("what SDKs say of tools whose output they refuse", needs="tools")
-def _(records: Sequence[Record]) -> int:
+def read_structured_sdks_say_tools_whose(records: Sequence[MessageLog]) -> int:
     judged = 0
-    known = listed(records)
-    for each in answers(records, "tools/call"):
-        if known.get(str(inside(each.request, "params").get("name")), {}).get("outputSchema"):
+    known = listed_tools(records)
+    for each in answered_requests(records, "tools/call"):
+        if known.get(str(get_object(each.request, "params").get("name")), {}).get("outputSchema"):
             judged += 1
-            if any(_REFUSED in said for said in texts(each.heard.message)):
-                raise each.broken("the server itself says that the output of the tool does not fit its outputSchema")
+            if any(_VALIDATION_ERROR in said for said in all_strings(each.received.message)):
+                raise each.violation("the server itself says that the output of the tool does not fit its outputSchema")
     return judged
 
 
-AS_TEXT = Rule(
+STRUCTURED_AS_TEXT = Rule(
     "tools/structured-as-text",
     "should",
     "What is structured stands in a block of text, too, for clients that know only text.",
@@ -63,12 +63,12 @@ AS_TEXT = Rule(
 )
 
 
-@AS_TEXT.reading("all structured results", needs="tools")
-def _(records: Sequence[Record]) -> int:
-    found = [each for each in _succeeded(records) if "structuredContent" in each.result]
+@STRUCTURED_AS_TEXT.reading("all structured results", needs="tools")
+def read_structured_as_text(records: Sequence[MessageLog]) -> int:
+    found = [each for each in _successful_calls(records) if "structuredContent" in each.result]
     for each in found:
-        if not any(block.get("type") == "text" for block in blocks(each.result)):
-            raise each.broken("it has structuredContent, and no block of text")
+        if not any(block.get("type") == "text" for block in content_blocks(each.result)):
+            raise each.violation("it has structuredContent, and no block of text")
     return len(found)
 
 
@@ -82,14 +82,14 @@ MEDIA = Rule(
 
 
 @MEDIA.reading("all images and sounds in results of tools", needs="tools")
-def _(records: Sequence[Record]) -> int:
+def read_media(records: Sequence[MessageLog]) -> int:
     judged = 0
-    for each in answers(records, "tools/call"):
-        for block in blocks(final(each.result)):
+    for each in answered_requests(records, "tools/call"):
+        for block in content_blocks(complete_result(each.result)):
             if block.get("type") in ("image", "audio"):
                 judged += 1
                 if fault := media_fault(block):
-                    raise each.broken(f"a block of type {block['type']!r} {fault}")
+                    raise each.violation(f"a block of type {block['type']!r} {fault}")
     return judged
 
 
@@ -104,21 +104,21 @@ EMBEDDED = Rule(
 
 
 @EMBEDDED.reading("all resources in results of tools", needs="tools")
-def _(records: Sequence[Record]) -> int:
-    found = [each for each in answers(records, "tools/call") if _embeds(final(each.result))]
+def read_embedded(records: Sequence[MessageLog]) -> int:
+    found = [each for each in answered_requests(records, "tools/call") if _embeds(complete_result(each.result))]
     for each in found:
-        if not declares(inside(each.heard.record.hello, "capabilities"), "resources"):
-            raise each.broken("it holds a resource, and the server does not declare `resources`")
+        if not declares(get_object(each.received.log.handshake_result, "capabilities"), "resources"):
+            raise each.violation("it holds a resource, and the server does not declare `resources`")
     return len(found)
 
 
 def _embeds(result: JSONObject) -> bool:
-    return any(block.get("type") == "resource" for block in blocks(result))
+    return any(block.get("type") == "resource" for block in content_blocks(result))
 
 
-def _succeeded(records: Iterable[Record]) -> Iterator[Answered]:
+def _successful_calls(records: Iterable[MessageLog]) -> Iterator[AnsweredRequest]:
     """Calls that gave what the tool gives: no error, no question, no task."""
-    for each in answers(records, "tools/call"):
-        result = final(each.result)
-        if result and result.get("isError") is not True and "task" not in inside(each.request, "params"):
+    for each in answered_requests(records, "tools/call"):
+        result = complete_result(each.result)
+        if result and result.get("isError") is not True and "task" not in get_object(each.request, "params"):
             yield each

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from accord.check import lists
-from accord.check.blocks import inside
+from accord.check.content import get_object
 from accord.check.dialects import schema_fault
 from accord.check.lists import TOOLS
+from accord.check.probe import Probe
 from accord.check.rule import NotApplicable, Rule
-from accord.check.talk import Talk
-from accord.check.values import shown
+from accord.check.values import preview_json
 from accord.messages.base import JSONObject
 from accord.wire.headers import ANNOTATION, mirrored
 
@@ -28,8 +28,8 @@ DECLARED = Rule(
 
 
 @DECLARED.case("tools/list, whatever is declared")
-async def _(talk: Talk) -> None:
-    await lists.undeclared(talk, TOOLS)
+async def check_declared(talk: Probe) -> None:
+    await lists.require_declared(talk, TOOLS)
 
 
 LISTED = Rule(
@@ -42,11 +42,11 @@ LISTED = Rule(
 
 
 @LISTED.case("tools/list", needs="tools")
-async def _(talk: Talk) -> None:
-    await lists.answered(talk, TOOLS)
+async def check_listed(talk: Probe) -> None:
+    await lists.require_list(talk, TOOLS)
 
 
-SAME = Rule(
+SAME_EVERYWHERE = Rule(
     "tools/same-everywhere",
     "must",
     "The list of tools depends neither on the connection nor on earlier requests.",
@@ -56,9 +56,9 @@ SAME = Rule(
 )
 
 
-@SAME.case("two connections at the same time", needs="tools")
-async def _(talk: Talk) -> None:
-    await lists.same_everywhere(talk, TOOLS)
+@SAME_EVERYWHERE.case("two connections at the same time", needs="tools")
+async def check_same_everywhere(talk: Probe) -> None:
+    await lists.require_same_list(talk, TOOLS)
 
 
 ORDER = Rule(
@@ -72,15 +72,15 @@ ORDER = Rule(
 
 
 @ORDER.case("three lists in a row", needs="tools")
-async def _(talk: Talk) -> None:
-    first = await lists.names(talk, TOOLS)
+async def check_order(talk: Probe) -> None:
+    first = await lists.list_names(talk, TOOLS)
     for _ in range(2):
-        again = await lists.names(talk, TOOLS)
+        again = await lists.list_names(talk, TOOLS)
         if sorted(first) == sorted(again) and first != again:
-            raise talk.broken(f"first {shown(first)}, then {shown(again)}")
+            raise talk.violation(f"first {preview_json(first)}, then {preview_json(again)}")
 
 
-CHANGES = Rule(
+LIST_CHANGED = Rule(
     "tools/list-changed",
     "should",
     "A server that declares `tools.listChanged` says so when its list of tools changes.",
@@ -89,12 +89,12 @@ CHANGES = Rule(
 )
 
 
-@CHANGES.case("calls that may change the list", kind="own", needs="tools.listChanged", calls=True)
-async def _(talk: Talk) -> None:
-    await lists.tells_of_changes(talk, TOOLS)
+@LIST_CHANGED.case("calls that may change the list", kind="own", needs="tools.listChanged", calls=True)
+async def check_list_changed(talk: Probe) -> None:
+    await lists.require_change_notification(talk, TOOLS)
 
 
-UNIQUE = Rule(
+UNIQUE_NAMES = Rule(
     "tools/unique-names",
     "should",
     "No two tools have the same name.",
@@ -103,11 +103,11 @@ UNIQUE = Rule(
 )
 
 
-@UNIQUE.case("all names", needs="tools")
-async def _(talk: Talk) -> None:
-    name = lists.twice(await talk.tools(), TOOLS)
+@UNIQUE_NAMES.case("all names", needs="tools")
+async def check_unique_names(talk: Probe) -> None:
+    name = lists.duplicate_name(await talk.tools(), TOOLS)
     if name is not None:
-        raise talk.broken(f"two tools are called {name!r}")
+        raise talk.violation(f"two tools are called {name!r}")
 
 
 NAMES = Rule(
@@ -123,10 +123,10 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}").fullmatch
 
 
 @NAMES.case("all names", needs="tools")
-async def _(talk: Talk) -> None:
+async def check_names(talk: Probe) -> None:
     wrong = [name for tool in await talk.tools() if isinstance(name := tool.get("name"), str) and not _NAME(name)]
     if wrong:
-        raise talk.broken(f"names with other characters, or too long: {shown(wrong)}")
+        raise talk.violation(f"names with other characters, or too long: {preview_json(wrong)}")
 
 
 SCHEMAS = Rule(
@@ -140,24 +140,24 @@ SCHEMAS = Rule(
 
 
 @SCHEMAS.case("every schema, in any dialect", needs="tools")
-async def _(talk: Talk) -> None:
-    for tool, field in await _described(talk):
+async def check_schemas(talk: Probe) -> None:
+    for tool, field in await _tool_schemas(talk):
         faults = [schema_fault({"$schema": dialect, **tool[field]}) for dialect in _DIALECTS]
         if all(faults):
-            raise talk.broken(f"the {field} of {tool.get('name')!r} is no valid JSON Schema: {faults[0]}")
+            raise talk.violation(f"the {field} of {tool.get('name')!r} is no valid JSON Schema: {faults[0]}")
 
 
 _DIALECTS = ("https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#")
 """Dialects in which people write without naming one."""
 
 
-async def _described(talk: Talk) -> list[tuple[JSONObject, str]]:
+async def _tool_schemas(talk: Probe) -> list[tuple[JSONObject, str]]:
     """The schemas of all tools; that they are objects is the business of `shapes`."""
     fields = ("inputSchema", "outputSchema")
     return [(tool, field) for tool in await talk.tools() for field in fields if isinstance(tool.get(field), dict)]
 
 
-MIRRORED = Rule(
+MIRRORED_ARGUMENTS = Rule(
     "tools/mirrored-arguments",
     "must",
     "Each `x-mcp-header` is a name for a header, and no other has it; it stands at a text, an integer or a boolean, "
@@ -168,16 +168,16 @@ MIRRORED = Rule(
 )
 
 
-@MIRRORED.case("each inputSchema", needs="tools")
-async def _(talk: Talk) -> None:
-    for tool in await _annotated(talk):
+@MIRRORED_ARGUMENTS.case("each inputSchema", needs="tools")
+async def check_mirrored_arguments(talk: Probe) -> None:
+    for tool in await _tools_with_headers(talk):
         try:
             mirrored(tool["inputSchema"])
         except ValueError as exc:
-            raise talk.broken(f"{tool.get('name')!r}: {exc}") from None
+            raise talk.violation(f"{tool.get('name')!r}: {exc}") from None
 
 
-SECRETS = Rule(
+MIRRORED_SECRETS = Rule(
     "tools/mirrored-secrets",
     "should",
     "Arguments that are secret do not stand in headers.",
@@ -189,20 +189,20 @@ SECRETS = Rule(
 _SECRET = re.compile(r"passw|secret|credential|(api|private)_?key|(access|refresh)_?token", re.IGNORECASE).search
 
 
-@SECRETS.case("the names of arguments with x-mcp-header", needs="tools")
-async def _(talk: Talk) -> None:
-    for tool in await _annotated(talk):
-        for name, schema in inside(tool, "inputSchema", "properties").items():
+@MIRRORED_SECRETS.case("the names of arguments with x-mcp-header", needs="tools")
+async def check_mirrored_secrets(talk: Probe) -> None:
+    for tool in await _tools_with_headers(talk):
+        for name, schema in get_object(tool, "inputSchema", "properties").items():
             if isinstance(schema, dict) and ANNOTATION in schema and _SECRET(name):
-                raise talk.broken(f"{tool.get('name')!r} wants {name!r} in a header")
+                raise talk.violation(f"{tool.get('name')!r} wants {name!r} in a header")
 
 
-async def _annotated(talk: Talk) -> list[JSONObject]:
-    found = [tool for tool in await talk.tools() if _mentions(tool.get("inputSchema"))]
+async def _tools_with_headers(talk: Probe) -> list[JSONObject]:
+    found = [tool for tool in await talk.tools() if _has_annotation(tool.get("inputSchema"))]
     if not found:
         raise NotApplicable(f"no tool has {ANNOTATION}")
     return found
 
 
-def _mentions(schema: Any) -> bool:
+def _has_annotation(schema: Any) -> bool:
     return ANNOTATION.encode() in msgspec.json.encode(schema)

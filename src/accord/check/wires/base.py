@@ -6,18 +6,19 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
 from accord.check.report import TransportName
-from accord.wire.lines import Unreadable
+from accord.wire.lines import SkippedMessage
 
-OnHeard: TypeAlias = Callable[[bytes | Unreadable, int], None]
+OnMessage: TypeAlias = Callable[[bytes | SkippedMessage, int], None]
 """Is called with each message that comes, and the stream that it came on (HTTP; else 0)."""
 
 
 class Wire(Protocol):
-    """One connection to a peer. `on_heard` is set before it is opened; `on_end` is called once, when all is over."""
+    """One connection to a peer. `on_message` is set before it is opened; `on_close` is called once, when all is
+    over."""
 
     transport: TransportName
-    on_heard: OnHeard
-    on_end: Callable[[], None]
+    on_message: OnMessage
+    on_close: Callable[[], None]
 
     async def open(self) -> None:
         """Start. Raises `ConnectError`."""
@@ -32,7 +33,7 @@ class Wire(Protocol):
         """End it, in bounded time."""
 
     @property
-    def lost(self) -> str:
+    def close_reason(self) -> str:
         """Why it ended, in words; what is known now."""
 
     @property

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from subprocess import Popen
 
 from accord.check.report import TransportName
-from accord.check.wires.base import OnHeard
+from accord.check.wires.base import OnMessage
 from accord.client.target import Command
 from accord.transport.environment import child_environment
 from accord.transport.process import ProcessGroup
-from accord.transport.readers import Reader, read_from
-from accord.transport.subprocess import StderrTail, how_it_ended, own_descriptor, spawn
+from accord.transport.readers import DescriptorReader, read_from
+from accord.transport.subprocess import StderrTail, describe_exit, own_descriptor, spawn
 from accord.wire.lines import LineReader
 
 LINE_BYTES = 32 << 20
@@ -28,10 +28,10 @@ _BY_SIGNAL = (-signal.SIGTERM, -signal.SIGKILL)
 class _Pipe(asyncio.BaseProtocol):
     """Knows whether the pipe is closed: a transport that is may not be told to abort."""
 
-    over = False
+    is_closed = False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.over = True
+        self.is_closed = True
 
 
 class ChildWire:
@@ -40,21 +40,21 @@ class ChildWire:
     transport: TransportName = "stdio"
 
     def __init__(self, command: Command, env: Mapping[str, str] | None = None) -> None:
-        self.on_heard: OnHeard = lambda raw, stream: None
-        self.on_end: Callable[[], None] = lambda: None
+        self.on_message: OnMessage = lambda raw, stream: None
+        self.on_close: Callable[[], None] = lambda: None
         self._command = command
         self._env = {**(command.env or {}), **(env or {})}
         self._lines = LineReader(LINE_BYTES)
         self._stderr = StderrTail(_STDERR_LINES, None)
         self._group: ProcessGroup | None = None
-        self._reader: Reader | None = None
+        self._reader: DescriptorReader | None = None
         self._writer: asyncio.WriteTransport | None = None
         self._pipe = _Pipe()
-        self._held: list[bytes] | None = None
+        self._queued: list[bytes] | None = None
         self._ended = False
-        self._settling: asyncio.Task[None] | None = None
+        self._exit_wait: asyncio.Task[None] | None = None
         self.pid: int = 0
-        self.told: bool = False
+        self.was_signalled: bool = False
         """Whether we ended it, before it was closed."""
         self.grace: float = _CLOSE_SECONDS
         """Seconds that it has to end by itself, and again once it is told to."""
@@ -69,25 +69,25 @@ class ChildWire:
     async def _join(self, process: Popen[bytes]) -> None:
         self._group = ProcessGroup(process, lambda: None)
         self._stderr.read(own_descriptor(process.stderr))
-        self._reader = read_from(own_descriptor(process.stdout), self._on_data, self._on_end)
+        self._reader = read_from(own_descriptor(process.stdout), self._on_data, self._on_output_end)
         loop = asyncio.get_running_loop()
         self._writer, self._pipe = await loop.connect_write_pipe(_Pipe, process.stdin)
 
     def send(self, message: bytes, headers: Mapping[str, str | None]) -> int:
-        if self._held is None:
+        if self._queued is None:
             self.write(message + b"\n")
         else:
-            self._held.append(message + b"\n")
+            self._queued.append(message + b"\n")
         return 0
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
+    def exclusive_write(self) -> Iterator[None]:
         """What is sent meanwhile waits: a line that is written in pieces stays whole."""
-        held = self._held = []
+        held = self._queued = []
         try:
             yield
         finally:
-            self._held = None
+            self._queued = None
             self.write(b"".join(held))
 
     def write(self, data: bytes) -> None:
@@ -111,19 +111,19 @@ class ChildWire:
 
     def terminate(self) -> None:
         """Tell it to end (SIGTERM)."""
-        self.told = True
+        self.was_signalled = True
         if self._group is not None:
             self._group.terminate()
 
     def kill(self) -> None:
         """End it at once, without a word."""
-        self.told = True
+        self.was_signalled = True
         if self._group is not None:
             self._group.kill()
 
-    async def gone(self, seconds: float) -> bool:
+    async def wait_for_exit(self, seconds: float) -> bool:
         """Wait until its process has ended, with all that it started; false when that takes longer."""
-        return self._group is None or await self._group.gone(seconds)
+        return self._group is None or await self._group.wait_ended(seconds)
 
     async def close(self) -> None:
         if self._group is None:
@@ -133,9 +133,9 @@ class ChildWire:
             await self._group.end(self.grace)
         finally:
             self._group.kill()
-            if self._settling is not None:
-                self._settling.cancel()
-            if self._writer is not None and not self._pipe.over:
+            if self._exit_wait is not None:
+                self._exit_wait.cancel()
+            if self._writer is not None and not self._pipe.is_closed:
                 self._writer.abort()
             if self._reader is not None:
                 self._reader.close()
@@ -143,14 +143,14 @@ class ChildWire:
             self._finish()
 
     @property
-    def stayed(self) -> bool:
+    def ignored_stdin_end(self) -> bool:
         """Whether it ended by a signal of ours only, long after its input."""
-        return not self.told and self.exit_code in _BY_SIGNAL
+        return not self.was_signalled and self.exit_code in _BY_SIGNAL
 
     @property
-    def lost(self) -> str:
+    def close_reason(self) -> str:
         code = self.exit_code
-        return f"the server {'closed its output and still runs' if code is None else how_it_ended(code)}"
+        return f"the server {'closed its output and still runs' if code is None else describe_exit(code)}"
 
     @property
     def stderr(self) -> str:
@@ -162,14 +162,14 @@ class ChildWire:
 
     def _on_data(self, data: bytes) -> None:
         for line in self._lines.feed(data):
-            self.on_heard(line, 0)
+            self.on_message(line, 0)
 
-    def _on_end(self) -> None:
+    def _on_output_end(self) -> None:
         for line in self._lines.end():
-            self.on_heard(line, 0)
-        self._settling = asyncio.create_task(self._settle())
+            self.on_message(line, 0)
+        self._exit_wait = asyncio.create_task(self._wait_for_exit_code())
 
-    async def _settle(self) -> None:
+    async def _wait_for_exit_code(self) -> None:
         """Whoever waits is told how the process ended, and what it said last: both come a moment later."""
         if self._group is not None:
             with contextlib.suppress(TimeoutError):
@@ -181,4 +181,4 @@ class ChildWire:
     def _finish(self) -> None:
         if not self._ended:
             self._ended = True
-            self.on_end()
+            self.on_close()

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from accord.check.report import TransportName
-from accord.check.wires.base import OnHeard
-from accord.client.target import Serves
+from accord.check.wires.base import OnMessage
+from accord.client.target import InProcessServer
 from accord.errors import describe
 from accord.transport import memory
-from accord.transport.base import Unanswered
+from accord.transport.base import UnansweredRequest
 
 
 class MemoryWire:
@@ -20,9 +20,9 @@ class MemoryWire:
     stderr = ""
     exit_code = None
 
-    def __init__(self, server: Serves) -> None:
-        self.on_heard: OnHeard = lambda raw, stream: None
-        self.on_end: Callable[[], None] = lambda: None
+    def __init__(self, server: InProcessServer) -> None:
+        self.on_message: OnMessage = lambda raw, stream: None
+        self.on_close: Callable[[], None] = lambda: None
         self._server = server
         self._here, self._there = memory.pair()
         self._tasks: list[asyncio.Task[None]] = []
@@ -30,7 +30,7 @@ class MemoryWire:
         self._ended = False
 
     async def open(self) -> None:
-        self._tasks = [asyncio.create_task(self._serve()), asyncio.create_task(self._listen())]
+        self._tasks = [asyncio.create_task(self._serve()), asyncio.create_task(self._receive())]
 
     def send(self, message: bytes, headers: Mapping[str, str | None]) -> int:
         self._here.send(message)
@@ -44,7 +44,7 @@ class MemoryWire:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     @property
-    def lost(self) -> str:
+    def close_reason(self) -> str:
         return f"the server failed: {describe(self._failure)}" if self._failure else "the server closed the connection"
 
     async def _serve(self) -> None:
@@ -55,11 +55,11 @@ class MemoryWire:
         finally:
             await self._there.close()
 
-    async def _listen(self) -> None:
+    async def _receive(self) -> None:
         while messages := await self._here.receive():
             for message in messages:
-                if not isinstance(message, Unanswered):
-                    self.on_heard(message, 0)
+                if not isinstance(message, UnansweredRequest):
+                    self.on_message(message, 0)
         if not self._ended:
             self._ended = True
-            self.on_end()
+            self.on_close()

@@ -11,7 +11,7 @@ import time
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
-from accord.check.record import REMARK, Said
+from accord.check.message_log import REMARK, LogEntry
 from accord.errors import ConnectError, describe
 from accord.wire.transcript import RECEIVED, SENT
 
@@ -22,10 +22,10 @@ _EVIDENCE = 8
 """Entries that are shown: the first, and the last ones."""
 _PORTS = {"http": 80, "https": 443}
 
-_TOLD = rb"mcp-(?!session-id)[^:]*|accept|content-[^:]*|transfer-encoding|connection|host|x-filler"
-_OURS = re.compile(rb"(?im)^(?!(?:" + _TOLD + rb"):)([\w!#$%&'*+.^`|~-]+:) ?[^\r\n]*")
+_SAFE_HEADERS = rb"mcp-(?!session-id)[^:]*|accept|content-[^:]*|transfer-encoding|connection|host|x-filler"
+_REQUEST_SECRETS = re.compile(rb"(?im)^(?!(?:" + _SAFE_HEADERS + rb"):)([\w!#$%&'*+.^`|~-]+:) ?[^\r\n]*")
 """A header of ours that may hold a secret: any but those."""
-_THEIRS = re.compile(rb"(?im)^((?:set-cookie|mcp-session-id):) ?[^\r\n]*")
+_RESPONSE_SECRETS = re.compile(rb"(?im)^((?:set-cookie|mcp-session-id):) ?[^\r\n]*")
 _QUERY = re.compile(rb"^([A-Z]+ [^ ?\r\n]*\?)[^ \r\n]*")
 
 
@@ -35,7 +35,7 @@ class Socket:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
-        self._said: list[Said] = []
+        self._entries: list[LogEntry] = []
         self.closed: bool = False
         """Whether the server closed it."""
 
@@ -54,7 +54,7 @@ class Socket:
 
     async def write(self, data: bytes, seconds: float) -> None:
         """Send these bytes as they are, until all is sent, or the server reads no more, or the time is over."""
-        self._note(SENT, _QUERY.sub(rb"\1...", _OURS.sub(rb"\1 ...", data)))
+        self._add_entry(SENT, _QUERY.sub(rb"\1...", _REQUEST_SECRETS.sub(rb"\1 ...", data)))
         if self._writer.is_closing():
             return
         self._writer.write(data)
@@ -76,36 +76,36 @@ class Socket:
                     if self.closed or len(found) > _MOST:
                         break
         except TimeoutError:
-            self._heard(found, f"nothing more came in {seconds:g} s")
+            self._add_received(found, f"nothing more came in {seconds:g} s")
         except OSError as exc:
             self.closed = True
-            self._heard(found, f"the server closed the connection: {describe(exc)}")
+            self._add_received(found, f"the server closed the connection: {describe(exc)}")
         else:
-            self._heard(found, "the server closed the connection" if self.closed else "")
+            self._add_received(found, "the server closed the connection" if self.closed else "")
         return found
 
-    def leave(self) -> None:
+    def abort(self) -> None:
         """Be gone, without a word."""
         if not self._writer.is_closing():
-            self._note(REMARK, b"we close the connection")
+            self._add_entry(REMARK, b"we close the connection")
             self._writer.transport.abort()
 
     def evidence(self) -> tuple[str, ...]:
         """What passed, as lines; of many, the first and the last."""
-        lines = [said.line() for said in self._said]
+        lines = [said.line() for said in self._entries]
         left_out = len(lines) - _EVIDENCE
         if left_out > 0:
             lines[1 : left_out + 1] = [f"# and {left_out:,} more"]
         return tuple(lines)
 
-    def _heard(self, found: bytes, remark: str) -> None:
+    def _add_received(self, found: bytes, remark: str) -> None:
         if found:
-            self._note(RECEIVED, _THEIRS.sub(rb"\1 ...", found))
+            self._add_entry(RECEIVED, _RESPONSE_SECRETS.sub(rb"\1 ...", found))
         if remark:
-            self._note(REMARK, remark.encode())
+            self._add_entry(REMARK, remark.encode())
 
-    def _note(self, direction: Literal["→", "←", "#"], raw: bytes) -> None:
-        self._said.append(Said(direction=direction, raw=raw, at=time.monotonic()))
+    def _add_entry(self, direction: Literal["→", "←", "#"], raw: bytes) -> None:
+        self._entries.append(LogEntry(direction=direction, raw=raw, at=time.monotonic()))
 
 
 def head(method: str, url: str, headers: dict[str, str]) -> bytes:

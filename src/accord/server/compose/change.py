@@ -24,14 +24,14 @@ from accord.messages import codec
 from accord.messages.base import JSONObject, Meta
 from accord.messages.revision import LATEST, RULES
 from accord.messages.tools import Tool, ToolAnnotations
-from accord.schema.values import to_json
-from accord.server.asking.declared import Declared
-from accord.server.asking.question import Question
-from accord.server.compose.reshaped import reshaped
+from accord.schema.json_values import to_json
+from accord.server.compose.argument_schema import change_schema
 from accord.server.compose.visibility import words
-from accord.server.middleware.chain import Around
+from accord.server.input.parameters import InputParameter
+from accord.server.input.question import InputQuestion
+from accord.server.middleware.chain import MiddlewareStep
 from accord.server.names import check_name
-from accord.server.offer import Offer
+from accord.server.registration import Registration
 
 if TYPE_CHECKING:
     from accord.server.middleware.request import CallNext, Request
@@ -89,37 +89,37 @@ class ToolChange(msgspec.Struct, frozen=True, kw_only=True):
         if self.name is not None:
             check_name("tool", self.name)
 
-    def check(self, offer: Offer) -> None:
+    def check(self, offer: Registration) -> None:
         """Raise `DeclarationError` where it does not fit a tool."""
-        changed = Changed(self, offer.define(RULES[LATEST]))
+        changed = ChangedTool(self, offer.define(RULES[LATEST]))
         if changed.unknown:
             known = ", ".join(changed.known) or "none"
             raise DeclarationError(f"the tool has no argument {changed.unknown[0]!r} to change; it has: {known}")
 
-    def apply(self, offer: Offer) -> Offer:
+    def apply(self, offer: Registration) -> Registration:
         """The changed tool, in all its versions. Raises `DeclarationError` where that cannot be."""
-        made = self._one(offer)
-        made.versions = {version: self._one(each) for version, each in offer.versions.items()}
+        made = self._apply_to_version(offer)
+        made.versions = {version: self._apply_to_version(each) for version, each in offer.versions.items()}
         return made
 
-    def _one(self, offer: Offer) -> Offer:
-        changed = Changed(self, offer.define(RULES[LATEST]))
+    def _apply_to_version(self, offer: Registration) -> Registration:
+        changed = ChangedTool(self, offer.define(RULES[LATEST]))
         for name in changed.unknown:
             log.warning("accord: the tool %r has no argument %r to change", changed.name, name)
         made = offer.derived(define=lambda rules: changed.define(offer.define(rules)))
         made.former_names, made.names = (*offer.former_names, *offer.names, changed.name), ()
-        made.former_tags = offer.former_tags | offer.marks.tags
+        made.former_tags = offer.former_tags | offer.metadata.tags
         if self.tags is not None:
-            made.marks = msgspec.structs.replace(offer.marks, tags=words("tags", self.tags))
+            made.metadata = msgspec.structs.replace(offer.metadata, tags=words("tags", self.tags))
         if self.arguments:
             made.bind = changed.bind(offer)
-            made.declared = [_asked(one, changed) for one in offer.declared]
-        if offer.around:
-            made.around = (Around(changed.step(offer)), *offer.around)
+            made.input_parameters = [_renamed_input_parameter(one, changed) for one in offer.input_parameters]
+        if offer.middleware:
+            made.middleware = (MiddlewareStep(changed.middleware(offer)), *offer.middleware)
         return made
 
 
-class Changed:
+class ChangedTool:
     """A change, and the tool that it is made to. Raises `DeclarationError` where it cannot be."""
 
     def __init__(self, change: ToolChange, tool: Tool) -> None:
@@ -130,7 +130,7 @@ class Changed:
         """Arguments to be changed that the tool does not have."""
         self._change = change
         self._changes = {name: each for name, each in change.arguments.items() if name in self.known}
-        self._schema = reshaped(schema, self._changes) if self._changes else schema
+        self._schema = change_schema(schema, self._changes) if self._changes else schema
         self._check_hidden(schema)
         self._inside = {shown: name for name, each in self._changes.items() if (shown := each.shown(name)) is not None}
         self._fixed = {name: each.fixed for name, each in self._changes.items() if each.fixed is not UNSET}
@@ -155,39 +155,39 @@ class Changed:
         said = {field: value for field, value in about.items() if value is not None}
         return msgspec.structs.replace(tool, input_schema=self._schema, **said)
 
-    def bind(self, offer: Offer) -> Any:
+    def bind(self, offer: Registration) -> Any:
         """What binds the arguments of a call."""
 
         def bind(arguments: Any, context: Any) -> tuple[Any, Any]:
-            inward = self.raw_inward(arguments)
-            with self._explaining():
+            inward = self.raw_inner_arguments(arguments)
+            with self._translate_errors():
                 return offer.bind(inward, context)
 
         return bind
 
-    def step(self, offer: Offer) -> Any:
+    def middleware(self, offer: Registration) -> Any:
         """What stands outside of the middleware of the tool, and leads to it as it is without the change."""
 
         async def unchanged(request: Request, call_next: CallNext) -> Any:
             _, arguments, _, _ = request.inside
-            inward = self.raw_inward(arguments)
-            with self._explaining():
+            inward = self.raw_inner_arguments(arguments)
+            with self._translate_errors():
                 return await call_next(request.called(self.name, offer, inward))
 
         return unchanged
 
-    def raw_inward(self, arguments: Raw | None) -> Raw:
+    def raw_inner_arguments(self, arguments: Raw | None) -> Raw:
         """Arguments as the tool knows them, of those in a call. Raises `InvalidArguments`, and `InvalidParams` where a
         member occurs twice.
         """
-        codec.check_members(bytes(arguments or b""), "arguments")
+        codec.check_duplicate_members(bytes(arguments or b""), "arguments")
         try:
             given = msgspec.json.decode(arguments or b"{}", type=dict[str, Raw] | None)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return arguments or Raw(b"{}")  # whoever takes them says why that is none
-        return Raw(codec.encode(self.inward(given or {})))
+        return Raw(codec.encode(self.inner_arguments(given or {})))
 
-    def inward(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def inner_arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The same for what is decoded already."""
         shown = self._schema.get("properties", {})
         strange = [name for name in given if name not in shown and (self._closed or name in self._changes)]
@@ -198,7 +198,7 @@ class Changed:
         return {**self._default, **named, **self._fixed}
 
     @contextmanager
-    def _explaining(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """What the tool says of its arguments is for those who know them by other names. Raises `InvalidArguments`."""
         try:
             yield
@@ -208,14 +208,16 @@ class Changed:
             raise InvalidArguments("\n".join([error.message, *notes])) from error
 
 
-def _asked(one: Declared, changed: Changed) -> Declared:
+def _renamed_input_parameter(one: InputParameter, changed: ChangedTool) -> InputParameter:
     """A parameter that the client is asked for, whose text shows arguments by their names inside."""
-    return _Asked(one.name, one.question, one.value, one.default, one.shows, inside=one, inward=changed.inward)
+    return _RenamedInputParameter(
+        one.name, one.question, one.value, one.default, one.uses_arguments, inside=one, inward=changed.inner_arguments
+    )
 
 
-class _Asked(Declared, frozen=True, kw_only=True):
-    inside: Declared
+class _RenamedInputParameter(InputParameter, frozen=True, kw_only=True):
+    inside: InputParameter
     inward: Callable[[Mapping[str, Any]], dict[str, Any]]
 
-    def filled(self, values: Mapping[str, Any]) -> Question[Any]:
-        return self.inside.filled(self.inward(values))
+    def question_for(self, values: Mapping[str, Any]) -> InputQuestion[Any]:
+        return self.inside.question_for(self.inward(values))

@@ -11,16 +11,16 @@ import msgspec
 from accord.errors import DeclarationError, LifespanError, ToolError
 from accord.messages.completion import PromptReference, Reference, ResourceTemplateReference
 from accord.messages.revision import Rules
-from accord.server.middleware.chain import Around
-from accord.server.offer import Offer
+from accord.server.middleware.chain import MiddlewareStep
+from accord.server.registration import Registration
 from accord.server.templates import Template
 
 if TYPE_CHECKING:
     from accord.server.middleware.request import CallNext, Request
+    from accord.server.registry_view import RegistryView
     from accord.server.server import Server
-    from accord.server.shown import Shown
 
-Renames = Callable[[str], "str | None"]
+Rename = Callable[[str], "str | None"]
 
 _PREFIX = re.compile(r"[A-Za-z0-9_.-]+")
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:(?://)?)(.*)", re.DOTALL)
@@ -34,8 +34,8 @@ class Mount:
             raise DeclarationError(f"a prefix has letters, digits, `_`, `-` and `.` only, not {prefix!r}")
         self.server: Server = server
         self.prefix: str = prefix
-        self._alive = Around(_alive(server))
-        self._made: dict[str, tuple[tuple[Shown, bool], dict[str, Any]]] = {}
+        self._lifespan_middleware = MiddlewareStep(_lifespan_middleware(server))
+        self._cache: dict[str, tuple[tuple[RegistryView, bool], dict[str, Any]]] = {}
 
     def name(self, name: str) -> str:
         """The name of a tool or prompt, as it is outside: `acme_forecast`."""
@@ -73,12 +73,12 @@ class Mount:
         return inside is not None and self.server.registry.find(kind, inside) is not None
 
     @property
-    def provided(self) -> bool:
+    def has_providers(self) -> bool:
         """Whether somebody has to be asked for what else there is."""
-        return self.server.registry.shown.provided
+        return self.server.registry.view.has_providers
 
     @property
-    def provides(self) -> set[str]:
+    def capabilities(self) -> set[str]:
         """The capabilities that this makes up."""
         declared = self.server.registry.capabilities()
         names = ("tools", "prompts", "resources", "completions", "logging")
@@ -99,25 +99,25 @@ class Mount:
 
         They are made again only where something there has changed, not with every change of another server.
         """
-        of = self.server.registry.shown, self.server.lives
-        made, found = self._made.get(kind, (None, {}))
+        of = self.server.registry.view, self.server.needs_lifespan
+        made, found = self._cache.get(kind, (None, {}))
         if made != of:
             found = getattr(self, f"_{kind}")()
-            self._made[kind] = of, found
+            self._cache[kind] = of, found
         return found
 
-    def _tools(self) -> dict[str, Offer]:
+    def _tools(self) -> dict[str, Registration]:
         registry = self.server.registry
-        own = () if registry.search is None else registry.search.offers.values()  # they search there, not here
+        own = () if registry.search is None else registry.search.registrations.values()  # they search there, not here
         return {self.name(name): self.tool(offer) for name, offer in registry.tools.items() if offer not in own}
 
-    def _prompts(self) -> dict[str, Offer]:
+    def _prompts(self) -> dict[str, Registration]:
         return {self.name(name): self.tool(offer) for name, offer in self.server.registry.prompts.items()}
 
-    def _resources(self) -> dict[str, Offer]:
+    def _resources(self) -> dict[str, Registration]:
         return {self.uri(uri): self.resource(offer) for uri, offer in self.server.registry.resources.items()}
 
-    def _templates(self) -> dict[str, tuple[Template, Offer]]:
+    def _templates(self) -> dict[str, tuple[Template, Registration]]:
         held = self.server.registry.templates
         return {
             self.uri(text): (
@@ -127,50 +127,52 @@ class Mount:
             for text, (template, offer) in held.items()
         }
 
-    def outside(self, key: str, name: str, offer: Offer) -> tuple[str, Offer]:
+    def outer(self, key: str, name: str, offer: Registration) -> tuple[str, Registration]:
         """A registration by its name and as it is outside; `key` is the field that names it."""
         if key == "name":
             return self.name(name), self.tool(offer)
         return self.uri(name), self.resource(offer) if key == "uri" else self.template(offer)
 
-    def tool(self, offer: Offer) -> Offer:
+    def tool(self, offer: Registration) -> Registration:
         """A tool or a prompt, renamed, in all its versions."""
         derived = self._named(offer)
         derived.versions = {version: self._named(each) for version, each in offer.versions.items()}
         return derived
 
-    def resource(self, offer: Offer) -> Offer:
+    def resource(self, offer: Registration) -> Registration:
         """A resource, at its URI outside."""
         return self._derived(offer, "uri", self.uri, self.inner_uri)
 
-    def template(self, offer: Offer) -> Offer:
+    def template(self, offer: Registration) -> Registration:
         """A template, with its text outside."""
         return self._derived(offer, "uri_template", self.uri, self.inner_uri)
 
-    def _named(self, offer: Offer) -> Offer:
+    def _named(self, offer: Registration) -> Registration:
         return self._derived(offer, "name", self.name, self.inner_name)
 
-    def _derived(self, offer: Offer, field: str, rename: Callable[[str], str], inner_name: Renames) -> Offer:
+    def _derived(
+        self, offer: Registration, field: str, rename: Callable[[str], str], inner_name: Rename
+    ) -> Registration:
         inner = offer.define
 
         def define(rules: Rules) -> Any:
             definition = inner(rules)
             return msgspec.structs.replace(definition, **{field: rename(getattr(definition, field))})
 
-        home = offer.home or self.server
-        around = (*self.server.registry.around, *offer.around)
+        home = offer.owner or self.server
+        around = (*self.server.registry.middleware, *offer.middleware)
         if around:
-            around = (Around(_inward(offer.derived(home=home), inner_name)), *around)
-        if self.server.lives or offer.depends is not None:
-            around = (self._alive, *around)
-        made = offer.derived(define=define, around=around, home=home)
+            around = (MiddlewareStep(_name_middleware(offer.derived(owner=home), inner_name)), *around)
+        if self.server.needs_lifespan or offer.dependencies is not None:
+            around = (self._lifespan_middleware, *around)
+        made = offer.derived(define=define, middleware=around, owner=home)
         made.former_names = (*offer.former_names, *offer.names)
         made.names = tuple(map(rename, offer.names))
-        made.inward = (inner_name, *offer.inward)
+        made.inner_names = (inner_name, *offer.inner_names)
         return made
 
 
-def _inward(offer: Offer, inner_name: Renames) -> Any:
+def _name_middleware(offer: Registration, inner_name: Rename) -> Any:
     """What stands outside of the middleware of a mounted server, which knows the names inside."""
 
     async def inward(request: Request, call_next: CallNext) -> Any:
@@ -180,12 +182,12 @@ def _inward(offer: Offer, inner_name: Renames) -> Any:
     return inward
 
 
-def _alive(server: Server) -> Any:
+def _lifespan_middleware(server: Server) -> Any:
     """A middleware that has the mounted server run before anything of it is called."""
 
     async def alive(request: Request, call_next: CallNext) -> Any:
         try:
-            await request.lifetime.adopt(server)
+            await request.lifetime.start_mounted(server)
         except LifespanError as exc:
             raise ToolError(f"the mounted server {server.name!r} is not there: {exc}") from exc
         return await call_next(request)
@@ -193,9 +195,9 @@ def _alive(server: Server) -> Any:
     return alive
 
 
-def check_circle(outer: Any, inner: Server) -> None:
+def check_no_cycle(outer: Any, inner: Server) -> None:
     """Raise `DeclarationError` if a server would come to stand inside itself."""
     if inner is outer:
         raise DeclarationError(f"the server {inner.name!r} cannot be mounted in itself, or in what it contains")
     for mount in inner.registry.mounts:
-        check_circle(outer, mount.server)
+        check_no_cycle(outer, mount.server)

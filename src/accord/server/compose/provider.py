@@ -112,11 +112,11 @@ class Provider:
 
     def changed(self, what: str) -> None:
         """Its "tools", "prompts" or "resources" are no longer what they were: clients are told. From any thread."""
-        self._tell(what, "")
+        self._notify(what, "")
 
     def updated(self, uri: str) -> None:
         """A resource is no longer what it was: those who subscribed to it are told. From any thread."""
-        self._tell("", uri)
+        self._notify("", uri)
 
     def attach(self, listener: Callable[[str, str], None]) -> None:
         """Tell a server of changes: what changed, or which URI."""
@@ -126,7 +126,7 @@ class Provider:
         """Tell it no more."""
         self._listeners.remove(listener)
 
-    def _tell(self, what: str, uri: str) -> None:
+    def _notify(self, what: str, uri: str) -> None:
         for listener in list(self._listeners):
             listener(what, uri)
 

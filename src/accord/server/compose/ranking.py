@@ -51,7 +51,7 @@ class Ranking:
     def __init__(self, texts: Mapping[str, Iterable[str]], names: Mapping[str, Iterable[str]] | None = None) -> None:
         counts = {name: Counter(text) for name, text in texts.items()}
         self._names = list(counts)
-        self._said = [frozenset((names or {}).get(name, ())) for name in self._names]
+        self._name_words = [frozenset((names or {}).get(name, ())) for name in self._names]
         self._weights = _weights([*counts.values()])
         self._vocabulary = sorted(self._weights)
 
@@ -59,7 +59,7 @@ class Ranking:
         """The names that have a word of the query, the best first; as they stand where they are alike."""
         scores: defaultdict[int, float] = defaultdict(float)
         asked = dict.fromkeys(words(query[:_QUERY]))
-        found = {word: self._known(word) for word in [each for each in asked if each not in _STOP_WORDS] or asked}
+        found = {word: self._expand(word) for word in [each for each in asked if each not in _STOP_WORDS] or asked}
         rarest = sorted(found.values(), key=lambda known: sum(len(self._weights[each]) for each in known))
         for known in [each for each in rarest if each][:_MOST_WORDS]:
             for word in known:
@@ -67,13 +67,13 @@ class Ranking:
                     scores[place] += weight
         meant = frozenset(word for known in found.values() for word in known)
         for place in scores:
-            said = self._said[place]
+            said = self._name_words[place]
             scores[place] *= 1 + len(said & meant) / (len(said) or 1)
         places = sorted(scores)
         places.sort(key=scores.__getitem__, reverse=True)  # which leaves in order what is alike
         return [self._names[place] for place in places]
 
-    def _known(self, word: str) -> list[str]:
+    def _expand(self, word: str) -> list[str]:
         """The word; else those that begin with it (`temp`), else the longest that it begins with (`forecasting`)."""
         if word in self._weights:
             return [word]

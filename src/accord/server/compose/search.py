@@ -21,11 +21,11 @@ from accord.messages import codec
 from accord.messages.base import JSONObject
 from accord.messages.revision import LATEST, RULES
 from accord.messages.tools import CallToolResult, Tool, ToolAnnotations
-from accord.server.compose.provisions import Provisions
+from accord.server.compose.provider_resolver import ProviderResolver
 from accord.server.compose.ranking import Ranking, words
 from accord.server.context import Context
-from accord.server.declaring import make_tool
-from accord.server.offer import Offer
+from accord.server.declaration import make_tool
+from accord.server.registration import Registration
 
 if TYPE_CHECKING:
     from accord.limits import Limits
@@ -40,7 +40,7 @@ _BYTES = 4
 """Bytes of JSON that are taken for one token: what English in JSON comes to with most models, about."""
 _MOST = 1_000
 """Tools that are looked at after the ranking."""
-_KEPT = ("type", "enum", "const")
+_SHORT_FIELDS = ("type", "enum", "const")
 """What a shortened definition says of an argument."""
 _RANKINGS = 16
 """Indexes that are kept: one for each set of tools that somebody sees."""
@@ -50,7 +50,7 @@ _NAME, _ARGUMENT = 3, 2
 """How often the words of a name and of an argument count."""
 
 
-class Found(msgspec.Struct):
+class SearchResult(msgspec.Struct):
     """What a search found: definitions, and how many more tools have one of the words, at most 1,000."""
 
     tools: list[JSONObject]
@@ -67,43 +67,43 @@ class Search:
                 "search_tools(4000, limit=20)"
             )
         self._registry = registry
-        self._provisions = Provisions(registry, limits)
+        self._provisions = ProviderResolver(registry, limits)
         self._budget = budget
         self._always = frozenset(always)
-        self._missed = self._always
+        self._unchecked = self._always
         """Of these, what has yet to be looked for."""
         self._most = most
         self._catalogue: tuple[Mapping[str, Any], Mapping[str, Tool], Catalogue] | None = None
-        self.offers: dict[str, Offer] = self._made()
+        self.registrations: dict[str, Registration] = self._search_tools()
         """The two tools, by name."""
 
-    def _made(self) -> dict[str, Offer]:
+    def _search_tools(self) -> dict[str, Registration]:
         safe = ToolAnnotations(read_only_hint=True, open_world_hint=False)
         name, search = make_tool(self._search, name=SEARCH, annotations=safe, description=_ABOUT_SEARCH)
         other, call = make_tool(_call, name=CALL, description=_ABOUT_CALL)
-        call.stands_for = named
+        call.rewrite_call = rewrite_call_tool
         return {name: search, other: call}
 
     # --- the list ----------------------------------------------------------------------------------------------
 
-    def listed(self, items: dict[str, Any], provided: Mapping[str, Offer]) -> dict[str, Any]:
+    def listed(self, items: dict[str, Any], provided: Mapping[str, Registration]) -> dict[str, Any]:
         """Of the items of a list, by name, those that are to be in it; `provided` are tools of providers among them."""
-        self._tell_missing(provided)
+        self._warn_missing(provided)
         if self._is_large(provided):
-            return {name: item for name, item in items.items() if name in self._always or name in self.offers}
+            return {name: item for name, item in items.items() if name in self._always or name in self.registrations}
         return {name: item for name, item in items.items() if not self._is_mine(name)}
 
-    def _tell_missing(self, provided: Mapping[str, Offer]) -> None:
+    def _warn_missing(self, provided: Mapping[str, Registration]) -> None:
         """Say once which tools that are always to be there are not; they may come later."""
-        missing = sorted(self._missed - self._registry.tools.keys() - provided.keys())
-        self._missed = frozenset()
+        missing = sorted(self._unchecked - self._registry.tools.keys() - provided.keys())
+        self._unchecked = frozenset()
         if missing:
             log.warning("accord: search_tools(always=...): there is no tool %s", ", ".join(map(repr, missing)))
 
     def _is_mine(self, name: str) -> bool:
-        return self._registry.tools.get(name) is self.offers.get(name, self)
+        return self._registry.tools.get(name) is self.registrations.get(name, self)
 
-    def _is_large(self, provided: Mapping[str, Offer]) -> bool:
+    def _is_large(self, provided: Mapping[str, Registration]) -> bool:
         """Whether the definitions of all tools are more than the budget; no more are made than it takes to say."""
         left = self._budget
         for tool in chain(_definitions(provided), _definitions(self._own())):
@@ -112,12 +112,12 @@ class Search:
                 return True
         return False
 
-    def _own(self) -> dict[str, Offer]:
+    def _own(self) -> dict[str, Registration]:
         return {name: offer for name, offer in self._registry.tools.items() if not self._is_mine(name)}
 
     # --- the search --------------------------------------------------------------------------------------------
 
-    async def _search(self, query: str, ctx: Context, limit: int = 5) -> Found:
+    async def _search(self, query: str, ctx: Context, limit: int = 5) -> SearchResult:
         """Find tools.
 
         Args:
@@ -126,16 +126,16 @@ class Search:
         """
         catalogue = await self._all()
         best = catalogue.best(query, ctx.viewer)[:_MOST]
-        tools = list(self._fitting([catalogue.tools[key] for key in best], max(1, min(limit, self._most))))
-        return Found(tools, len(best) - len(tools))
+        tools = list(self._within_budget([catalogue.tools[key] for key in best], max(1, min(limit, self._most))))
+        return SearchResult(tools, len(best) - len(tools))
 
-    def _fitting(self, tools: Sequence[Tool], most: int) -> Iterator[JSONObject]:
+    def _within_budget(self, tools: Sequence[Tool], most: int) -> Iterator[JSONObject]:
         """Yield the first, and as many of the following as there is room for. A definition for which there is no room
         is shortened, so that a good match with a large schema does not give way to a worse one.
         """
         left = self._budget
         for number, tool in enumerate(tools[:most]):
-            shown = _shown(tool)
+            shown = _definition(tool)
             if tokens(shown) > left:
                 shown = _shortened(shown)
             left -= tokens(shown)
@@ -146,7 +146,7 @@ class Search:
     async def _all(self) -> Catalogue:
         """All tools, indexed again only where they are no longer what they were."""
         own = self._registry.tools
-        provided = await self._provisions.listed("tools/list") if self._registry.shown.provided else {}
+        provided = await self._provisions.listed("tools/list") if self._registry.view.has_providers else {}
         definitions = {name: offer.define(RULES[LATEST]) for name, offer in provided.items()}
         kept = self._catalogue
         if kept is None or kept[0] is not own or kept[1] != definitions:
@@ -166,8 +166,8 @@ def check_free(registry: Registry) -> None:
 class Catalogue:
     """Tools that can be searched, each in all of its versions."""
 
-    def __init__(self, offers: Mapping[str, Offer]) -> None:
-        self._offers: dict[str, Offer] = dict(offers)
+    def __init__(self, offers: Mapping[str, Registration]) -> None:
+        self._registrations: dict[str, Registration] = dict(offers)
         self.tools: dict[str, Tool] = {}
         """The definitions, by name and version."""
         self._texts: dict[str, list[str]] = {}
@@ -179,22 +179,22 @@ class Catalogue:
                 self._texts[key], self._names[key] = list(_words(name, self.tools[key])), list(words(name))
         self._rankings: OrderedDict[tuple[str, ...], Ranking] = OrderedDict()
 
-    def update(self, offers: Mapping[str, Offer]) -> None:
+    def update(self, offers: Mapping[str, Registration]) -> None:
         """Take registrations of the same definitions, of which the rules may be new."""
-        self._offers |= offers
+        self._registrations |= offers
 
     def best(self, query: str, viewer: Viewer) -> list[str]:
         """Return the keys of the tools that have a word of the query, the best first; of all tools for no word at all.
         They are found and ranked among those that the viewer sees: what is hidden has no words and no weight.
         """
-        keys = tuple(self._seen_by(viewer))
+        keys = tuple(self._visible_to(viewer))
         return self._ranking(keys).best(query) if query.strip() else list(keys)
 
-    def _seen_by(self, viewer: Viewer) -> Iterator[str]:
+    def _visible_to(self, viewer: Viewer) -> Iterator[str]:
         """Yield the keys of what is listed for somebody: of each tool the newest version that exists for them."""
-        for name, offer in self._offers.items():
+        for name, offer in self._registrations.items():
             if not offer.versions:
-                if viewer.sees(offer):
+                if viewer.can_see(offer):
                     yield _key(name, None)
             elif versions := viewer.versions(offer):
                 yield _key(name, [*versions][-1])
@@ -210,7 +210,7 @@ class Catalogue:
         return made
 
 
-def _versions(offer: Offer) -> Iterable[tuple[str | None, Offer]]:
+def _versions(offer: Registration) -> Iterable[tuple[str | None, Registration]]:
     return offer.versions.items() or [(None, offer)]
 
 
@@ -223,14 +223,14 @@ def tokens(tool: Tool | JSONObject) -> int:
     return len(codec.encode(tool)) // _BYTES + 1
 
 
-def named(offer: Offer, arguments: Raw) -> tuple[str, Raw]:
+def rewrite_call_tool(offer: Registration, arguments: Raw) -> tuple[str, Raw]:
     """Which tool a call of `call_tool` means, and with which arguments. Raises `InvalidArguments`."""
     (name, given), _ = offer.bind(arguments, None)
     return name, Raw(codec.encode(given or {}))
 
 
 def _call(name: str, arguments: dict[str, Any] | None = None) -> CallToolResult:
-    """Never called itself: see `Offer.stands_for`.
+    """Never called itself: see `Registration.rewrite_call`.
 
     Args:
         name: The name of the tool.
@@ -239,7 +239,7 @@ def _call(name: str, arguments: dict[str, Any] | None = None) -> CallToolResult:
     raise NotImplementedError  # dispatch calls the tool that is meant in its place
 
 
-def _definitions(offers: Mapping[str, Offer]) -> Iterator[Tool]:
+def _definitions(offers: Mapping[str, Registration]) -> Iterator[Tool]:
     return (offer.define(RULES[LATEST]) for offer in offers.values())
 
 
@@ -252,7 +252,7 @@ def _words(name: str, tool: Tool) -> Iterator[str]:
             yield from words(about["description"])
 
 
-def _shown(tool: Tool) -> JSONObject:
+def _definition(tool: Tool) -> JSONObject:
     """What a model has to know of a tool; what all revisions have a name for."""
     about = {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
     return {key: value for key, value in about.items() if value is not None}
@@ -262,7 +262,7 @@ def _shortened(shown: JSONObject) -> JSONObject:
     """Return a definition whose arguments have their types and no more: a call still checks the whole schema."""
     schema = shown["inputSchema"]
     properties = {
-        name: {key: about[key] for key in _KEPT if key in about} if isinstance(about, dict) else about
+        name: {key: about[key] for key in _SHORT_FIELDS if key in about} if isinstance(about, dict) else about
         for name, about in schema.get("properties", {}).items()
     }
     required = {"required": schema["required"]} if "required" in schema else {}

@@ -16,7 +16,7 @@ from accord.errors import DeclarationError
 
 if TYPE_CHECKING:
     from accord.messages.revision import Rules
-    from accord.server.offer import Offer
+    from accord.server.registration import Registration
 
 VERSION = "accord/version"
 """In the `_meta` of a request: which version of a tool or prompt is meant. In that of a definition: which one it is."""
@@ -27,19 +27,19 @@ _NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)", re.IGNORECASE)
 _PARTS = re.compile(r"\d+|[^\W\d_]+")
 
 
-def with_version(kind: str, name: str, held: Any, offer: Any) -> Offer:
+def with_version(kind: str, name: str, held: Any, offer: Any) -> Registration:
     """What stands under a name that there is already: the newest of its versions, which knows the others.
 
     Raises `DeclarationError` unless both have a version, each another.
     """
-    mine, other = (getattr(getattr(each, "marks", None), "version", None) for each in (offer, held))
+    mine, other = (getattr(getattr(each, "metadata", None), "version", None) for each in (offer, held))
     if mine is None or other is None:
         raise DeclarationError(f"{kind} {name!r} is declared twice; give one of them another name")
-    versions: dict[str, Offer] = {**(held.versions or {other: held})}
+    versions: dict[str, Registration] = {**(held.versions or {other: held})}
     if mine in versions:
         raise DeclarationError(f"version {mine} of {kind} {name!r} is declared twice")
     versions[mine] = offer
-    versions = {version: versions[version] for version in sorted(versions, key=rank)}
+    versions = {version: versions[version] for version in sorted(versions, key=version_key)}
     *older, newest = versions.values()
     for each in older:
         each.versions = {}
@@ -47,7 +47,7 @@ def with_version(kind: str, name: str, held: Any, offer: Any) -> Offer:
     return newest
 
 
-def rank(version: str) -> tuple[Any, ...]:
+def version_key(version: str) -> tuple[Any, ...]:
     """Versions in order: 1.9 < 1.10 < 2.0rc1 < 2.0 < 2.0+build; what has no number comes first."""
     found = _NUMBERS.match(version)
     numbers = [int(part) for part in found[1].split(".")] if found else []
@@ -64,10 +64,10 @@ def _parts(text: str) -> list[tuple[bool, int, str]]:
     return [(not part.isdigit(), int(part) if part.isdigit() else 0, part.lower()) for part in _PARTS.findall(text)]
 
 
-def told(offer: Offer, rules: Rules, versions: Sequence[str]) -> Any:
+def versioned_definition(offer: Registration, rules: Rules, versions: Sequence[str]) -> Any:
     """The definition of one version, which says so, and what others there are."""
     definition = offer.define(rules)
-    if offer.marks.version is None:
+    if offer.metadata.version is None:
         return definition
-    about = {VERSION: offer.marks.version, VERSIONS: list(versions)}
+    about = {VERSION: offer.metadata.version, VERSIONS: list(versions)}
     return msgspec.structs.replace(definition, meta={**(definition.meta or {}), **about})

@@ -7,17 +7,17 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from accord.errors import DeclarationError
-from accord.server.compose.spelling import all_canonical, all_spellings, canonical, spellings
+from accord.server.compose.uri_spelling import all_canonical, all_spellings, canonical, spellings
 
 
-class Rule(msgspec.Struct, frozen=True):
+class VisibilityRule(msgspec.Struct, frozen=True):
     """One of them."""
 
     shown: bool
     names: frozenset[str]
     tags: frozenset[str]
 
-    def speaks_of(self, names: Collection[str], tags: Collection[str]) -> bool:
+    def matches(self, names: Collection[str], tags: Collection[str]) -> bool:
         """Whether it says anything about a thing that has these names: URIs in any spelling where it hides, only in
         equal ones where it shows.
         """
@@ -30,10 +30,10 @@ class Rule(msgspec.Struct, frozen=True):
         return any(not all_spellings(self.names).isdisjoint(spellings(name)) for name in names)
 
 
-class Said(msgspec.Struct, frozen=True):
+class VisibilityRules(msgspec.Struct, frozen=True):
     """What was said so far, as it can be kept."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[VisibilityRule, ...] = ()
     otherwise: bool = True
     """Whether that is shown of which nothing was said."""
 
@@ -41,27 +41,27 @@ class Said(msgspec.Struct, frozen=True):
 class Visibility:
     """Rules of a server, or of one session. Names are those of tools and prompts, URIs, and texts of templates."""
 
-    def __init__(self, said: Said | None = None) -> None:
-        self.said: Said = said or Said()
+    def __init__(self, said: VisibilityRules | None = None) -> None:
+        self.rules: VisibilityRules = said or VisibilityRules()
 
     def __bool__(self) -> bool:
         """Whether anything can be hidden."""
-        return bool(self.said.rules) or not self.said.otherwise
+        return bool(self.rules.rules) or not self.rules.otherwise
 
     def set(self, shown: bool, names: Iterable[str], tags: Iterable[str], *, only: bool = False) -> None:
         """Show or hide these; with `only`, hide all others, whatever was said before. Raises `DeclarationError`."""
-        rule = Rule(shown, frozenset(names), words("tags", tags))
+        rule = VisibilityRule(shown, frozenset(names), words("tags", tags))
         if not rule.names and not rule.tags:
             raise DeclarationError("name what is to be shown or hidden: by its name, or by tags={...}")
-        before = Said(otherwise=False) if only else self.said
-        self.said = Said((*(each for each in before.rules if each != rule), rule), before.otherwise)
+        before = VisibilityRules(otherwise=False) if only else self.rules
+        self.rules = VisibilityRules((*(each for each in before.rules if each != rule), rule), before.otherwise)
 
-    def shows(self, names: Collection[str], tags: Collection[str]) -> bool:
+    def is_visible(self, names: Collection[str], tags: Collection[str]) -> bool:
         """Whether a thing with these names is seen: most have one, a URI of a template has the text of that as well."""
-        for rule in reversed(self.said.rules):
-            if rule.speaks_of(names, tags):
+        for rule in reversed(self.rules.rules):
+            if rule.matches(names, tags):
                 return rule.shown
-        return self.said.otherwise
+        return self.rules.otherwise
 
 
 def words(what: str, words: Iterable[str]) -> frozenset[str]:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from accord.errors import DeclarationError
-from accord.schema.hints import Reader
+from accord.schema.hints import HintReader
 from accord.server.context import Context
-from accord.server.depends.entered import Entered
-from accord.server.depends.mark import Dependency, dependency_in
-from accord.server.parameters import around, called
+from accord.server.depends.exit_stack import FastExitStack
+from accord.server.depends.markers import Dependency, dependency_in
+from accord.server.parameters import enclosing_names, unwrap_callable
 
 if TYPE_CHECKING:
     from accord.server.lifetime import Lifetime
@@ -26,7 +26,7 @@ Overrides = Mapping[Callable[..., Any], Callable[..., Any]]
 _CONTEXT = -1
 
 
-class Kind(Enum):
+class DependencyKind(Enum):
     """How a dependency becomes a value."""
 
     PLAIN = "called"
@@ -35,41 +35,41 @@ class Kind(Enum):
     ENTERED_ASYNC = "called and entered with `async with`"
 
 
-class Step(msgspec.Struct, frozen=True, eq=False):
+class DependencyStep(msgspec.Struct, frozen=True, eq=False):
     """One dependency."""
 
     make: Callable[..., Any]
     key: Callable[..., Any]
     """What stands for it where it is kept: the function that was declared, whatever overrides it."""
-    kind: Kind
+    kind: DependencyKind
     inputs: tuple[tuple[str, int], ...]
     """Its parameters, and the step that fills each; `_CONTEXT` for the context."""
-    kept: bool
+    is_lifespan: bool
     """Whether it lasts as long as the server runs."""
 
-    async def open(self, entered: Entered, given: dict[str, Any]) -> Any:
+    async def open(self, entered: FastExitStack, given: dict[str, Any]) -> Any:
         """Its value, to be left with what was entered. Raises what the program raises."""
         made = self.make(**given)
-        if self.kind is Kind.AWAITED:
+        if self.kind is DependencyKind.AWAITED:
             return await made
-        if self.kind is Kind.ENTERED:
+        if self.kind is DependencyKind.ENTERED:
             return entered.enter(made)
-        if self.kind is Kind.ENTERED_ASYNC:
+        if self.kind is DependencyKind.ENTERED_ASYNC:
             return await entered.enter_async(made)
         return made
 
 
-class Plan:
+class DependencyPlan:
     """The dependencies of one function, in the order in which they are made. Raises `DeclarationError`."""
 
     def __init__(self, wanted: Mapping[str, Dependency], overrides: Overrides) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[DependencyStep] = []
         self._overrides = overrides
-        self._places: dict[tuple[Callable[..., Any], str], int] = {}
-        self.outputs: dict[str, int] = {name: self._place(one, ()) for name, one in wanted.items()}
+        self._step_index: dict[tuple[Callable[..., Any], str], int] = {}
+        self.outputs: dict[str, int] = {name: self._step_for(one, ()) for name, one in wanted.items()}
         self.context: bool = any(place == _CONTEXT for step in self.steps for _, place in step.inputs)
         """Whether one of them takes the context."""
-        self.plain: bool = all(step.kind is Kind.PLAIN and not step.kept for step in self.steps)
+        self.plain: bool = all(step.kind is DependencyKind.PLAIN and not step.is_lifespan for step in self.steps)
         """Whether nothing has to be awaited or closed."""
         self.simple: list[tuple[str, Callable[..., Any]]] | None = self._simple()
         """The parameters, and what is called for each, where that is all there is to it."""
@@ -79,24 +79,26 @@ class Plan:
             return None
         return [(name, self.steps[place].make) for name, place in self.outputs.items()]
 
-    def now(self, context: Context | None) -> dict[str, Any]:
+    def fill_plain(self, context: Context | None) -> dict[str, Any]:
         """The values by parameter, where the plan is `plain`."""
         values: list[Any] = []
         for step in self.steps:
             values.append(step.make(**_given(step, values, context)) if step.inputs else step.make())
         return {name: values[place] for name, place in self.outputs.items()}
 
-    async def fill(self, entered: Entered, context: Context | None, lifetime: Lifetime) -> dict[str, Any]:
+    async def fill(self, entered: FastExitStack, context: Context | None, lifetime: Lifetime) -> dict[str, Any]:
         """The same for any plan; what is to be left after the call stands in `entered`."""
         values: list[Any] = []
         for step in self.steps:
             given = _given(step, values, context) if step.inputs else {}
-            values.append(await (lifetime.keep(step, given) if step.kept else step.open(entered, given)))
+            values.append(
+                await (lifetime.get_dependency(step, given) if step.is_lifespan else step.open(entered, given))
+            )
         return {name: values[place] for name, place in self.outputs.items()}
 
-    def _place(self, wanted: Dependency, above: tuple[Dependency, ...]) -> int:
+    def _step_for(self, wanted: Dependency, above: tuple[Dependency, ...]) -> int:
         """The step that makes it, planned if it is not yet."""
-        known = self._places.get((wanted.make, wanted.scope)) if wanted.cached else None
+        known = self._step_index.get((wanted.make, wanted.scope)) if wanted.cached else None
         if known is not None:
             return known
         if any(wanted.make is one.make for one in above):
@@ -105,48 +107,48 @@ class Plan:
         kept = wanted.scope == "lifespan"
         make, kind = _opened(self._overrides.get(wanted.make, wanted.make))
         inputs = tuple(
-            (name, _CONTEXT if of is None else self._place(of, (*above, wanted))) for name, of in _inputs(make)
+            (name, _CONTEXT if of is None else self._step_for(of, (*above, wanted))) for name, of in _inputs(make)
         )
-        self._check_kept(wanted, inputs)
-        self.steps.append(Step(make, wanted.make, kind, inputs, kept))
-        place = self._places[wanted.make, wanted.scope] = len(self.steps) - 1
+        self._check_scope(wanted, inputs)
+        self.steps.append(DependencyStep(make, wanted.make, kind, inputs, kept))
+        place = self._step_index[wanted.make, wanted.scope] = len(self.steps) - 1
         return place
 
-    def _check_kept(self, wanted: Dependency, inputs: tuple[tuple[str, int], ...]) -> None:
+    def _check_scope(self, wanted: Dependency, inputs: tuple[tuple[str, int], ...]) -> None:
         """What lasts cannot be made of what ends with a call."""
         if wanted.scope != "lifespan":
             return
         for name, place in inputs:
-            if place == _CONTEXT or not self.steps[place].kept:
+            if place == _CONTEXT or not self.steps[place].is_lifespan:
                 raise DeclarationError(
                     f"{_name(wanted.make)} lasts as long as the server, and its {name!r} is over with a call: "
                     'make that Depends(..., scope="lifespan") too'
                 )
 
 
-def _given(step: Step, values: list[Any], context: Context | None) -> dict[str, Any]:
+def _given(step: DependencyStep, values: list[Any], context: Context | None) -> dict[str, Any]:
     return {name: context if place == _CONTEXT else values[place] for name, place in step.inputs}
 
 
-def _opened(make: Callable[..., Any]) -> tuple[Callable[..., Any], Kind]:
+def _opened(make: Callable[..., Any]) -> tuple[Callable[..., Any], DependencyKind]:
     """What to call, and what to do with what it gives."""
     if isinstance(make, type):
         if hasattr(make, "__aenter__"):
-            return make, Kind.ENTERED_ASYNC
-        return make, Kind.ENTERED if hasattr(make, "__enter__") else Kind.PLAIN
+            return make, DependencyKind.ENTERED_ASYNC
+        return make, DependencyKind.ENTERED if hasattr(make, "__enter__") else DependencyKind.PLAIN
     if not callable(make):
         raise DeclarationError(f"{make!r} cannot be called: Depends takes a function or a class")
-    runs = called(make)
+    runs = unwrap_callable(make)
     if isasyncgenfunction(runs):
-        return asynccontextmanager(make), Kind.ENTERED_ASYNC
+        return asynccontextmanager(make), DependencyKind.ENTERED_ASYNC
     if isgeneratorfunction(runs):
-        return contextmanager(make), Kind.ENTERED
+        return contextmanager(make), DependencyKind.ENTERED
     inner = getattr(runs, "__wrapped__", None)  # under `contextmanager` and `asynccontextmanager`
     if isasyncgenfunction(inner) and not iscoroutinefunction(runs):
-        return make, Kind.ENTERED_ASYNC
+        return make, DependencyKind.ENTERED_ASYNC
     if isgeneratorfunction(inner) and not iscoroutinefunction(runs):
-        return make, Kind.ENTERED
-    return make, Kind.AWAITED if iscoroutinefunction(runs) else Kind.PLAIN
+        return make, DependencyKind.ENTERED
+    return make, DependencyKind.AWAITED if iscoroutinefunction(runs) else DependencyKind.PLAIN
 
 
 def _inputs(make: Callable[..., Any]) -> list[tuple[str, Dependency | None]]:
@@ -176,7 +178,7 @@ def _hint(make: Callable[..., Any], hint: Any) -> Any:
     written = getattr(make, "__wrapped__", make)
     written = written.__init__ if isinstance(written, type) else written  # type: ignore[misc]  # which is a class
     try:
-        return Reader(getattr(written, "__globals__", {}), around(written)).resolve(hint)
+        return HintReader(getattr(written, "__globals__", {}), enclosing_names(written)).resolve(hint)
     except NameError:  # imported for type checkers only, as a context often is
         return Context if hint.rpartition(".")[2] == Context.__name__ else hint
 

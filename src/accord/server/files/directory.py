@@ -20,24 +20,24 @@ from accord.messages.content import Annotations, Resource
 from accord.messages.resources import ResourceTemplate
 from accord.server.compose.provider import Provided, Provider
 from accord.server.context import Context
-from accord.server.files.listing import Listing, difference
-from accord.server.files.names import Choice
-from accord.server.files.root import Entry
+from accord.server.files.listing import TreeListing, difference
+from accord.server.files.names import PathFilter
+from accord.server.files.root import DirectoryEntry
 from accord.server.files.tree import Tree
-from accord.server.files.watching import Watch
+from accord.server.files.watcher import DirectoryWatcher
 from accord.server.media import File
 from accord.server.templates import Template
 
 if TYPE_CHECKING:
-    from accord.server.importing import Importing
+    from accord.server.import_mixin import ImportMixin
 
 _BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^{}?#\s]*")
 
 
 def add_directory(
-    server: Importing,
+    server: ImportMixin,
     path: str | os.PathLike[str],
-    choice: Choice,
+    choice: PathFilter,
     uri: str | None,
     name: str | None,
     max_bytes: int,
@@ -71,9 +71,9 @@ class Directory(Provider):
         self.name: str = name or os.path.basename(tree.root.path) or "files"
         self._tree = tree
         self._template = Template(self.base + "{+path}")
-        self._watch = None if poll_seconds is None else Watch(self._look, poll_seconds)
-        self._seen: Listing | None = None
-        self._made: tuple[Listing, Sequence[Resource]] | None = None
+        self._watcher = None if poll_seconds is None else DirectoryWatcher(self._scan, poll_seconds)
+        self._last_listing: TreeListing | None = None
+        self._made: tuple[TreeListing, Sequence[Resource]] | None = None
         self._lock = threading.Lock()
         self._running = 0
 
@@ -112,7 +112,7 @@ class Directory(Provider):
             made = self._made = found, [self._listed_as(path, entry) for path, entry in found.files.items()]
         return made[1]
 
-    def _listed_as(self, path: str, entry: Entry) -> Resource:
+    def _listed_as(self, path: str, entry: DirectoryEntry) -> Resource:
         return Resource(
             uri=self.uri(path),
             name=path,
@@ -135,16 +135,16 @@ class Directory(Provider):
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         """Watched as long as a server runs, on however many event loops."""
-        if self._watch is None:
+        if self._watcher is None:
             yield
             return
-        self._count(self._watch, 1)
+        self._count(self._watcher, 1)
         try:
             yield
         finally:
-            await asyncio.to_thread(self._count, self._watch, -1)
+            await asyncio.to_thread(self._count, self._watcher, -1)
 
-    def _count(self, watch: Watch, more: int) -> None:
+    def _count(self, watch: DirectoryWatcher, more: int) -> None:
         with self._lock:
             self._running += more
             if self._running:
@@ -152,15 +152,15 @@ class Directory(Provider):
             else:
                 watch.stop()
 
-    def _look(self) -> Mapping[str, int]:
+    def _scan(self) -> Mapping[str, int]:
         """Tell what is different since the last look, or at first since a client was last shown the list. The folders
         to watch.
         """
-        before = self._seen or (self._made and self._made[0])
-        self._seen = found = self._tree.listing(anew=True)
+        before = self._last_listing or (self._made and self._made[0])
+        self._last_listing = found = self._tree.listing(anew=True)
         if before is not None:
             what = difference(before, found)
-            if what.came or what.went:
+            if what.added or what.removed:
                 self.changed("resources")
             for path in what.all:
                 self.updated(self.uri(path))

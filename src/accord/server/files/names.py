@@ -40,7 +40,7 @@ def split(path: str) -> Parts | None:
     return parts if len(parts) <= DEEPEST and all(map(is_name, parts)) else None
 
 
-class Choice:
+class PathFilter:
     """What the author chose of a tree, by patterns.
 
     A pattern without `/` is for names at any depth (`*.md`), one with `/` for paths from the root (`guide/**/*.md`,
@@ -57,20 +57,20 @@ class Choice:
         self._exclude = _Patterns([_folded(one) for one in exclude]) if exclude else None
         self._hidden = hidden
 
-    def enters(self, parts: Parts) -> bool:
+    def includes_entry(self, parts: Parts) -> bool:
         """Whether a file or folder is not left out, if those that it stands in are not."""
         if not self._hidden and parts[-1].startswith("."):
             return False
         return self._exclude is None or not self._exclude.fit([_folded(part) for part in parts])
 
-    def serves(self, parts: Parts) -> bool:
+    def includes_file(self, parts: Parts) -> bool:
         """Whether a file is among what was included, if it is not left out."""
         return self._include is None or self._include.fit(parts)
 
     def allows(self, parts: Parts, *, folder: bool = False) -> bool:
         """Whether a file or folder may be asked for: neither it nor any above it is left out."""
-        entered = all(self.enters(parts[:count]) for count in range(1, len(parts) + 1))
-        return entered and (folder or self.serves(parts))
+        entered = all(self.includes_entry(parts[:count]) for count in range(1, len(parts) + 1))
+        return entered and (folder or self.includes_file(parts))
 
 
 def _folded(text: str) -> str:

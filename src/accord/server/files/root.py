@@ -30,7 +30,7 @@ MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, err
 """What the system says where there is nothing that may be read: no such name, or a link."""
 
 
-class Entry(NamedTuple):
+class DirectoryEntry(NamedTuple):
     """A file or a folder, as its folder shows it."""
 
     name: str
@@ -41,11 +41,11 @@ class Entry(NamedTuple):
     """In nanoseconds since 1970."""
 
 
-class TooLarge(Exception):
+class FileTooLarge(Exception):
     """A file has more bytes than are read."""
 
 
-class Root:
+class ServedRoot:
     """A folder, and what stands below it. Paths are names from it, checked by `names.split`; errors are `OSError`."""
 
     def __init__(self, path: str | os.PathLike[str], *, exact: bool = sys.platform in ("darwin", "cygwin")) -> None:
@@ -55,7 +55,7 @@ class Root:
         """Whether a name must be spelled as its folder spells it, where the system takes `.GIT` for `.git`."""
 
     def read(self, parts: Parts, most: int) -> bytes:
-        """A regular file. Raises `TooLarge` where it has more than `most` bytes, however it grows meanwhile."""
+        """A regular file. Raises `FileTooLarge` where it has more than `most` bytes, however it grows meanwhile."""
         with self._folder(parts[:-1]) as above:
             self._check_spelling(parts[-1], above)
             check_regular(os.stat(parts[-1], dir_fd=above, follow_symlinks=False))  # a device notices being opened
@@ -65,7 +65,7 @@ class Root:
         finally:
             os.close(file)
 
-    def entries(self, parts: Parts) -> Iterator[Entry]:
+    def entries(self, parts: Parts) -> Iterator[DirectoryEntry]:
         """The files and folders in a folder, in no order; links, devices and whatever else there is are left out."""
         with self._folder(parts) as folder, os.scandir(folder) as found:
             yield from entries(found)
@@ -88,7 +88,7 @@ class Root:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
 
 
-def entries(found: Iterator[os.DirEntry[str]]) -> Iterator[Entry]:
+def entries(found: Iterator[os.DirEntry[str]]) -> Iterator[DirectoryEntry]:
     """What `os.scandir` found, as far as it is files and folders; what is gone meanwhile is left out."""
     for entry in found:
         try:
@@ -96,7 +96,7 @@ def entries(found: Iterator[os.DirEntry[str]]) -> Iterator[Entry]:
         except FileNotFoundError:
             continue
         if stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode):
-            yield Entry(entry.name, stat.S_ISDIR(about.st_mode), about.st_size, about.st_mtime_ns)
+            yield DirectoryEntry(entry.name, stat.S_ISDIR(about.st_mode), about.st_size, about.st_mtime_ns)
 
 
 def check_regular(about: os.stat_result) -> None:
@@ -120,15 +120,15 @@ def read_file(path: str | os.PathLike[str], most: int) -> bytes:
 
 
 def read_regular(file: int, most: int) -> bytes:
-    """An open file to its end. Raises `OSError` for what is no regular file, `TooLarge` beyond `most` bytes."""
+    """An open file to its end. Raises `OSError` for what is no regular file, `FileTooLarge` beyond `most` bytes."""
     about = os.fstat(file)
     check_regular(about)
     if about.st_size > most:
-        raise TooLarge
+        raise FileTooLarge
     blocks, left = [], most + 1
     while left > 0 and (block := os.read(file, min(left, _BLOCK))):
         blocks.append(block)
         left -= len(block)
     if left <= 0:
-        raise TooLarge
+        raise FileTooLarge
     return b"".join(blocks)

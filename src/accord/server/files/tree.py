@@ -14,11 +14,11 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from accord.errors import DeclarationError, InternalError, ResourceNotFound
-from accord.server.files.kinds import kind_of_name
-from accord.server.files.listing import Listing, listing, served
-from accord.server.files.names import Choice, Parts, split
-from accord.server.files.resolved import ResolvedRoot
-from accord.server.files.root import MISSING, Entry, Root, TooLarge
+from accord.server.files.listing import TreeListing, listing, served_entries
+from accord.server.files.media_types import kind_of_name
+from accord.server.files.names import Parts, PathFilter, split
+from accord.server.files.resolved_root import ResolvedRoot
+from accord.server.files.root import MISSING, DirectoryEntry, FileTooLarge, ServedRoot
 from accord.server.media import MOST, File
 
 log: logging.Logger = logging.getLogger("accord.server")
@@ -38,8 +38,8 @@ _FOLDERS = 16
 class _Folder(NamedTuple):
     """What is served of one folder, when that was known, and how long it took, in seconds."""
 
-    entries: list[Entry]
-    taken: float
+    entries: list[DirectoryEntry]
+    read_at: float
     seconds: float
 
 
@@ -53,7 +53,7 @@ class Tree:
     def __init__(
         self,
         path: str | os.PathLike[str],
-        choice: Choice,
+        choice: PathFilter,
         *,
         max_bytes: int,
         most: int,
@@ -65,14 +65,14 @@ class Tree:
             raise DeclarationError(f"max_bytes is from 1 to {MOST:,}, which messages can hold, and most at least 1")
         if wrong := [suffix for suffix in kinds or () if not suffix.startswith(".")]:
             raise DeclarationError(f"a suffix begins with a dot: mime_types={{'.{wrong[0]}': ...}}, not {wrong[0]!r}")
-        self.root: Root | ResolvedRoot = Root(path) if os.open in os.supports_dir_fd else ResolvedRoot(path)
+        self.root: ServedRoot | ResolvedRoot = ServedRoot(path) if os.open in os.supports_dir_fd else ResolvedRoot(path)
         self._choice = choice
         self._max_bytes = max_bytes
         self._most = most
         self._kinds = kinds
         self._lock = threading.Lock()
-        self._last: Listing | None = None
-        self._told_cut = False
+        self._last: TreeListing | None = None
+        self._warned_truncated = False
         self._looking = threading.Lock()
         self._folders: dict[Parts, _Folder] = {}
 
@@ -85,24 +85,24 @@ class Tree:
         parts = split(path)
         return parts is not None and self._choice.allows(parts, folder=True)
 
-    def listing(self, *, anew: bool = False) -> Listing:
+    def listing(self, *, anew: bool = False) -> TreeListing:
         """The files and folders: as they are, or were a moment ago unless `anew`."""
         with self._lock:
             last = self._last
-            if last is None or anew or time.monotonic() - last.taken > max(_FRESH, _SHARE * last.seconds):
+            if last is None or anew or time.monotonic() - last.finished_at > max(_FRESH, _SHARE * last.seconds):
                 last = self._last = listing(self.root, self._choice, self._most)
-                self._tell_cut(last)
+                self._warn_truncated(last)
             return last
 
-    def _tell_cut(self, found: Listing) -> None:
-        if found.cut and not self._told_cut:
+    def _warn_truncated(self, found: TreeListing) -> None:
+        if found.is_truncated and not self._warned_truncated:
             log.warning(
                 "accord: %s has more than %d files or folders: so many are listed, the others are read by their URIs; "
                 "see `most`, `include` and `exclude` of add_directory",
                 self.root.path,
                 self._most,
             )
-        self._told_cut = found.cut
+        self._warned_truncated = found.is_truncated
 
     def inodes(self, folders: Iterable[str]) -> dict[str, int]:
         """Folders by where they are, without those that are gone."""
@@ -123,7 +123,7 @@ class Tree:
             raise ResourceNotFound(uri=path)
         try:
             return self._folder(parts, is_seen) if path.endswith("/") or not parts else self._file(parts, is_seen)
-        except TooLarge:
+        except FileTooLarge:
             raise InternalError(f"{path!r} has more than the {self._max_bytes:,} bytes that are read") from None
         except OSError as exc:
             if exc.errno in MISSING:
@@ -142,16 +142,18 @@ class Tree:
     def _folder(self, parts: Parts, is_seen: Callable[[str], bool]) -> File:
         if not self._choice.allows(parts, folder=True):
             raise ResourceNotFound(uri="/".join(parts))
-        names = [_shown(entry) for entry in self._served(parts) if is_seen("/".join((*parts, _shown(entry))))]
+        names = [
+            _display_name(entry) for entry in self._served(parts) if is_seen("/".join((*parts, _display_name(entry))))
+        ]
         return File(data="\n".join(names[: self._most]).encode(), format=FOLDER)
 
-    def _served(self, parts: Parts) -> list[Entry]:
+    def _served(self, parts: Parts) -> list[DirectoryEntry]:
         """What is served of a folder, as it is, or was a moment ago. Raises `OSError`."""
         with self._looking:
             known = self._folders.pop(parts, None)
-            if known is None or time.monotonic() - known.taken > _SHARE * known.seconds:
+            if known is None or time.monotonic() - known.read_at > _SHARE * known.seconds:
                 begun = time.monotonic()
-                found = served(self.root, self._choice, parts)
+                found = served_entries(self.root, self._choice, parts)
                 now = time.monotonic()
                 known = _Folder(found, now, now - begun)
             self._folders[parts] = known
@@ -169,8 +171,8 @@ class Tree:
             found = self._served(parts)
         except OSError:
             return []
-        return [above + slash + _shown(entry) for entry in found if entry.name.startswith(start)]
+        return [above + slash + _display_name(entry) for entry in found if entry.name.startswith(start)]
 
 
-def _shown(entry: Entry) -> str:
+def _display_name(entry: DirectoryEntry) -> str:
     return entry.name + "/" * entry.is_folder

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from accord.server.http.auth import Principal
-    from accord.transport.asgi.request import Request
+    from accord.transport.asgi.request import ASGIRequest
 
 _ADDRESS = "\0"
 """How the account of an address begins, and none of a principal."""
@@ -26,7 +26,7 @@ _LONGEST = 100
 """Characters of an element that are looked at: an address with a port has fewer."""
 
 
-def account_of(who: Principal | None, request: Request, *, proxied: bool) -> str:
+def account_of(who: Principal | None, request: ASGIRequest, *, proxied: bool) -> str:
     """The account of whoever sent a request; `proxied` says that a proxy stands in front."""
     if who is not None:
         return who.id

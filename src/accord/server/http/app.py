@@ -21,14 +21,14 @@ from urllib.parse import parse_qs
 
 from accord.errors import DeclarationError, InvalidRequest, LifespanError, StoreError
 from accord.messages.revision import HANDSHAKE, LATEST, NO_SESSIONS, RULES
-from accord.server.http.auth import Refused, identify
-from accord.server.http.endpoint import ENDING, LATER, Endpoint
-from accord.server.http.site import Site
-from accord.server.redact import redact_record
-from accord.session.served import error_bytes
+from accord.server.http.auth import AuthRefused, identify
+from accord.server.http.endpoint import RETRY_LATER, SHUTTING_DOWN, HTTPEndpoint
+from accord.server.http.http_context import HTTPContext
+from accord.server.redaction import redact_record
+from accord.session.incoming import error_bytes
 from accord.store.memory import MemoryEvents
-from accord.transport.asgi.answer import respond, say
-from accord.transport.asgi.request import Disconnected, Receive, Rejected, Request, Scope, Send
+from accord.transport.asgi.request import ASGIRequest, ClientDisconnected, Receive, RequestRejected, Scope, Send
+from accord.transport.asgi.responses import send_json, send_text
 
 if TYPE_CHECKING:
     from accord.server.http.auth import Principal
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 log: logging.Logger = logging.getLogger("accord")
 log.addFilter(redact_record)
 
-_GONE = 499
+_CLIENT_CLOSED_REQUEST = 499
 """The client has closed its request: no status of HTTP, but the one that logs of proxies know."""
 
-Route = Callable[[Request, Receive, Send], Awaitable[None]]
+RouteHandler = Callable[[ASGIRequest, Receive, Send], Awaitable[None]]
 
 
 class HTTPApp:
@@ -50,13 +50,13 @@ class HTTPApp:
     def __init__(self, server: Server, options: HTTPOptions) -> None:
         self.options: HTTPOptions = options
         self._server = server
-        self._gate = options.gate()
+        self._host_check = options.gate()
         self._cors = options.cors() if options.origins else None
-        self._endpoints: dict[asyncio.AbstractEventLoop, Endpoint] = {}
+        self._endpoints: dict[asyncio.AbstractEventLoop, HTTPEndpoint] = {}
         self._ending: set[asyncio.AbstractEventLoop] = set()
         self._public_root = options.public_root()
-        self._routes: dict[str, Route] = {}
-        routes: dict[str, Route] = {
+        self._routes: dict[str, RouteHandler] = {}
+        routes: dict[str, RouteHandler] = {
             options.path.rstrip("/"): self._mcp,
             "": self._mcp,
             "/sse": self._sse,
@@ -76,70 +76,74 @@ class HTTPApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection scope of ASGI."""
         if scope["type"] != "http":
-            return await self._no_request(scope, receive, send)
-        request = Request(scope)
-        if self._server.watched is not None:
-            self._server.watched.arrive(request)
+            return await self._other_scope(scope, receive, send)
+        request = ASGIRequest(scope)
+        if self._server.instrumentation is not None:
+            self._server.instrumentation.http_request_received(request)
         if self._cors is not None:
             send = self._with_cors(send, request.headers.get(b"origin"))
         try:
             await self._route(request)(request, receive, send)
-        except Rejected as exc:
+        except RequestRejected as exc:
             await self._reject(exc, send)
-        except Refused as exc:
+        except AuthRefused as exc:
             challenge = ((b"www-authenticate", exc.challenge.encode()),) if exc.challenge else ()
-            await self._reject(Rejected(exc.status, str(exc), challenge), send)
+            await self._reject(RequestRejected(exc.status, str(exc), challenge), send)
         except StoreError as exc:
             log.error("accord: %s", exc)
-            await self._reject(Rejected(503, "the server cannot keep what it has to at the moment", LATER), send)
+            await self._reject(
+                RequestRejected(503, "the server cannot keep what it has to at the moment", RETRY_LATER), send
+            )
         except (LifespanError, DeclarationError) as exc:
             log.error("accord: %s", exc, exc_info=exc.__cause__)
-            await self._reject(Rejected(503, "the server could not start; its log says why", LATER), send)
-        except Disconnected:
+            await self._reject(RequestRejected(503, "the server could not start; its log says why", RETRY_LATER), send)
+        except ClientDisconnected:
             with suppress(OSError):  # nobody reads it; a middleware in front may wait for an answer, and log it
-                await say(send, _GONE, "")
+                await send_text(send, _CLIENT_CLOSED_REQUEST, "")
 
         return None
 
-    async def _no_request(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _other_scope(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         else:
             await send({"type": "websocket.close", "code": 1008, "reason": "there is no WebSocket here"})
 
-    def _route(self, request: Request) -> Route:
-        """What answers a request that is let in. Raises `Rejected`."""
+    def _route(self, request: ASGIRequest) -> RouteHandler:
+        """What answers a request that is let in. Raises `RequestRejected`."""
         headers = request.headers
-        refusal = self._gate.refusal(headers.get(b"host"), headers.get(b"origin"))
+        refusal = self._host_check.refusal(headers.get(b"host"), headers.get(b"origin"))
         if refusal is not None:
-            raise Rejected(403, refusal)
-        if request.repeated is not None:
-            raise Rejected(400, f"the header {request.repeated.decode('latin-1')} is there twice, and differs")
+            raise RequestRejected(403, refusal)
+        if request.conflicting_header is not None:
+            raise RequestRejected(
+                400, f"the header {request.conflicting_header.decode('latin-1')} is there twice, and differs"
+            )
         route = self._routes.get(request.path)
         if route is None:
             here = (self._public_root or request.root) + self.options.path
-            raise Rejected(404, f"nothing is at {request.path[:100]!r}; MCP is at {here}")
+            raise RequestRejected(404, f"nothing is at {request.path[:100]!r}; MCP is at {here}")
         return self._preflight if request.method == "OPTIONS" else route
 
-    async def _reject(self, exc: Rejected, send: Send) -> None:
+    async def _reject(self, exc: RequestRejected, send: Send) -> None:
         """ "The HTTP response body MAY comprise a JSON-RPC error response that has no id" """
         body = error_bytes(None, InvalidRequest(exc.message), RULES[LATEST])
-        await respond(send, exc.status, body, exc.headers)
+        await send_json(send, exc.status, body, exc.headers)
 
     # --- routes ------------------------------------------------------------------------------------------------
 
-    async def _mcp(self, request: Request, receive: Receive, send: Send) -> None:
+    async def _mcp(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
         method = request.method
         if self._ending and self.draining and not self._continues(request):
-            raise Rejected(503, *ENDING)
+            raise RequestRejected(503, *SHUTTING_DOWN)
         endpoint = await self._endpoint()
-        endpoint.working += 1
+        endpoint.active_requests += 1
         try:
             who = None
             if self._server.auth is not None:
-                who = await self._who(request)
+                who = await self._authenticate(request)
                 if endpoint.draining and not endpoint.continues(request):
-                    raise Rejected(503, *ENDING)
+                    raise RequestRejected(503, *SHUTTING_DOWN)
             if method == "POST":
                 await endpoint.post(request, receive, send, who)
             elif method == "GET":
@@ -147,55 +151,57 @@ class HTTPApp:
             elif method == "DELETE":
                 await endpoint.delete(request, send, who)
             else:
-                raise Rejected(405, f"there is no {method[:20]} here", ((b"allow", b"POST, GET, DELETE"),))
+                raise RequestRejected(405, f"there is no {method[:20]} here", ((b"allow", b"POST, GET, DELETE"),))
         finally:
-            endpoint.working -= 1
-            if endpoint.rest is not None and not endpoint.working:
-                endpoint.rest.set()
+            endpoint.active_requests -= 1
+            if endpoint.idle is not None and not endpoint.active_requests:
+                endpoint.idle.set()
 
-    def _continues(self, request: Request) -> bool:
+    def _continues(self, request: ASGIRequest) -> bool:
         """Whether it belongs to what runs, while nothing new is taken."""
         endpoint = self._endpoints.get(asyncio.get_running_loop())
         return endpoint is not None and endpoint.continues(request)
 
-    async def _sse(self, request: Request, receive: Receive, send: Send) -> None:
+    async def _sse(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
         if request.method != "GET":
-            raise Rejected(405, "the stream is opened with GET", ((b"allow", b"GET"),))
+            raise RequestRejected(405, "the stream is opened with GET", ((b"allow", b"GET"),))
         if self.options.stateless:
-            raise Rejected(404, f"HTTP+SSE needs sessions: {NO_SESSIONS}")
+            raise RequestRejected(404, f"HTTP+SSE needs sessions: {NO_SESSIONS}")
         if not any(revision in HANDSHAKE for revision in self._server.revisions):
-            raise Rejected(404, "this server speaks revisions without sessions only")
-        who = await self._who(request)
-        await (await self._endpoint()).stream(
+            raise RequestRejected(404, "this server speaks revisions without sessions only")
+        who = await self._authenticate(request)
+        await (await self._endpoint()).open_sse_stream(
             f"{self._public_root or request.root}/messages", request, receive, send, who
         )
 
-    async def _messages(self, request: Request, receive: Receive, send: Send) -> None:
+    async def _messages(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
         if request.method != "POST":
-            raise Rejected(405, "messages are posted", ((b"allow", b"POST"),))
+            raise RequestRejected(405, "messages are posted", ((b"allow", b"POST"),))
         if self.options.stateless:
-            raise Rejected(404, f"HTTP+SSE needs sessions: {NO_SESSIONS}")
-        who = await self._who(request)
-        await (await self._endpoint()).message(_session_id(request), request, receive, send, who)
+            raise RequestRejected(404, f"HTTP+SSE needs sessions: {NO_SESSIONS}")
+        who = await self._authenticate(request)
+        await (await self._endpoint()).post_sse_message(_session_id(request), request, receive, send, who)
 
-    async def _health(self, request: Request, receive: Receive, send: Send) -> None:
-        await say(send, 200, "ok\n")
+    async def _health(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
+        await send_text(send, 200, "ok\n")
 
-    async def _ready(self, request: Request, receive: Receive, send: Send) -> None:
-        await say(send, 503, "shutting down\n", LATER) if self.draining else await say(send, 200, "ready\n")
+    async def _ready(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
+        await send_text(send, 503, "shutting down\n", RETRY_LATER) if self.draining else await send_text(
+            send, 200, "ready\n"
+        )
 
-    async def _who(self, request: Request) -> Principal | None:
-        """Who asks; None where nobody is asked. Raises `Refused`."""
+    async def _authenticate(self, request: ASGIRequest) -> Principal | None:
+        """Who asks; None where nobody is asked. Raises `AuthRefused`."""
         auth = self._server.auth
         return None if auth is None else await identify(auth, request, self._server.limits.auth_seconds)
 
     # --- CORS --------------------------------------------------------------------------------------------------
 
-    async def _preflight(self, request: Request, receive: Receive, send: Send) -> None:
+    async def _preflight(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
         headers = None if self._cors is None else self._cors.preflight(request.headers)
         if headers is None:
-            raise Rejected(405, "there is no OPTIONS here", ((b"allow", b"POST, GET, DELETE"),))
-        await say(send, 204, "", headers)
+            raise RequestRejected(405, "there is no OPTIONS here", ((b"allow", b"POST, GET, DELETE"),))
+        await send_text(send, 204, "", headers)
 
     def _with_cors(self, send: Send, origin: bytes | None) -> Send:
         """Answers that a page of this origin may read."""
@@ -210,7 +216,7 @@ class HTTPApp:
 
     # --- lifetime ----------------------------------------------------------------------------------------------
 
-    async def start(self) -> Endpoint:
+    async def start(self) -> HTTPEndpoint:
         """The endpoint on this loop, made if need be. Raises `StoreError` when what was kept cannot be read."""
         loop = asyncio.get_running_loop()
         endpoint = self._endpoints.get(loop)
@@ -228,18 +234,18 @@ class HTTPApp:
             await self._server.lifetimes.leave()
             return endpoint
         self._forget_closed_loops()
-        endpoint = self._endpoints[loop] = Endpoint(Site(self._server, self.options, events))
+        endpoint = self._endpoints[loop] = HTTPEndpoint(HTTPContext(self._server, self.options, events))
         return endpoint
 
-    async def _endpoint(self) -> Endpoint:
+    async def _endpoint(self) -> HTTPEndpoint:
         """Return the endpoint on this loop for a request. As `start`. What it starts does not see the context variables
-        of the request that happens to be the first, which may say who asks. Raises `Rejected` (503) after the end: a
-        request may have waited for `auth` until then.
+        of the request that happens to be the first, which may say who asks. Raises `RequestRejected` (503) after the
+        end: a request may have waited for `auth` until then.
         """
         endpoint = self._endpoints.get(asyncio.get_running_loop())
         if endpoint is None:
             if self.draining:
-                raise Rejected(503, *ENDING)
+                raise RequestRejected(503, *SHUTTING_DOWN)
             endpoint = await asyncio.create_task(self.start(), context=ContextVariables())
         return endpoint
 
@@ -247,7 +253,7 @@ class HTTPApp:
         """A loop ends without a word where nobody runs the lifespan."""
         for loop in list(self._endpoints):  # another thread may add its own meanwhile
             if loop.is_closed() and (endpoint := self._endpoints.pop(loop, None)) is not None:
-                endpoint.site.close()
+                endpoint.context.close()
         self._ending = {loop for loop in list(self._ending) if not loop.is_closed()}
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
@@ -274,7 +280,7 @@ class HTTPApp:
         endpoint = self._endpoints.get(loop)
         if endpoint is None:
             return True
-        endpoint.site.audience.flush()  # what has changed is told before the end is
+        endpoint.context.subscription_index.flush()  # what has changed is told before the end is
         endpoint.drain()
         try:
             await asyncio.wait_for(endpoint.finish(), seconds)
@@ -289,12 +295,12 @@ class HTTPApp:
             return
         try:
             await endpoint.close()
-            await endpoint.site.events.close()  # others may have opened it as well
+            await endpoint.context.events.close()  # others may have opened it as well
         finally:
             await self._server.lifetimes.leave()
 
 
-def _session_id(request: Request) -> str:
+def _session_id(request: ASGIRequest) -> str:
     """The session that a message is posted to; no session has the id of one that names none, or too many things."""
     query: str = request.scope.get("query_string", b"").decode("latin-1")
     try:

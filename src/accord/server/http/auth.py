@@ -20,9 +20,9 @@ from typing import ClassVar, Protocol
 import msgspec
 
 from accord.errors import AccordError, DeclarationError
-from accord.server.dispatch import cancelled
-from accord.server.redact import REDACTED, redact
-from accord.transport.patience import within
+from accord.server.dispatch import is_cancelled
+from accord.server.redaction import REDACTED, redact
+from accord.transport.deadlines import with_deadline
 
 log: logging.Logger = logging.getLogger("accord")
 
@@ -56,7 +56,7 @@ def id_of(who: Principal | None) -> str:
     return "" if who is None else who.id
 
 
-class Request(Protocol):
+class AuthRequest(Protocol):
     """What an `Auth` may look at."""
 
     @property
@@ -78,7 +78,7 @@ class Request(Protocol):
 class Auth(Protocol):
     """Whoever knows who asks: `Server(auth=...)`."""
 
-    async def authenticate(self, request: Request) -> Principal:
+    async def authenticate(self, request: AuthRequest) -> Principal:
         """Who asks. Called for every request, before anything of its body is believed.
 
         Raises `Unauthorized` (401) where that is not known, `Forbidden` (403) where it is not allowed.
@@ -86,7 +86,7 @@ class Auth(Protocol):
         ...
 
 
-class Refused(AccordError):
+class AuthRefused(AccordError):
     """A request that is not let in: `status` is its HTTP status, `challenge` its `WWW-Authenticate`, if it has one.
 
     The text is told to whoever asked, so no secret stands in it.
@@ -101,7 +101,7 @@ class Refused(AccordError):
         self.challenge: str | None = challenge
 
 
-class Unauthorized(Refused):
+class Unauthorized(AuthRefused):
     """401: it is not known who asks. `challenge` says how to tell (RFC 9110, 11.6.1: a 401 always has one)."""
 
     status = 401
@@ -110,13 +110,13 @@ class Unauthorized(Refused):
         super().__init__(message, challenge=challenge)
 
 
-class Forbidden(Refused):
+class Forbidden(AuthRefused):
     """403: it is known who asks, and they may not. `challenge` may name the scopes that are missing."""
 
     status = 403
 
 
-class AuthFailed(Refused):
+class AuthenticationFailed(AuthRefused):
     """500: who asks could not be found out, because the one who should know failed."""
 
 
@@ -145,7 +145,7 @@ class APIKeys:
     def __repr__(self) -> str:
         return f"APIKeys(<{len(self._principals)} keys>)"
 
-    async def authenticate(self, request: Request) -> Principal:
+    async def authenticate(self, request: AuthRequest) -> Principal:
         """Whose key the request brings. Raises `Unauthorized`."""
         sent = request.headers.get(b"authorization")
         if sent is None:
@@ -166,26 +166,27 @@ class APIKeys:
         return digest.digest()
 
 
-async def identify(auth: Auth, request: Request, seconds: float | None = None) -> Principal:
-    """Who asks, within `seconds`; raises `Refused`.
+async def identify(auth: Auth, request: AuthRequest, seconds: float | None = None) -> Principal:
+    """Who asks, within `seconds`; raises `AuthRefused`.
 
-    A fault of `auth`, silence, and an answer that is no principal are `AuthFailed`: told to the log, not to the peer.
+    A fault of `auth`, silence, and an answer that is no principal are `AuthenticationFailed`: told to the log, not to
+    the peer.
     """
     try:
-        principal = await within(seconds, auth.authenticate(request))
+        principal = await with_deadline(seconds, auth.authenticate(request))
         if not isinstance(principal, Principal):
             raise TypeError(f"authenticate returned {type(principal).__name__}: it must return a Principal, or raise")
-    except Refused:
+    except AuthRefused:
         raise
     except BaseException as exc:
-        if cancelled(exc):
+        if is_cancelled(exc):
             raise
         log.error("accord: %s could not tell who asks\n%s", type(auth).__name__, _trace(exc, request))
-        raise AuthFailed("the server could not find out who asks; its log says why") from None
+        raise AuthenticationFailed("the server could not find out who asks; its log says why") from None
     return principal
 
 
-def _trace(exc: BaseException, request: Request) -> str:
+def _trace(exc: BaseException, request: AuthRequest) -> str:
     """What happened, without what was sent as proof, which the texts of errors like to quote."""
     text = "".join(traceback.format_exception(exc))
     proof = request.headers.get(b"authorization", b"").partition(b" ")[2].strip().decode("latin-1")

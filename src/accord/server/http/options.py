@@ -10,14 +10,14 @@ import msgspec
 
 from accord.errors import DeclarationError
 from accord.wire.cors import CORS
-from accord.wire.hosts import LOOPBACK_HOSTS, LOOPBACK_ORIGINS, Allowed, Gate, listed
+from accord.wire.hosts import LOOPBACK_HOSTS, LOOPBACK_ORIGINS, HostCheck, HostPatterns, check_patterns
 
 if TYPE_CHECKING:
     from accord.store.base import Events
 
 _PUBLIC = re.compile(r"(https?://[^/?#]+)(/[^?#\s]*)?", re.IGNORECASE)
 _PATH = re.compile(r"/|(/[A-Za-z0-9._~-]+)+")
-_TAKEN = ("/sse", "/messages", "/health", "/ready")
+_RESERVED_PATHS = ("/sse", "/messages", "/health", "/ready")
 
 
 class HTTPOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,8 +53,8 @@ class HTTPOptions(msgspec.Struct, frozen=True, kw_only=True):
     events); by default clients decide."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.path, str) or not _PATH.fullmatch(self.path) or self.path in _TAKEN:
-            others = ", ".join(_TAKEN)
+        if not isinstance(self.path, str) or not _PATH.fullmatch(self.path) or self.path in _RESERVED_PATHS:
+            others = ", ".join(_RESERVED_PATHS)
             raise DeclarationError(f"{self.path!r} is no path for a server: write it as /mcp; {others} are taken")
         if self.retry_seconds is not None and not self.retry_seconds > 0:
             raise DeclarationError(f"retry_seconds is more than 0, not {self.retry_seconds!r}")
@@ -62,14 +62,14 @@ class HTTPOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise DeclarationError("events= keeps sessions, and stateless=True has none: give one of them")
         self.gate()
 
-    def gate(self) -> Gate:
+    def gate(self) -> HostCheck:
         """Which hosts and origins are let in: the machine's own, the public address, and those named."""
         public = _public(self.public_url) if self.public_url is not None else None
-        hosts, origins = listed("host", self.hosts), listed("origin", self.origins)
+        hosts, origins = check_patterns("host", self.hosts), check_patterns("origin", self.origins)
         if public is not None:
             scheme, host = public
             hosts, origins = (host, *hosts), (f"{scheme}://{host}", *origins)
-        return Gate((*LOOPBACK_HOSTS, *hosts), (*LOOPBACK_ORIGINS, *origins))
+        return HostCheck((*LOOPBACK_HOSTS, *hosts), (*LOOPBACK_ORIGINS, *origins))
 
     def public_root(self) -> str:
         """The path under which a proxy has put the server; empty where there is none, or it is not told."""
@@ -86,7 +86,7 @@ class HTTPOptions(msgspec.Struct, frozen=True, kw_only=True):
 def _public(url: str) -> tuple[str, str]:
     """The scheme and the host of a public address."""
     found = _PUBLIC.fullmatch(url) if isinstance(url, str) else None
-    if found is None or not Allowed("origin", ()).readable(found[1].encode()):
+    if found is None or not HostPatterns("origin", ()).is_well_formed(found[1].encode()):
         raise DeclarationError(f"{url!r} is no public address: write it as https://tools.example.com/mcp")
     scheme, _, host = found[1].partition("://")
     return scheme, host

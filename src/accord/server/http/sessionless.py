@@ -13,58 +13,60 @@ from msgspec import UNSET
 
 from accord.errors import METHOD_NOT_FOUND, InvalidRequest, ProtocolError
 from accord.messages import envelope
-from accord.messages.envelope import Incoming, Malformed
+from accord.messages.envelope import Incoming, MalformedMessage
 from accord.messages.revision import NO_SESSIONS, SESSIONLESS, Rules
-from accord.server.http.alone import Unnumbered
-from accord.server.http.callers import Caller, Callers
-from accord.server.http.post import Outgoing, Post, Response
-from accord.server.http.replies import BatchPost
+from accord.server.http.response import BasePostResponse, PostResponse, ResponseStream
+from accord.server.http.session_responses import BatchResponse
+from accord.server.http.stateless_clients import StatelessClient, StatelessClients
+from accord.server.http.stateless_response import UnnumberedEventStream
 from accord.session import peek
-from accord.session.events import Opened, Reply, RequestReceived
-from accord.session.exchange import Exchange
-from accord.session.served import error_bytes
-from accord.transport.asgi.answer import respond, say
-from accord.transport.asgi.request import Receive, Request, Send
-from accord.transport.asgi.stream import Stream
+from accord.session.events import ConnectionOpened, ReplyReady, RequestReceived
+from accord.session.incoming import error_bytes
+from accord.session.pending_request import PendingRequest
+from accord.transport.asgi.request import ASGIRequest, Receive, Send
+from accord.transport.asgi.responses import send_json, send_text
+from accord.transport.asgi.sse_response import SSEResponse
 from accord.wire.headers import PROTOCOL_VERSION
-from accord.wire.streamable import check_version, status_of_refusal
+from accord.wire.request_headers import check_version, status_of_refusal
 
 if TYPE_CHECKING:
     from accord.server.http.auth import Principal
-    from accord.server.http.site import Site
+    from accord.server.http.http_context import HTTPContext
 
 _WITHOUT_HEADER = "2025-03-26"
 """ "If the server does not receive an `MCP-Protocol-Version` header [...] the server SHOULD assume" this revision
 (Streamable HTTP, Protocol Version Header)."""
 
 
-class Sessionless:
+class SessionlessHandler:
     """All requests of older revisions that reach one site which keeps no sessions."""
 
-    def __init__(self, site: Site, callers: Callers) -> None:
-        self._site = site
-        self._callers = callers
+    def __init__(self, site: HTTPContext, callers: StatelessClients) -> None:
+        self._context = site
+        self._clients = callers
         older = [revision for revision in SESSIONLESS if revision in site.server.revisions]
         self._rules = {revision.encode(): SESSIONLESS[revision] for revision in older}
         if older:
             self._assumed: Rules = SESSIONLESS[_WITHOUT_HEADER if _WITHOUT_HEADER in older else older[0]]
 
-    async def post(self, body: bytes, request: Request, receive: Receive, send: Send, who: Principal | None) -> None:
-        """Answer one POST, whose header was checked. Raises `Malformed`."""
+    async def post(
+        self, body: bytes, request: ASGIRequest, receive: Receive, send: Send, who: Principal | None
+    ) -> None:
+        """Answer one POST, whose header was checked. Raises `MalformedMessage`."""
         rules = self._rules_of(request.headers)
         if rules.batches and envelope.is_array(body):
             return await self._batch(body, rules, request, receive, send, who)
         incoming = envelope.read(body)
         if incoming.method is UNSET:
             why = f"an answer belongs to a question, and none was asked: {NO_SESSIONS}"
-            raise Malformed(InvalidRequest(why), None if incoming.id is UNSET else incoming.id)
+            raise MalformedMessage(InvalidRequest(why), None if incoming.id is UNSET else incoming.id)
         if incoming.method == "initialize" and incoming.id is not UNSET:
             return await self._initialize(body, send)
-        caller = self._callers.get(who, request, rules)
+        caller = self._clients.get(who, request, rules)
         if incoming.id is UNSET:  # accepted; only extensions have some that mean anything without a session
-            event = caller.session.hear_alone(incoming, rules)
-            caller.conversation.reactions[type(event)](event)
-            return await say(send, 202, "")
+            event = caller.session.receive_standalone_notification(incoming, rules)
+            caller.driver.event_handlers[type(event)](event)
+            return await send_text(send, 202, "")
         return await self._serve(incoming, caller, request, receive, send, who)
 
     def _rules_of(self, headers: Mapping[bytes, bytes]) -> Rules:
@@ -72,47 +74,53 @@ class Sessionless:
 
     async def _initialize(self, body: bytes, send: Send) -> None:
         """Answer `initialize`, and forget it: the next request names its revision in a header."""
-        (event,) = self._site.session(lasts=False).receive(body)
-        if isinstance(event, Opened):
-            return await respond(send, 200, event.reply or b"")
-        assert isinstance(event, Reply), "initialize is answered at once in a new session"
-        return await respond(send, status_of_refusal(event.code), event.message)
+        (event,) = self._context.session(lasts=False).receive(body)
+        if isinstance(event, ConnectionOpened):
+            return await send_json(send, 200, event.reply or b"")
+        assert isinstance(event, ReplyReady), "initialize is answered at once in a new session"
+        return await send_json(send, status_of_refusal(event.code), event.message)
 
     async def _serve(
-        self, incoming: Incoming, caller: Caller, request: Request, receive: Receive, send: Send, who: Principal | None
+        self,
+        incoming: Incoming,
+        caller: StatelessClient,
+        request: ASGIRequest,
+        receive: Receive,
+        send: Send,
+        who: Principal | None,
     ) -> None:
         try:
-            meta = peek.request_meta(incoming.params, caller.session.served.last_meta)
+            meta = peek.request_meta(incoming.params, caller.session.incoming_requests.last_meta)
             if meta is not None and meta.protocol_version is not None:
-                check_version(request.headers, meta.protocol_version, self._site.server.revisions)
+                check_version(request.headers, meta.protocol_version, self._context.server.revisions)
         except ProtocolError as error:
             id: Any = incoming.id
             refused = error_bytes(id, error, caller.session.rules)
-            return await respond(send, status_of_refusal(error.code), refused)
-        event = caller.session.receive_alone(incoming, meta)
-        if isinstance(event, Reply):
-            return await respond(send, _status(event.code), event.message)
+            return await send_json(send, status_of_refusal(error.code), refused)
+        event = caller.session.receive_standalone_request(incoming, meta)
+        if isinstance(event, ReplyReady):
+            return await send_json(send, _status(event.code), event.message)
         assert isinstance(event, RequestReceived)  # a request is answered at once, or is for a handler
-        event.exchange.who, event.exchange.headers = who, request.headers
-        return await _Post(event.exchange, caller.conversation, receive, send).answer()
+        event.exchange.principal, event.exchange.headers = who, request.headers
+        return await _SessionlessResponse(event.exchange, caller.driver, receive, send).answer()
 
     async def _batch(
-        self, body: bytes, rules: Rules, request: Request, receive: Receive, send: Send, who: Principal | None
+        self, body: bytes, rules: Rules, request: ASGIRequest, receive: Receive, send: Send, who: Principal | None
     ) -> None:
         """Answer an array of messages, whose ids belong to it alone."""
-        requests: list[Exchange] = []
-        with self._callers.once(who, request, rules) as caller:
+        requests: list[PendingRequest] = []
+        with self._clients.for_batch(who, request, rules) as caller:
             for event in caller.session.receive(body):
-                if isinstance(event, Reply):
-                    return await respond(send, _status(event.code), event.message)
+                if isinstance(event, ReplyReady):
+                    return await send_json(send, _status(event.code), event.message)
                 if isinstance(event, RequestReceived):
-                    event.exchange.who, event.exchange.headers = who, request.headers
+                    event.exchange.principal, event.exchange.headers = who, request.headers
                     requests.append(event.exchange)
                 else:
-                    caller.conversation.reactions[type(event)](event)
+                    caller.driver.event_handlers[type(event)](event)
             if not requests:
-                return await say(send, 202, "")
-            post = _Batch(requests, caller.conversation, receive, send)
+                return await send_text(send, 202, "")
+            post = _SessionlessBatchResponse(requests, caller.driver, receive, send)
             return await post.finish(await post.serve())
 
 
@@ -121,7 +129,7 @@ def _status(code: int) -> int:
     return 200 if code == METHOD_NOT_FOUND else status_of_refusal(code)
 
 
-class _Post(Post):
+class _SessionlessResponse(PostResponse):
     """ "Disconnection SHOULD NOT be interpreted as the client cancelling its request", so nobody looks for it."""
 
     __slots__ = ()
@@ -130,18 +138,18 @@ class _Post(Post):
         """Have the request handled, and send its answer."""
         await self.finish(await self.serve())
 
-    def begin(self) -> tuple[Outgoing, Coroutine[Any, Any, None]]:
-        return _begun(self)
+    def make_stream(self) -> tuple[ResponseStream, Coroutine[Any, Any, None]]:
+        return _make_stream(self)
 
 
-class _Batch(BatchPost):
+class _SessionlessBatchResponse(BatchResponse):
     __slots__ = ()
 
-    def begin(self) -> tuple[Outgoing, Coroutine[Any, Any, None]]:
-        return _begun(self)
+    def make_stream(self) -> tuple[ResponseStream, Coroutine[Any, Any, None]]:
+        return _make_stream(self)
 
 
-def _begun(post: Response) -> tuple[Outgoing, Coroutine[Any, Any, None]]:
+def _make_stream(post: BasePostResponse) -> tuple[ResponseStream, Coroutine[Any, Any, None]]:
     """A stream that nobody can take up again, and what writes it."""
-    stream = Stream(post.response, post.conversation.limits)
-    return Unnumbered(stream), stream.run()
+    stream = SSEResponse(post.asgi_send, post.driver.limits)
+    return UnnumberedEventStream(stream), stream.run()

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from accord.errors import StoreError
 from accord.server.http.accounts import is_address
 from accord.server.http.auth import id_of
-from accord.server.http.record import Record, read_record
+from accord.server.http.base_session import BaseHTTPSession, is_own_id
 from accord.server.http.session import NO_SESSION, HTTPSession
-from accord.server.http.visitor import Visitor, is_own_id
-from accord.transport.asgi.request import Rejected, Request
+from accord.server.http.session_record import SessionRecord, read_record
+from accord.transport.asgi.request import ASGIRequest, RequestRejected
 
 if TYPE_CHECKING:
     from accord.server.http.auth import Principal
-    from accord.server.http.site import Site
+    from accord.server.http.http_context import HTTPContext
 
 log: logging.Logger = logging.getLogger("accord")
 
-V = TypeVar("V", bound=Visitor)
+V = TypeVar("V", bound=BaseHTTPSession)
 
-_LOOKS = 64
+_EVICTION_TRIES = 64
 """Sessions that are looked at to find one which is idle; those that are not have another turn."""
 
 _FEW = 100
@@ -33,14 +33,14 @@ _FEW = 100
 _LATER = ((b"retry-after", b"30"),)
 
 
-class Sessions(Generic[V]):
+class SessionTable(Generic[V]):
     """Sessions of one kind."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, site: HTTPContext) -> None:
+        self._context = site
         self._by_id: dict[str, V] = {}
         self._unused: dict[V, None] = {}  # and some that were used since, the oldest first
-        self._of: dict[str, OrderedDict[Visitor, None]] = {}  # by account, the longest idle first
+        self._by_account: dict[str, OrderedDict[BaseHTTPSession, None]] = {}  # by account, the longest idle first
         self._ending: set[str] = set()
 
     def __len__(self) -> int:
@@ -49,29 +49,29 @@ class Sessions(Generic[V]):
     def __iter__(self) -> Iterator[V]:
         return iter(list(self._by_id.values()))
 
-    async def make_room(self, account: str) -> None:
+    async def ensure_capacity(self, account: str) -> None:
         """Return when one more can be added, at once. Sessions that nobody uses keep no one out: the oldest goes, and
         then the one that was idle for the longest time.
 
-        Raises `Rejected` (503) when there are too many that are in use, of this account or of all.
+        Raises `RequestRejected` (503) when there are too many that are in use, of this account or of all.
         """
         while (full := self._full(account)) is not None:
             spare = self._oldest_unused(full) or self._longest_idle(full)
             if spare is None:
-                limits = self._site.limits
+                limits = self._context.limits
                 whose = "" if not full else " of this address" if is_address(full) else f" of {full!r}"
                 most = self._most(full) if full else limits.sessions
-                raise Rejected(503, f"too many sessions{whose}: the limit is {most:,}", _LATER)
+                raise RequestRejected(503, f"too many sessions{whose}: the limit is {most:,}", _LATER)
             await self.end(spare, "the session was idle, and others need its room")
 
     def _full(self, account: str) -> str | None:
         """The account that has too many, or an empty string for all; None where there is room."""
-        if len(self._of.get(account, ())) >= self._most(account):
+        if len(self._by_account.get(account, ())) >= self._most(account):
             return account
-        return "" if len(self._by_id) >= self._site.limits.sessions else None
+        return "" if len(self._by_id) >= self._context.limits.sessions else None
 
     def _most(self, account: str) -> int:
-        limits = self._site.limits
+        limits = self._context.limits
         return limits.sessions_per_address if is_address(account) else limits.sessions_per_principal
 
     def _oldest_unused(self, account: str) -> V | None:
@@ -93,16 +93,16 @@ class Sessions(Generic[V]):
         otherwise two addresses that use each of theirs now and then would keep everyone else out.
         """
         if account:
-            return self._idle_of(self._of[account])
-        most, limits = max(self._of.values(), key=len), self._site.limits
+            return self._idle_of(self._by_account[account])
+        most, limits = max(self._by_account.values(), key=len), self._context.limits
         found = self._idle_of(most)
-        if len(most) > max(_FEW, limits.sessions // (len(self._of) + 1)):
+        if len(most) > max(_FEW, limits.sessions // (len(self._by_account) + 1)):
             return found
-        idle = self._site.loop.time() - limits.session_unused_seconds
-        return found if found is not None and found.seen <= idle else None
+        idle = self._context.loop.time() - limits.session_unused_seconds
+        return found if found is not None and found.last_used_at <= idle else None
 
-    def _idle_of(self, visitors: OrderedDict[Visitor, None]) -> V | None:
-        for _ in range(min(_LOOKS, len(visitors))):
+    def _idle_of(self, visitors: OrderedDict[BaseHTTPSession, None]) -> V | None:
+        for _ in range(min(_EVICTION_TRIES, len(visitors))):
             visitor = next(iter(visitors))
             if not visitor.busy:
                 return self._by_id[visitor.id]
@@ -113,8 +113,8 @@ class Sessions(Generic[V]):
         """From now on it is found."""
         self._by_id[visitor.id] = visitor
         self._unused[visitor] = None
-        visitor.others = self._of.setdefault(visitor.account, OrderedDict())
-        visitor.others[visitor] = None
+        visitor.account_sessions = self._by_account.setdefault(visitor.account, OrderedDict())
+        visitor.account_sessions[visitor] = None
 
     def get(self, id: str) -> V | None:
         """A session, whosever it is."""
@@ -129,7 +129,7 @@ class Sessions(Generic[V]):
         """End it: it is not found any more, and what it does stops."""
         if self._by_id.pop(visitor.id, None) is not None:
             self._unused.pop(visitor, None)
-            self._leave(visitor)
+            self._remove_from_account(visitor)
             self._ending.add(visitor.id)
             try:
                 # First, or another process takes it up meanwhile; but a store that hangs must not keep it running.
@@ -137,27 +137,27 @@ class Sessions(Generic[V]):
             finally:
                 self._ending.discard(visitor.id)
 
-    def _leave(self, visitor: V) -> None:
-        others, visitor.others = visitor.others, None
+    def _remove_from_account(self, visitor: V) -> None:
+        others, visitor.account_sessions = visitor.account_sessions, None
         if others is not None:
             del others[visitor]
             if not others:
-                del self._of[visitor.account]
+                del self._by_account[visitor.account]
 
     async def sweep(self) -> None:
         """End those that have had nothing to do for too long, or are too old."""
-        now, limits = self._site.loop.time(), self._site.limits
+        now, limits = self._context.loop.time(), self._context.limits
         over: list[Coroutine[Any, Any, None]] = []
         for visitor in self:
-            if now - visitor.born > limits.session_seconds:
+            if now - visitor.created_at > limits.session_seconds:
                 over.append(self.end(visitor, "the session has lasted as long as it may"))
-            elif not visitor.busy and now - visitor.seen > self._patience(visitor):
+            elif not visitor.busy and now - visitor.last_used_at > self._idle_limit(visitor):
                 over.append(self.end(visitor, "the session was idle"))
-        await _all(over, 2 * limits.close_seconds)
+        await _run_all(over, 2 * limits.close_seconds)
 
-    def _patience(self, visitor: V) -> float:
+    def _idle_limit(self, visitor: V) -> float:
         """Seconds that it may have nothing to do."""
-        limits = self._site.limits
+        limits = self._context.limits
         idle = limits.session_idle_seconds
         return min(idle, limits.session_unused_seconds) if visitor.unused else idle
 
@@ -166,49 +166,49 @@ class Sessions(Generic[V]):
         visitors, self._by_id = list(self._by_id.values()), {}
         self._unused.clear()
         for visitor in visitors:
-            self._leave(visitor)
-        await _all([visitor.close(why) for visitor in visitors], 2 * self._site.limits.close_seconds)
+            self._remove_from_account(visitor)
+        await _run_all([visitor.close(why) for visitor in visitors], 2 * self._context.limits.close_seconds)
 
 
-class LastingSessions(Sessions[HTTPSession]):
+class PersistentSessionTable(SessionTable[HTTPSession]):
     """Those of Streamable HTTP, which may have begun in a process that is gone."""
 
-    async def reach(self, id: str, who: Principal | None, request: Request) -> HTTPSession:
-        """A session, from the store if need be. Raises `Rejected`: "the server MUST respond [...] 404"."""
+    async def get_or_restore(self, id: str, who: Principal | None, request: ASGIRequest) -> HTTPSession:
+        """A session, from the store if need be. Raises `RequestRejected`: "the server MUST respond [...] 404"."""
         session = self.find(id, who)
-        if session is None and self._site.lasting:
-            session = await self._revive(id, who, self._site.account(who, request))
+        if session is None and self._context.is_persistent:
+            session = await self._restore(id, who, self._context.account(who, request))
         if session is None:
             if not is_own_id(id):
-                self._site.tell_of_workers("a session was asked for that this process has not begun")
-            raise Rejected(404, NO_SESSION)
+                self._context.warn_about_workers("a session was asked for that this process has not begun")
+            raise RequestRejected(404, NO_SESSION)
         return session
 
-    async def _revive(self, id: str, who: Principal | None, account: str) -> HTTPSession | None:
+    async def _restore(self, id: str, who: Principal | None, account: str) -> HTTPSession | None:
         record = await self._record(id)
         if record is None or record.principal != id_of(who):
             return None
-        await self.make_room(account)
+        await self.ensure_capacity(account)
         # What was so before the store was asked may be so no longer.
         if id in self._ending or (found := self.find(id, who)) is not None:
             return None if id in self._ending else found
-        session = HTTPSession(self._site, who, account, id, known=True).restore(record)
+        session = HTTPSession(self._context, who, account, id, known=True).restore(record)
         self.add(session)
         return session
 
-    async def _record(self, id: str) -> Record | None:
-        """What the store has of a session. One that this server cannot carry on is none. Raises `Rejected`."""
+    async def _record(self, id: str) -> SessionRecord | None:
+        """What the store has of a session. One that this server cannot carry on is none. Raises `RequestRejected`."""
         if id in self._ending:
             return None
         try:
-            kept = await self._site.events.load(id)
+            kept = await self._context.events.load(id)
         except StoreError as exc:
             log.error("accord: a session could not be read: %s", exc)
-            raise Rejected(503, "the server cannot read its sessions at the moment", _LATER) from exc
-        return None if kept is None else read_record(kept, self._site.server.revisions)
+            raise RequestRejected(503, "the server cannot read its sessions at the moment", _LATER) from exc
+        return None if kept is None else read_record(kept, self._context.server.revisions)
 
 
-async def _all(ends: list[Coroutine[Any, Any, None]], seconds: float) -> None:
+async def _run_all(ends: list[Coroutine[Any, Any, None]], seconds: float) -> None:
     """Have all of them happen, side by side: one that fails or hangs holds up no other."""
     if not ends:
         return

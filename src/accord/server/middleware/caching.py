@@ -17,18 +17,18 @@ from accord.errors import DeclarationError
 from accord.messages import codec
 from accord.messages.prompts import GetPromptResult
 from accord.messages.resources import ReadResourceResult
-from accord.schema.values import to_json
-from accord.server.asking.state import canonical
+from accord.schema.json_values import to_json
 from accord.server.http.auth import Principal
-from accord.server.middleware.kept import MemoryResults, ResultStore
+from accord.server.input.request_state import canonical
 from accord.server.middleware.request import CallNext, Request
-from accord.server.results import PackedToolResult
+from accord.server.middleware.result_store import MemoryResults, ResultStore
+from accord.server.results import EncodedToolResult
 from accord.server.server import Server
 
 log: logging.Logger = logging.getLogger("accord.server")
 
 READ = "resources/read"
-_RESULTS: dict[str, type] = {"tools/call": PackedToolResult, "prompts/get": GetPromptResult, READ: ReadResourceResult}
+_RESULTS: dict[str, type] = {"tools/call": EncodedToolResult, "prompts/get": GetPromptResult, READ: ReadResourceResult}
 
 
 class Caching:
@@ -62,7 +62,7 @@ class Caching:
         self._tools = None if tools is None else frozenset(tools)
         self._extra = key
         self._store: ResultStore = MemoryResults(most, bytes) if store is None else store
-        self._flights: dict[tuple[asyncio.AbstractEventLoop, str], asyncio.Future[bool]] = {}
+        self._in_flight: dict[tuple[asyncio.AbstractEventLoop, str], asyncio.Future[bool]] = {}
         self._servers: WeakKeyDictionary[Server, str] = WeakKeyDictionary()
         self._named: Counter[str] = Counter()
         self._edition = 0
@@ -70,7 +70,7 @@ class Caching:
 
     async def clear(self) -> None:
         """Forget all results. What is being worked out now is not kept either."""
-        self._outdated("")
+        self._invalidate("")
         await self._refresh()
 
     async def __call__(self, request: Request, call_next: CallNext) -> Any:
@@ -80,16 +80,16 @@ class Caching:
         covered = {*_read_since(before, request), "principal"}
         if not request.apart[1]:
             covered.add("state")  # then it is the same for all: what comes into it comes from inside
-        key = None if extra is None or not self._may_keep(request) else self._key(request, extra)
+        key = None if extra is None or not self._is_cacheable(request) else self._key(request, extra)
         if key is None:
             return await call_next(request)
         await self._refresh()
-        kept = await self._kept(request, key)
+        kept = await self._cached(request, key)
         if kept is not None:
             return kept
         if request.may_ask:
-            return await self._fresh(request, call_next, key, covered)
-        return await self._once(request, call_next, key, covered)
+            return await self._compute(request, call_next, key, covered)
+        return await self._single_flight(request, call_next, key, covered)
 
     # --- what is the same --------------------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ class Caching:
             return None
         return f"{request.method} {blake2b(said + given, digest_size=24).hexdigest()}"
 
-    def _may_keep(self, request: Request) -> bool:
+    def _is_cacheable(self, request: Request) -> bool:
         tool = request.tool
         if tool is None:
             return request.method in _RESULTS
@@ -115,30 +115,30 @@ class Caching:
 
     # --- working it out ----------------------------------------------------------------------------------------
 
-    async def _once(self, request: Request, call_next: CallNext, key: str, covered: Collection[str]) -> Any:
+    async def _single_flight(self, request: Request, call_next: CallNext, key: str, covered: Collection[str]) -> Any:
         """The first works it out; the others wait for that, and for nothing if it fails."""
         place = asyncio.get_running_loop(), key
-        while (flight := self._flights.get(place)) is not None:
+        while (flight := self._in_flight.get(place)) is not None:
             await asyncio.wait((flight,))
-            kept = await self._kept(request, key)
+            kept = await self._cached(request, key)
             if kept is not None:
                 return kept
             if flight.result():  # it is nothing that can be kept: each has to find out alone
                 return await call_next(request)
-        flight = self._flights[place] = place[0].create_future()
+        flight = self._in_flight[place] = place[0].create_future()
         ended = False
         try:
-            value = await self._fresh(request, call_next, key, covered)
+            value = await self._compute(request, call_next, key, covered)
             ended = True
             return value
         except Exception:
             ended = True
             raise
         finally:
-            del self._flights[place]
+            del self._in_flight[place]
             flight.set_result(ended)  # else it was cancelled: the next one takes its place
 
-    async def _fresh(self, request: Request, call_next: CallNext, key: str, covered: Collection[str]) -> Any:
+    async def _compute(self, request: Request, call_next: CallNext, key: str, covered: Collection[str]) -> Any:
         """Work it out, and keep it if it is as good for whoever asks for the same. `covered`: what the key holds."""
         edition, before = self._edition, dict(request.reads)
         value = await call_next(request)
@@ -147,14 +147,14 @@ class Caching:
         result = request.pack(value)
         good = type(result) is _RESULTS[request.method] and not getattr(result, "is_error", None)
         if good and edition == self._edition:
-            await self._safely(self._store.put(key, codec.encode(result), self._seconds))
+            await self._ignore_errors(self._store.put(key, codec.encode(result), self._seconds))
         return value
 
-    async def _kept(self, request: Request, key: str) -> Any:
-        found = await self._safely(self._store.get(key))
+    async def _cached(self, request: Request, key: str) -> Any:
+        found = await self._ignore_errors(self._store.get(key))
         return None if found is None else codec.decoder(_RESULTS[request.method]).decode(found)
 
-    async def _safely(self, work: Awaitable[Any]) -> Any:
+    async def _ignore_errors(self, work: Awaitable[Any]) -> Any:
         """A store that fails costs time, and no call."""
         try:
             return await work
@@ -173,10 +173,10 @@ class Caching:
             named = f"{server.name} {server.info.version}"
             self._named[named] += 1
             known = self._servers[server] = f"{self._named[named]} {named}"
-            server.hub.follow(lambda what, uri: self._outdated("" if what else READ))
+            server.change_bus.add_listener(lambda what, uri: self._invalidate("" if what else READ))
         return known
 
-    def _outdated(self, prefix: str) -> None:
+    def _invalidate(self, prefix: str) -> None:
         """Whatever begins like this is out of date. From any thread."""
         self._edition += 1
         self._stale.add(prefix)
@@ -184,7 +184,7 @@ class Caching:
     async def _refresh(self) -> None:
         with suppress(KeyError):  # there is nothing, or nothing any more
             while True:
-                await self._safely(self._store.clear(self._stale.pop()))
+                await self._ignore_errors(self._store.clear(self._stale.pop()))
 
 
 def _read_since(before: Mapping[str, int], request: Request) -> set[str]:

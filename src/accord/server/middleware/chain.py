@@ -10,7 +10,7 @@ import msgspec
 
 from accord.errors import DeclarationError
 from accord.server.middleware.request import Request
-from accord.server.parameters import called
+from accord.server.parameters import unwrap_callable
 
 if TYPE_CHECKING:
     from accord.server.middleware.request import CallNext, Middleware
@@ -23,7 +23,7 @@ Guard = Callable[[str, Collection[str]], frozenset[str]]
 _HOW = "write it as `async def middleware(request, call_next)`, with a third parameter `ctx: Context` if it wants one"
 
 
-class Around(msgspec.Struct, frozen=True, eq=False):
+class MiddlewareStep(msgspec.Struct, frozen=True, eq=False):
     """One middleware."""
 
     function: Callable[..., Awaitable[Any]]
@@ -37,29 +37,29 @@ class Around(msgspec.Struct, frozen=True, eq=False):
     """Whether that is all it does, so that a call need not pass through it."""
 
 
-def all_around(middleware: Iterable[Middleware]) -> tuple[Around, ...]:
+def middleware_steps(middleware: Iterable[Middleware]) -> tuple[MiddlewareStep, ...]:
     """Read several. Raises `DeclarationError` for what is none, and for one that stands alone."""
     if not isinstance(middleware, Iterable):
         name = getattr(middleware, "__qualname__", None) or f"{type(middleware).__name__}(...)"
         raise DeclarationError(f"middleware= takes a list: write middleware=[{name}]")
-    return tuple(around(each) for each in middleware)
+    return tuple(middleware_step(each) for each in middleware)
 
 
-def around(middleware: Middleware) -> Around:
+def middleware_step(middleware: Middleware) -> MiddlewareStep:
     """Read a middleware. Raises `DeclarationError` for what is none."""
     name = getattr(middleware, "__qualname__", None) or type(middleware).__name__
     if not callable(middleware) or isinstance(middleware, type):
         raise DeclarationError(f"{name} is no middleware: {_HOW}")
-    if not inspect.iscoroutinefunction(called(middleware)):
+    if not inspect.iscoroutinefunction(unwrap_callable(middleware)):
         raise DeclarationError(f"the middleware {name} is not async: {_HOW}")
-    wanted = _wanted(middleware)
+    wanted = _required_arguments(middleware)
     if wanted not in (2, 3):
         raise DeclarationError(f"the middleware {name} takes {wanted} arguments: {_HOW}")
     only_guards = getattr(type(middleware).__call__, "only_guards", False)
-    return Around(middleware, wanted == 3, getattr(middleware, "scopes_of", None), only_guards)
+    return MiddlewareStep(middleware, wanted == 3, getattr(middleware, "scopes_of", None), only_guards)
 
 
-def _wanted(middleware: Middleware) -> int:
+def _required_arguments(middleware: Middleware) -> int:
     """How many arguments it has to be given; one that takes any number is given two."""
     parameters = list(inspect.signature(middleware).parameters.values())
     needed = [one for one in parameters if one.default is one.empty and one.kind is not one.VAR_KEYWORD]
@@ -76,23 +76,23 @@ def only_guards(call: C) -> C:
     return call
 
 
-def guards_in(steps: Iterable[Around]) -> tuple[Guard, ...]:
+def guards_in(steps: Iterable[MiddlewareStep]) -> tuple[Guard, ...]:
     """Return what those of them ask that ask for scopes."""
     return tuple(step.guard for step in steps if step.guard is not None)
 
 
-def chained(steps: Sequence[Around]) -> CallNext | None:
+def build_chain(steps: Sequence[MiddlewareStep]) -> CallNext | None:
     """All of them, the first outermost; None for none."""
     steps = [step for step in steps if not step.only_guards]
     if not steps:
         return None
     following: CallNext = Request.run
     for step in reversed(steps):
-        following = _step(step, following)
+        following = _wrap(step, following)
     return following
 
 
-def _step(step: Around, following: CallNext) -> Callable[[Request], Awaitable[Any]]:
+def _wrap(step: MiddlewareStep, following: CallNext) -> Callable[[Request], Awaitable[Any]]:
     function = step.function
     if step.context:
         return lambda request: function(request, following, request.context)

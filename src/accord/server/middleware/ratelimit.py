@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from accord.errors import DeclarationError, RateLimited
 from accord.server.http.auth import id_of
-from accord.server.middleware.rates import MemoryRates, RateStore
+from accord.server.middleware.rate_store import MemoryRates, RateStore
 from accord.server.middleware.request import CallNext, Request
 from accord.session.rate import Pace
 

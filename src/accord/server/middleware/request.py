@@ -10,26 +10,27 @@ from msgspec import Raw
 
 from accord.messages import codec
 from accord.messages.meta import Params
-from accord.session.exchange import headers_of
+from accord.session.pending_request import headers_of
 
 if TYPE_CHECKING:
     from accord.messages.identity import Implementation
     from accord.messages.tools import Tool
-    from accord.server.asking.call import Call
-    from accord.server.calling import Calling
     from accord.server.context import Context
     from accord.server.http.auth import Principal
+    from accord.server.input.call import HandlerCall
+    from accord.server.invoker import Invoker
     from accord.server.lifetime import Lifetime
-    from accord.server.offer import Offer
     from accord.server.peer import Peer
+    from accord.server.registration import Registration
     from accord.server.server import Server
-    from accord.session.exchange import Exchange
+    from accord.session.pending_request import PendingRequest
 
 T = TypeVar("T")
 
-End = Callable[["Request"], Awaitable[Any]]
-Surround = Callable[[End, str, "Offer | None", Any, "Exchange", "Peer"], Awaitable[Any]]
-"""Does something through middleware: what stands at the end, and what the request says. See `Calling.surround`."""
+Handler = Callable[["Request"], Awaitable[Any]]
+RunMiddleware = Callable[[Handler, str, "Registration | None", Any, "PendingRequest", "Peer"], Awaitable[Any]]
+"""Does something through middleware: what stands at the end, and what the request says. See
+`Invoker.invoke_registration_middleware`."""
 
 
 class Request:
@@ -38,14 +39,14 @@ class Request:
     __slots__ = (
         "_arguments",
         "_call",
-        "_calling",
-        "_end",
-        "_exchange",
+        "_handler",
         "_inner",
-        "_offer",
+        "_invoker",
         "_peer",
+        "_pending",
         "_raw",
         "_reads",
+        "_registration",
         "_state",
         "asked_for",
         "name",
@@ -53,26 +54,26 @@ class Request:
 
     def __init__(
         self,
-        end: End | None,
-        calling: Calling,
-        exchange: Exchange,
+        end: Handler | None,
+        calling: Invoker,
+        exchange: PendingRequest,
         peer: Peer,
         name: str,
-        offer: Offer | None,
+        offer: Registration | None,
         arguments: Any,
-        call: Call | None,
+        call: HandlerCall | None,
     ) -> None:
         self.name: str = name
         """The tool or the prompt, or the URI of the resource, as the server that this middleware belongs to calls it;
         empty for a list."""
         self.asked_for: str = name
         """The same as the client calls it: another name where the server is mounted."""
-        self._end = end
-        self._calling = calling
-        self._exchange = exchange
+        self._handler = end
+        self._invoker = calling
+        self._pending = exchange
         self._peer = peer
-        self._offer = offer
-        self._inner: Offer | None = None
+        self._registration = offer
+        self._inner: Registration | None = None
         self._raw = arguments
         self._arguments: dict[str, Any] | None = None
         self._call = call
@@ -85,7 +86,7 @@ class Request:
     @property
     def method(self) -> str:
         """The method of the protocol: "tools/call"."""
-        return self._exchange.method.name
+        return self._pending.method.name
 
     @property
     def lists(self) -> bool:
@@ -106,16 +107,23 @@ class Request:
         changed._raw = Raw(codec.encode(arguments)) if isinstance(self._raw, Raw) else arguments
         return changed
 
-    def called(self, name: str, offer: Offer, arguments: Any) -> Request:
+    def called(self, name: str, offer: Registration, arguments: Any) -> Request:
         """The same request as a mounted server knows it, or a tool that is changed where it is shown."""
         changed = self._copied()
-        changed.name, changed._offer, changed._inner = name, offer, offer
+        changed.name, changed._registration, changed._inner = name, offer, offer
         changed._raw = arguments
         return changed
 
     def _copied(self) -> Request:
         made = Request(
-            self._end, self._calling, self._exchange, self._peer, self.name, self._offer, self._raw, self._call
+            self._handler,
+            self._invoker,
+            self._pending,
+            self._peer,
+            self.name,
+            self._registration,
+            self._raw,
+            self._call,
         )
         made.asked_for, made._inner, made._reads = self.asked_for, self._inner, self._reads
         if self._call is None:
@@ -129,7 +137,7 @@ class Request:
         """The definition of what it is about: a `Tool`, a `Prompt`, a `Resource`, a `ResourceTemplate`; None for lists
         and for what a provider completes.
         """
-        return None if self._offer is None else self._offer.define(self._exchange.rules)
+        return None if self._registration is None else self._registration.define(self._pending.rules)
 
     @property
     def tool(self) -> Tool | None:
@@ -139,17 +147,17 @@ class Request:
     @property
     def version(self) -> str | None:
         """The version of what is called, where it has one."""
-        return None if self._offer is None else self._offer.marks.version
+        return None if self._registration is None else self._registration.metadata.version
 
     @property
     def tags(self) -> frozenset[str]:
         """The tags of what is called."""
-        return frozenset() if self._offer is None else self._offer.marks.tags
+        return frozenset() if self._registration is None else self._registration.metadata.tags
 
     def tags_of(self, name: str) -> frozenset[str]:
         """The tags of an item of the list that is asked for: a name, a URI, or the text of a template."""
-        offer = self._calling.server.registry.shown.listed(self.method).get(name)
-        return frozenset() if offer is None else offer.marks.tags
+        offer = self._invoker.server.registry.view.listed(self.method).get(name)
+        return frozenset() if offer is None else offer.metadata.tags
 
     @property
     def declared_as(self) -> str:
@@ -159,7 +167,7 @@ class Request:
     @property
     def may_run_again(self) -> bool:
         """Whether doing it twice does no harm: it is no tool, or one marked `readOnlyHint` or `idempotentHint`."""
-        return self._offer is None or self._offer.may_run_again
+        return self._registration is None or self._registration.may_run_again
 
     @property
     def may_ask(self) -> bool:
@@ -169,12 +177,12 @@ class Request:
     @property
     def asked(self) -> bool:
         """Whether it has asked the client: what comes of the call then depends on the answers."""
-        return self._call is not None and self._call.asked
+        return self._call is not None and self._call.requested_input
 
     @property
     def over(self) -> bool:
         """Whether it was ended at a question, to be run again: what it returns or raises now does not count."""
-        return self._call is not None and self._call.asker.over
+        return self._call is not None and self._call.input.is_interrupted
 
     @property
     def local(self) -> bool:
@@ -184,7 +192,7 @@ class Request:
     @property
     def principal(self) -> Principal | None:
         """Who asks; None where nobody was asked."""
-        who: Principal | None = self._exchange.who
+        who: Principal | None = self._pending.principal
         self._record("principal")
         return who
 
@@ -192,24 +200,24 @@ class Request:
     def headers(self) -> dict[str, str]:
         """The headers of the HTTP request that brought it, as `ctx.headers` has them."""
         self._record("headers")
-        return headers_of(self._exchange)
+        return headers_of(self._pending)
 
     @property
     def revision(self) -> str:
         """The revision this request is served in."""
-        return self._exchange.rules.revision
+        return self._pending.rules.revision
 
     @property
     def client(self) -> Implementation | None:
         """What the client says it is. For display and logs, never for decisions."""
         self._record("client")
-        return self._peer.info(self._exchange)
+        return self._peer.info(self._pending)
 
     @property
     def meta(self) -> dict[str, Any]:
         """The `_meta` of the request, as it came."""
         self._record("meta")
-        return codec.decode_params(Params, self._exchange.params).meta or {}
+        return codec.decode_params(Params, self._pending.params).meta or {}
 
     @property
     def state(self) -> dict[str, Any]:
@@ -234,8 +242,8 @@ class Request:
         """Whether its session hides things, and whether something is in its state already: then the call is not equal
         to one of which that is not so, whatever it reads.
         """
-        state = self._state if self._call is None else self._call.held_state
-        return self._peer.view is not None, bool(state)
+        state = self._state if self._call is None else self._call.peek_state
+        return self._peer.visibility is not None, bool(state)
 
     def _record(self, what: str) -> None:
         self._reads[what] = self._reads.get(what, 0) + 1
@@ -246,43 +254,43 @@ class Request:
         has a parameter for it.
         """
         assert self._call is not None
-        return self._calling.context(self._inner, self._call)
+        return self._invoker.context(self._inner, self._call)
 
     def pack(self, value: Any) -> Any:
         """What a handler returned as the result that the client will get: a `CallToolResult`, `GetPromptResult`,
         `ReadResourceResult`. Raises `ToolError` for what cannot be sent.
         """
-        return self._calling.packed(self, value)
+        return self._invoker.decode_result(self, value)
 
     def within(self, seconds: float, work: Awaitable[T]) -> Awaitable[T]:
         """Await the rest of the way, `call_next(request)`, for so long; the time of questions does not count.
 
         Raises `OutOfTime`, which is a `TimeoutError`.
         """
-        return self._calling.within(seconds, work, self._call)
+        return self._invoker.with_deadline(seconds, work, self._call)
 
     @property
     def server(self) -> Server:
         """The server that is asked; where that is mounted, the one that it is mounted in."""
-        return self._calling.server
+        return self._invoker.server
 
     @property
     def lifetime(self) -> Lifetime:
         """What lasts as long as the server that is asked."""
-        return self._calling.server.lifetimes.here()
+        return self._invoker.server.lifetimes.current()
 
     def run(self) -> Awaitable[Any]:
         """Call the handler, or do what stands at the end in its place."""
-        if self._end is not None:
-            return self._end(self)
-        return self._calling.run(self._offer, self._raw, self._call)  # type: ignore[arg-type]  # there is an offer
+        if self._handler is not None:
+            return self._handler(self)
+        return self._invoker.invoke_registration(self._registration, self._raw, self._call)  # type: ignore[arg-type]  # there is an offer
 
     # For `calling`, which is on the other side of it.
 
     @property
-    def inside(self) -> tuple[Offer | None, Any, Call | None, Exchange]:
+    def inside(self) -> tuple[Registration | None, Any, HandlerCall | None, PendingRequest]:
         """The offer, its arguments as they stand now, the call and the exchange."""
-        return self._offer, self._raw, self._call, self._exchange
+        return self._registration, self._raw, self._call, self._pending
 
 
 CallNext: TypeAlias = Callable[[Request], Awaitable[Any]]

@@ -8,11 +8,11 @@ from fnmatch import translate
 from typing import Any
 
 from accord.errors import DeclarationError, InvalidParams, ProtocolError, ResourceNotFound
-from accord.server.compose.spelling import decoded, resolved, spellings
+from accord.server.compose.uri_spelling import decoded, resolved, spellings
 from accord.server.compose.visibility import words
 from accord.server.middleware.chain import only_guards
 from accord.server.middleware.request import CallNext, Request
-from accord.server.offer import name_of
+from accord.server.registration import definition_key
 from accord.server.templates import Template
 
 _KINDS = {"tools/call": "tool", "prompts/get": "prompt"}
@@ -41,13 +41,13 @@ class RequireScopes:
     ) -> None:
         if not isinstance(names or {}, Mapping) or not isinstance(tags or {}, Mapping):
             raise DeclarationError(_HOW)
-        self._names = [(Pattern(pattern), words("scopes", scopes)) for pattern, scopes in (names or {}).items()]
+        self._names = [(NamePattern(pattern), words("scopes", scopes)) for pattern, scopes in (names or {}).items()]
         self._tags = {tag: words("scopes", scopes) for tag, scopes in (tags or {}).items()}
         if not self._names and not self._tags:
             raise DeclarationError(_HOW)
 
     def scopes_of(self, name: str, tags: Collection[str]) -> frozenset[str]:
-        """Return the scopes that something asks for: see `Around.guard`."""
+        """Return the scopes that something asks for: see `MiddlewareStep.guard`."""
         found = [scopes for pattern, scopes in self._names if pattern.covers(name)]
         found += [scopes for tag, scopes in self._tags.items() if tag in tags]
         return frozenset().union(*found)
@@ -61,13 +61,18 @@ class RequireScopes:
             return await call_next(request)
         granted = frozenset() if request.principal is None else request.principal.scopes
         if request.lists:
-            listed = {name_of(each): each for each in await call_next(request)}
-            return [each for name, each in listed.items() if self._asked(name, request.tags_of(name)) <= granted]
-        if not self._asked(request.name, request.tags) | self._asked(request.declared_as, ()) <= granted:
+            listed = {definition_key(each): each for each in await call_next(request)}
+            return [
+                each for name, each in listed.items() if self._required_scopes(name, request.tags_of(name)) <= granted
+            ]
+        if (
+            not self._required_scopes(request.name, request.tags) | self._required_scopes(request.declared_as, ())
+            <= granted
+        ):
             raise _unknown(request)
         return await call_next(request)
 
-    def _asked(self, name: str, tags: Collection[str]) -> frozenset[str]:
+    def _required_scopes(self, name: str, tags: Collection[str]) -> frozenset[str]:
         return frozenset().union(*(self.scopes_of(each, tags) for each in spellings(name)))
 
 
@@ -79,7 +84,7 @@ def _unknown(request: Request) -> ProtocolError:
     return ResourceNotFound(uri=name) if kind is None else InvalidParams(f"no {kind} {name!r:.200}")
 
 
-class Pattern:
+class NamePattern:
     """A pattern of a rule: `delete_*`, `docs://private/*`, or the text of a template (`rows://{+table}`).
 
     `docs://private/*` also covers `docs://private`, which lists what is in it; the text of a template covers every URI

@@ -8,12 +8,12 @@ from typing import Any
 
 from accord.errors import DeclarationError
 from accord.messages.tools import CallToolResult
-from accord.server.dispatch import cancelled
+from accord.server.dispatch import is_cancelled
 from accord.server.middleware.request import CallNext, Request
 
 log: logging.Logger = logging.getLogger("accord.timing")
 
-_SHOWN = 200
+_MAX_NAME_CHARACTERS = 200
 """Characters of a name that are logged: a URI is as long as a client likes."""
 
 
@@ -22,7 +22,7 @@ class Timing:
 
     To `log`, at the level INFO; what takes `slow` seconds or longer, as a warning. The time is that of everything
     inside, a person's who is asked included. Outcomes: `ok`, `error result` (a tool says so), the name of what was
-    raised, `cancelled`, `asks` (2026-07-28: answered with a question, to be run again).
+    raised, `is_cancelled`, `asks` (2026-07-28: answered with a question, to be run again).
     """
 
     def __init__(self, log: logging.Logger = log, slow: float = 1.0) -> None:
@@ -40,12 +40,14 @@ class Timing:
             outcome = "error result" if isinstance(value, CallToolResult) and value.is_error else "ok"
             return value
         except BaseException as exc:
-            outcome = "cancelled" if cancelled(exc) else type(exc).__name__
+            outcome = "cancelled" if is_cancelled(exc) else type(exc).__name__
             raise
         finally:
-            self._tell(request, time.perf_counter() - began, "asks" if request.over else outcome)
+            self._log_request(request, time.perf_counter() - began, "asks" if request.over else outcome)
 
-    def _tell(self, request: Request, seconds: float, outcome: str) -> None:
+    def _log_request(self, request: Request, seconds: float, outcome: str) -> None:
         level = logging.WARNING if seconds >= self._slow else logging.INFO
-        name = f" {request.name[:_SHOWN]!r}" if request.name else ""  # quoted: a line of the log stays one line
+        name = (
+            f" {request.name[:_MAX_NAME_CHARACTERS]!r}" if request.name else ""
+        )  # quoted: a line of the log stays one line
         self._log.log(level, "%s%s %.1f ms %s", request.method, name, 1000 * seconds, outcome)

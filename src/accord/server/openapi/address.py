@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from accord.errors import DeclarationError, InvalidArguments, SchemaError
-from accord.transport.http.secrecy import plain_if_wrong
+from accord.transport.http.redaction import without_credentials_malformed
 
 VARIABLE = re.compile(r"\{([^{}]*)\}")
 """What is filled in, in a path and in the URL of a server."""
@@ -26,18 +26,20 @@ _SEPARATORS = re.compile(r"[/\\]")
 _PORTS = {"http": 80, "https": 443}
 
 
-class Base:
-    """Where an API is: `Base("https://api.example.com/v1")`. Raises `DeclarationError` for what no API can be under."""
+class BaseURL:
+    """Where an API is: `BaseURL("https://api.example.com/v1")`. Raises `DeclarationError` for what no API can be
+    under."""
 
     def __init__(self, url: str) -> None:
         where = _where(url)
         if where is None or "{" in url:  # a variable that nobody filled in
             raise DeclarationError(
-                f"{plain_if_wrong(url)!r:.200} is no base of an API: write it as 'https://api.example.com/v1', "
+                f"{without_credentials_malformed(url)!r:.200} is no base of an API: "
+                "write it as 'https://api.example.com/v1', "
                 "without a name, a query or a fragment"
             )
         self._scheme, self._host, self._port, path = where
-        if any(not segment or climbs(segment) for segment in path.rstrip("/").split("/")[1:]):
+        if any(not segment or has_dot_segment(segment) for segment in path.rstrip("/").split("/")[1:]):
             raise DeclarationError(f"the path of {url!r:.200} has an empty segment, or one that leads elsewhere")
         self._prefix = quote(path.rstrip("/"), safe="/" + _PCHAR)
         host = f"[{self._host}]" if ":" in self._host else self._host
@@ -46,7 +48,7 @@ class Base:
         """Without a slash at its end."""
 
     def join(self, path: str, query: str) -> str:
-        """The URL of a path that a `Path` was filled to."""
+        """The URL of a path that a `PathTemplate` was filled to."""
         return f"{self.url}{path}?{query}" if query else f"{self.url}{path}"
 
     def follow(self, url: str, reference: str) -> str | None:
@@ -60,7 +62,7 @@ class Base:
             return None
         path = where[3]
         inside = path == self._prefix or path.startswith(f"{self._prefix}/")
-        return target if inside and not any(map(climbs, path.split("/"))) else None
+        return target if inside and not any(map(has_dot_segment, path.split("/"))) else None
 
 
 def _where(url: str) -> tuple[str, str, int, str] | None:
@@ -81,8 +83,8 @@ def _is_plain(url: str) -> bool:
     return url.isascii() and url.isprintable() and " " not in url and "\\" not in url
 
 
-class Path:
-    """A path of a document: `Path("/pets/{id}")`. Raises `SchemaError` for one that could lead elsewhere."""
+class PathTemplate:
+    """A path of a document: `PathTemplate("/pets/{id}")`. Raises `SchemaError` for one that could lead elsewhere."""
 
     def __init__(self, template: str) -> None:
         self._template = template
@@ -100,7 +102,7 @@ class Path:
         literal = VARIABLE.sub("", segment)
         if _NOT_IN_PATHS.search(literal) or _CONTROL.search(unquote(literal)) or _BARE_PERCENT.search(literal):
             raise SchemaError(f"the path {self._template!r:.200} has a character that cannot stand in one")
-        if climbs(segment) or _SEPARATORS.search(unquote(unquote(literal))):
+        if has_dot_segment(segment) or _SEPARATORS.search(unquote(unquote(literal))):
             raise SchemaError(f"the path {self._template!r:.200} leads out of itself")
 
     def fill(self, values: Mapping[str, str]) -> str:
@@ -116,19 +118,19 @@ class Path:
         name = parts[1]
         if not all(pieces[1::2]):
             raise InvalidArguments(f"{name!r} is empty, and stands in the path {self._template}: give a value")
-        if climbs(segment) or any(map(climbs, pieces[1::2])):
+        if has_dot_segment(segment) or any(map(has_dot_segment, pieces[1::2])):
             raise InvalidArguments(f"{name!r} has a part '.' or '..', which leads out of the path {self._template}")
         if _CONTROL.search(unquote(unquote(segment))):
             raise InvalidArguments(f"{name!r} has control characters, which cannot stand in the path {self._template}")
         return segment
 
 
-def divides(text: str) -> bool:
+def has_slash(text: str) -> bool:
     """Whether a text that is percent-encoded has a slash in it, of either kind, once it is decoded, or once more."""
     return _SEPARATORS.search(unquote(unquote(text))) is not None
 
 
-def climbs(segment: str) -> bool:
+def has_dot_segment(segment: str) -> bool:
     """Whether any way of reading a segment finds "." or ".." in it: decoded, decoded again, in other letters' dots,
     with a backslash for a slash, before the `;` of a parameter.
     """

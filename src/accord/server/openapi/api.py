@@ -15,21 +15,21 @@ from accord.messages.base import JSONObject
 from accord.schema.validate import compile
 from accord.server.context import Context
 from accord.server.depends.dependencies import Dependencies
-from accord.server.depends.mark import Dependency
-from accord.server.openapi.address import Base
-from accord.server.openapi.document import Document
+from accord.server.depends.markers import Dependency
+from accord.server.openapi.address import BaseURL
+from accord.server.openapi.document import OpenAPIDocument
+from accord.server.openapi.headers import APIHeaders
+from accord.server.openapi.messages import APIAnswer, APIRequest, Send
 from accord.server.openapi.operation import Route
-from accord.server.openapi.outgoing import Headers
-from accord.server.openapi.schemas import Schemas
-from accord.server.openapi.skipped import SkippedPaths
-from accord.server.openapi.traffic import APIAnswer, APIRequest, Send
-from accord.transport.http.secrecy import Secrets
+from accord.server.openapi.schemas import DocumentSchemas
+from accord.server.openapi.skipped_paths import SkippedPaths
+from accord.transport.http.redaction import SecretRedactor
 
 _MOVED = (301, 302, 303, 307, 308)
 _KEEPS_METHOD = (307, 308)
 _REDIRECTS = 5
 
-Open = Callable[[], AsyncIterator[Send]]
+OpenSender = Callable[[], AsyncIterator[Send]]
 """What gives a `Send`, and closes it after: an async generator function."""
 
 
@@ -38,11 +38,11 @@ class API:
 
     def __init__(
         self,
-        document: Document,
-        base: Base,
-        opened: Open,
+        document: OpenAPIDocument,
+        base: BaseURL,
+        opened: OpenSender,
         *,
-        headers: Headers,
+        headers: APIHeaders,
         query: Mapping[str, str],
         slashes: Collection[str],
         timeout: float,
@@ -50,15 +50,15 @@ class API:
         structured: bool,
         limits: Limits,
     ) -> None:
-        self.base: Base = base
-        self.headers: Headers = headers
+        self.base: BaseURL = base
+        self.headers: APIHeaders = headers
         self.strict: bool = strict
         """Whether an answer that is not as described is an error."""
         self.structured: bool = structured
         """Whether answers are structured output where they are described."""
         self.limits: Limits = limits
-        self.requests: Schemas = Schemas(document, limits, request=True)
-        self.answers: Schemas = Schemas(document, limits, request=False)
+        self.requests: DocumentSchemas = DocumentSchemas(document, limits, request=True)
+        self.answers: DocumentSchemas = DocumentSchemas(document, limits, request=False)
         self.depends: Dependencies = Dependencies("an operation", {"send": Dependency(opened, "lifespan")}, {})
         """Has connections made with the first call, and closed with the server."""
         self.query: list[str] = [f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query.items()]
@@ -72,7 +72,7 @@ class API:
             *(("header", name) for name in headers.names),
         }
         """Parameters that no caller chooses."""
-        self._kept = [*query.values(), *(quote(value, safe="") for value in query.values())]
+        self._secret_values = [*query.values(), *(quote(value, safe="") for value in query.values())]
         self._timeout = timeout
         self._outputs: dict[str, JSONObject] = {}
 
@@ -82,7 +82,7 @@ class API:
         key = key if isinstance(key, str) else None
         made = self._outputs.get(key) if key is not None else None
         if made is None:
-            made = self.answers.standing_alone(schema)
+            made = self.answers.self_contained(schema)
             if self.answers.is_object(schema):
                 made = {**made, "type": "object"}
             compile(made, self.limits)  # now: some clients do so for all tools that are listed, and fail for all
@@ -92,11 +92,11 @@ class API:
 
     async def fetch(
         self, what: Route, request: APIRequest, send: Send, context: Context | None
-    ) -> tuple[APIAnswer, Secrets]:
+    ) -> tuple[APIAnswer, SecretRedactor]:
         """The answer to a request for `what`, and what must not be told of it. Raises `ToolError`."""
-        ours = await self.headers.of(context)
-        secrets = Secrets()
-        secrets.keep([*ours.values(), *self._kept])
+        ours = await self.headers.for_call(context)
+        secrets = SecretRedactor()
+        secrets.add_permanent([*ours.values(), *self._secret_values])
         try:
             async with asyncio.timeout(self._timeout) as limit:
                 sent = msgspec.structs.replace(request, headers={**request.headers, **ours})
@@ -106,7 +106,7 @@ class API:
                 raise
             raise ToolError(f"{what} was not answered within {self._timeout:g} s") from exc
         except ToolError as exc:
-            raise ToolError(secrets.hidden(str(exc))) from exc
+            raise ToolError(secrets.redact(str(exc))) from exc
 
     async def _follow(self, what: Route, request: APIRequest, send: Send) -> APIAnswer:
         """The answer at the end of redirects, which are followed under the base, only with the same method, and not to

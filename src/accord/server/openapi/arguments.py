@@ -17,8 +17,8 @@ from msgspec import Raw
 
 from accord.messages.base import JSONObject
 from accord.server.openapi.body import is_written
-from accord.server.openapi.operation import FORMS, Body, Operation, Parameter, is_json
-from accord.server.openapi.schemas import Schemas
+from accord.server.openapi.operation import FORMS, APIOperation, APIParameter, RequestBody, is_json
+from accord.server.openapi.schemas import DocumentSchemas
 
 _WHOLE = "body"
 _OWN_RULES = {"allOf", "anyOf", "oneOf", "not", "if", "patternProperties", "dependentSchemas", "dependentRequired"}
@@ -28,29 +28,29 @@ _NO_STRINGS = ("object", "array", "integer", "number", "boolean")
 _TEMPLATE_VARIABLE = re.compile(r"\W")
 
 
-class Places(msgspec.Struct):
+class ArgumentPlaces(msgspec.Struct):
     """The arguments of one call, each where it belongs."""
 
-    path: list[tuple[Parameter, Any]] = []
-    query: list[tuple[Parameter, Any]] = []
-    header: list[tuple[Parameter, Any]] = []
-    cookie: list[tuple[Parameter, Any]] = []
+    path: list[tuple[APIParameter, Any]] = []
+    query: list[tuple[APIParameter, Any]] = []
+    header: list[tuple[APIParameter, Any]] = []
+    cookie: list[tuple[APIParameter, Any]] = []
     body: Any = msgspec.UNSET
 
 
-class Arguments:
+class OperationArguments:
     """Those of one operation; `fixed` are parameters, by place and name in small letters, that no caller chooses.
 
     Raises `SchemaError`.
     """
 
-    def __init__(self, operation: Operation, fixed: Collection[tuple[str, str]] = ()) -> None:
+    def __init__(self, operation: APIOperation, fixed: Collection[tuple[str, str]] = ()) -> None:
         self._operation = operation
-        self.body: Body | None = operation.body
+        self.body: RequestBody | None = operation.body
         self._members = self._members_of_body()
         parameters = [one for one in operation.parameters if (one.place, one.name.lower()) not in fixed]
         taken = Counter([one.name for one in parameters] + list(self._members or ([_WHOLE] if self.body else [])))
-        self.parameters: dict[str, Parameter] = {}
+        self.parameters: dict[str, APIParameter] = {}
         """The parameters, by the names of their arguments."""
         for one in parameters:
             name = one.name if taken[one.name] == 1 else f"{one.name}__{one.place}"
@@ -58,7 +58,7 @@ class Arguments:
                 name += "_"
             self.parameters[name] = one
 
-    def schema(self, schemas: Schemas) -> JSONObject:
+    def schema(self, schemas: DocumentSchemas) -> JSONObject:
         """JSON Schema of the arguments. Raises `SchemaError`."""
         properties = {name: _described(one.schema, one.description) for name, one in self.parameters.items()}
         required = [name for name, one in self.parameters.items() if one.required]
@@ -67,11 +67,11 @@ class Arguments:
             required += self._add_body(self.body, properties, about)
         if required:
             about["required"] = required
-        return schemas.standing_alone(about)
+        return schemas.self_contained(about)
 
-    def split(self, values: JSONObject) -> Places:
+    def split(self, values: JSONObject) -> ArgumentPlaces:
         """The arguments of one call, each where it belongs."""
-        places = Places()
+        places = ArgumentPlaces()
         rest = dict(values)
         for name, parameter in self.parameters.items():
             if name in rest:
@@ -114,7 +114,7 @@ class Arguments:
     def _resolved(self, schema: Any) -> JSONObject:
         return self._operation.document.resolve(schema) if isinstance(schema, dict) else {}
 
-    def _schema_of_body(self, body: Body) -> JSONObject:
+    def _schema_of_body(self, body: RequestBody) -> JSONObject:
         """What a body is, also where that is the only arm of an `allOf`, as some write to add a description."""
         schema = self._resolved(body.schema)
         arms = schema.get("allOf")
@@ -127,7 +127,7 @@ class Arguments:
             schema.get("readOnly") is True or self._resolved(schema).get("readOnly") is True
         )
 
-    def _add_body(self, body: Body, properties: JSONObject, about: JSONObject) -> list[str]:
+    def _add_body(self, body: RequestBody, properties: JSONObject, about: JSONObject) -> list[str]:
         """Add the body's properties; those that are required."""
         if self._members is None:
             kept = body.schema if is_written(body.media) else _FILE
@@ -159,17 +159,17 @@ def _described(schema: Any, description: Any) -> Any:
     return {**held, "description": description} if description and isinstance(held, dict) else held
 
 
-def read_again(arguments: Raw | None, schema: JSONObject) -> Raw | None:
+def decode_nested_json(arguments: Raw | None, schema: JSONObject) -> Raw | None:
     """The arguments with JSON in place of strings that hold it, where a schema asks for no string; None if none do."""
     try:
         given = msgspec.json.decode(arguments or b"{}", type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    meant = {name: _meant(value, schema.get("properties", {}).get(name)) for name, value in given.items()}
+    meant = {name: _decoded(value, schema.get("properties", {}).get(name)) for name, value in given.items()}
     return None if meant == given else Raw(msgspec.json.encode(meant))
 
 
-def _meant(value: Any, schema: Any) -> Any:
+def _decoded(value: Any, schema: Any) -> Any:
     kind = schema.get("type") if isinstance(schema, dict) else None
     if not isinstance(value, str) or kind not in _NO_STRINGS:
         return value

@@ -12,7 +12,7 @@ import msgspec
 
 from accord.errors import InvalidArguments
 from accord.messages.base import JSONObject
-from accord.server.openapi.operation import FORMS, MULTIPART, URLENCODED, Body, Parameter, is_json
+from accord.server.openapi.operation import FORMS, MULTIPART, URLENCODED, APIParameter, RequestBody, is_json
 from accord.server.openapi.styles import in_query
 
 _TEXTS = ("xml", "yaml", "csv", "graphql", "javascript")
@@ -25,7 +25,7 @@ def is_written(media: str) -> bool:
     return is_json(media) or kind in FORMS or kind.startswith("text/") or kind.endswith(_TEXTS)
 
 
-def encode(body: Body, value: Any) -> tuple[bytes, str]:
+def encode(body: RequestBody, value: Any) -> tuple[bytes, str]:
     """The bytes of a body, and its `Content-Type`. Raises `InvalidArguments`."""
     if is_json(body.media):
         return msgspec.json.encode(value), body.media
@@ -38,17 +38,17 @@ def encode(body: Body, value: Any) -> tuple[bytes, str]:
     return _bytes("body", value), body.media if "*" not in body.media else "application/octet-stream"
 
 
-def _pairs(body: Body, form: JSONObject) -> Iterator[str]:
+def _pairs(body: RequestBody, form: JSONObject) -> Iterator[str]:
     for name, value in form.items():
         yield from in_query(_member(body, name, value), value)
 
 
-def _member(body: Body, name: str, value: Any) -> Parameter:
+def _member(body: RequestBody, name: str, value: Any) -> APIParameter:
     """A member of a form as a parameter; one that is an object is JSON, unless its encoding says otherwise."""
     told = body.encoding.get(name)
     told = told if isinstance(told, dict) else {}
     style = told["style"] if isinstance(told.get("style"), str) else "form"
-    return Parameter(
+    return APIParameter(
         name=name,
         place="query",
         style=style,
@@ -57,7 +57,7 @@ def _member(body: Body, name: str, value: Any) -> Parameter:
     )
 
 
-def _multipart(body: Body, form: JSONObject) -> tuple[bytes, str]:
+def _multipart(body: RequestBody, form: JSONObject) -> tuple[bytes, str]:
     boundary = secrets.token_hex(16)
     parts = [
         f"--{boundary}\r\n{head}\r\n\r\n".encode() + content + b"\r\n"
@@ -67,7 +67,7 @@ def _multipart(body: Body, form: JSONObject) -> tuple[bytes, str]:
     return b"".join([*parts, f"--{boundary}--\r\n".encode()]), f"{MULTIPART}; boundary={boundary}"
 
 
-def _parts(body: Body, name: str, value: Any) -> Iterator[tuple[str, bytes]]:
+def _parts(body: RequestBody, name: str, value: Any) -> Iterator[tuple[str, bytes]]:
     """The parts that one member makes: one for each item of a list."""
     told = body.encoding.get(name)
     kind = told.get("contentType") if isinstance(told, dict) else None

@@ -30,7 +30,7 @@ _CHAIN = 32
 """References that lead from one to the next."""
 
 
-class Document:
+class OpenAPIDocument:
     """One document. Raises `DeclarationError` for what is none."""
 
     def __init__(self, source: Source) -> None:
@@ -86,7 +86,7 @@ class Document:
         """An object, at the end of the references that lead to it. Raises `SchemaError`."""
         for _ in range(_CHAIN):
             if not isinstance(node, dict):
-                raise SchemaError(f"an object belongs where {_shown(node)} stands")
+                raise SchemaError(f"an object belongs where {_short_repr(node)} stands")
             if not isinstance(node.get("$ref"), str):
                 return node
             node = self.at(node["$ref"])
@@ -95,7 +95,9 @@ class Document:
     def at(self, reference: str) -> Any:
         """What a reference leads to. Raises `SchemaError` if that is not inside this document."""
         if not reference.startswith("#/"):
-            raise SchemaError(f"it refers to {_shown(reference)}: only references inside the document are followed")
+            raise SchemaError(
+                f"it refers to {_short_repr(reference)}: only references inside the document are followed"
+            )
         value: Any = self.content
         for step in unquote(reference[2:]).split("/"):
             key = step.replace("~1", "/").replace("~0", "~")
@@ -104,7 +106,7 @@ class Document:
             elif isinstance(value, Mapping) and key in value:
                 value = value[key]
             else:
-                raise SchemaError(f"it refers to {_shown(reference)}, and there is nothing there")
+                raise SchemaError(f"it refers to {_short_repr(reference)}, and there is nothing there")
         return value
 
 
@@ -166,6 +168,6 @@ def _table(holder: Mapping[str, Any], key: str) -> JSONObject:
     return found
 
 
-def _shown(value: Any) -> str:
+def _short_repr(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:99]}…"

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from accord.errors import ToolError
-from accord.server.openapi.traffic import APIAnswer, APIRequest, Send
-from accord.server.openapi.upstream import too_large
-from accord.server.redact import redact
+from accord.server.openapi.http_client import too_large
+from accord.server.openapi.messages import APIAnswer, APIRequest, Send
+from accord.server.redaction import redact
 
 log: logging.Logger = logging.getLogger("accord.server")
 
@@ -36,14 +36,14 @@ async def application(app: ASGIApp, most: int, lifespan: bool) -> AsyncIterator[
     """What sends requests to an application; answers of at most `most` bytes. `lifespan`: whether its lifespan is run
     here, rather than by whoever else serves it. Raises `ToolError` if it does not start.
     """
-    life = _Lifespan(app)
+    life = _ASGILifespan(app)
     if lifespan:
         await life.start()
 
     running: set[asyncio.Task[None]] = set()
 
     async def send(request: APIRequest) -> APIAnswer:
-        return await _Request(request, most, life.state).answered_by(app, running)
+        return await _ASGICall(request, most, life.state).call(app, running)
 
     try:
         yield send
@@ -64,23 +64,23 @@ async def _ended(running: set[asyncio.Task[None]]) -> None:
             task.cancel()
 
 
-class _Lifespan:
+class _ASGILifespan:
     """The lifespan of an application, in a task of its own."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.state: dict[str, Any] = {}
         """What the application keeps for its requests."""
         self._app = app
-        self._said: asyncio.Queue[Message] = asyncio.Queue()
-        self._told: asyncio.Queue[Message] = asyncio.Queue()
+        self._from_app: asyncio.Queue[Message] = asyncio.Queue()
+        self._to_app: asyncio.Queue[Message] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         self._task = asyncio.create_task(self._run())
-        self._told.put_nowait({"type": "lifespan.startup"})
+        self._to_app.put_nowait({"type": "lifespan.startup"})
         try:
             async with asyncio.timeout(_START_SECONDS):
-                answer = await self._said.get()
+                answer = await self._from_app.get()
         except TimeoutError:
             self._task.cancel()
             raise ToolError(f"the application did not start within {_START_SECONDS} s") from None
@@ -92,21 +92,21 @@ class _Lifespan:
     async def _run(self) -> None:
         scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": self.state}
         try:
-            await self._app(scope, self._told.get, self._said.put)
+            await self._app(scope, self._to_app.get, self._from_app.put)
         except Exception:  # "If an exception is raised [...] the server must continue but not send any lifespan events"
-            self._said.put_nowait({"type": "lifespan.none"})
+            self._from_app.put_nowait({"type": "lifespan.none"})
         else:
-            self._said.put_nowait({"type": "lifespan.over"})
+            self._from_app.put_nowait({"type": "lifespan.over"})
 
     async def stop(self) -> None:
         if self._task is None or self._task.done():
             return
-        self._told.put_nowait({"type": "lifespan.shutdown"})
+        self._to_app.put_nowait({"type": "lifespan.shutdown"})
         await asyncio.wait([self._task], timeout=_STOP_SECONDS)
         self._task.cancel()
 
 
-class _Request:
+class _ASGICall:
     """One request to an application, and what it answers.
 
     The application runs in a task of its own: it may go on after its answer, with what it does in the background.
@@ -116,7 +116,7 @@ class _Request:
         self._request = request
         self._most = most
         self._state = state
-        self._asked = False
+        self._body_sent = False
         self._status = 0
         self._headers: dict[str, str] = {}
         self._body = bytearray()
@@ -124,7 +124,7 @@ class _Request:
         self._over = asyncio.Event()
         self._answer: asyncio.Future[APIAnswer] = asyncio.get_running_loop().create_future()
 
-    async def answered_by(self, app: ASGIApp, running: set[asyncio.Task[None]]) -> APIAnswer:
+    async def call(self, app: ASGIApp, running: set[asyncio.Task[None]]) -> APIAnswer:
         """The answer, as soon as it is whole; the application is in `running` until it ends. Raises `ToolError`."""
         task = asyncio.create_task(self._run(app))
         running.add(task)
@@ -175,8 +175,8 @@ class _Request:
         }
 
     async def _receive(self) -> Message:
-        if not self._asked:
-            self._asked = True
+        if not self._body_sent:
+            self._body_sent = True
             return {"type": "http.request", "body": self._request.body or b"", "more_body": False}
         await self._over.wait()
         return {"type": "http.disconnect"}

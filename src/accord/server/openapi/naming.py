@@ -13,16 +13,16 @@ _LONGEST = 128
 """ "Tool names SHOULD be between 1 and 128 characters in length" (Tools, Tool Names)."""
 
 
-class Names:
+class OperationNames:
     """Gives each operation a name that no other has. `chosen` are names by `operationId`."""
 
     def __init__(self, chosen: Mapping[str, str], prefix: str | None) -> None:
         self._chosen = chosen
         self._prefix = f"{_plain(prefix)}_" if prefix else ""
-        self._taken: set[str] = set()
+        self._used: set[str] = set()
         self._numbers: dict[str, int] = {}
 
-    def give(self, route: Route) -> str:
+    def name_for(self, route: Route) -> str:
         """The name of an operation. Raises `DeclarationError` for one that was chosen and cannot be a name."""
         chosen = self._chosen.get(route.id or "")
         if chosen is not None and (chosen != _plain(chosen) or not chosen):
@@ -32,11 +32,11 @@ class Names:
         )
         name = plain = wanted[:_LONGEST]
         number = self._numbers.get(plain, 1)
-        while name in self._taken:
+        while name in self._used:
             number += 1
             name = f"{wanted[: _LONGEST - len(str(number)) - 1]}_{number}"
         self._numbers[plain] = number
-        self._taken.add(name)
+        self._used.add(name)
         return name
 
 

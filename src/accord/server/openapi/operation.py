@@ -15,8 +15,8 @@ import msgspec
 
 from accord.errors import SchemaError
 from accord.messages.base import JSONObject
-from accord.server.openapi.address import Path
-from accord.server.openapi.document import Document
+from accord.server.openapi.address import PathTemplate
+from accord.server.openapi.document import OpenAPIDocument
 
 _STYLES = {
     "path": ("simple", "label", "matrix"),
@@ -27,11 +27,20 @@ _STYLES = {
 """How a parameter may be written, by where it stands; the first is meant where none is named."""
 _IGNORED = {"accept", "content-type", "authorization"}
 """ "the parameter definition SHALL be ignored" (OpenAPI, Parameter Object)."""
-_OF_THE_CONNECTION = {"host", "content-length", "transfer-encoding", "connection", "cookie", "upgrade", "te", "trailer"}
-_OF_THE_CONNECTION |= {"expect", "keep-alive", "proxy-authorization", "proxy-connection", "http2-settings", "via"}
-_OF_THE_CONNECTION |= {"content-encoding", "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"}
+_CONNECTION_HEADERS = {
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "cookie",
+    "upgrade",
+    "te",
+    "trailer",
+}
+_CONNECTION_HEADERS |= {"expect", "keep-alive", "proxy-authorization", "proxy-connection", "http2-settings", "via"}
+_CONNECTION_HEADERS |= {"content-encoding", "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"}
 """Headers that say how a request travels, from whom and to whom: no model chooses these."""
-_OF_THE_METHOD = {"x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"}
+_METHOD_HEADERS = {"x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"}
 """Headers by which many servers take a request for another operation, perhaps one that was skipped."""
 _METHOD_IN_QUERY = "_method"
 """The parameter of a query that does the same."""
@@ -61,7 +70,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.method} {self.path}"
 
 
-class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+class APIParameter(msgspec.Struct, frozen=True, kw_only=True):
     """A parameter, and how its value is written."""
 
     name: str
@@ -77,7 +86,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the value is written as JSON, whatever it is."""
 
 
-class Body(msgspec.Struct, frozen=True, kw_only=True):
+class RequestBody(msgspec.Struct, frozen=True, kw_only=True):
     """The body of a request."""
 
     media: str
@@ -91,11 +100,11 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     """Those members of a form that are bytes."""
 
 
-class Operation:
+class APIOperation:
     """One operation. What its document says of it is read when asked for; each of that raises `SchemaError`."""
 
-    def __init__(self, document: Document, method: str, path: str, item: Any, content: Any) -> None:
-        self.document: Document = document
+    def __init__(self, document: OpenAPIDocument, method: str, path: str, item: Any, content: Any) -> None:
+        self.document: OpenAPIDocument = document
         self._item = item
         self._whole = isinstance(content, dict)
         self._content: JSONObject = content if isinstance(content, dict) else {}
@@ -118,18 +127,18 @@ class Operation:
             raise SchemaError("an operation is an object")
 
     @cached_property
-    def path(self) -> Path:
+    def path(self) -> PathTemplate:
         """Its path, to be filled in."""
-        return Path(self.route.path)
+        return PathTemplate(self.route.path)
 
     @cached_property
-    def parameters(self) -> list[Parameter]:
+    def parameters(self) -> list[APIParameter]:
         """Those of the operation, and those of its path that it does not have itself. A variable of the path that
         nobody declares is text.
         """
         variables = self.path.variables
         found = {
-            ("path", name): Parameter(name=name, place="path", required=True, schema={"type": "string"})
+            ("path", name): APIParameter(name=name, place="path", required=True, schema={"type": "string"})
             for name in variables
         }
         for holder in (self.document.resolve(self._item), self._content):
@@ -140,7 +149,7 @@ class Operation:
         return list(found.values())
 
     @cached_property
-    def body(self) -> Body | None:
+    def body(self) -> RequestBody | None:
         """The body of a request, in the kind that is easiest to write."""
         if "requestBody" not in self._content:
             return None
@@ -151,7 +160,7 @@ class Operation:
         media = min(kinds, key=_preference)
         content = self.document.resolve(kinds[media])
         schema = content.get("schema", True)
-        return Body(
+        return RequestBody(
             media="application/json" if media.strip() == "*/*" else media if is_json(media) else _kind(media),
             schema=schema,
             files=frozenset(_files(self.document, schema)) if _kind(media) == MULTIPART else frozenset(),
@@ -168,7 +177,7 @@ class Operation:
         return first if first not in (None, {}, True) and all(one == first for one in found) else None
 
     @property
-    def answers_with(self) -> str | None:
+    def response_media_type(self) -> str | None:
         """The media type of what a call gives, as far as it is known."""
         return next((_kind(media) for answer in self._successes() for media in _kinds(answer)), None)
 
@@ -196,7 +205,7 @@ def is_json(media: str) -> bool:
     return kind == "application/json" or kind.endswith("+json")
 
 
-def _files(document: Document, schema: Any) -> Iterator[str]:
+def _files(document: OpenAPIDocument, schema: Any) -> Iterator[str]:
     """The members that are bytes as they are, or lists of such."""
     if isinstance(schema, dict):
         for name, member in _object(document.resolve(schema), "properties").items():
@@ -212,12 +221,12 @@ def _is_bytes(schema: Any) -> bool:
     return schema.get("format") == "binary" or ("contentMediaType" in schema and "contentEncoding" not in schema)
 
 
-def _parameter(document: Document, node: JSONObject) -> Parameter | None:
+def _parameter(document: OpenAPIDocument, node: JSONObject) -> APIParameter | None:
     """One parameter; None for what no request can say of itself."""
     name, place = node.get("name"), node.get("in")
     if not isinstance(name, str) or not name or place not in tuple(_STYLES):
         raise SchemaError(f"a parameter has a name and a place (`in`), and one has {name!r:.100} and {place!r:.100}")
-    if place == "header" and name.lower().replace("_", "-") in _IGNORED | _OF_THE_CONNECTION | _OF_THE_METHOD:
+    if place == "header" and name.lower().replace("_", "-") in _IGNORED | _CONNECTION_HEADERS | _METHOD_HEADERS:
         return None
     if place == "query" and name.lower() == _METHOD_IN_QUERY:
         return None
@@ -226,7 +235,7 @@ def _parameter(document: Document, node: JSONObject) -> Parameter | None:
     style = node.get("style", _STYLES[place][0])
     if style not in _STYLES[place]:
         raise SchemaError(f"the parameter {name!r:.100} has the style {style!r:.100}, which there is not in a {place}")
-    return Parameter(
+    return APIParameter(
         name=name,
         place=place,
         required=node.get("required") is True or place == "path",
@@ -245,7 +254,7 @@ def _with_example(schema: Any, node: JSONObject) -> Any:
     return schema
 
 
-def _json_schema(document: Document, answer: JSONObject) -> Any:
+def _json_schema(document: OpenAPIDocument, answer: JSONObject) -> Any:
     kinds = _kinds(answer)
     found = next((kind for media, kind in kinds.items() if is_json(media)), None)
     return None if found is None else document.resolve(found).get("schema")

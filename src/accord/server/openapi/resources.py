@@ -10,11 +10,11 @@ from accord.errors import ResourceNotFound, SchemaError
 from accord.messages.content import Resource
 from accord.messages.resources import ResourceTemplate
 from accord.server.context import Context
-from accord.server.offer import Marks, Offer
 from accord.server.openapi.address import VARIABLE
-from accord.server.openapi.answers import check_status, is_text
-from accord.server.openapi.calls import Call
-from accord.server.openapi.traffic import Send
+from accord.server.openapi.api_call import APICall
+from accord.server.openapi.messages import Send
+from accord.server.openapi.response import check_status, is_text
+from accord.server.registration import AccessMetadata, Registration
 from accord.server.templates import Template
 
 _IN_URIS = "/{}-._~!$&'()*+,;=:@%"
@@ -27,7 +27,7 @@ class ImportedResource:
     Raises `SchemaError` for one that needs more than a URI can say.
     """
 
-    def __init__(self, name: str, call: Call, scheme: str, *, queried: bool) -> None:
+    def __init__(self, name: str, call: APICall, scheme: str, *, queried: bool) -> None:
         self._call = call
         arguments = call.arguments
         self._variables = {
@@ -37,13 +37,13 @@ class ImportedResource:
         }
         if arguments.needs_more_than(("path", "query")):
             raise SchemaError("it needs a body, a header or a cookie, which a URI does not have: make it a tool")
-        self._template = Template(self._text(scheme), unsafe_variables=True)  # `Call` checks what becomes a path
+        self._template = Template(self._text(scheme), unsafe_variables=True)  # `APICall` checks what becomes a path
         route = call.route
         about: dict[str, Any] = {
             "name": name,
             "title": route.summary,
             "description": route.description,
-            "mime_type": call.operation.answers_with,
+            "mime_type": call.operation.response_media_type,
         }
         text = self._template.text
         self.definition: Resource | ResourceTemplate = (
@@ -69,9 +69,9 @@ class ImportedResource:
         """The URI, or the template of it."""
         return self._template.text
 
-    def offer(self, marks: Marks) -> Any:
+    def registration(self, marks: AccessMetadata) -> Any:
         """It, to be put into a registry."""
-        offer = Offer(
+        offer = Registration(
             self.run,
             lambda _: self.definition,
             bind=self.bind,
@@ -79,7 +79,7 @@ class ImportedResource:
             is_async=True,
             depends=self._call.api.depends,
         )
-        offer.marks = marks
+        offer.metadata = marks
         return (self._template, offer) if self._variables else offer
 
     def bind(self, values: Mapping[str, Any] | None, context: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

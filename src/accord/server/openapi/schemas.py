@@ -14,8 +14,8 @@ import msgspec
 from accord.errors import SchemaError
 from accord.limits import Limits
 from accord.messages.base import JSONObject
-from accord.server.openapi.convert import Converter
-from accord.server.openapi.document import Document
+from accord.server.openapi.document import OpenAPIDocument
+from accord.server.openapi.schema_converter import SchemaConverter
 
 _MOST = 500
 """Components that one schema may bring along: each tool is listed with its own."""
@@ -32,10 +32,10 @@ def _as_json(schema: JSONObject) -> JSONObject:
         raise SchemaError(f"a schema holds what JSON does not have: {exc}") from exc
 
 
-class Schemas:
+class DocumentSchemas:
     """Schemas of a document, for requests or else for answers."""
 
-    def __init__(self, document: Document, limits: Limits, *, request: bool) -> None:
+    def __init__(self, document: OpenAPIDocument, limits: Limits, *, request: bool) -> None:
         self._document = document
         self._limits = limits
         self._request = request
@@ -43,7 +43,7 @@ class Schemas:
         self._references: dict[str, str] = {}
         self._made: dict[str, tuple[Any, set[str]]] = {}
 
-    def standing_alone(self, schema: Any) -> JSONObject:
+    def self_contained(self, schema: Any) -> JSONObject:
         """A schema with all that it refers to. Raises `SchemaError`."""
         made, found = self._convert(schema)
         made, found = self._rooted(made, found)
@@ -104,7 +104,7 @@ class Schemas:
             found.add(self._name(reference))
             return f"#/$defs/{self._name(reference)}"
 
-        converter = Converter(refer, self._document.resolve, request=self._request, limits=self._limits)
+        converter = SchemaConverter(refer, self._document.resolve, request=self._request, limits=self._limits)
         return converter.convert(schema), found
 
     def _name(self, reference: str) -> str:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import msgspec
 
 from accord.errors import InvalidArguments
-from accord.server.openapi.operation import Parameter
+from accord.server.openapi.operation import APIParameter
 
 _RESERVED = ":/?@!$'()*,;"
 """What a query may hold without another meaning in it."""
@@ -25,7 +25,7 @@ _COOKIE = "!#$&'()*+-./:<=>?@[]^_`{|}~"
 _DELIMITERS = {"spaceDelimited": "%20", "pipeDelimited": "%7C"}
 
 
-def in_path(parameter: Parameter, value: Any) -> str:
+def in_path(parameter: APIParameter, value: Any) -> str:
     """What stands in the path for a value. Raises `InvalidArguments` for what has no text."""
     pieces = _pieces(parameter, value, parameter.explode)
     if parameter.style == "label":
@@ -35,7 +35,7 @@ def in_path(parameter: Parameter, value: Any) -> str:
     return ",".join(pieces)
 
 
-def _matrix(parameter: Parameter, value: Any, pieces: list[str]) -> str:
+def _matrix(parameter: APIParameter, value: Any, pieces: list[str]) -> str:
     name = _quoted(parameter, parameter.name)
     if parameter.explode and isinstance(value, dict):
         return "".join(f";{piece}" for piece in pieces)
@@ -44,7 +44,7 @@ def _matrix(parameter: Parameter, value: Any, pieces: list[str]) -> str:
     return f";{name}={','.join(pieces)}"
 
 
-def in_query(parameter: Parameter, value: Any) -> list[str]:
+def in_query(parameter: APIParameter, value: Any) -> list[str]:
     """What stands in the query for a value: `name=value`, once or several times, or nothing."""
     if value is None:
         return []
@@ -61,12 +61,12 @@ def in_query(parameter: Parameter, value: Any) -> list[str]:
     return [f"{name}={_DELIMITERS.get(parameter.style, ',').join(pieces)}"]
 
 
-def in_cookie(parameter: Parameter, value: Any) -> list[str]:
+def in_cookie(parameter: APIParameter, value: Any) -> list[str]:
     """What stands in the `Cookie` header for a value."""
     return in_query(parameter, value)
 
 
-def in_header(parameter: Parameter, value: Any) -> str:
+def in_header(parameter: APIParameter, value: Any) -> str:
     """What a header says for a value: text as it is. Whoever sends it checks that it can be sent."""
     if parameter.as_json or not isinstance(value, dict | list):
         return _text(value, parameter.as_json)
@@ -76,7 +76,7 @@ def in_header(parameter: Parameter, value: Any) -> str:
     return ",".join(f"{key}{glue}{_text(item)}" for key, item in value.items())
 
 
-def _pieces(parameter: Parameter, value: Any, explode: bool) -> list[str]:
+def _pieces(parameter: APIParameter, value: Any, explode: bool) -> list[str]:
     """A value in its parts: one, those of a list, or the keys and values of an object."""
     if parameter.as_json or not isinstance(value, dict | list):
         return [_quoted(parameter, _text(value, parameter.as_json))]
@@ -105,7 +105,7 @@ def _text(value: Any, as_json: bool = False) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _quoted(parameter: Parameter, text: str) -> str:
+def _quoted(parameter: APIParameter, text: str) -> str:
     safe = {"cookie": _COOKIE, "query": _RESERVED if parameter.reserved else ""}.get(parameter.place, "")
     return quote(_sendable(text), safe=safe)
 

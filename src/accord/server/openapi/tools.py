@@ -18,15 +18,15 @@ from accord.messages.content import TextContent
 from accord.messages.revision import Rules
 from accord.messages.tools import CallToolResult, Tool, ToolAnnotations
 from accord.server.context import Context
-from accord.server.handmade import Handmade
-from accord.server.offer import Marks, Offer
-from accord.server.openapi.answers import as_content, check_status, fitting, status_of
-from accord.server.openapi.arguments import read_again
-from accord.server.openapi.calls import Call
+from accord.server.openapi.api_call import APICall
+from accord.server.openapi.arguments import decode_nested_json
+from accord.server.openapi.messages import APIAnswer, APIRequest, Send
 from accord.server.openapi.operation import Route
-from accord.server.openapi.traffic import APIAnswer, APIRequest, Send
-from accord.server.redact import redact
+from accord.server.openapi.response import as_content, check_status, decode_value, status_of
+from accord.server.redaction import redact
+from accord.server.registration import AccessMetadata, Registration
 from accord.server.results import encode
+from accord.server.schema_tool import SchemaTool
 
 log: logging.Logger = logging.getLogger("accord.server")
 
@@ -38,16 +38,16 @@ _DESTRUCTIVE = {"DELETE"}
 class ImportedTool:
     """An operation as a tool."""
 
-    def __init__(self, name: str, call: Call) -> None:
+    def __init__(self, name: str, call: APICall) -> None:
         self._name = name
         self._call = call
         self._why: str | None = None
         self._annotations = annotations_of(call.route)
 
-    def offer(self, marks: Marks) -> Offer:
+    def registration(self, marks: AccessMetadata) -> Registration:
         """It, to be put into a registry."""
         api = self._call.api
-        offer = Offer(
+        offer = Registration(
             self.run,
             self.define,
             bind=self.bind,
@@ -57,20 +57,20 @@ class ImportedTool:
             depends=api.depends,
             may_run_again=bool(self._annotations.read_only_hint or self._annotations.idempotent_hint),
         )
-        offer.marks = marks
+        offer.metadata = marks
         return offer
 
     # --- what it is --------------------------------------------------------------------------------------------
 
     @cached_property
-    def _made(self) -> Handmade:
+    def _tool_schemas(self) -> SchemaTool:
         """The tool with its schemas, read from the document now."""
         limits = self._call.api.limits
         try:
-            return Handmade(self._tool(self._call.input_schema, self._output_schema()), None, limits)
+            return SchemaTool(self._tool(self._call.input_schema, self._output_schema()), None, limits)
         except SchemaError as exc:
             unusable = Tool(name=self._name, description=self._refused(exc), input_schema={"type": "object"})
-            return Handmade(unusable, None, limits)
+            return SchemaTool(unusable, None, limits)
 
     def _refused(self, why: SchemaError) -> str:
         """Why it cannot be called, now and ever after."""
@@ -100,13 +100,13 @@ class ImportedTool:
 
     def define(self, rules: Rules) -> Tool:
         """The tool as a revision lists it."""
-        return self._made.define(rules)
+        return self._tool_schemas.define(rules)
 
     # --- a call ------------------------------------------------------------------------------------------------
 
     def bind(self, arguments: Raw | None, context: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of `run`. Raises `InvalidArguments`, and `ToolError` where no arguments would do."""
-        made = self._made
+        made = self._tool_schemas
         if self._why is not None:
             raise ToolError(self._why)
         try:
@@ -115,12 +115,12 @@ class ImportedTool:
             raise ToolError(self._refused(exc)) from exc
         return (self._call.request(values), context), {}
 
-    def _values(self, made: Handmade, arguments: Raw | None) -> JSONObject:
+    def _values(self, made: SchemaTool, arguments: Raw | None) -> JSONObject:
         """The arguments, with JSON in a string read where something else is asked for, as models write it."""
         try:
             (values,), _ = made.bind(arguments, None)
         except InvalidArguments:
-            meant = read_again(arguments, self._call.input_schema)
+            meant = decode_nested_json(arguments, self._call.input_schema)
             if meant is None:
                 raise
             (values,), _ = made.bind(meant, None)
@@ -141,9 +141,9 @@ class ImportedTool:
         structured results that conform to this schema"), and clients refuse it without showing it to anyone.
         """
         strict = self._call.api.strict
-        assert self._made.output is not None, "there is a schema"
+        assert self._tool_schemas.output is not None, "there is a schema"
         try:
-            return fitting(answer, self._made.output, strict=strict)
+            return decode_value(answer, self._tool_schemas.output, strict=strict)
         except Mismatch as exc:
             where = exc.path
             what = f"{self._call.route} was answered with {status_of(answer)}, not as its OpenAPI document has it"
@@ -160,15 +160,15 @@ class ImportedTool:
     @property
     def result_schema(self) -> JSONObject | None:
         """The schema of the value, or None."""
-        return self._made.result_schema
+        return self._tool_schemas.result_schema
 
-    def pack(self, value: Any) -> Raw:
+    def encode(self, value: Any) -> Raw:
         """The value, which `run` has checked already."""
         return Raw(encode(value))
 
     def wrap(self, packed: Raw) -> Raw:
         """As it travels where only objects may."""
-        return self._made.wrap(packed)
+        return self._tool_schemas.wrap(packed)
 
 
 def annotations_of(route: Route) -> ToolAnnotations:

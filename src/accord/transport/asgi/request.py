@@ -6,18 +6,18 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, Protocol
 
 from accord.limits import Limits
-from accord.transport.patience import within
+from accord.transport.deadlines import with_deadline
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 
 
-NOTES = "accord.access"
+ACCESS_LOG_STATE = "accord.access"
 """Where in the `state` of a scope an access log looks for what only the application knows."""
 
 
-class Rejected(Exception):
+class RequestRejected(Exception):
     """A request that is answered with an HTTP error: `status`, a sentence, and headers."""
 
     def __init__(self, status: int, message: str, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
@@ -27,12 +27,12 @@ class Rejected(Exception):
         self.headers: Sequence[tuple[bytes, bytes]] = headers
 
 
-class Disconnected(Exception):
+class ClientDisconnected(Exception):
     """The client went away before its request was complete."""
 
 
 class Charge(Protocol):
-    """Who counts what a body takes, and raises `Rejected` where it is too much."""
+    """Who counts what a body takes, and raises `RequestRejected` where it is too much."""
 
     def add(self, size: int) -> None:
         """A part of a body that comes in several has so many bytes."""
@@ -41,10 +41,10 @@ class Charge(Protocol):
         """The body is there."""
 
 
-class Request:
+class ASGIRequest:
     """Method, path below the place where the app is mounted, and headers; names of headers are lower-case."""
 
-    __slots__ = ("headers", "method", "notes", "path", "repeated", "scope", "size")
+    __slots__ = ("access_log", "conflicting_header", "headers", "method", "path", "scope", "size")
 
     def __init__(self, scope: Scope) -> None:
         self.scope: Scope = scope
@@ -52,17 +52,17 @@ class Request:
         self.path: str = _below(scope) if scope.get("root_path") else scope["path"]
         given = scope["headers"]
         self.headers: dict[bytes, bytes] = dict(given)
-        self.repeated: bytes | None = None
+        self.conflicting_header: bytes | None = None
         """A header of one value that is there twice with different ones, or None: whoever reads the first is told
         something else than who reads the last.
         """
         if len(self.headers) != len(given):
             self.headers = _joined(given)
-            self.repeated = _repeated(given, self.headers)
+            self.conflicting_header = _repeated(given, self.headers)
         self.size: int = 0
         """Bytes of the body, once it is there."""
         state = scope.get("state")
-        self.notes: dict[str, Any] | None = state.get(NOTES) if state else None
+        self.access_log: dict[str, Any] | None = state.get(ACCESS_LOG_STATE) if state else None
         """What the access log is to know, where there is one."""
 
     @property
@@ -73,21 +73,21 @@ class Request:
     async def body(self, receive: Receive, limits: Limits, charge: Charge) -> bytes:
         """Return the body.
 
-        Raises `Rejected` for more than `Limits.http_body_bytes` (413), or when it is not there in `Limits.body_seconds`
-        (408), what `charge` raises, and `Disconnected`.
+        Raises `RequestRejected` for more than `Limits.http_body_bytes` (413), or when it is not there in
+        `Limits.body_seconds` (408), what `charge` raises, and `ClientDisconnected`.
         """
         most, seconds = limits.http_body_bytes, limits.body_seconds
         length = self.headers.get(b"content-length", b"")
         if length.isdigit() and int(length) > most:
             raise _too_large(most)
         try:
-            message = await within(seconds, receive())
+            message = await with_deadline(seconds, receive())
             if message["type"] == "http.request" and not message.get("more_body"):
                 body: bytes = message.get("body", b"")
             else:
-                body = await within(seconds, _read_on(receive, most, message, charge))
+                body = await with_deadline(seconds, _read_on(receive, most, message, charge))
         except TimeoutError:
-            raise Rejected(408, f"the body was not there after {seconds:g} s", _CLOSE) from None
+            raise RequestRejected(408, f"the body was not there after {seconds:g} s", _CLOSE) from None
         if len(body) > most:
             raise _too_large(most)
         self.size = len(body)
@@ -133,7 +133,7 @@ async def _read_on(receive: Receive, most: int, message: Any, charge: Charge) ->
     parts, size = [], 0
     while True:
         if message["type"] == "http.disconnect":
-            raise Disconnected
+            raise ClientDisconnected
         part = message.get("body", b"")
         parts.append(part)
         size += len(part)
@@ -145,5 +145,5 @@ async def _read_on(receive: Receive, most: int, message: Any, charge: Charge) ->
         message = await receive()
 
 
-def _too_large(most: int) -> Rejected:
-    return Rejected(413, f"the body has more than {most:,} bytes", _CLOSE)
+def _too_large(most: int) -> RequestRejected:
+    return RequestRejected(413, f"the body has more than {most:,} bytes", _CLOSE)

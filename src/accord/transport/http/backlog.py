@@ -15,7 +15,7 @@ class Backlog:
     def __init__(self) -> None:
         self._size = 0
         self._ended = False
-        self._less: asyncio.Event | None = None  # while somebody waits
+        self._reduced: asyncio.Event | None = None  # while somebody waits
 
     def add(self, size: int) -> None:
         """So much was sent."""
@@ -24,22 +24,22 @@ class Backlog:
     def remove(self, size: int) -> None:
         """So much was taken, or given up."""
         self._size -= size
-        self._tell()
+        self._wake()
 
     def end(self) -> None:
         """Nothing more will be taken."""
         self._ended = True
-        self._tell()
+        self._wake()
 
-    def _tell(self) -> None:
-        if self._less is not None:
-            self._less.set()
+    def _wake(self) -> None:
+        if self._reduced is not None:
+            self._reduced.set()
 
-    async def below(self, most: int) -> None:
+    async def wait_below(self, most: int) -> None:
         """Wait until it is less than `most`, or has ended."""
         await asyncio.sleep(0)  # what was begun to be sent in this turn is added in the next
         while self._size >= most and not self._ended:
-            if self._less is None:
-                self._less = asyncio.Event()
-            self._less.clear()
-            await self._less.wait()
+            if self._reduced is None:
+                self._reduced = asyncio.Event()
+            self._reduced.clear()
+            await self._reduced.wait()

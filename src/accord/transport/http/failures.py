@@ -18,7 +18,7 @@ import msgspec
 
 from accord.errors import AccordError, ConnectionLost, HTTPError, NotExecuted, RemoteProtocolError
 from accord.messages.envelope import ErrorObject
-from accord.transport.http.secrecy import Secrets
+from accord.transport.http.redaction import SecretRedactor
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -59,14 +59,14 @@ def http_errors() -> tuple[type[Exception], ...]:
     return (aiohttp.ClientError, OSError, ValueError, RuntimeError)
 
 
-def failure(exc: Exception, what: str, host: str) -> AccordError:
+def request_error(exc: Exception, what: str, host: str) -> AccordError:
     """The error for what aiohttp raised when `what` ("tools/call to http://...") was sent to `host`."""
     import aiohttp
 
     if isinstance(exc, aiohttp.ConnectionTimeoutError):
         return NotExecuted(f"{what}: TCP: no connection to {host} in time")
     if isinstance(exc, aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError):
-        return NotExecuted(f"{what}: {_unconnected(exc, host)}")
+        return NotExecuted(f"{what}: {_connect_error_text(exc, host)}")
     if isinstance(exc, ValueError):  # a URL or a header
         return NotExecuted(f"{what}: it cannot be sent: {exc}")
     if isinstance(exc, aiohttp.ServerDisconnectedError):
@@ -77,7 +77,7 @@ def failure(exc: Exception, what: str, host: str) -> AccordError:
 
 
 @contextmanager
-def reading(what: str) -> Iterator[None]:
+def translate_read_errors(what: str) -> Iterator[None]:
     """Around the reading of a response, and nothing else: the server has begun to act, whatever breaks then."""
     try:
         yield
@@ -86,7 +86,7 @@ def reading(what: str) -> Iterator[None]:
         raise ConnectionLost(f"{what}: the connection broke{why}") from exc
 
 
-def _unconnected(exc: Exception, host: str) -> str:
+def _connect_error_text(exc: Exception, host: str) -> str:
     """Why there is no connection."""
     import aiohttp
 
@@ -119,10 +119,10 @@ def media_type(response: ClientResponse) -> str:
     return response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
 
-def refused(response: ClientResponse, body: bytes, what: str, secrets: Secrets) -> HTTPError:
+def response_error(response: ClientResponse, body: bytes, what: str, secrets: SecretRedactor) -> HTTPError:
     """The error for a response that is no answer: its status, its body, and what to do where that is known."""
     status, shown = response.status, excerpt(body, secrets)
-    challenge = visible(secrets.hidden(response.headers.get("WWW-Authenticate", "")))[:_EXCERPT]
+    challenge = visible(secrets.redact(response.headers.get("WWW-Authenticate", "")))[:_EXCERPT]
     parts = [f"{what}: HTTP {status} {_phrase(status)}".rstrip()]
     if status < 300:
         parts = [f"{what}: {visible(media_type(response)) or 'nothing said'} (HTTP {status}) in the place of an answer"]
@@ -163,9 +163,9 @@ def _phrase(status: int) -> str:
         return ""
 
 
-def excerpt(body: bytes, secrets: Secrets) -> str:
+def excerpt(body: bytes, secrets: SecretRedactor) -> str:
     """How a body begins, on one line, without what we have sent as a secret."""
-    shown = visible(secrets.hidden(" ".join(body[: 4 * _EXCERPT].decode(errors="replace").split())))
+    shown = visible(secrets.redact(" ".join(body[: 4 * _EXCERPT].decode(errors="replace").split())))
     return shown if len(shown) <= _EXCERPT else f"{shown[: _EXCERPT - 1]}…"
 
 

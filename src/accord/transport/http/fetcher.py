@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from accord.errors import HTTPError, NotExecuted, TargetError
 from accord.limits import Limits
-from accord.transport.http.failures import failure, http_errors, refused, visible
-from accord.transport.http.proxy import NO_PROXY, basic, proxy_for
-from accord.transport.http.secrecy import Secrets, plain
-from accord.transport.http.settings import HTTPSettings, checked, current
+from accord.transport.http.failures import http_errors, request_error, response_error, visible
+from accord.transport.http.proxy import NO_PROXY, basic_auth, proxy_for
+from accord.transport.http.redaction import SecretRedactor, without_credentials
+from accord.transport.http.settings import HTTPSettings, resolve_headers, validated_headers
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -25,13 +25,13 @@ SESSION = "Mcp-Session-Id"
 ACCEPT = "application/json, text/event-stream"
 STREAM_ONLY = {"Accept": "text/event-stream"}
 
-_MOVED = (301, 302, 303, 307, 308)
+_REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 _REDIRECTS = 5
-_KEPT_SECONDS = 4
+_KEEPALIVE_SECONDS = 4
 """Idle time of a connection: servers close theirs after 5 s, and a request must not meet that."""
 _COOKIES = 50
 _LARGE = 1 << 20
-_SILENT_SECONDS = 60
+_TCP_KEEPIDLE_SECONDS = 60
 """A connection on which nothing comes is asked after so long whether it still stands, and often then."""
 
 
@@ -46,7 +46,7 @@ class Fetcher:
         self._url: URL | None = None
         self._proxy = NO_PROXY
         self._source = settings.headers if callable(settings.headers) else None
-        self.secrets: Secrets = Secrets()
+        self.redactor: SecretRedactor = SecretRedactor()
         """Values of our own headers, and of the query of the URL."""
 
     async def open(self) -> None:
@@ -55,9 +55,11 @@ class Fetcher:
 
         url = self._parsed()
         self._url, self._proxy = url.with_user(None), proxy_for(url, self._settings.proxy)
-        self.secrets.keep([url.password or "", *url.query.values(), *(pair.partition("=")[2] for pair in _pairs(url))])
+        self.redactor.add_permanent(
+            [url.password or "", *url.query.values(), *(pair.partition("=")[2] for pair in _pairs(url))]
+        )
         connector = aiohttp.TCPConnector(
-            limit=0, keepalive_timeout=_KEPT_SECONDS, ssl=self._settings.ssl or True, socket_factory=_socket
+            limit=0, keepalive_timeout=_KEEPALIVE_SECONDS, ssl=self._settings.ssl or True, socket_factory=_socket
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
@@ -72,20 +74,20 @@ class Fetcher:
                 return url
         except ValueError:  # a name that no name can be, say
             pass
-        raise TargetError(f"{visible(plain(self._given))[:500]!r} is no URL of a server")
+        raise TargetError(f"{visible(without_credentials(self._given))[:500]!r} is no URL of a server")
 
     def _static(self, url: URL) -> dict[str, str]:
         """The headers that every request has."""
         headers: dict[str, str] = {}
         if url.user is not None:
-            headers["authorization"] = basic(url.user, url.password or "")
+            headers["authorization"] = basic_auth(url.user, url.password or "")
         if isinstance(self._settings.headers, Mapping):
-            headers |= checked(self._settings.headers)
+            headers |= validated_headers(self._settings.headers)
         if self._settings.auth is not None:
             headers["authorization"] = f"Bearer {self._settings.auth}"
         if self._proxy.headers is not None and url.scheme == "http":
             headers |= self._proxy.headers
-        self.secrets.keep(headers.values())
+        self.redactor.add_permanent(headers.values())
         ours = {
             "Accept": ACCEPT,
             "Accept-Encoding": "identity",  # what is packed arrives late in a stream
@@ -99,7 +101,7 @@ class Fetcher:
         assert self._url is not None, "it was opened"
         return self._url
 
-    def aim(self, reference: str) -> bool:
+    def set_endpoint(self, reference: str) -> bool:
         """Send requests elsewhere from now on: to a URL, relative or not, of the same origin. Whether it is one."""
         target = _on_the_origin(self.url, reference)
         self._url = target or self._url
@@ -116,9 +118,9 @@ class Fetcher:
         if self._source is not None:
             headers = {**await self._current(what), **headers}
         if SESSION in headers:
-            self.secrets.note([headers[SESSION]])
+            self.redactor.add_recent([headers[SESSION]])
         url, redirects = self.url, 0
-        while (response := await self._send(method, url, headers, body, what)).status in _MOVED:
+        while (response := await self._send(method, url, headers, body, what)).status in _REDIRECT_STATUSES:
             target = self._target(response, url, method, what)
             redirects += 1
             if redirects > _REDIRECTS:
@@ -147,7 +149,7 @@ class Fetcher:
                 proxy_headers=self._proxy.headers,
             )
         except http_errors() as exc:
-            raise failure(exc, what, url.authority) from exc
+            raise request_error(exc, what, url.authority) from exc
         if "Set-Cookie" in response.headers and len(session.cookie_jar) > _COOKIES:
             session.cookie_jar.clear()
         return response
@@ -156,10 +158,10 @@ class Fetcher:
         """The headers that the function gives just now."""
         assert self._source is not None
         try:
-            found = await current(self._source)
+            found = await resolve_headers(self._source)
         except Exception as exc:
             raise NotExecuted(f"{what}: the function for headers failed: {exc!r}") from exc
-        self.secrets.note(found.values())
+        self.redactor.add_recent(found.values())
         return found
 
     def _target(self, response: ClientResponse, url: URL, method: str, what: str) -> URL:
@@ -167,13 +169,13 @@ class Fetcher:
         location = response.headers.get("Location", "")
         response.close()
         if not location:
-            raise refused(response, b"", f"{what}: a redirect to nowhere", self.secrets)
+            raise response_error(response, b"", f"{what}: a redirect to nowhere", self.redactor)
         keeps = response.status in (307, 308) or method == "GET"
         target = _on_the_origin(url, location)
         if keeps and target is not None:
             return target
         why = "another origin" if keeps else f"HTTP {response.status}, which a {method} does not follow"
-        shown = visible(self.secrets.hidden(plain(location)))[:500]
+        shown = visible(self.redactor.redact(without_credentials(location)))[:500]
         raise HTTPError(f"{what}: redirected to {shown} ({why}); give that URL if you trust it", status=response.status)
 
     async def close(self) -> None:
@@ -207,5 +209,5 @@ def _socket(address: tuple[Any, ...]) -> socket.socket:
     made = socket.socket(*address[:3])
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_KEEPIDLE"):
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _SILENT_SECONDS)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _TCP_KEEPIDLE_SECONDS)
     return made

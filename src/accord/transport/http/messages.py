@@ -17,7 +17,7 @@ NAMED_BY = {row.name: row.named_by for row in METHODS if row.named_by is not Non
 
 CANCELLED = "notifications/cancelled"
 
-STAYS = frozenset(row.name for row in METHODS if row.stays)
+SUBSCRIPTION_METHODS = frozenset(row.name for row in METHODS if row.stays)
 """Requests that stay open."""
 
 
@@ -33,7 +33,7 @@ class _Params(msgspec.Struct):
     meta: _Meta | None = field(default=None, name="_meta")
 
 
-class Outgoing(msgspec.Struct):
+class SentMessage(msgspec.Struct):
     """One message of ours: a request has an `id` and a `method`, a notification no id, an answer no method."""
 
     id: RequestId | None = None
@@ -41,7 +41,7 @@ class Outgoing(msgspec.Struct):
     params: _Params | None = None
 
     @property
-    def version(self) -> str | None:
+    def revision(self) -> str | None:
         """The revision that it names itself, as each request does from 2026-07-28 on."""
         meta = self.params.meta if self.params is not None else None
         return meta.version if meta is not None else None
@@ -58,20 +58,20 @@ class _Envelope(msgspec.Struct):
     method: str | None = None
 
 
-_outgoing = msgspec.json.Decoder(Outgoing).decode
+_decode_sent = msgspec.json.Decoder(SentMessage).decode
 _envelope = msgspec.json.Decoder(_Envelope).decode
 
 
-def look(message: bytes) -> Outgoing:
+def parse_sent(message: bytes) -> SentMessage:
     """What one message of ours is. Params of extensions may have any shape: nothing is read of those."""
     try:
-        return _outgoing(message)
+        return _decode_sent(message)
     except msgspec.ValidationError:
         plain = _envelope(message)
-        return Outgoing(plain.id, plain.method)
+        return SentMessage(plain.id, plain.method)
 
 
-class Incoming(msgspec.Struct):
+class ReceivedMessage(msgspec.Struct):
     """One message that came, as far as it could be read."""
 
     id: Any = UNSET
@@ -79,12 +79,12 @@ class Incoming(msgspec.Struct):
     result: Raw | UnsetType = UNSET
     _error: Raw | UnsetType = field(default=UNSET, name="error")
 
-    def answers(self, id: RequestId) -> bool:
+    def is_answer_to(self, id: RequestId) -> bool:
         """Whether it is the answer to request `id`."""
         return self.method is UNSET and type(self.id) is type(id) and bool(self.id == id)
 
     @property
-    def names_none(self) -> bool:
+    def has_no_id(self) -> bool:
         """Whether it has no id."""
         return self.id is UNSET or self.id is None
 
@@ -96,7 +96,7 @@ class Incoming(msgspec.Struct):
     @property
     def is_request(self) -> bool:
         """Whether the server asks."""
-        return self.method is not UNSET and not self.names_none
+        return self.method is not UNSET and not self.has_no_id
 
     @property
     def error(self) -> AccordError | None:
@@ -114,26 +114,26 @@ class _Initialized(msgspec.Struct):
     version: str = field(default="", name="protocolVersion")
 
 
-_incoming = msgspec.json.Decoder(Incoming).decode
+_decode_received = msgspec.json.Decoder(ReceivedMessage).decode
 _error = msgspec.json.Decoder(ErrorObject).decode
 _initialized = msgspec.json.Decoder(_Initialized).decode
 
 
-def incoming(data: bytes) -> Incoming:
+def parse_received(data: bytes) -> ReceivedMessage:
     """What one message is that came."""
     try:
-        return _incoming(data)
+        return _decode_received(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         found = outlines(data)
     answer = next((each for each in found if not each.names_method), None)
     if answer is None:
-        return Incoming(method="")
-    return Incoming() if answer.id is None else Incoming(answer.id)
+        return ReceivedMessage(method="")
+    return ReceivedMessage() if answer.id is None else ReceivedMessage(answer.id)
 
 
-def agreed(data: bytes) -> str:
+def negotiated_revision(data: bytes) -> str:
     """The revision that an answer to `initialize` names; nothing if it names none."""
-    found = incoming(data)
+    found = parse_received(data)
     try:
         return "" if isinstance(found.result, UnsetType) else _initialized(found.result).version
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

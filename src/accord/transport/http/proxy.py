@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from accord.transport.http.settings import checked_proxy
+from accord.transport.http.settings import validate_proxy
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -33,30 +33,30 @@ def proxy_for(url: URL, given: str | None) -> Proxy:
     from yarl import URL
 
     if given is not None:
-        return _told(URL(given)) if given else NO_PROXY
-    if _is_here(url.host or ""):
+        return _with_credentials(URL(given)) if given else NO_PROXY
+    if _is_loopback(url.host or ""):
         return NO_PROXY
     try:
         found, auth = get_env_proxy_for_url(url)
     except LookupError:
         return NO_PROXY
-    checked_proxy(str(found))
-    return _told(found if auth is None else found.with_user(auth.login).with_password(auth.password))
+    validate_proxy(str(found))
+    return _with_credentials(found if auth is None else found.with_user(auth.login).with_password(auth.password))
 
 
-def _told(proxy: URL) -> Proxy:
+def _with_credentials(proxy: URL) -> Proxy:
     """A proxy with the name and password of its URL in a header, where it looks for them."""
     if proxy.user is None:
         return Proxy(str(proxy))
-    return Proxy(str(proxy.with_user(None)), {"Proxy-Authorization": basic(proxy.user, proxy.password or "")})
+    return Proxy(str(proxy.with_user(None)), {"Proxy-Authorization": basic_auth(proxy.user, proxy.password or "")})
 
 
-def basic(user: str, password: str) -> str:
+def basic_auth(user: str, password: str) -> str:
     """A name and a password as a header has them."""
     return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
-def _is_here(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     """Whether a name is that of this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback

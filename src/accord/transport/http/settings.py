@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from accord.errors import TargetError
-from accord.transport.http.secrecy import plain_if_wrong
+from accord.transport.http.redaction import without_credentials_malformed
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -21,7 +21,9 @@ HeaderSource: TypeAlias = Headers | Callable[[], Headers | Awaitable[Headers]]
 """Headers, or a function, plain or async, that gives them for each request: a token that is renewed."""
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
-_OURS = re.compile(r"accept|accept-encoding|content-(type|length)|mcp-.*|last-event-id", re.IGNORECASE).fullmatch
+_PROTOCOL_HEADERS = re.compile(
+    r"accept|accept-encoding|content-(type|length)|mcp-.*|last-event-id", re.IGNORECASE
+).fullmatch
 _VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*").fullmatch
 
 
@@ -45,11 +47,11 @@ class HTTPSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if isinstance(self.headers, Mapping):
-            checked(self.headers)
+            validated_headers(self.headers)
         if self.auth is not None and not (self.auth and self.auth.isascii() and self.auth.isprintable()):
             raise TargetError("auth= is no bearer token: it must be visible ASCII characters")
         if self.proxy:
-            checked_proxy(self.proxy)
+            validate_proxy(self.proxy)
         if self.connections < 1:
             raise TargetError(f"connections is at least 1, not {self.connections}")
 
@@ -57,7 +59,7 @@ class HTTPSettings(msgspec.Struct, frozen=True, kw_only=True):
         return f"HTTPSettings(connections={self.connections}, ...)"  # the rest may be secret
 
 
-def checked_proxy(url: str) -> None:
+def validate_proxy(url: str) -> None:
     """Raises `TargetError` for the URL of a proxy that is none, or is spoken to in another way than HTTP."""
     try:
         split = urlsplit(url)
@@ -65,10 +67,12 @@ def checked_proxy(url: str) -> None:
     except ValueError:
         usable = False
     if not usable:
-        raise TargetError(f"{plain_if_wrong(url)!r:.500} is no HTTP proxy; write it as http://proxy.example.com:3128")
+        raise TargetError(
+            f"{without_credentials_malformed(url)!r:.500} is no HTTP proxy; write it as http://proxy.example.com:3128"
+        )
 
 
-def checked(headers: Headers) -> dict[str, str]:
+def validated_headers(headers: Headers) -> dict[str, str]:
     """Headers by their names in lower case, without those that the protocol sets itself.
 
     Raises `TargetError` for one that cannot be sent; its value is not told.
@@ -78,24 +82,24 @@ def checked(headers: Headers) -> dict[str, str]:
             raise TargetError(f"{name!r:.100} is no name of a header")
         if not isinstance(value, str) or not _VALUE(value):
             raise TargetError(f"the value of header {name} is no text, or has control characters")
-    return {name.lower(): value for name, value in headers.items() if not _OURS(name)}
+    return {name.lower(): value for name, value in headers.items() if not _PROTOCOL_HEADERS(name)}
 
 
-async def current(source: Callable[[], Headers | Awaitable[Headers]]) -> dict[str, str]:
-    """The headers that a function gives just now. Raises what it raises, and what `checked` does."""
+async def resolve_headers(source: Callable[[], Headers | Awaitable[Headers]]) -> dict[str, str]:
+    """The headers that a function gives just now. Raises what it raises, and what `validated_headers` does."""
     given = source()
-    return checked(await given if inspect.isawaitable(given) else given)
+    return validated_headers(await given if inspect.isawaitable(given) else given)
 
 
-def above(headers: Headers, settings: HTTPSettings) -> HTTPSettings:
+def with_default_headers(headers: Headers, settings: HTTPSettings) -> HTTPSettings:
     """The settings, with these headers, of a configuration, where they say nothing themselves."""
-    beneath, source = checked(headers), settings.headers
+    beneath, source = validated_headers(headers), settings.headers
     if settings.auth is not None:
         beneath.pop("authorization", None)
     if not callable(source):
-        return msgspec.structs.replace(settings, headers={**beneath, **checked(source or {})})
+        return msgspec.structs.replace(settings, headers={**beneath, **validated_headers(source or {})})
 
     async def both() -> Headers:
-        return {**beneath, **await current(source)}
+        return {**beneath, **await resolve_headers(source)}
 
     return msgspec.structs.replace(settings, headers=both)

@@ -16,20 +16,20 @@ from accord.errors import AccordError, ConnectionLost, SessionEnded
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.transport.base import Message
 from accord.transport.http.backlog import ANSWER_BYTES, Backlog
-from accord.transport.http.exchange import Exchanges
 from accord.transport.http.fetcher import Fetcher
-from accord.transport.http.intake import Intake
-from accord.transport.http.lane import Lane
-from accord.transport.http.messages import CANCELLED, Outgoing, look
-from accord.transport.http.posts import Post, Posts, State
+from accord.transport.http.get_stream import GetStream
+from accord.transport.http.in_flight import InFlightRequests, PostRequest, PostState
+from accord.transport.http.inbox import HTTPInbox
+from accord.transport.http.messages import CANCELLED, SentMessage, parse_sent
+from accord.transport.http.notifications import NotificationSender
+from accord.transport.http.post_sender import PostSender
+from accord.transport.http.send_queue import SendQueue
+from accord.transport.http.session_state import ClientSessionState, Mirrors
 from accord.transport.http.settings import HTTPSettings
-from accord.transport.http.standing import Mirrors, Standing
-from accord.transport.http.telling import Telling
-from accord.transport.http.unasked import Unasked
 
 log: logging.Logger = logging.getLogger("accord")
 
-_LEAD = 0.1
+_GET_STREAM_WAIT_SECONDS = 0.1
 """Seconds that requests wait at most for the stream of what is told unasked, once, at the opening."""
 
 
@@ -44,18 +44,22 @@ class StreamableTransport:
         settings = settings or HTTPSettings()
         self._name = name or url
         self._limits = limits
-        self._intake = Intake(limits)
+        self._inbox = HTTPInbox(limits)
         self._fetcher = Fetcher(url, settings, limits)
-        self._standing = Standing()
+        self._session_state = ClientSessionState()
         self._backlog = Backlog()
-        self._posts = Posts(self._intake, self._backlog, self._standing, limits, settings.connections)
-        shared = self._fetcher, self._standing
-        self._exchanges = Exchanges(*shared, self._intake, self._posts, limits, self._on_session_ended)
-        self._unasked = Unasked(
-            *shared, self._intake, limits, self._name, self._posts.take_unasked, self._on_session_ended
+        self._in_flight = InFlightRequests(
+            self._inbox, self._backlog, self._session_state, limits, settings.connections
         )
-        telling = Telling(*shared, self._backlog, self._posts, limits, self._name, self._on_session_ended)
-        self._lane = Lane(telling.tell, self._listen, self._start)
+        shared = self._fetcher, self._session_state
+        self._post_sender = PostSender(*shared, self._inbox, self._in_flight, limits, self._on_session_ended)
+        self._get_stream = GetStream(
+            *shared, self._inbox, limits, self._name, self._in_flight.receive_unsolicited, self._on_session_ended
+        )
+        telling = NotificationSender(
+            *shared, self._backlog, self._in_flight, limits, self._name, self._on_session_ended
+        )
+        self._send_queue = SendQueue(telling.send, self._open_get_stream, self._start)
         self._ended: SessionEnded | None = None
         self._ending: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -67,43 +71,43 @@ class StreamableTransport:
     @property
     def mirrors(self) -> Mirrors | None:
         """Which arguments of a tool stand in headers too, by its name; set by the client."""
-        return self._standing.mirrors
+        return self._session_state.mirrors
 
     @mirrors.setter
     def mirrors(self, mirrors: Mirrors | None) -> None:
-        self._standing.mirrors = mirrors
+        self._session_state.mirrors = mirrors
 
     @property
     def on_answer(self) -> Callable[[bytes], None] | None:
         """Takes answers at once; set by whoever receives."""
-        return self._intake.on_answer
+        return self._inbox.on_answer
 
     @on_answer.setter
     def on_answer(self, on_answer: Callable[[bytes], None] | None) -> None:
-        self._intake.on_answer = on_answer
+        self._inbox.on_answer = on_answer
 
     @property
     def on_missed(self) -> Callable[[str], None] | None:
         """Is told of gaps in what the server says unasked; set by the client."""
-        return self._unasked.on_missed
+        return self._get_stream.on_missed
 
     @on_missed.setter
     def on_missed(self, on_missed: Callable[[str], None] | None) -> None:
-        self._unasked.on_missed = on_missed
+        self._get_stream.on_missed = on_missed
 
     async def open(self) -> None:
         """Get ready; nothing is connected before the first message."""
-        self._lane.open()
+        self._send_queue.open()
         await self._fetcher.open()
 
     def receive(self) -> Coroutine[Any, Any, list[Message]]:
-        return self._intake.take()
+        return self._inbox.receive()
 
     def flush(self) -> None:
         """Nothing waits: each message has a request of its own."""
 
     async def drain(self) -> None:
-        await self._backlog.below(self._limits.pending_bytes)
+        await self._backlog.wait_below(self._limits.pending_bytes)
 
     def lost(self) -> ConnectionLost:
         return self._ended or ConnectionLost(f"{self._name}: the connection was closed")
@@ -111,36 +115,36 @@ class StreamableTransport:
     # --- out ---------------------------------------------------------------------------------------------------
 
     def send(self, message: bytes) -> None:
-        out = look(message)
+        out = parse_sent(message)
         if self._closing is not None:
             return
         if out.method is not None and out.id is not None:
-            self._lane.ask(Post(out, message, self._name))
+            self._send_queue.send_request(PostRequest(out, message, self._name))
         elif out.method != CANCELLED or self._cancel(out):
-            self._lane.say(out, message)
+            self._send_queue.send(out, message)
 
-    def _start(self, post: Post) -> None:
-        self._posts.start(post, self._exchanges.run)
+    def _start(self, post: PostRequest) -> None:
+        self._in_flight.start(post, self._post_sender.run)
 
-    def _cancel(self, out: Outgoing) -> bool:
+    def _cancel(self, out: SentMessage) -> bool:
         """Close the response to the request that is given up; whether the server has to be told as well."""
         id = out.params.cancelled if out.params is not None else None
-        if self._lane.drop(id):  # it was not sent
+        if self._send_queue.cancel_request(id):  # it was not sent
             return False
-        found = self._posts.get(id)
+        found = self._in_flight.get(id)
         if found is None:
             return True
-        was_sent = found.state is not State.QUEUED
-        self._posts.cancel(found)
+        was_sent = found.state is not PostState.QUEUED
+        self._in_flight.cancel(found)
         return was_sent and not found.names_revision
 
-    async def _listen(self) -> None:
+    async def _open_get_stream(self) -> None:
         """The server knows that we are ready: it may be listened to.
 
         Some servers ask on that stream whatever they ask, and drop it while there is none: so it has a moment's lead.
         """
-        self._unasked.start()
-        await self._unasked.stands(_LEAD)
+        self._get_stream.start()
+        await self._get_stream.wait_known(_GET_STREAM_WAIT_SECONDS)
 
     # --- the end -----------------------------------------------------------------------------------------------
 
@@ -152,39 +156,39 @@ class StreamableTransport:
 
     async def _end_session(self, ended: SessionEnded) -> None:
         """What was sent and not responded to is about to be refused too; what is being answered is lost."""
-        await self._posts.refuse(ended)
-        await self._unasked.end()
-        await self._posts.end(ConnectionLost(f"{self._name}: the session ended before the answer"))
-        self._intake.end()
+        await self._in_flight.refuse(ended)
+        await self._get_stream.end()
+        await self._in_flight.end(ConnectionLost(f"{self._name}: the session ended before the answer"))
+        self._inbox.end()
         self._backlog.end()
 
     async def close(self) -> None:
         """Close what is open, send what was said, and end the session; in bounded time."""
         if self._closing is None:
-            self._lane.stop()
+            self._send_queue.stop()
             self._closing = asyncio.get_running_loop().create_task(self._close())
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        self._intake.end()
+        self._inbox.end()
         self._backlog.end()
         try:
             if self._ending is not None:
                 self._ending.cancel()
-            await self._unasked.end()
-            await self._posts.end()
-            await self._lane.end(self._limits.close_seconds / 2)
-            await self._end_on_the_server()
+            await self._get_stream.end()
+            await self._in_flight.end()
+            await self._send_queue.flush(self._limits.close_seconds / 2)
+            await self._delete_session()
         finally:
             await self._fetcher.close()
 
-    async def _end_on_the_server(self) -> None:
+    async def _delete_session(self) -> None:
         """End the session: "Clients that no longer need a particular session [...] SHOULD send an HTTP DELETE"."""
-        if self._standing.session is None or self._ended is not None:
+        if self._session_state.session is None or self._ended is not None:
             return
         try:
             async with asyncio.timeout(self._limits.close_seconds / 2):
-                headers = self._standing.of_session()
+                headers = self._session_state.session_headers()
                 response = await self._fetcher.fetch("DELETE", headers, what=f"the end of {self._name}")
                 response.close()
         except (AccordError, TimeoutError) as exc:

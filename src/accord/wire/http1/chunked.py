@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 
 from accord.wire.http1.head import check_field
-from accord.wire.http1.lines import CRLF, Unacceptable, end_of_line
+from accord.wire.http1.lines import CRLF, UnacceptableRequest, end_of_line
 
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})([ \t]*;.*)?", re.DOTALL)
-_LONGEST = 16 + len(CRLF)
+_MAX_SIZE_LINE = 16 + len(CRLF)
 """Bytes of the line of a chunk without its extensions."""
 
 SMALL_CHUNKS, LEAST_BYTES = 1 << 12, 64
@@ -54,7 +54,7 @@ class ChunkedReader:
         """Whether the body has ended."""
 
     def read(self, data: bytes, at: int, chunks: list[bytes]) -> int:
-        """Read on at `at`, append what there is of chunks, and return up to where. Raises `Unacceptable`.
+        """Read on at `at`, append what there is of chunks, and return up to where. Raises `UnacceptableRequest`.
 
         What is left is an unfinished line, which is to be read again with more behind it; or it follows the body.
         """
@@ -69,7 +69,7 @@ class ChunkedReader:
                     self._at = _AT_END
             elif self._at == _AT_END:
                 if not CRLF.startswith(data[at : at + 2]):
-                    raise Unacceptable(400, "a chunk does not end where its size says")
+                    raise UnacceptableRequest(400, "a chunk does not end where its size says")
                 if at + 2 > len(data):
                     break
                 at += 2
@@ -84,7 +84,7 @@ class ChunkedReader:
 
     def _line(self, data: bytes, at: int) -> int:
         """Where the line at `at` ends; -1 if it is not complete."""
-        stop = at + self._most_bytes - self._bytes + _LONGEST
+        stop = at + self._most_bytes - self._bytes + _MAX_SIZE_LINE
         end = end_of_line(data, at, at + self._seen, stop)
         if end < 0 and len(data) >= stop:
             raise self._too_much()
@@ -104,12 +104,12 @@ class ChunkedReader:
     def _begin(self, line: bytes) -> None:
         size = _SIZE.fullmatch(line)
         if size is None:
-            raise Unacceptable(400, "a chunk begins with its size in hexadecimal")
+            raise UnacceptableRequest(400, "a chunk begins with its size in hexadecimal")
         if size[2] is not None:
             self._charge(len(size[2]))
         self._chunks += 1
         if self._chunks > SMALL_CHUNKS + self._content // LEAST_BYTES:
-            raise Unacceptable(413, "the body has too many small chunks; send fewer, larger ones")
+            raise UnacceptableRequest(413, "the body has too many small chunks; send fewer, larger ones")
         self._left = int(size[1], 16)
         self._at = _AT_DATA if self._left else _AT_TRAILER
 
@@ -118,5 +118,7 @@ class ChunkedReader:
         if self._bytes > self._most_bytes:
             raise self._too_much()
 
-    def _too_much(self) -> Unacceptable:
-        return Unacceptable(431, f"head, chunk extensions and trailers have at most {self._most_bytes} bytes here")
+    def _too_much(self) -> UnacceptableRequest:
+        return UnacceptableRequest(
+            431, f"head, chunk extensions and trailers have at most {self._most_bytes} bytes here"
+        )

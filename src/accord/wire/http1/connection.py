@@ -10,10 +10,11 @@
 One request is read at a time: what a client sends behind it (a pipeline) stays bytes until the response to it is over.
 One budget holds in every state, and `reading` says whether there is room for more:
 
-- head, chunk extensions and trailers of a request share `Budget.head_bytes`; its header and trailer fields
-  `Budget.fields`; trailers are counted and dropped, and headers do not change once the head has ended;
-- its body has `Budget.body_bytes`, of which `Budget.buffer_bytes` may wait for the application;
-- of what follows it, `Budget.head_bytes` are read ahead; behind the last request of a connection they are dropped.
+- head, chunk extensions and trailers of a request share `ConnectionBudget.head_bytes`; its header and trailer fields
+  `ConnectionBudget.fields`; trailers are counted and dropped, and headers do not change once the head has ended;
+- its body has `ConnectionBudget.body_bytes`, of which `ConnectionBudget.buffer_bytes` may wait for the application;
+- of what follows it, `ConnectionBudget.head_bytes` are read ahead; behind the last request of a connection they are
+  dropped.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ import msgspec
 from accord.errors import LocalProtocolError
 from accord.wire.http1.chunked import ChunkedReader
 from accord.wire.http1.head import Header, HeadReader, HeadReceived
-from accord.wire.http1.lines import Unacceptable
+from accord.wire.http1.lines import UnacceptableRequest
 from accord.wire.http1.response import ResponseWriter
 
 
-class Budget(msgspec.Struct, frozen=True, kw_only=True):
+class ConnectionBudget(msgspec.Struct, frozen=True, kw_only=True):
     """What one connection may hold of its peer. One read may be more than that: it is taken, and is the last."""
 
     head_bytes: int
@@ -74,7 +75,7 @@ class HTTPConnection:
         "_chunks",
         "_data",
         "_dropped",
-        "_expected",
+        "_expects_continue",
         "_head",
         "_left",
         "_unreleased",
@@ -84,7 +85,7 @@ class HTTPConnection:
         "writable",
     )
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: ConnectionBudget) -> None:
         self._budget = budget
         self._head = HeadReader(budget.head_bytes, budget.fields)
         self._data = b""  # received, and not parsed from `_at` on
@@ -94,7 +95,7 @@ class HTTPConnection:
         self._body = 0  # bytes of the body so far
         self._unreleased = 0  # those that the application has not taken
         self._dropped = 0  # bytes behind the last request
-        self._expected = False  # whether the client waits for 100 Continue
+        self._expects_continue = False  # whether the client waits for 100 Continue
         self.state: str = HEAD
         self.requests: int = 0
         """Heads that were received."""
@@ -120,7 +121,7 @@ class HTTPConnection:
         return len(self._data) - self._at
 
     @property
-    def held(self) -> int:
+    def buffered_bytes(self) -> int:
         """Bytes of the peer that are kept, here or for the application."""
         return len(self._data) + self._unreleased
 
@@ -178,7 +179,7 @@ class HTTPConnection:
                 self._read_head(events)
             if self.state == BODY:
                 self._read_body(events)
-        except Unacceptable as exc:
+        except UnacceptableRequest as exc:
             self.close()
             events.append(RequestRefused(exc.status, exc.text))
         if self._at == len(self._data):
@@ -195,7 +196,7 @@ class HTTPConnection:
         self.response = ResponseWriter(head.method, head.version, head.keep_alive)
         self.state = BODY
         self._body = 0
-        self._expected = head.expects_continue
+        self._expects_continue = head.expects_continue
         if head.length is not None:
             self._chunks, self._left = None, head.length
         else:
@@ -208,29 +209,29 @@ class HTTPConnection:
             self._at += len(piece)
             self._left -= len(piece)
             over = not self._left
-            self._take(piece, events)
+            self._charge_body(piece, events)
         else:
             chunks: list[bytes] = []
             try:
                 self._at = self._chunks.read(self._data, self._at, chunks)
             finally:  # what came before something unacceptable did come
-                self._take(b"".join(chunks), events)
+                self._charge_body(b"".join(chunks), events)
             over = self._chunks.over
         if over:
             self._complete(events)
 
-    def _take(self, piece: bytes, events: list[Event]) -> None:
+    def _charge_body(self, piece: bytes, events: list[Event]) -> None:
         """Charge a part of a body, and hand it on if there is someone to take it."""
         if not piece:
             return
-        self._expected = False
+        self._expects_continue = False
         room = self._budget.body_bytes - self._body
         self._body += len(piece)
         if self.state == BODY:
             self._unreleased += min(len(piece), room)
             events.append(BodyReceived(piece[:room]))
         if len(piece) > room:
-            raise Unacceptable(413, f"the body of a request is at most {self._budget.body_bytes} bytes here")
+            raise UnacceptableRequest(413, f"the body of a request is at most {self._budget.body_bytes} bytes here")
 
     def _complete(self, events: list[Event]) -> None:
         if self.state == DRAINING:
@@ -245,15 +246,15 @@ class HTTPConnection:
 
     def send_continue(self) -> bytes:
         """Return what a client waits for before it sends the body; nothing if it does not wait (RFC 9110, 10.1.1)."""
-        if not self._expected or self.state != BODY or (self.response or _no_request()).started:
+        if not self._expects_continue or self.state != BODY or (self.response or _no_request()).started:
             return b""
-        self._expected = False
+        self._expects_continue = False
         return _CONTINUE
 
     def send_head(self, status: int, headers: Iterable[Header]) -> bytes:
         """Return the head of the response. Raises `LocalProtocolError`; see `ResponseWriter`."""
         response = self.response or _no_request()
-        if self._expected and self.state == BODY:  # it may send the body now, or the next request
+        if self._expects_continue and self.state == BODY:  # it may send the body now, or the next request
             response.keep_alive = False
         return response.head(status, headers)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from accord.wire.http1.lines import CRLF, Unacceptable, end_of_line
+from accord.wire.http1.lines import CRLF, UnacceptableRequest, end_of_line
 
 Header = tuple[bytes, bytes]
 
@@ -22,7 +22,7 @@ _REQUEST_LINE = re.compile(b"(" + TOKEN + rb") ([\x21\x22\x24-\x7e]+) HTTP/1\.([
 """The method, the target (a fragment is not sent) and the version."""
 _ABSOLUTE = re.compile(rb"https?://([^/?]*)(.*)", re.IGNORECASE)
 _LENGTH = b"content-length"
-_SINGLE = (b"host", _LENGTH, b"transfer-encoding")
+_SINGLETON_FIELDS = (b"host", _LENGTH, b"transfer-encoding")
 _DIGITS = 18
 """Digits of a Content-Length."""
 _KNOWN_LINES, _KNOWN_BYTES = 50, 200
@@ -84,7 +84,7 @@ def _remembered(head: HeadReceived, block: bytes, lines: list[bytes]) -> _Rememb
     at = head.headers.index(header)
     if not lines[at].endswith(number):
         return None
-    before, _, after = block.partition(CRLF + lines[at])  # there is one, or `_understand` had refused it
+    before, _, after = block.partition(CRLF + lines[at])  # there is one, or `_interpret` had refused it
     name = lines[at].removesuffix(number)
     return _Remembered(before + CRLF + name, after, head, tuple(head.headers), at)
 
@@ -126,7 +126,7 @@ class HeadReader:
         """Bytes of the last head."""
 
     def read(self, data: bytes, at: int) -> HeadReceived | None:
-        """Return the head that begins at `at`, or None if it is not complete. Raises `Unacceptable`.
+        """Return the head that begins at `at`, or None if it is not complete. Raises `UnacceptableRequest`.
 
         What is refused, and why, does not depend on the pieces in which it came.
         """
@@ -168,7 +168,7 @@ class HeadReader:
             request = found[1].decode(), found[2], f"1.{found[3].decode()}"
             if len(first) <= _KNOWN_BYTES:
                 self._first, self._request = first, request
-        head = _understand(request, headers)
+        head = _interpret(request, headers)
         self._last = _remembered(head, block, lines) if len(block) <= _KNOWN_HEAD_BYTES else None
         return head
 
@@ -192,35 +192,35 @@ class HeadReader:
             self._check_line(data[line:end])
             line = seen = end + 2
         if len(data) >= stop:
-            raise Unacceptable(431, f"the head of a request is at most {self._most_bytes} bytes here")
+            raise UnacceptableRequest(431, f"the head of a request is at most {self._most_bytes} bytes here")
         self._line, self._seen = line - at, max(line, len(data) - 1) - at
 
     def _check_line(self, line: bytes) -> None:
         self._lines += 1
         if self._lines == 1:
             if _REQUEST_LINE.fullmatch(line) is None:
-                raise Unacceptable(400, "this is not HTTP/1.1: a request begins with METHOD /PATH HTTP/1.1")
+                raise UnacceptableRequest(400, "this is not HTTP/1.1: a request begins with METHOD /PATH HTTP/1.1")
         else:
             check_field(line, self._lines - 1, self._most_fields)
 
 
 def check_field(line: bytes, number: int, most: int) -> None:
-    """Check the line of a header or trailer field, the one with this number. Raises `Unacceptable`."""
+    """Check the line of a header or trailer field, the one with this number. Raises `UnacceptableRequest`."""
     if number > most:
-        raise Unacceptable(431, f"a request has at most {most} header and trailer fields here")
+        raise UnacceptableRequest(431, f"a request has at most {most} header and trailer fields here")
     if _FIELD.fullmatch(line) is None:
-        raise Unacceptable(400, "a header field is written `name: value`, on one line")
+        raise UnacceptableRequest(400, "a header field is written `name: value`, on one line")
 
 
-def _understand(request: tuple[str, bytes, str], headers: list[Header]) -> HeadReceived:
-    """The head of this request line and these fields. Raises `Unacceptable`."""
+def _interpret(request: tuple[str, bytes, str], headers: list[Header]) -> HeadReceived:
+    """The head of this request line and these fields. Raises `UnacceptableRequest`."""
     method, target, version = request
     fields = dict(headers)
     if len(fields) != len(headers):
-        fields = _joined(headers)
+        fields = _combine_fields(headers)
     keep_alive = recent = version == "1.1"
     if recent and b"host" not in fields:
-        raise Unacceptable(400, "a request has a Host header")  # RFC 9112, 3.2
+        raise UnacceptableRequest(400, "a request has a Host header")  # RFC 9112, 3.2
     if target[0] != 0x2F:
         target = _path(method, target, fields.get(b"host"))
     if b"connection" in fields:
@@ -233,12 +233,12 @@ def _understand(request: tuple[str, bytes, str], headers: list[Header]) -> HeadR
     return HeadReceived(method, target, version, headers, length, keep_alive, expects_continue)
 
 
-def _joined(headers: list[Header]) -> dict[bytes, bytes]:
+def _combine_fields(headers: list[Header]) -> dict[bytes, bytes]:
     fields: dict[bytes, bytes] = {}
     for name, value in headers:
         if name in fields:
-            if name in _SINGLE:
-                raise Unacceptable(400, f"a request has one {name.decode()} header")
+            if name in _SINGLETON_FIELDS:
+                raise UnacceptableRequest(400, f"a request has one {name.decode()} header")
             value = fields[name] + b", " + value  # noqa: PLW2901
         fields[name] = value
     return fields
@@ -250,9 +250,9 @@ def _path(method: str, target: bytes, host: bytes | None) -> bytes:
         return target
     absolute = _ABSOLUTE.fullmatch(target)
     if absolute is None:
-        raise Unacceptable(400, "the target of a request is a path that begins with /")
+        raise UnacceptableRequest(400, "the target of a request is a path that begins with /")
     if host is not None and absolute[1].lower() != host.lower():
-        raise Unacceptable(400, "the target of the request names another host than its Host header")
+        raise UnacceptableRequest(400, "the target of the request names another host than its Host header")
     return absolute[2] if absolute[2].startswith(b"/") else b"/" + absolute[2]
 
 
@@ -260,12 +260,12 @@ def _length(length: bytes | None, encoding: bytes | None, recent: bool) -> int |
     """Bytes of the body that these headers announce, None for chunks (RFC 9112, 6.3)."""
     if encoding is not None:
         if length is not None or not recent:
-            raise Unacceptable(
+            raise UnacceptableRequest(
                 400, "a request has a Content-Length or a Transfer-Encoding, and in HTTP/1.0 no encoding"
             )
         if encoding.lower() != b"chunked":
-            raise Unacceptable(400, "the only Transfer-Encoding here is chunked")
+            raise UnacceptableRequest(400, "the only Transfer-Encoding here is chunked")
         return None
     if length is None or not length.isdigit() or len(length) > _DIGITS:
-        raise Unacceptable(400, "a Content-Length is a number of bytes")
+        raise UnacceptableRequest(400, "a Content-Length is a number of bytes")
     return int(length)

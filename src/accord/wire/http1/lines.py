@@ -16,7 +16,7 @@ CONTROLS = bytes([*range(9), *range(10, 32), 127])
 _CONTROL = re.compile(b"[" + re.escape(CONTROLS) + b"]")
 
 
-class Unacceptable(Exception):
+class UnacceptableRequest(Exception):
     """A request that the connection itself refuses: `status`, and a sentence. The connection ends after it."""
 
     def __init__(self, status: int, text: str) -> None:
@@ -28,8 +28,8 @@ class Unacceptable(Exception):
 def end_of_line(data: bytes, start: int, seen: int, stop: int) -> int:
     """Return where the line at `start` ends, or -1 if its CRLF is not before `stop`.
 
-    Everything before `seen` was checked already; a CR there is not the last byte. Raises `Unacceptable` for a control
-    character.
+    Everything before `seen` was checked already; a CR there is not the last byte. Raises `UnacceptableRequest` for a
+    control character.
     """
     begin = max(start, seen)
     end = data.find(CRLF, begin, stop)
@@ -39,5 +39,5 @@ def end_of_line(data: bytes, start: int, seen: int, stop: int) -> int:
     else:
         checked = end
     if _CONTROL.search(data, begin, checked) is not None:
-        raise Unacceptable(400, "a line of a request ends with CR LF, and holds no control characters")
+        raise UnacceptableRequest(400, "a line of a request ends with CR LF, and holds no control characters")
     return end

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from accord.check.clients.ask import Ask
-from accord.check.clients.run import Run
-from accord.check.clients.scene import Answer, Scene
-from accord.check.rule import Broken, Rule
+from accord.check.clients.incoming_request import IncomingRequest
+from accord.check.clients.run import ClientRun
+from accord.check.clients.scenario import Scenario, ScriptedAnswer
+from accord.check.rule import Rule, Violation
 
 _SINCE = "2026-07-28"
 _AT = "server/utilities/caching#time-to-live-ttl-field"
@@ -13,7 +13,7 @@ _LISTS = ("tools/list", "resources/list", "prompts/list", "resources/templates/l
 _MORE = 10
 """Requests more than usual that may have another reason."""
 
-POLLING = Rule(
+NO_POLLING = Rule(
     "client-caching/no-polling",
     "should",
     "ttlMs is not the interval at which a client asks again by itself.",
@@ -43,43 +43,43 @@ ABSENT = Rule(
     cause="ttlMs or cacheScope is required when results are read.",
 )
 
-SHORT = Scene("short-lived", "results that may be kept for a moment", since=_SINCE)
+SHORT_LIVED_SCENARIO = Scenario("short-lived", "results that may be kept for a moment", since=_SINCE)
 
 
-@SHORT.on(*_LISTS)
-async def _(ask: Ask) -> Answer:
-    return {**await ask.usual(), "ttlMs": 50}
+@SHORT_LIVED_SCENARIO.on(*_LISTS)
+async def answer_short_lived(ask: IncomingRequest) -> ScriptedAnswer:
+    return {**await ask.default_result(), "ttlMs": 50}
 
 
-@SHORT.judges(POLLING, "results that may be kept for 50 ms")
-def _(run: Run) -> None:
-    run.got_away()
-    more = len(run.requests(*_LISTS)) - len(run.usual.requests(*_LISTS))
+@SHORT_LIVED_SCENARIO.case(NO_POLLING, "results that may be kept for 50 ms")
+def check_no_polling(run: ClientRun) -> None:
+    run.require_progress()
+    more = len(run.requests(*_LISTS)) - len(run.ordinary_run.requests(*_LISTS))
     if more > _MORE:
-        raise Broken(f"the client listed {more} times more than usual", evidence=run.evidence())
+        raise Violation(f"the client listed {more} times more than usual", evidence=run.evidence())
 
 
-PAST = Scene("negative-ttl", "results that were too old before they came", since=_SINCE)
+NEGATIVE_TTL_SCENARIO = Scenario("negative-ttl", "results that were too old before they came", since=_SINCE)
 
 
-@PAST.on(*_LISTS)
-async def _(ask: Ask) -> Answer:
-    return {**await ask.usual(), "ttlMs": -1}
+@NEGATIVE_TTL_SCENARIO.on(*_LISTS)
+async def answer_negative_ttl(ask: IncomingRequest) -> ScriptedAnswer:
+    return {**await ask.default_result(), "ttlMs": -1}
 
 
-@PAST.judges(NEGATIVE, "a ttlMs of -1")
-def _(run: Run) -> None:
-    run.as_usual()
+@NEGATIVE_TTL_SCENARIO.case(NEGATIVE, "a ttlMs of -1")
+def check_negative(run: ClientRun) -> None:
+    run.require_ordinary_behavior()
 
 
-BARE = Scene("no-hints", "results that do not say how long they may be kept", since=_SINCE)
+NO_HINTS_SCENARIO = Scenario("no-hints", "results that do not say how long they may be kept", since=_SINCE)
 
 
-@BARE.on(*_LISTS)
-async def _(ask: Ask) -> Answer:
-    return {name: value for name, value in (await ask.usual()).items() if name not in ("ttlMs", "cacheScope")}
+@NO_HINTS_SCENARIO.on(*_LISTS)
+async def answer_no_hints(ask: IncomingRequest) -> ScriptedAnswer:
+    return {name: value for name, value in (await ask.default_result()).items() if name not in ("ttlMs", "cacheScope")}
 
 
-@BARE.judges(ABSENT, "lists without ttlMs and cacheScope")
-def _(run: Run) -> None:
-    run.as_usual()
+@NO_HINTS_SCENARIO.case(ABSENT, "lists without ttlMs and cacheScope")
+def check_absent(run: ClientRun) -> None:
+    run.require_ordinary_behavior()

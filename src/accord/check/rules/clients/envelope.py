@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from accord.check.clients.ask import Ask, notification
-from accord.check.clients.run import Message, Run
-from accord.check.clients.scene import FIRST, Answer, Scene, Whole
-from accord.check.reading import key
-from accord.check.record import Said
-from accord.check.rule import Broken, Rule
+from accord.check.clients.incoming_request import IncomingRequest, build_notification
+from accord.check.clients.run import ClientMessage, ClientRun
+from accord.check.clients.scenario import FIRST_REQUEST, RawMessage, Scenario, ScriptedAnswer
+from accord.check.message_log import LogEntry
+from accord.check.message_reader import id_key
+from accord.check.rule import Rule, Violation
 from accord.wire.transcript import RECEIVED, SENT
 
 VALID = Rule(
@@ -31,7 +31,7 @@ ID = Rule(
     cause="The id is null, a fraction, or something structured.",
 )
 
-UNIQUE = Rule(
+ID_ONCE = Rule(
     "client-envelope/id-once",
     "must",
     "An id is used for one request only: ever in a session, or as long as the request is not answered (2026-07-28).",
@@ -50,7 +50,7 @@ RESPONSE = Rule(
     cause="The id is turned into a string or a number, or result and error are both set.",
 )
 
-UNASKED = Rule(
+NO_ANSWER_TO_NOTIFICATIONS = Rule(
     "client-envelope/no-answer-to-notifications",
     "must",
     "Nothing is answered to a notification.",
@@ -69,7 +69,7 @@ SINGLE = Rule(
     cause="Requests are collected in arrays, which only 2025-03-26 has.",
 )
 
-CODES = Rule(
+ERROR = Rule(
     "client-envelope/error",
     "must",
     "An error has an integer as its code, and a message.",
@@ -91,127 +91,131 @@ BATCH = Rule(
     cause="A message is taken to be an object.",
 )
 
-BATCHED = Scene("batch", "answers come in batches", since="2025-03-26", until="2025-06-18")
+BATCH_SCENARIO = Scenario("batch", "answers come in batches", since="2025-03-26", until="2025-06-18")
 
 
-@BATCHED.on(FIRST)
-async def _(ask: Ask) -> Answer:
-    told = notification("notifications/message", {"level": "info", "data": "a batch"})
-    return Whole([told, ask.answer(await ask.usual())])
+@BATCH_SCENARIO.on(FIRST_REQUEST)
+async def answer_batch(ask: IncomingRequest) -> ScriptedAnswer:
+    told = build_notification("notifications/message", {"level": "info", "data": "a batch"})
+    return RawMessage([told, ask.build_response(await ask.default_result())])
 
 
-@BATCHED.judges(BATCH, "a notification and the answer in one batch")
-def _(run: Run) -> None:
-    run.as_usual()
+@BATCH_SCENARIO.case(BATCH, "a notification and the answer in one batch")
+def check_batch(run: ClientRun) -> None:
+    run.require_ordinary_behavior()
 
 
 @VALID.reading("every message")
-def _(runs: Sequence[Run]) -> int:
-    heard = [(run, said) for run in runs for said in _heard(run)]
+def read_valid(runs: Sequence[ClientRun]) -> int:
+    heard = [(run, said) for run in runs for said in _received_entries(run)]
     for run, said in heard:
         items = said.message if isinstance(said.message, list) else [said.message]
         if not all(isinstance(item, dict) and item.get("jsonrpc") == "2.0" for item in items):
-            raise Broken("the client sent what is no message of JSON-RPC 2.0", evidence=run.evidence(said))
+            raise Violation("the client sent what is no message of JSON-RPC 2.0", evidence=run.evidence(said))
     return len(heard)
 
 
 @ID.reading("every request")
-def _(runs: Sequence[Run]) -> int:
+def read_id(runs: Sequence[ClientRun]) -> int:
     requests = [request for run in runs for request in run.requests()]
     for request in requests:
         id = request.body["id"]
         if not isinstance(id, str | int) or isinstance(id, bool):
-            raise Broken(f"{request.method} has the id {id!r}", evidence=[request.said.line()])
+            raise Violation(f"{request.method} has the id {id!r}", evidence=[request.entry.line()])
     return len(requests)
 
 
-@UNIQUE.reading("all requests of a session", until="2026-07-28")
-def _(runs: Sequence[Run]) -> int:
-    return sum(_once(run) for run in runs)
+@ID_ONCE.reading("all requests of a session", until="2026-07-28")
+def read_id_once_requests_session(runs: Sequence[ClientRun]) -> int:
+    return sum(_require_unique_ids(run) for run in runs)
 
 
-@UNIQUE.reading("all requests in flight", since="2026-07-28")
-def _(runs: Sequence[Run]) -> int:
-    return sum(_once_in_flight(run) for run in runs)
+@ID_ONCE.reading("all requests in flight", since="2026-07-28")
+def read_id_once_requests_flight(runs: Sequence[ClientRun]) -> int:
+    return sum(_require_unique_ids_in_flight(run) for run in runs)
 
 
 @RESPONSE.reading("every answer")
-def _(runs: Sequence[Run]) -> int:
-    answers = [(run, answer) for run in runs for answer in run.answers()]
+def read_response(runs: Sequence[ClientRun]) -> int:
+    answers = [(run, answer) for run in runs for answer in run.responses()]
     for run, answer in answers:
         if ("result" in answer.body) == ("error" in answer.body):
-            raise Broken("an answer has not exactly one of result and error", evidence=run.evidence(answer.said))
-        if answer.body.get("id") is not None and key(answer.body["id"]) not in _our_ids(answer):
+            raise Violation("an answer has not exactly one of result and error", evidence=run.evidence(answer.entry))
+        if answer.body.get("id") is not None and id_key(answer.body["id"]) not in _server_request_ids(answer):
             text = f"an answer has the id {answer.body['id']!r}, which no request of the server had"
-            raise Broken(text, evidence=run.evidence(answer.said))
+            raise Violation(text, evidence=run.evidence(answer.entry))
     return len(answers)
 
 
-@CODES.reading("every error")
-def _(runs: Sequence[Run]) -> int:
-    errors = [answer for run in runs for answer in run.answers() if "error" in answer.body]
+@ERROR.reading("every error")
+def read_error(runs: Sequence[ClientRun]) -> int:
+    errors = [answer for run in runs for answer in run.responses() if "error" in answer.body]
     for answer in errors:
         error = answer.body["error"]
         is_one = isinstance(error, dict) and type(error.get("code")) is int and isinstance(error.get("message"), str)
         if not is_one:
-            raise Broken("an error has no integer as code, or no message", evidence=[answer.said.line()])
+            raise Violation("an error has no integer as code, or no message", evidence=[answer.entry.line()])
     return len(errors)
 
 
-@UNASKED.reading("every notification of the server")
-def _(runs: Sequence[Run]) -> int:
+@NO_ANSWER_TO_NOTIFICATIONS.reading("every notification of the server")
+def read_no_answer_to_notifications(runs: Sequence[ClientRun]) -> int:
     told = 0
     for run in runs:
-        told += sum(1 for _ in _our_notifications(run))
-        for answer in run.answers():
-            if answer.body.get("id") is None and _is_invalid_request(answer.body) and not _misbehaved_before(answer):
-                raise Broken("the client answered a notification", evidence=run.evidence(answer.said))
+        told += sum(1 for _ in _server_notifications(run))
+        for answer in run.responses():
+            if (
+                answer.body.get("id") is None
+                and _is_invalid_request(answer.body)
+                and not _follows_invalid_message(answer)
+            ):
+                raise Violation("the client answered a notification", evidence=run.evidence(answer.entry))
     return told
 
 
 @SINGLE.reading("every message")
-def _(runs: Sequence[Run]) -> int:
-    heard = [(run, said) for run in runs for said in _heard(run)]
+def read_single(runs: Sequence[ClientRun]) -> int:
+    heard = [(run, said) for run in runs for said in _received_entries(run)]
     for run, said in heard:
         if isinstance(said.message, list):
-            raise Broken("the client sent a batch", evidence=run.evidence(said))
+            raise Violation("the client sent a batch", evidence=run.evidence(said))
     return len(heard)
 
 
-def _heard(run: Run) -> Iterator[Said]:
+def _received_entries(run: ClientRun) -> Iterator[LogEntry]:
     for conversation in run.conversations:
-        yield from (said for said in conversation.record.entries if said.direction == RECEIVED)
+        yield from (said for said in conversation.log.entries if said.direction == RECEIVED)
 
 
-def _once(run: Run) -> int:
+def _require_unique_ids(run: ClientRun) -> int:
     """Each id once in a conversation."""
     seen: set[Any] = set()
     for request in run.requests():
-        place = (request.conversation.number, key(request.body["id"]))
+        place = (request.conversation.number, id_key(request.body["id"]))
         if place in seen:
-            raise Broken(f"the id {request.body['id']!r} is used again", evidence=run.evidence(request.said))
+            raise Violation(f"the id {request.body['id']!r} is used again", evidence=run.evidence(request.entry))
         seen.add(place)
     return max(len(seen) - 1, 0)
 
 
-def _once_in_flight(run: Run) -> int:
+def _require_unique_ids_in_flight(run: ClientRun) -> int:
     """No id of a request that is neither answered nor given up."""
     requests = run.requests()
-    open_: dict[Any, Message] = {}
+    open_: dict[Any, ClientMessage] = {}
     for request in requests:
-        place = (request.conversation.number, key(request.body["id"]))
+        place = (request.conversation.number, id_key(request.body["id"]))
         before = open_.get(place)
-        if before is not None and not _over(before, request):
+        if before is not None and not _is_finished(before, request):
             text = f"the id {request.body['id']!r} is used again while its first request is not answered"
-            raise Broken(text, evidence=[before.said.line(), request.said.line()])
+            raise Violation(text, evidence=[before.entry.line(), request.entry.line()])
         open_[place] = request
     return max(len(requests) - 1, 0)
 
 
-def _over(request: Message, later: Message) -> bool:
+def _is_finished(request: ClientMessage, later: ClientMessage) -> bool:
     """Whether a request was answered, or given up, before a later one."""
-    for said in request.conversation.record.entries:
-        if request.said.at <= said.at <= later.said.at and isinstance(said.message, dict):
+    for said in request.conversation.log.entries:
+        if request.entry.at <= said.at <= later.entry.at and isinstance(said.message, dict):
             answered = said.direction == SENT and "method" not in said.message
             if answered and said.message.get("id") == request.body["id"]:
                 return True
@@ -221,10 +225,10 @@ def _over(request: Message, later: Message) -> bool:
     return False
 
 
-def _our_ids(answer: Message) -> set[Any]:
+def _server_request_ids(answer: ClientMessage) -> set[Any]:
     return {
-        key(said.message["id"])
-        for said in answer.conversation.record.entries
+        id_key(said.message["id"])
+        for said in answer.conversation.log.entries
         if said.direction == SENT
         and isinstance(said.message, dict)
         and "method" in said.message
@@ -232,9 +236,9 @@ def _our_ids(answer: Message) -> set[Any]:
     }
 
 
-def _our_notifications(run: Run) -> Iterator[Said]:
+def _server_notifications(run: ClientRun) -> Iterator[LogEntry]:
     for conversation in run.conversations:
-        for said in conversation.record.entries:
+        for said in conversation.log.entries:
             message = said.message
             if said.direction == SENT and isinstance(message, dict) and "method" in message and "id" not in message:
                 yield said
@@ -245,6 +249,6 @@ def _is_invalid_request(answer: dict[str, Any]) -> bool:
     return isinstance(error, dict) and error.get("code") in (-32601, -32600, -32602)
 
 
-def _misbehaved_before(answer: Message) -> bool:
+def _follows_invalid_message(answer: ClientMessage) -> bool:
     """Whether we had sent something wrong before it: an error without an id is right then."""
-    return any(said.misbehaved for said in answer.conversation.record.entries if said.at <= answer.said.at)
+    return any(said.misbehaved for said in answer.conversation.log.entries if said.at <= answer.entry.at)

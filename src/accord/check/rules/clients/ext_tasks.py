@@ -6,16 +6,24 @@ import base64
 import uuid
 from itertools import pairwise
 
-from accord.check.blocks import inside
-from accord.check.clients.ask import Ask
-from accord.check.clients.offer import Offer, called
-from accord.check.clients.run import Run
-from accord.check.clients.scene import Answer, Refuse, Scene
-from accord.check.clients.tasks import about, asking, looked, made, results, told, updates
+from accord.check.clients.features import ScriptedFeatures, call_result
+from accord.check.clients.incoming_request import IncomingRequest
+from accord.check.clients.run import ClientRun
+from accord.check.clients.scenario import Scenario, ScriptedAnswer, ScriptedError
+from accord.check.clients.tasks import (
+    created_tasks,
+    polled_tasks,
+    sent_results,
+    sent_task_states,
+    task_requests,
+    task_updates,
+    tasks_requiring_input,
+)
+from accord.check.content import get_object
 from accord.check.extension_tasks import EXTENSION, PAGE, SINCE, TASK_METHODS
-from accord.check.reading import key
-from accord.check.rule import HTTP, Broken, NotObserved, Rule
-from accord.check.tasked import FINISHED
+from accord.check.message_reader import id_key
+from accord.check.rule import HTTP, NotObserved, Rule, Violation
+from accord.check.tasks import TERMINAL_STATUSES
 from accord.errors import INVALID_PARAMS
 from accord.messages.base import JSONObject
 
@@ -25,7 +33,7 @@ _TOO_SOON = 0.5
 """Of that: clocks differ, and messages take their time."""
 _TIME = "2026-07-28T00:00:00Z"
 _FORM: JSONObject = {"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
-_OFFER = Offer(capabilities={"tools": {}, "resources": {}, "prompts": {}, "extensions": {EXTENSION: {}}})
+_OFFER = ScriptedFeatures(capabilities={"tools": {}, "resources": {}, "prompts": {}, "extensions": {EXTENSION: {}}})
 
 HANDLED = Rule(
     "client-ext-tasks/handled",
@@ -107,7 +115,7 @@ CANCELLED = Rule(
     cause="The call counts as open until the task is over, and is cancelled as every other.",
 )
 
-NAME = Rule(
+NAME_HEADER = Rule(
     "client-ext-tasks/name-header",
     "must",
     "Over HTTP the Mcp-Name of a request about a task is the id of the task.",
@@ -118,155 +126,159 @@ NAME = Rule(
     cause="The header is known for tools, prompts and resources only: a proxy cannot find who has the task.",
 )
 
-WORK = Scene("extension-tasks", "calls become tasks of the extension, one question in each", since=SINCE, offer=_OFFER)
+EXTENSION_TASKS_SCENARIO = Scenario(
+    "extension-tasks", "calls become tasks of the extension, one question in each", since=SINCE, offer=_OFFER
+)
 
 
-@WORK.on("tools/call")
-async def _(ask: Ask) -> Answer:
-    if EXTENSION not in inside(ask.declared, "extensions"):
-        return await ask.usual()
+@EXTENSION_TASKS_SCENARIO.on("tools/call")
+async def answer_extension_tasks_tools_call(ask: IncomingRequest) -> ScriptedAnswer:
+    if EXTENSION not in get_object(ask.client_capabilities, "extensions"):
+        return await ask.default_result()
     id = str(uuid.uuid4())
-    result = called(str(ask.params.get("name")), ask.params.get("arguments"), ask.rules.revision)
-    ask.conversation.stand.kept[id] = {"result": ask.dressed(result), "looks": 0, "shown": 0}
-    return ask.dressed({"resultType": "task", **_known(id), "status": "working"})
+    result = call_result(str(ask.params.get("name")), ask.params.get("arguments"), ask.rules.revision)
+    ask.conversation.server.state[id] = {"result": ask.with_result_fields(result), "looks": 0, "shown": 0}
+    return ask.with_result_fields({"resultType": "task", **_task_fields(id), "status": "working"})
 
 
-@WORK.on("tasks/get")
-async def _(ask: Ask) -> Answer:
-    id, work = _work(ask)
+@EXTENSION_TASKS_SCENARIO.on("tasks/get")
+async def answer_extension_tasks_tasks_get(ask: IncomingRequest) -> ScriptedAnswer:
+    id, work = _find_task(ask)
     work["looks"] += 1
     if work["looks"] == 1:
-        return ask.dressed({**_known(id), "status": "working"})
+        return ask.with_result_fields({**_task_fields(id), "status": "working"})
     # the question stays for one look more than its answer: "The acknowledgement is _eventually consistent_"
-    if isinstance(ask.declared.get("elicitation"), dict) and work["shown"] < 2:
+    if isinstance(ask.client_capabilities.get("elicitation"), dict) and work["shown"] < 2:
         work["shown"] += bool(work.get("answered"))
         asked = {f"who {id}": {"method": "elicitation/create", "params": _FORM}}
         if work["shown"] < 2:
-            return ask.dressed({**_known(id), "status": "input_required", "inputRequests": asked})
-    return ask.dressed({**_known(id), "status": "completed", "result": work["result"]})
+            return ask.with_result_fields({**_task_fields(id), "status": "input_required", "inputRequests": asked})
+    return ask.with_result_fields({**_task_fields(id), "status": "completed", "result": work["result"]})
 
 
-@WORK.on("tasks/update")
-async def _(ask: Ask) -> Answer:
-    _, work = _work(ask)
+@EXTENSION_TASKS_SCENARIO.on("tasks/update")
+async def answer_extension_tasks_tasks_update(ask: IncomingRequest) -> ScriptedAnswer:
+    _, work = _find_task(ask)
     work["answered"] = True
-    return ask.dressed({})
+    return ask.with_result_fields({})
 
 
-@WORK.on("tasks/cancel")
-async def _(ask: Ask) -> Answer:
-    _work(ask)
-    return ask.dressed({})
+@EXTENSION_TASKS_SCENARIO.on("tasks/cancel")
+async def answer_extension_tasks_tasks_cancel(ask: IncomingRequest) -> ScriptedAnswer:
+    _find_task(ask)
+    return ask.with_result_fields({})
 
 
-def _work(ask: Ask) -> tuple[str, JSONObject]:
+def _find_task(ask: IncomingRequest) -> tuple[str, JSONObject]:
     id = ask.params.get("taskId")
-    work = ask.conversation.stand.kept.get(id) if isinstance(id, str) else None
+    work = ask.conversation.server.state.get(id) if isinstance(id, str) else None
     if work is None:
-        raise Refuse(INVALID_PARAMS, "Task not found")
+        raise ScriptedError(INVALID_PARAMS, "Task not found")
     return str(id), work
 
 
-def _known(id: str) -> JSONObject:
+def _task_fields(id: str) -> JSONObject:
     times = {"createdAt": _TIME, "lastUpdatedAt": _TIME}
     return {"taskId": id, **times, "ttlMs": None, "pollIntervalMs": _INTERVAL}
 
 
-@WORK.judges(HANDLED, "all calls that became tasks")
-def _(run: Run) -> None:
-    ids = made(run)
+@EXTENSION_TASKS_SCENARIO.case(HANDLED, "all calls that became tasks")
+def check_handled(run: ClientRun) -> None:
+    ids = created_tasks(run)
     asked_for = {request.params.get("taskId") for request in run.requests(*TASK_METHODS)}
-    listened = [inside(each.params, "notifications").get("taskIds") for each in run.requests("subscriptions/listen")]
+    listened = [
+        get_object(each.params, "notifications").get("taskIds") for each in run.requests("subscriptions/listen")
+    ]
     if not asked_for & ids and not any(listened):
-        raise Broken("a call became a task, and the client never asks for it", evidence=run.evidence())
-    run.got_away()
+        raise Violation("a call became a task, and the client never asks for it", evidence=run.evidence())
+    run.require_progress()
 
 
-@WORK.judges(INTERVAL, "all looks at tasks")
-def _(run: Run) -> None:
+@EXTENSION_TASKS_SCENARIO.case(INTERVAL, "all looks at tasks")
+def check_interval(run: ClientRun) -> None:
     judged = 0
-    for id in made(run):
-        for first, second in pairwise(about(run, id, "tasks/get", "tasks/update")):
+    for id in created_tasks(run):
+        for first, second in pairwise(task_requests(run, id, "tasks/get", "tasks/update")):
             if first.method == second.method == "tasks/get":
                 judged += 1
-                pause = (second.said.at - first.said.at) * 1000
+                pause = (second.entry.at - first.entry.at) * 1000
                 if pause < _INTERVAL * _TOO_SOON:
                     text = f"{pause:.0f} ms after a look comes the next, and pollIntervalMs is {_INTERVAL}"
-                    raise Broken(text, evidence=run.evidence(first.said, second.said))
+                    raise Violation(text, evidence=run.evidence(first.entry, second.entry))
     if not judged:
         raise NotObserved("the client looks at no task twice")
 
 
-@WORK.judges(TO_THE_END, "all tasks that it looked at")
-def _(run: Run) -> None:
-    over = {state.get("taskId") for state in told(run) if state.get("status") in FINISHED}
-    for id in looked(run):
-        if id not in over and not about(run, id, "tasks/cancel"):
-            raise Broken("a task was looked at, and left before its end", evidence=run.evidence())
+@EXTENSION_TASKS_SCENARIO.case(TO_THE_END, "all tasks that it looked at")
+def check_to_the_end(run: ClientRun) -> None:
+    over = {state.get("taskId") for state in sent_task_states(run) if state.get("status") in TERMINAL_STATUSES}
+    for id in polled_tasks(run):
+        if id not in over and not task_requests(run, id, "tasks/cancel"):
+            raise Violation("a task was looked at, and left before its end", evidence=run.evidence())
 
 
-@WORK.judges(ANSWERS, "a question in each task")
-def _(run: Run) -> None:
-    for id in asking(run):
-        if not about(run, id, "tasks/update") and not about(run, id, "tasks/cancel"):
-            raise Broken("a task asks, and no answer comes", evidence=run.evidence())
+@EXTENSION_TASKS_SCENARIO.case(ANSWERS, "a question in each task")
+def check_answers(run: ClientRun) -> None:
+    for id in tasks_requiring_input(run):
+        if not task_requests(run, id, "tasks/update") and not task_requests(run, id, "tasks/cancel"):
+            raise Violation("a task asks, and no answer comes", evidence=run.evidence())
 
 
-@WORK.judges(KEYS, "all answers")
-def _(run: Run) -> None:
-    for update in updates(run):
+@EXTENSION_TASKS_SCENARIO.case(KEYS, "all answers")
+def check_keys(run: ClientRun) -> None:
+    for update in task_updates(run):
         given = update.params.get("inputResponses")
         if not isinstance(given, dict) or given.keys() - {f"who {update.params.get('taskId')}"}:
-            raise Broken("what comes is under no key that was asked", evidence=run.evidence(update.said))
+            raise Violation("what comes is under no key that was asked", evidence=run.evidence(update.entry))
 
 
-@WORK.judges(ONCE, "a question that is shown for a while after its answer")
-def _(run: Run) -> None:
+@EXTENSION_TASKS_SCENARIO.case(ONCE, "a question that is shown for a while after its answer")
+def check_once(run: ClientRun) -> None:
     given: set[tuple[str, str]] = set()
-    for update in updates(run):
-        keys = {(str(update.params.get("taskId")), name) for name in inside(update.params, "inputResponses")}
+    for update in task_updates(run):
+        keys = {(str(update.params.get("taskId")), name) for name in get_object(update.params, "inputResponses")}
         if keys & given:
-            raise Broken("a question is answered again", evidence=run.evidence(update.said))
+            raise Violation("a question is answered again", evidence=run.evidence(update.entry))
         given |= keys
 
 
-@WORK.judges(CANCELLED, "all calls that became tasks")
-def _(run: Run) -> None:
-    made(run)
-    calls = {key(id) for id, result in results(run) if result.get("resultType") == "task"}
+@EXTENSION_TASKS_SCENARIO.case(CANCELLED, "all calls that became tasks")
+def check_cancelled(run: ClientRun) -> None:
+    created_tasks(run)
+    calls = {id_key(id) for id, result in sent_results(run) if result.get("resultType") == "task"}
     for each in run.notifications("notifications/cancelled"):
-        if key(each.params.get("requestId")) in calls:
-            raise Broken("a call that became a task is cancelled", evidence=run.evidence(each.said))
+        if id_key(each.params.get("requestId")) in calls:
+            raise Violation("a call that became a task is cancelled", evidence=run.evidence(each.entry))
 
 
-@WORK.judges(NAME, "all requests about tasks", over=HTTP)
-def _(run: Run) -> None:
-    carried = [each for each in run.requests(*TASK_METHODS) if 0 < each.said.stream <= len(run.exchanges)]
+@EXTENSION_TASKS_SCENARIO.case(NAME_HEADER, "all requests about tasks", over=HTTP)
+def check_name_header(run: ClientRun) -> None:
+    carried = [each for each in run.requests(*TASK_METHODS) if 0 < each.entry.stream <= len(run.exchanges)]
     for request in carried:
-        exchange, id = run.exchanges[request.said.stream - 1], str(request.params.get("taskId"))
+        exchange, id = run.exchanges[request.entry.stream - 1], str(request.params.get("taskId"))
         said = exchange.headers.get("mcp-name")
         if said not in (id, f"=?base64?{base64.b64encode(id.encode()).decode()}?="):
-            raise Broken(f"Mcp-Name is {said!r} for {id!r}", evidence=[exchange.line(), request.said.line()])
+            raise Violation(f"Mcp-Name is {said!r} for {id!r}", evidence=[exchange.line(), request.entry.line()])
     if not carried:
         raise NotObserved("the client looks at no task")
 
 
-MISPLACED = Scene(
+EXTENSION_TASK_ELSEWHERE_SCENARIO = Scenario(
     "extension-task-elsewhere", "a prompt and a resource become tasks, which cannot be", since=SINCE, offer=_OFFER
 )
 
 
-@MISPLACED.on("prompts/get", "resources/read")
-async def _(ask: Ask) -> Answer:
-    if EXTENSION not in inside(ask.declared, "extensions"):
-        return await ask.usual()
-    return ask.dressed({"resultType": "task", **_known(str(uuid.uuid4())), "status": "working"})
+@EXTENSION_TASK_ELSEWHERE_SCENARIO.on("prompts/get", "resources/read")
+async def answer_extension_task_elsewhere(ask: IncomingRequest) -> ScriptedAnswer:
+    if EXTENSION not in get_object(ask.client_capabilities, "extensions"):
+        return await ask.default_result()
+    return ask.with_result_fields({"resultType": "task", **_task_fields(str(uuid.uuid4())), "status": "working"})
 
 
-@MISPLACED.judges(CALLS_ONLY, "a prompt and a resource")
-def _(run: Run) -> None:
-    ids = made(run)
+@EXTENSION_TASK_ELSEWHERE_SCENARIO.case(CALLS_ONLY, "a prompt and a resource")
+def check_calls_only(run: ClientRun) -> None:
+    ids = created_tasks(run)
     for request in run.requests(*TASK_METHODS):
         if request.params.get("taskId") in ids:
-            raise Broken("it is looked after", evidence=run.evidence(request.said))
-    run.got_away()
+            raise Violation("it is looked after", evidence=run.evidence(request.entry))
+    run.require_progress()

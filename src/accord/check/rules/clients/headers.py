@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from accord.check.clients.ask import Ask
-from accord.check.clients.offer import TOOLS, Offer, tool
-from accord.check.clients.run import Message, Run
-from accord.check.clients.scene import Answer, Refuse, Scene
-from accord.check.clients.web import Exchange
-from accord.check.rule import HTTP, Broken, NotObserved, Rule
+from accord.check.clients.features import TOOLS, ScriptedFeatures, tool_definition
+from accord.check.clients.http_listener import ClientExchange
+from accord.check.clients.incoming_request import IncomingRequest
+from accord.check.clients.run import ClientMessage, ClientRun
+from accord.check.clients.scenario import Scenario, ScriptedAnswer, ScriptedError
+from accord.check.rule import HTTP, NotObserved, Rule, Violation
 from accord.errors import HEADER_MISMATCH
 from accord.messages.base import JSONObject
-from accord.wire.headers import decode_value, mirrored, parameters
-from accord.wire.streamable import NAMED
+from accord.wire.headers import decode_value, mirrored, parameter_headers
+from accord.wire.request_headers import NAME_FIELDS
 
 _SINCE = "2026-07-28"
 _AT = "basic/transports/streamable-http#"
 
-METHOD = Rule(
+METHOD_HEADER = Rule(
     "client-http/method-header",
     "must",
     "Mcp-Method is the method of the request.",
@@ -29,7 +29,7 @@ METHOD = Rule(
     cause="The header is left out, or written otherwise than the method.",
 )
 
-NAME = Rule(
+NAME_HEADER = Rule(
     "client-http/name-header",
     "must",
     "Mcp-Name is the name of the tool or prompt, or the URI of the resource, in Base64 where a header cannot have it.",
@@ -40,7 +40,7 @@ NAME = Rule(
     cause="The header is left out, or carries the value as it is, whatever it is.",
 )
 
-ARGUMENTS = Rule(
+PARAMETER_HEADERS = Rule(
     "client-http/parameter-headers",
     "must",
     "An argument that the schema wants in a header stands there, encoded where it must be, and nothing for null.",
@@ -51,7 +51,7 @@ ARGUMENTS = Rule(
     cause="x-mcp-header is not looked at, or a value goes into the header as it is.",
 )
 
-INVALID = Rule(
+INVALID_PARAMETER_HEADERS = Rule(
     "client-http/invalid-parameter-headers",
     "must",
     "A tool that declares its headers wrongly is left out; the others are used.",
@@ -62,7 +62,7 @@ INVALID = Rule(
     cause="The declaration is taken as it is, or one wrong tool spoils the whole list.",
 )
 
-MISMATCH = Rule(
+HEADER_MISMATCH_RULE = Rule(
     "client-http/header-mismatch",
     "should",
     "Refused for its headers, a client lists the tools again and calls once more.",
@@ -74,137 +74,150 @@ MISMATCH = Rule(
 )
 
 
-@METHOD.reading("every request")
-def _(runs: Sequence[Run]) -> int:
-    requests = [*_carried(runs)]
+@METHOD_HEADER.reading("every request")
+def read_method_header(runs: Sequence[ClientRun]) -> int:
+    requests = [*_requests_with_exchange(runs)]
     for request, exchange in requests:
         if exchange.headers.get("mcp-method") != request.method:
             said = exchange.headers.get("mcp-method")
-            raise Broken(f"Mcp-Method is {said!r} for {request.method}", evidence=[exchange.line()])
+            raise Violation(f"Mcp-Method is {said!r} for {request.method}", evidence=[exchange.line()])
     return len(requests)
 
 
-@NAME.reading("every call, every prompt, every resource")
-def _(runs: Sequence[Run]) -> int:
-    named = [(request, exchange) for request, exchange in _carried(runs) if request.method in NAMED]
+@NAME_HEADER.reading("every call, every prompt, every resource")
+def read_name_header(runs: Sequence[ClientRun]) -> int:
+    named = [
+        (request, exchange) for request, exchange in _requests_with_exchange(runs) if request.method in NAME_FIELDS
+    ]
     for request, exchange in named:
-        subject = request.params.get(NAMED[str(request.method)])
+        subject = request.params.get(NAME_FIELDS[str(request.method)])
         said = exchange.headers.get("mcp-name")
-        if isinstance(subject, str) and _decoded(said) != subject:
-            raise Broken(f"Mcp-Name is {said!r} for {subject!r}", evidence=[exchange.line(), request.said.line()])
+        if isinstance(subject, str) and _decode_header(said) != subject:
+            raise Violation(f"Mcp-Name is {said!r} for {subject!r}", evidence=[exchange.line(), request.entry.line()])
     return len(named)
 
 
 # --- arguments in headers ----------------------------------------------------------------------------------------
 
 
-def _header(name: str, **schema: object) -> JSONObject:
+def _parameter_schema(name: str, **schema: object) -> JSONObject:
     return {"x-mcp-header": name, **schema}
 
 
-MIRRORED = tool(
+MIRRORED = tool_definition(
     "mirror",
     "Its arguments stand in headers too.",
-    region=_header("Region", type="string"),
-    count=_header("Count", type="integer"),
-    flag=_header("Flag", type="boolean"),
-    city=_header("City", type="string", enum=["Z\u00fcrich"]),
-    padded=_header("Padded", type="string", enum=[" padded "]),
-    wrapped=_header("Wrapped", type="string", enum=["=?base64?SGk=?="]),
-    deep={"type": "object", "properties": {"er": _header("Deeper", type="string")}, "required": ["er"]},
+    region=_parameter_schema("Region", type="string"),
+    count=_parameter_schema("Count", type="integer"),
+    flag=_parameter_schema("Flag", type="boolean"),
+    city=_parameter_schema("City", type="string", enum=["Z\u00fcrich"]),
+    padded=_parameter_schema("Padded", type="string", enum=[" padded "]),
+    wrapped=_parameter_schema("Wrapped", type="string", enum=["=?base64?SGk=?="]),
+    deep={"type": "object", "properties": {"er": _parameter_schema("Deeper", type="string")}, "required": ["er"]},
 )
 
 WRONG = (
-    tool("empty-header", "Its header has no name.", a=_header("", type="string")),
-    tool("no-token", "Its header cannot be one.", a=_header("two words", type="string")),
-    tool("injected", "Its header is two.", a=_header("A\r\nX-Evil: 1", type="string")),
-    tool("twice", "Two arguments have one header.", a=_header("Same", type="string"), b=_header("same", type="string")),
-    tool("fraction", "A number has a header.", a=_header("Fraction", type="number")),
-    tool("listed", "An item of a list has a header.", a={"type": "array", "items": _header("Item", type="string")}),
+    tool_definition("empty-header", "Its header has no name.", a=_parameter_schema("", type="string")),
+    tool_definition("no-token", "Its header cannot be one.", a=_parameter_schema("two words", type="string")),
+    tool_definition("injected", "Its header is two.", a=_parameter_schema("A\r\nX-Evil: 1", type="string")),
+    tool_definition(
+        "twice",
+        "Two arguments have one header.",
+        a=_parameter_schema("Same", type="string"),
+        b=_parameter_schema("same", type="string"),
+    ),
+    tool_definition("fraction", "A number has a header.", a=_parameter_schema("Fraction", type="number")),
+    tool_definition(
+        "listed",
+        "An item of a list has a header.",
+        a={"type": "array", "items": _parameter_schema("Item", type="string")},
+    ),
 )
 
-PLAYED = Scene(
+PARAMETER_HEADERS_SCENARIO = Scenario(
     "parameter-headers",
     "tools whose arguments stand in headers, and some that declare it wrongly",
     since=_SINCE,
     over=HTTP,
-    offer=Offer(tools=[*WRONG[:3], MIRRORED, *WRONG[3:], TOOLS[0]]),
+    offer=ScriptedFeatures(tools=[*WRONG[:3], MIRRORED, *WRONG[3:], TOOLS[0]]),
 )
 
 
-@PLAYED.on("tools/list")
-async def _(ask: Ask) -> Answer:
-    return await ask.usual()
+@PARAMETER_HEADERS_SCENARIO.on("tools/list")
+async def answer_parameter_headers(ask: IncomingRequest) -> ScriptedAnswer:
+    return await ask.default_result()
 
 
-@PLAYED.judges(ARGUMENTS, "arguments of every kind")
-def _(run: Run) -> None:
-    called = [(each, exchange) for each, exchange in _carried([run]) if _names(each, MIRRORED)]
+@PARAMETER_HEADERS_SCENARIO.case(PARAMETER_HEADERS, "arguments of every kind")
+def check_parameter_headers(run: ClientRun) -> None:
+    called = [(each, exchange) for each, exchange in _requests_with_exchange([run]) if _calls_tool(each, MIRRORED)]
     if not called:
         raise NotObserved("the client did not call the tool")
     for request, exchange in called:
         given = request.params.get("arguments")
-        wanted = parameters(mirrored(MIRRORED["inputSchema"]), given if isinstance(given, dict) else {})
+        wanted = parameter_headers(mirrored(MIRRORED["inputSchema"]), given if isinstance(given, dict) else {})
         expected = {name.lower(): decode_value(value.encode()) for name, value in wanted.items()}
-        sent = {name: _decoded(value) for name, value in exchange.headers.items() if name.startswith("mcp-param-")}
+        sent = {
+            name: _decode_header(value) for name, value in exchange.headers.items() if name.startswith("mcp-param-")
+        }
         for name in expected.keys() | sent.keys():
             if sent.get(name) != expected.get(name):
                 text = f"{name} is {exchange.headers.get(name)!r}; the argument is {expected.get(name)!r}"
-                raise Broken(text, evidence=[exchange.line(), request.said.line()])
+                raise Violation(text, evidence=[exchange.line(), request.entry.line()])
 
 
-@PLAYED.judges(INVALID, "tools that declare their headers wrongly")
-def _(run: Run) -> None:
-    run.reached()
+@PARAMETER_HEADERS_SCENARIO.case(INVALID_PARAMETER_HEADERS, "tools that declare their headers wrongly")
+def check_invalid_parameter_headers(run: ClientRun) -> None:
+    run.require_intervention()
     calls = run.requests("tools/call")
     for each in calls:
-        if any(_names(each, wrong) for wrong in WRONG):
-            raise Broken(f"{each.params.get('name')} was called", evidence=[each.said.line()])
+        if any(_calls_tool(each, wrong) for wrong in WRONG):
+            raise Violation(f"{each.params.get('name')} was called", evidence=[each.entry.line()])
     if not calls:
         raise (
             NotObserved("the client calls no tools")
-            if "tools/call" not in run.usual.methods
-            else Broken("with wrong tools in the list, the client called none at all", evidence=run.evidence())
+            if "tools/call" not in run.ordinary_run.methods
+            else Violation("with wrong tools in the list, the client called none at all", evidence=run.evidence())
         )
 
 
-CHANGED = Scene(
+HEADER_MISMATCH_SCENARIO = Scenario(
     "header-mismatch",
     "the first call is refused for its headers",
     since=_SINCE,
     over=HTTP,
-    offer=Offer(tools=[MIRRORED]),
+    offer=ScriptedFeatures(tools=[MIRRORED]),
 )
 
 
-@CHANGED.on("tools/call")
-async def _(ask: Ask) -> Answer:
-    if ask.turn == 0:
-        raise Refuse(HEADER_MISMATCH, "Header mismatch: Mcp-Param-Region is missing")
-    return await ask.usual()
+@HEADER_MISMATCH_SCENARIO.on("tools/call")
+async def answer_header_mismatch(ask: IncomingRequest) -> ScriptedAnswer:
+    if ask.index == 0:
+        raise ScriptedError(HEADER_MISMATCH, "Header mismatch: Mcp-Param-Region is missing")
+    return await ask.default_result()
 
 
-@CHANGED.judges(MISMATCH, "a call that is refused for its headers")
-def _(run: Run) -> None:
-    run.got_away()
-    methods = [each.method for each in run.after()]
+@HEADER_MISMATCH_SCENARIO.case(HEADER_MISMATCH_RULE, "a call that is refused for its headers")
+def check_header_mismatch(run: ClientRun) -> None:
+    run.require_progress()
+    methods = [each.method for each in run.messages_after()]
     if "tools/list" not in methods or "tools/call" not in methods[methods.index("tools/list") :]:
-        raise Broken("the client did not list and call again", evidence=run.evidence())
+        raise Violation("the client did not list and call again", evidence=run.evidence())
 
 
-def _carried(runs: Sequence[Run]) -> Iterator[tuple[Message, Exchange]]:
+def _requests_with_exchange(runs: Sequence[ClientRun]) -> Iterator[tuple[ClientMessage, ClientExchange]]:
     """Every request with the HTTP request that it came by."""
     for run in runs:
         for request in run.requests():
-            if 0 < request.said.stream <= len(run.exchanges) and request.method != "initialize":
-                yield request, run.exchanges[request.said.stream - 1]
+            if 0 < request.entry.stream <= len(run.exchanges) and request.method != "initialize":
+                yield request, run.exchanges[request.entry.stream - 1]
 
 
-def _names(request: Message, wanted: JSONObject) -> bool:
+def _calls_tool(request: ClientMessage, wanted: JSONObject) -> bool:
     return bool(request.method == "tools/call" and request.params.get("name") == wanted["name"])
 
 
-def _decoded(value: str | None) -> str | None:
+def _decode_header(value: str | None) -> str | None:
     """What a header stands for; what cannot be read stands for itself."""
     if value is None:
         return None

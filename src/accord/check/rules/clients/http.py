@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accord.check.clients.carried import bodies, in_session, requests_in, what
-from accord.check.clients.endpoint import Endpoint
-from accord.check.clients.run import PATH, Run
-from accord.check.clients.scene import Scene
-from accord.check.clients.web import Exchange, Reply
-from accord.check.rule import HTTP, Broken, Rule
+from accord.check.clients.http_listener import ClientExchange, ScriptedResponse
+from accord.check.clients.http_requests import describe_exchange, in_session, messages_in, requests_in
+from accord.check.clients.http_server import ScriptedHTTPServer
+from accord.check.clients.run import PATH, ClientRun
+from accord.check.clients.scenario import Scenario
+from accord.check.rule import HTTP, Rule, Violation
 from accord.messages.meta import PROTOCOL_VERSION
 from accord.messages.revision import REVISIONS
 
@@ -26,7 +26,7 @@ ACCEPT = Rule(
     cause="Accept is left to the HTTP library, or names only one of them.",
 )
 
-CONTENT = Rule(
+CONTENT_TYPE = Rule(
     "client-http/content-type",
     "should",
     "A POST says that its body is application/json.",
@@ -36,7 +36,7 @@ CONTENT = Rule(
     cause="The body is sent as text, or as a form.",
 )
 
-POST = Rule(
+ONE_ENDPOINT = Rule(
     "client-http/one-endpoint",
     "must",
     "Every message is a POST of its own, to the MCP endpoint.",
@@ -46,7 +46,7 @@ POST = Rule(
     cause="Messages go to a path that is made up, or by another verb.",
 )
 
-GET = Rule(
+GET_ACCEPT = Rule(
     "client-http/get-accept",
     "must",
     "A GET accepts text/event-stream.",
@@ -57,7 +57,7 @@ GET = Rule(
     cause="The GET has the headers of any other request.",
 )
 
-VERSION = Rule(
+PROTOCOL_VERSION_RULE = Rule(
     "client-http/protocol-version",
     "must",
     "MCP-Protocol-Version goes with every request after the handshake; where there is none, with every request.",
@@ -68,7 +68,7 @@ VERSION = Rule(
     cause="The header is sent with POST only, or not at all.",
 )
 
-AGREED = Rule(
+AGREED_VERSION = Rule(
     "client-http/agreed-version",
     "should",
     "MCP-Protocol-Version is the revision that was agreed in the handshake.",
@@ -93,54 +93,56 @@ NO_GET = Rule(
 
 
 @ACCEPT.reading("every POST")
-def _(runs: Sequence[Run]) -> int:
+def read_accept(runs: Sequence[ClientRun]) -> int:
     posts = [each for run in runs for each in run.posts()]
     for each in posts:
-        accepted = _media(each.headers.get("accept", ""))
+        accepted = _media_types(each.headers.get("accept", ""))
         if not {"application/json", "text/event-stream"} <= accepted:
-            raise Broken(f"a POST accepts {', '.join(sorted(accepted)) or 'nothing'}", evidence=[each.line()])
+            raise Violation(f"a POST accepts {', '.join(sorted(accepted)) or 'nothing'}", evidence=[each.line()])
     return len(posts)
 
 
-@CONTENT.reading("every POST")
-def _(runs: Sequence[Run]) -> int:
+@CONTENT_TYPE.reading("every POST")
+def read_content_type(runs: Sequence[ClientRun]) -> int:
     posts = [each for run in runs for each in run.posts()]
     for each in posts:
-        if "application/json" not in _media(each.headers.get("content-type", "")):
-            raise Broken(f"a POST has the type {each.headers.get('content-type')!r}", evidence=[each.line()])
+        if "application/json" not in _media_types(each.headers.get("content-type", "")):
+            raise Violation(f"a POST has the type {each.headers.get('content-type')!r}", evidence=[each.line()])
     return len(posts)
 
 
-@POST.reading("every request")
-def _(runs: Sequence[Run]) -> int:
-    carrying = [each for run in runs for each in run.exchanges if any("jsonrpc" in one for one in bodies(each))]
+@ONE_ENDPOINT.reading("every request")
+def read_one_endpoint(runs: Sequence[ClientRun]) -> int:
+    carrying = [each for run in runs for each in run.exchanges if any("jsonrpc" in one for one in messages_in(each))]
     for each in carrying:
         if each.verb != "POST" or each.path != PATH:
-            raise Broken(f"a message came by {each.verb} {each.path}", evidence=[each.line()])
+            raise Violation(f"a message came by {each.verb} {each.path}", evidence=[each.line()])
     return len(carrying)
 
 
-@GET.reading("every GET")
-def _(runs: Sequence[Run]) -> int:
+@GET_ACCEPT.reading("every GET")
+def read_get_accept(runs: Sequence[ClientRun]) -> int:
     gets = [each for run in runs for each in run.exchanges if each.verb == "GET" and each.path == PATH]
     for each in gets:
-        if "text/event-stream" not in _media(each.headers.get("accept", "")):
-            raise Broken(f"a GET accepts {each.headers.get('accept')!r}", evidence=[each.line()])
+        if "text/event-stream" not in _media_types(each.headers.get("accept", "")):
+            raise Violation(f"a GET accepts {each.headers.get('accept')!r}", evidence=[each.line()])
     return len(gets)
 
 
-@VERSION.reading("every request after the handshake", until=_SINCE)
-def _(runs: Sequence[Run]) -> int:
+@PROTOCOL_VERSION_RULE.reading("every request after the handshake", until=_SINCE)
+def read_protocol_version_request_handshake(runs: Sequence[ClientRun]) -> int:
     later = [each for run in runs for each in in_session(run)]
     for each in later:
         if each.headers.get("mcp-protocol-version") not in REVISIONS:
-            text = f"{what(each)} has the MCP-Protocol-Version {each.headers.get('mcp-protocol-version')!r}"
-            raise Broken(text, evidence=[each.line()])
+            text = (
+                f"{describe_exchange(each)} has the MCP-Protocol-Version {each.headers.get('mcp-protocol-version')!r}"
+            )
+            raise Violation(text, evidence=[each.line()])
     return len(later)
 
 
-@VERSION.reading("every request", since=_SINCE)
-def _(runs: Sequence[Run]) -> int:
+@PROTOCOL_VERSION_RULE.reading("every request", since=_SINCE)
+def read_protocol_version_request(runs: Sequence[ClientRun]) -> int:
     judged = 0
     for run in runs:
         for each in run.posts():
@@ -150,36 +152,36 @@ def _(runs: Sequence[Run]) -> int:
                 if each.headers.get("mcp-protocol-version") != meta.get(PROTOCOL_VERSION):
                     said = each.headers.get("mcp-protocol-version")
                     text = f"MCP-Protocol-Version is {said!r}, _meta says {meta.get(PROTOCOL_VERSION)!r}"
-                    raise Broken(text, evidence=[each.line(), f"← {each.body.decode(errors='replace')}"])
+                    raise Violation(text, evidence=[each.line(), f"← {each.body.decode(errors='replace')}"])
     return judged
 
 
-@AGREED.reading("every request after the handshake")
-def _(runs: Sequence[Run]) -> int:
+@AGREED_VERSION.reading("every request after the handshake")
+def read_agreed_version(runs: Sequence[ClientRun]) -> int:
     later = [(run, each) for run in runs for each in in_session(run) if "mcp-protocol-version" in each.headers]
     for run, each in later:
         if each.headers["mcp-protocol-version"] != run.revision:
             text = f"{run.revision} was agreed, the header says {each.headers['mcp-protocol-version']!r}"
-            raise Broken(text, evidence=[each.line()])
+            raise Violation(text, evidence=[each.line()])
     return len(later)
 
 
-DEAF = Scene("no-get", "a server without a stream of its own", until=_SINCE, over=HTTP)
+NO_GET_SCENARIO = Scenario("no-get", "a server without a stream of its own", until=_SINCE, over=HTTP)
 
 
-@DEAF.over_http
-async def _(endpoint: Endpoint, exchange: Exchange, reply: Reply) -> bool:
+@NO_GET_SCENARIO.on_http
+async def serve_no_get(endpoint: ScriptedHTTPServer, exchange: ClientExchange, reply: ScriptedResponse) -> bool:
     if exchange.verb != "GET":
         return False
-    await reply.whole(405, allow="POST, DELETE")
+    await reply.send(405, allow="POST, DELETE")
     return True
 
 
-@DEAF.judges(NO_GET, "405 for a GET")
-def _(run: Run) -> None:
-    run.as_usual()
+@NO_GET_SCENARIO.case(NO_GET, "405 for a GET")
+def check_no_get(run: ClientRun) -> None:
+    run.require_ordinary_behavior()
 
 
-def _media(header: str) -> set[str]:
+def _media_types(header: str) -> set[str]:
     """The types that a header names, without parameters."""
     return {part.partition(";")[0].strip().lower() for part in header.split(",")} - {""}

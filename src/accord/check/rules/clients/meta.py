@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from accord.check.clients.ask import Ask
-from accord.check.clients.run import Run
-from accord.check.clients.scene import FIRST, Answer, Scene
-from accord.check.rule import Broken, Rule
+from accord.check.clients.incoming_request import IncomingRequest
+from accord.check.clients.run import ClientRun
+from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
+from accord.check.rule import Rule, Violation
 from accord.messages.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 
 _SINCE = "2026-07-28"
@@ -28,7 +28,7 @@ REQUIRED = Rule(
     cause="Only the first request says them, as if there were a handshake.",
 )
 
-INFO = Rule(
+CLIENT_INFO_RULE = Rule(
     "client-meta/client-info",
     "should",
     "Every request says in _meta who the client is.",
@@ -38,7 +38,7 @@ INFO = Rule(
     cause="clientInfo is left out.",
 )
 
-ANSWERS = Rule(
+NO_RESPONSES = Rule(
     "client-meta/no-responses",
     "must",
     "A client sends no answers: it is asked in results, and answers by asking again.",
@@ -60,7 +60,7 @@ NAMES = Rule(
 
 # basic#resulttype: "clients MUST treat an absent resultType as complete", but "for backward compatibility with servers
 # implementing earlier protocol versions": that a server of this revision may be refused is another way to read it.
-ABSENT = Rule(
+RESULT_TYPE = Rule(
     "client-meta/result-type",
     "should",
     "A result without resultType is a complete one.",
@@ -70,7 +70,7 @@ ABSENT = Rule(
     cause="resultType is required when results are read.",
 )
 
-UNKNOWN_TYPE = Rule(
+UNKNOWN_RESULT_TYPE = Rule(
     "client-meta/unknown-result-type",
     "must",
     "A result of an unknown type is an error for whoever asked: the client neither hangs nor asks again for ever.",
@@ -82,71 +82,71 @@ UNKNOWN_TYPE = Rule(
 
 
 @REQUIRED.reading("every request")
-def _(runs: Sequence[Run]) -> int:
+def read_required(runs: Sequence[ClientRun]) -> int:
     requests = [each for run in runs for each in run.requests() if each.method != "initialize"]
     for each in requests:
         if not isinstance(each.meta.get(PROTOCOL_VERSION), str):
-            raise Broken(f"{each.method} has no {PROTOCOL_VERSION} in _meta", evidence=[each.said.line()])
+            raise Violation(f"{each.method} has no {PROTOCOL_VERSION} in _meta", evidence=[each.entry.line()])
         if not isinstance(each.meta.get(CLIENT_CAPABILITIES), dict):
-            raise Broken(f"{each.method} has no {CLIENT_CAPABILITIES} in _meta", evidence=[each.said.line()])
+            raise Violation(f"{each.method} has no {CLIENT_CAPABILITIES} in _meta", evidence=[each.entry.line()])
     return len(requests)
 
 
-@INFO.reading("every request")
-def _(runs: Sequence[Run]) -> int:
+@CLIENT_INFO_RULE.reading("every request")
+def read_client_info(runs: Sequence[ClientRun]) -> int:
     requests = [each for run in runs for each in run.requests() if each.method != "initialize"]
     for each in requests:
         if not isinstance(each.meta.get(CLIENT_INFO), dict):
-            raise Broken(f"{each.method} has no {CLIENT_INFO} in _meta", evidence=[each.said.line()])
+            raise Violation(f"{each.method} has no {CLIENT_INFO} in _meta", evidence=[each.entry.line()])
     return len(requests)
 
 
-@ANSWERS.reading("every message")
-def _(runs: Sequence[Run]) -> int:
+@NO_RESPONSES.reading("every message")
+def read_no_responses(runs: Sequence[ClientRun]) -> int:
     for run in runs:
-        for answer in run.answers():
-            raise Broken("the client sent an answer", evidence=run.evidence(answer.said))
+        for answer in run.responses():
+            raise Violation("the client sent an answer", evidence=run.evidence(answer.entry))
     return sum(len(run.requests()) for run in runs)
 
 
 @NAMES.reading("every _meta")
-def _(runs: Sequence[Run]) -> int:
+def read_names(runs: Sequence[ClientRun]) -> int:
     carrying = [each for run in runs for each in run.messages() if each.meta]
     for each in carrying:
         for name in each.meta:
             if not _NAME.fullmatch(name):
-                raise Broken(f"{name!r} is no key for _meta", evidence=[each.said.line()])
+                raise Violation(f"{name!r} is no key for _meta", evidence=[each.entry.line()])
     return len(carrying)
 
 
 # --- results and their types -------------------------------------------------------------------------------------
 
-UNTYPED = Scene("no-result-type", "results do not say what they are", since=_SINCE)
+NO_RESULT_TYPE_SCENARIO = Scenario("no-result-type", "results do not say what they are", since=_SINCE)
 
 
-@UNTYPED.on(FIRST, "tools/list", "tools/call", "resources/list", "prompts/list")
-async def _(ask: Ask) -> Answer:
-    result = await ask.usual()
+@NO_RESULT_TYPE_SCENARIO.on(FIRST_REQUEST, "tools/list", "tools/call", "resources/list", "prompts/list")
+async def answer_no_result_type(ask: IncomingRequest) -> ScriptedAnswer:
+    result = await ask.default_result()
     return {name: value for name, value in result.items() if name != "resultType"}
 
 
-@UNTYPED.judges(ABSENT, "results without resultType")
-def _(run: Run) -> None:
-    run.as_usual()
+@NO_RESULT_TYPE_SCENARIO.case(RESULT_TYPE, "results without resultType")
+def check_result_type(run: ClientRun) -> None:
+    run.require_ordinary_behavior()
 
 
-ODD = Scene("unknown-result-type", "a result is of a type that nobody knows", since=_SINCE)
+UNKNOWN_RESULT_TYPE_SCENARIO = Scenario("unknown-result-type", "a result is of a type that nobody knows", since=_SINCE)
 
 
-@ODD.on(FIRST)
-async def _(ask: Ask) -> Answer:
-    return {**await ask.usual(), "resultType": "com.example/unheard-of"}
+@UNKNOWN_RESULT_TYPE_SCENARIO.on(FIRST_REQUEST)
+async def answer_unknown_result_type(ask: IncomingRequest) -> ScriptedAnswer:
+    return {**await ask.default_result(), "resultType": "com.example/unheard-of"}
 
 
-@ODD.judges(UNKNOWN_TYPE, "a result of a type that nobody knows")
-def _(run: Run) -> None:
-    run.got_away()
-    for method in run.usual.methods:
-        again = len(run.requests(method)) - len(run.usual.requests(method))
+@UNKNOWN_RESULT_TYPE_SCENARIO.case(UNKNOWN_RESULT_TYPE, "a result of a type that nobody knows")
+def check_unknown_result_type(run: ClientRun) -> None:
+    run.require_progress()
+    for method in run.ordinary_run.methods:
+        again = len(run.requests(method)) - len(run.ordinary_run.requests(method))
         if again > _RETRIES:
-            raise Broken(f"{method} was sent {again} times more than usual", evidence=run.evidence())
+            raise Violation(f"{method} was sent {again} times more than usual", evidence=run.evidence())

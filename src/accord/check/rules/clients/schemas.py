@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from accord.check.clients.ask import Ask
-from accord.check.clients.offer import TOOLS, Offer, text, tool
-from accord.check.clients.run import Run
-from accord.check.clients.scene import Answer, Scene
-from accord.check.rule import Broken, Rule
+from accord.check.clients.features import TOOLS, ScriptedFeatures, text_block, tool_definition
+from accord.check.clients.incoming_request import IncomingRequest
+from accord.check.clients.run import ClientRun
+from accord.check.clients.scenario import Scenario, ScriptedAnswer
+from accord.check.rule import Rule, Violation
 from accord.messages.base import JSONObject
 
 _SINCE = "2026-07-28"
 _STRUCTURED = "2025-06-18"
 _ICONS = "2025-11-25"
 
-REFS = Rule(
+REMOTE_REFS = Rule(
     "client-robust/remote-refs",
     "must",
     "A $ref that leads over the network is not followed.",
@@ -25,7 +25,7 @@ REFS = Rule(
     cause="The validator fetches what it does not have.",
 )
 
-REFS_BEFORE = Rule(
+FETCHED_REFS = Rule(
     "client-robust/fetched-refs",
     "should",
     "A $ref that leads over the network is not followed.",
@@ -35,7 +35,7 @@ REFS_BEFORE = Rule(
     cause="The validator fetches what it does not have.",
 )
 
-BOMBS = Rule(
+SCHEMA_BOMBS = Rule(
     "client-robust/schema-bombs",
     "should",
     "A schema that is made to be slow does not stop the client.",
@@ -55,7 +55,7 @@ DIALECT = Rule(
     cause="The unknown dialect raises where nobody expects it.",
 )
 
-PICTURES = Rule(
+ICONS = Rule(
     "client-robust/icons",
     "must",
     "An icon is fetched over https or taken from its data: URI, never over http or from elsewhere.",
@@ -65,7 +65,7 @@ PICTURES = Rule(
     cause="Whatever stands in src is fetched.",
 )
 
-MISFIT = Rule(
+STRUCTURED = Rule(
     "client-robust/structured",
     "should",
     "A structured result that does not fit its schema is an error for whoever asked, and no more.",
@@ -77,77 +77,77 @@ MISFIT = Rule(
 
 
 def _with_output(name: str, schema: JSONObject) -> JSONObject:
-    return tool(name, "It has an output schema.") | {"outputSchema": schema}
+    return tool_definition(name, "It has an output schema.") | {"outputSchema": schema}
 
 
-def _calling(name: str, says: str, tools: list[JSONObject], structured: Any, **options: Any) -> Scene:
+def _tool_result_scenario(name: str, says: str, tools: list[JSONObject], structured: Any, **options: Any) -> Scenario:
     """A scene with these tools, all of which give one structured result."""
-    scene = Scene(name, says, offer=Offer(tools=tools), **options)
+    scene = Scenario(name, says, offer=ScriptedFeatures(tools=tools), **options)
 
     @scene.on("tools/call")
-    async def _(ask: Ask) -> Answer:
-        return ask.dressed({"content": [text("{}")], "structuredContent": structured})
+    async def answer(ask: IncomingRequest) -> ScriptedAnswer:
+        return ask.with_result_fields({"content": [text_block("{}")], "structuredContent": structured})
 
     return scene
 
 
 # --- elsewhere ---------------------------------------------------------------------------------------------------
 
-ELSEWHERE = Scene("remote-refs", "schemas that lead to another origin")
+REMOTE_REFS_SCENARIO = Scenario("remote-refs", "schemas that lead to another origin")
 
 
-@ELSEWHERE.on("tools/list")
-async def _(ask: Ask) -> Answer:
-    result = await ask.usual()
-    there = {"type": "object", "properties": {"a": {"$ref": f"{ask.trap}/schema.json"}}}
-    more = tool("elsewhere") | {"inputSchema": there}
+@REMOTE_REFS_SCENARIO.on("tools/list")
+async def answer_remote_refs_tools_list(ask: IncomingRequest) -> ScriptedAnswer:
+    result = await ask.default_result()
+    there = {"type": "object", "properties": {"a": {"$ref": f"{ask.trap_url}/schema.json"}}}
+    more = tool_definition("elsewhere") | {"inputSchema": there}
     more |= {"outputSchema": there} if "outputSchema" in str(result["tools"]) else {}
     return result | {"tools": [*result["tools"], more]}
 
 
-@ELSEWHERE.on("tools/call")
-async def _(ask: Ask) -> Answer:
+@REMOTE_REFS_SCENARIO.on("tools/call")
+async def answer_remote_refs_tools_call(ask: IncomingRequest) -> ScriptedAnswer:
     if ask.params.get("name") != "elsewhere":
-        return await ask.usual()
-    return ask.dressed({"content": [text("{}")], "structuredContent": {"a": 1}})
+        return await ask.default_result()
+    return ask.with_result_fields({"content": [text_block("{}")], "structuredContent": {"a": 1}})
 
 
-@ELSEWHERE.judges(REFS, "a $ref to another origin")
-def _(run: Run) -> None:
-    _nothing_fetched(run)
+@REMOTE_REFS_SCENARIO.case(REMOTE_REFS, "a $ref to another origin")
+def check_remote_refs(run: ClientRun) -> None:
+    _require_nothing_fetched(run)
 
 
-@ELSEWHERE.judges(REFS_BEFORE, "a $ref to another origin")
-def _(run: Run) -> None:
-    _nothing_fetched(run)
+@REMOTE_REFS_SCENARIO.case(FETCHED_REFS, "a $ref to another origin")
+def check_fetched_refs(run: ClientRun) -> None:
+    _require_nothing_fetched(run)
 
 
-PAINTED = Scene("icons", "icons at places where none may be", since=_ICONS)
+ICONS_SCENARIO = Scenario("icons", "icons at places where none may be", since=_ICONS)
 
 
-@PAINTED.on("tools/list")
-async def _(ask: Ask) -> Answer:
-    result = await ask.usual()
-    places = (f"{ask.trap}/icon.png", "javascript:alert(1)", "file:///etc/passwd", "ftp://127.0.0.1/icon.png")
+@ICONS_SCENARIO.on("tools/list")
+async def answer_icons(ask: IncomingRequest) -> ScriptedAnswer:
+    result = await ask.default_result()
+    places = (f"{ask.trap_url}/icon.png", "javascript:alert(1)", "file:///etc/passwd", "ftp://127.0.0.1/icon.png")
     icons = [{"src": place, "mimeType": "image/png"} for place in places]
     return result | {"tools": [each | {"icons": icons} for each in result["tools"]]}
 
 
-@PAINTED.judges(PICTURES, "icons over http, and of unsafe schemes")
-def _(run: Run) -> None:
-    _nothing_fetched(run)
+@ICONS_SCENARIO.case(ICONS, "icons over http, and of unsafe schemes")
+def check_icons(run: ClientRun) -> None:
+    _require_nothing_fetched(run)
 
 
-def _nothing_fetched(run: Run) -> None:
-    run.survived()
-    for stray in run.strays:
-        raise Broken(f"{stray.path} was fetched from another origin", evidence=[stray.line()])
+def _require_nothing_fetched(run: ClientRun) -> None:
+    run.require_no_crash()
+    for stray in run.stray_requests:
+        raise Violation(f"{stray.path} was fetched from another origin", evidence=[stray.line()])
 
 
 # --- heavy, foreign, unfit ---------------------------------------------------------------------------------------
 
 _LOOP = {"$ref": "#/$defs/a"}
-HEAVY = _calling(
+SCHEMA_BOMBS_SCENARIO = _tool_result_scenario(
     "schema-bombs",
     "schemas that take for ever",
     [
@@ -159,14 +159,14 @@ HEAVY = _calling(
     since=_STRUCTURED,
     patience=6.0,
 )
-OTHER = _calling(
+SCHEMA_DIALECT_SCENARIO = _tool_result_scenario(
     "schema-dialect",
     "schemas of a dialect that nobody knows",
     [_with_output("dialect", {"$schema": "https://example.com/unheard-of/schema", "type": "object"}), TOOLS[0]],
     {"text": "x"},
     since=_ICONS,
 )
-UNFIT = _calling(
+STRUCTURED_MISFIT_SCENARIO = _tool_result_scenario(
     "structured-misfit",
     "a structured result that does not fit its schema",
     [
@@ -178,22 +178,24 @@ UNFIT = _calling(
 )
 
 
-@HEAVY.on("tools/list")  # the list by itself may be too much; a result that does not fit is the result of a call
-@OTHER.on("tools/list")
-async def _(ask: Ask) -> Answer:
-    return await ask.usual()
+@SCHEMA_BOMBS_SCENARIO.on(
+    "tools/list"
+)  # the list by itself may be too much; a result that does not fit is the result of a call
+@SCHEMA_DIALECT_SCENARIO.on("tools/list")
+async def answer_schema_bombs(ask: IncomingRequest) -> ScriptedAnswer:
+    return await ask.default_result()
 
 
-@HEAVY.judges(BOMBS, "a pattern and a reference that take for ever")
-def _(run: Run) -> None:
-    run.got_away()
+@SCHEMA_BOMBS_SCENARIO.case(SCHEMA_BOMBS, "a pattern and a reference that take for ever")
+def check_schema_bombs(run: ClientRun) -> None:
+    run.require_progress()
 
 
-@OTHER.judges(DIALECT, "a dialect that nobody knows")
-def _(run: Run) -> None:
-    run.got_away()
+@SCHEMA_DIALECT_SCENARIO.case(DIALECT, "a dialect that nobody knows")
+def check_dialect(run: ClientRun) -> None:
+    run.require_progress()
 
 
-@UNFIT.judges(MISFIT, "a result that does not fit")
-def _(run: Run) -> None:
-    run.got_away()
+@STRUCTURED_MISFIT_SCENARIO.case(STRUCTURED, "a result that does not fit")
+def check_structured(run: ClientRun) -> None:
+    run.require_progress()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accord.check.clients.carried import in_session, is_first_use, openings, what
-from accord.check.clients.endpoint import Endpoint
-from accord.check.clients.run import Run
-from accord.check.clients.scene import Scene
-from accord.check.clients.web import Exchange, Reply
-from accord.check.rule import HTTP, Broken, NotObserved, Rule
+from accord.check.clients.http_listener import ClientExchange, ScriptedResponse
+from accord.check.clients.http_requests import describe_exchange, in_session, initialize_posts, is_first_use
+from accord.check.clients.http_server import ScriptedHTTPServer
+from accord.check.clients.run import ClientRun
+from accord.check.clients.scenario import Scenario
+from accord.check.rule import HTTP, NotObserved, Rule, Violation
 
 _SINCE = "2026-07-28"
 
-SESSION = Rule(
+SESSION_ID = Rule(
     "client-http/session-id",
     "must",
     "The session id that came with the answer to initialize goes with every request that follows.",
@@ -24,7 +24,7 @@ SESSION = Rule(
     cause="The header is sent with POST only, or not at all.",
 )
 
-ENDED = Rule(
+SESSION_ENDED = Rule(
     "client-http/session-ended",
     "must",
     "A client whose session has ended (404) opens another by initialize, without a session id.",
@@ -35,7 +35,7 @@ ENDED = Rule(
     cause="404 is an error like any other, or the old id goes with the new initialize.",
 )
 
-DELETED = Rule(
+SESSION_DELETE = Rule(
     "client-http/session-delete",
     "should",
     "A client that does not need its session any more ends it with DELETE.",
@@ -57,65 +57,71 @@ REDIRECT = Rule(
 )
 
 
-@SESSION.reading("every request after the handshake")
-def _(runs: Sequence[Run]) -> int:
+@SESSION_ID.reading("every request after the handshake")
+def read_session_id(runs: Sequence[ClientRun]) -> int:
     judged = 0
     for run in runs:
-        issued = {each.answered["mcp-session-id"] for each in run.exchanges if "mcp-session-id" in each.answered}
+        issued = {
+            each.response_headers["mcp-session-id"]
+            for each in run.exchanges
+            if "mcp-session-id" in each.response_headers
+        }
         for each in in_session(run):
             judged += 1
             if each.headers.get("mcp-session-id") not in issued:
-                raise Broken(f"{what(each)} came without the session id", evidence=[each.line()])
+                raise Violation(f"{describe_exchange(each)} came without the session id", evidence=[each.line()])
     return judged
 
 
-@DELETED.reading("sessions of clients that end by themselves")
-def _(runs: Sequence[Run]) -> int:
-    (run,) = [run for run in runs if run.usual is run]
-    issued = [each.answered["mcp-session-id"] for each in run.exchanges if "mcp-session-id" in each.answered]
+@SESSION_DELETE.reading("sessions of clients that end by themselves")
+def read_session_delete(runs: Sequence[ClientRun]) -> int:
+    (run,) = [run for run in runs if run.ordinary_run is run]
+    issued = [
+        each.response_headers["mcp-session-id"] for each in run.exchanges if "mcp-session-id" in each.response_headers
+    ]
     deleted = {each.headers.get("mcp-session-id") for each in run.exchanges if each.verb == "DELETE"}
     if not issued or run.ending != "itself":
         raise NotObserved("the client did not end by itself")
     if not set(issued) <= deleted:
-        raise Broken("the session was not ended", evidence=[each.line() for each in run.exchanges[-3:]])
+        raise Violation("the session was not ended", evidence=[each.line() for each in run.exchanges[-3:]])
     return len(issued)
 
 
-LOST = Scene("session-ended", "the server has forgotten the session", until=_SINCE, over=HTTP)
+SESSION_ENDED_SCENARIO = Scenario("session-ended", "the server has forgotten the session", until=_SINCE, over=HTTP)
 
 
-@LOST.over_http
-async def _(endpoint: Endpoint, exchange: Exchange, reply: Reply) -> bool:
-    if not is_first_use(endpoint.stand, exchange) or not endpoint.forget(exchange):
+@SESSION_ENDED_SCENARIO.on_http
+async def serve_session_ended(endpoint: ScriptedHTTPServer, exchange: ClientExchange, reply: ScriptedResponse) -> bool:
+    if not is_first_use(endpoint.server, exchange) or not endpoint.end_session(exchange):
         return False
-    await reply.whole(404)
+    await reply.send(404)
     return True
 
 
-@LOST.judges(ENDED, "404 for a request with a session id")
-def _(run: Run) -> None:
-    run.got_away()
-    anew = [each for each in openings(run) if each.at > (run.turned_at or 0)]
+@SESSION_ENDED_SCENARIO.case(SESSION_ENDED, "404 for a request with a session id")
+def check_session_ended(run: ClientRun) -> None:
+    run.require_progress()
+    anew = [each for each in initialize_posts(run) if each.at > (run.intervened_at or 0)]
     if not anew:
-        raise Broken("no new session was opened", evidence=[each.line() for each in run.exchanges[-4:]])
+        raise Violation("no new session was opened", evidence=[each.line() for each in run.exchanges[-4:]])
     if "mcp-session-id" in anew[0].headers:
-        raise Broken("the new initialize has the old session id", evidence=[anew[0].line()])
+        raise Violation("the new initialize has the old session id", evidence=[anew[0].line()])
 
 
-AWAY = Scene("redirect", "the server sends requests to another origin", over=HTTP)
+REDIRECT_SCENARIO = Scenario("redirect", "the server sends requests to another origin", over=HTTP)
 
 
-@AWAY.over_http
-async def _(endpoint: Endpoint, exchange: Exchange, reply: Reply) -> bool:
-    if not is_first_use(endpoint.stand, exchange):
+@REDIRECT_SCENARIO.on_http
+async def serve_redirect(endpoint: ScriptedHTTPServer, exchange: ClientExchange, reply: ScriptedResponse) -> bool:
+    if not is_first_use(endpoint.server, exchange):
         return False
-    await reply.whole(307, location=endpoint.stand.trap)
+    await reply.send(307, location=endpoint.server.trap_url)
     return True
 
 
-@AWAY.judges(REDIRECT, "307 to another origin")
-def _(run: Run) -> None:
-    run.got_away()
-    for each in run.strays:
+@REDIRECT_SCENARIO.case(REDIRECT, "307 to another origin")
+def check_redirect(run: ClientRun) -> None:
+    run.require_progress()
+    for each in run.stray_requests:
         if "mcp-session-id" in each.headers or "authorization" in each.headers or each.body:
-            raise Broken("the request was sent to the other origin as it was", evidence=[each.line()])
+            raise Violation("the request was sent to the other origin as it was", evidence=[each.line()])

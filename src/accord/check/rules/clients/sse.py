@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from accord.check.clients.ask import Ask, encoded
-from accord.check.clients.carried import bodies, is_first_use, what
-from accord.check.clients.run import PATH, Run
-from accord.check.clients.scene import FIRST, Answer, Scene
-from accord.check.clients.streams import Stream, Streams
-from accord.check.clients.web import Exchange, Reply
-from accord.check.rule import SSE, Broken, NotObserved, Rule
+from accord.check.clients.http_listener import ClientExchange, ScriptedResponse
+from accord.check.clients.http_requests import describe_exchange, is_first_use, messages_in
+from accord.check.clients.incoming_request import IncomingRequest, encode_message
+from accord.check.clients.run import PATH, ClientRun
+from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
+from accord.check.clients.sse_server import ScriptedSSEServer, SSEReplyChannel
+from accord.check.rule import SSE, NotObserved, Rule, Violation
 from accord.wire.sse import encode
 from accord.wire.transcript import SENT
 
 _PLACE = "basic/transports#http-with-sse"
 _UNTIL = "2025-03-26"
-_PATIENCE = 10.0
+_SILENCE_LIMIT = 10.0
 """Seconds: what cannot be posted any more is not heard, while a client gives up one call after the other."""
 
 ENDPOINT = Rule(
@@ -89,72 +89,78 @@ FALLBACK = Rule(
 
 
 @ENDPOINT.reading("every message")
-def _(runs: Sequence[Run]) -> int:
+def read_endpoint(runs: Sequence[ClientRun]) -> int:
     judged = 0
     for run in runs:
         for each in _after_stream(run):
             judged += 1
-            if each.verb != "POST" or each.target not in run.places:
-                told = f"{what(each)} came by {each.verb} {each.target}; to be posted to was {_named(run)}"
-                raise Broken(told, evidence=[each.line()])
+            if each.verb != "POST" or each.target not in run.endpoint_paths:
+                came = f"{describe_exchange(each)} came by {each.verb} {each.target}"
+                raise Violation(f"{came}; to be posted to was {_named_endpoints(run)}", evidence=[each.line()])
     return judged
 
 
-def _after_stream(run: Run) -> Iterator[Exchange]:
+def _after_stream(run: ClientRun) -> Iterator[ClientExchange]:
     """What carries messages, but for what is posted to the stream's own URL before: the try of a newer transport."""
     streams = [each for each in run.exchanges if each.verb == "GET" and each.status == 200]
     for each in run.exchanges:
         tries = not streams or (each.at < streams[0].at and each.path == streams[0].path)
-        if not tries and any("jsonrpc" in one for one in bodies(each)):
+        if not tries and any("jsonrpc" in one for one in messages_in(each)):
             yield each
 
 
-def _named(run: Run) -> str:
-    return ", ".join(sorted(run.places)) or "nowhere, as the stream had not said it"
+def _named_endpoints(run: ClientRun) -> str:
+    return ", ".join(sorted(run.endpoint_paths)) or "nowhere, as the stream had not said it"
 
 
-ABSOLUTE = Scene("endpoint-absolute", "the place to post to is a whole URL", until=_UNTIL, over=SSE)
+ENDPOINT_ABSOLUTE_SCENARIO = Scenario(
+    "endpoint-absolute", "the place to post to is a whole URL", until=_UNTIL, over=SSE
+)
 
 
-@ABSOLUTE.over_http
-async def _(streams: Streams, exchange: Exchange, reply: Reply) -> bool:
-    if not _opens(streams, exchange):
+@ENDPOINT_ABSOLUTE_SCENARIO.on_http
+async def serve_endpoint_absolute(
+    streams: ScriptedSSEServer, exchange: ClientExchange, reply: ScriptedResponse
+) -> bool:
+    if not _is_stream_request(streams, exchange):
         return False
-    place = streams.place()
-    await streams.stream(exchange, reply, place, encode((streams.site.url + place).encode(), event="endpoint"))
+    place = streams.new_endpoint_path()
+    await streams.open_stream(exchange, reply, place, encode((streams.listener.url + place).encode(), event="endpoint"))
     return True
 
 
-@ABSOLUTE.judges(ENDPOINT, "a place that is a whole URL")
-def _(run: Run) -> None:
-    run.as_usual()
+@ENDPOINT_ABSOLUTE_SCENARIO.case(ENDPOINT, "a place that is a whole URL")
+def check_endpoint(run: ClientRun) -> None:
+    run.require_ordinary_behavior()
 
 
 # --- the stream --------------------------------------------------------------------------------------------------
 
-SHAPED = Scene("stream-events", "a stream with everything that an event stream may have", until=_UNTIL, over=SSE)
+STREAM_EVENTS_SCENARIO = Scenario(
+    "stream-events", "a stream with everything that an event stream may have", until=_UNTIL, over=SSE
+)
 
 
-@SHAPED.over_http
-async def _(streams: Streams, exchange: Exchange, reply: Reply) -> bool:
-    if not _opens(streams, exchange):
+@STREAM_EVENTS_SCENARIO.on_http
+async def serve_stream_events(streams: ScriptedSSEServer, exchange: ClientExchange, reply: ScriptedResponse) -> bool:
+    if not _is_stream_request(streams, exchange):
         return False
-    place = streams.place()
+    place = streams.new_endpoint_path()
     beginning = (b": welcome\n\nretry: 1000\n\n", b"event: endpo", b"int\r\ndata:" + place.encode() + b"\r\n\r\n")
-    await streams.stream(exchange, reply, place, *beginning)
+    await streams.open_stream(exchange, reply, place, *beginning)
     return True
 
 
-@SHAPED.on(FIRST, "tools/list", "tools/call")
-async def _(ask: Ask) -> Answer:
-    answer = encoded(ask.answer(await ask.usual()))
-    ask.conversation.record.add(SENT, answer)
-    for piece in _pieces(answer):
-        await _stream(ask).reply.piece(piece)
+@STREAM_EVENTS_SCENARIO.on(FIRST_REQUEST, "tools/list", "tools/call")
+async def answer_stream_events(ask: IncomingRequest) -> ScriptedAnswer:
+    answer = encode_message(ask.build_response(await ask.default_result()))
+    ask.conversation.log.add(SENT, answer)
+    for piece in _event_chunks(answer):
+        await _sse_channel(ask).response.send_chunk(piece)
     return None
 
 
-def _pieces(answer: bytes) -> list[bytes]:
+def _event_chunks(answer: bytes) -> list[bytes]:
     """One answer as events, cut where it is awkward."""
     middle = answer.index(b",") + 1  # data in two lines is joined by a newline, which is a space in JSON
     return [
@@ -164,106 +170,120 @@ def _pieces(answer: bytes) -> list[bytes]:
     ]
 
 
-@SHAPED.judges(EVENTS, "comments, CRLF, data in two lines, an event without a name")
-def _(run: Run) -> None:
-    run.as_usual()
+@STREAM_EVENTS_SCENARIO.case(EVENTS, "comments, CRLF, data in two lines, an event without a name")
+def check_events(run: ClientRun) -> None:
+    run.require_ordinary_behavior()
 
 
-ENDING = Scene("stream-cut", "the stream breaks before an answer", until=_UNTIL, over=SSE, patience=_PATIENCE)
+STREAM_CUT_SCENARIO = Scenario(
+    "stream-cut", "the stream breaks before an answer", until=_UNTIL, over=SSE, patience=_SILENCE_LIMIT
+)
 
 
-@ENDING.on(FIRST)
-async def _(ask: Ask) -> Answer:
-    await ask.way.drop()
+@STREAM_CUT_SCENARIO.on(FIRST_REQUEST)
+async def answer_stream_cut(ask: IncomingRequest) -> ScriptedAnswer:
+    await ask.channel.abort()
     return None
 
 
-@ENDING.judges(CUT, "a stream that breaks before the answer")
-def _(run: Run) -> None:
-    run.got_away()
+@STREAM_CUT_SCENARIO.case(CUT, "a stream that breaks before the answer")
+def check_cut(run: ClientRun) -> None:
+    run.require_progress()
 
 
 # --- where it posts ----------------------------------------------------------------------------------------------
 
-ELSEWHERE = Scene("endpoint-elsewhere", "the place to post to has another origin", until=_UNTIL, over=SSE)
+ENDPOINT_ELSEWHERE_SCENARIO = Scenario(
+    "endpoint-elsewhere", "the place to post to has another origin", until=_UNTIL, over=SSE
+)
 
 
-@ELSEWHERE.over_http
-async def _(streams: Streams, exchange: Exchange, reply: Reply) -> bool:
-    if not _opens(streams, exchange):
+@ENDPOINT_ELSEWHERE_SCENARIO.on_http
+async def serve_endpoint_elsewhere(
+    streams: ScriptedSSEServer, exchange: ClientExchange, reply: ScriptedResponse
+) -> bool:
+    if not _is_stream_request(streams, exchange):
         return False
-    await streams.stream(exchange, reply, "", encode(streams.stand.trap.encode(), event="endpoint"))
+    await streams.open_stream(exchange, reply, "", encode(streams.server.trap_url.encode(), event="endpoint"))
     return True
 
 
-@ELSEWHERE.judges(SAME_ORIGIN, "a place of another origin")
-def _(run: Run) -> None:
-    run.reached()
-    for each in run.strays:
-        raise Broken(f"{what(each)} was sent to the other origin", evidence=[each.line()])
+@ENDPOINT_ELSEWHERE_SCENARIO.case(SAME_ORIGIN, "a place of another origin")
+def check_same_origin(run: ClientRun) -> None:
+    run.require_intervention()
+    for each in run.stray_requests:
+        raise Violation(f"{describe_exchange(each)} was sent to the other origin", evidence=[each.line()])
 
 
-FAILING = Scene("post-refused", "a POST is answered with 500", until=_UNTIL, over=SSE, patience=_PATIENCE)
+POST_REFUSED_SCENARIO = Scenario(
+    "post-refused", "a POST is answered with 500", until=_UNTIL, over=SSE, patience=_SILENCE_LIMIT
+)
 
 
-@FAILING.over_http
-async def _(streams: Streams, exchange: Exchange, reply: Reply) -> bool:
-    if not is_first_use(streams.stand, exchange):
+@POST_REFUSED_SCENARIO.on_http
+async def serve_post_refused(streams: ScriptedSSEServer, exchange: ClientExchange, reply: ScriptedResponse) -> bool:
+    if not is_first_use(streams.server, exchange):
         return False
-    await reply.whole(500, b"it went wrong", content_type="text/plain")
+    await reply.send(500, b"it went wrong", content_type="text/plain")
     return True
 
 
-@FAILING.judges(REFUSED, "500 for a POST")
-def _(run: Run) -> None:
-    run.got_away()
+@POST_REFUSED_SCENARIO.case(REFUSED, "500 for a POST")
+def check_refused(run: ClientRun) -> None:
+    run.require_progress()
 
 
-def _opens(streams: Streams, exchange: Exchange) -> bool:
+def _is_stream_request(streams: ScriptedSSEServer, exchange: ClientExchange) -> bool:
     """Whether it asks for the stream, from where on the scene is under way."""
     if exchange.verb != "GET" or exchange.path != streams.path:
         return False
-    streams.stand.turned()
+    streams.server.mark_intervention()
     return True
 
 
-def _stream(ask: Ask) -> Stream:
+def _sse_channel(ask: IncomingRequest) -> SSEReplyChannel:
     """The stream of it. Scenes that use it are played over HTTP+SSE alone."""
-    way: Any = ask.way
-    assert isinstance(way, Stream)
+    way: Any = ask.channel
+    assert isinstance(way, SSEReplyChannel)
     return way
 
 
 # --- how it comes to that ----------------------------------------------------------------------------------------
 
 
-def _older(status: int) -> Scene:
+def _older_server_scenario(status: int) -> Scenario:
     """A server of this transport where the client may expect the newer one."""
     says = f"an older server, which answers {status} to a POST"
-    scene = Scene(f"older-server-{status}", says, until=_UNTIL, over=SSE, path=PATH)
+    scene = Scenario(f"older-server-{status}", says, until=_UNTIL, over=SSE, path=PATH)
 
-    @scene.over_http
-    async def _(streams: Streams, exchange: Exchange, reply: Reply) -> bool:
+    @scene.on_http
+    async def answer(streams: ScriptedSSEServer, exchange: ClientExchange, reply: ScriptedResponse) -> bool:
         if exchange.verb != "POST" or exchange.path != PATH:
             return False
-        await reply.whole(status)
+        await reply.send(status)
         return True
 
-    @scene.judges(FALLBACK, says)
-    def _(run: Run) -> None:
+    @scene.case(FALLBACK, says)
+    def check(run: ClientRun) -> None:
         looks = any(each.verb == "GET" for each in run.exchanges)
-        if not looks and not _tries_first(run.usual):
+        if not looks and not _tried_newer_transport(run.ordinary_run):
             raise NotObserved("the client does not look for an older server by itself")
         if not looks:
-            raise Broken(f"after {status} the client did not try GET", evidence=[each.line() for each in run.exchanges])
-        run.as_usual()
+            raise Violation(
+                f"after {status} the client did not try GET", evidence=[each.line() for each in run.exchanges]
+            )
+        run.require_ordinary_behavior()
 
     return scene
 
 
-BAD_REQUEST, NOT_FOUND, NOT_ALLOWED = _older(400), _older(404), _older(405)
+BAD_REQUEST, NOT_FOUND, NOT_ALLOWED = (
+    _older_server_scenario(400),
+    _older_server_scenario(404),
+    _older_server_scenario(405),
+)
 
 
-def _tries_first(run: Run) -> bool:
+def _tried_newer_transport(run: ClientRun) -> bool:
     """Whether the client tried the newer transport before this one."""
     return bool(run.exchanges) and run.exchanges[0].verb == "POST"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accord.check.clients.ask import Ask
-from accord.check.clients.run import Run
-from accord.check.clients.scene import FIRST, Answer, Scene
-from accord.check.rule import STDIO, Broken, NotObserved, Rule
+from accord.check.clients.incoming_request import IncomingRequest
+from accord.check.clients.run import ClientRun
+from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
+from accord.check.rule import STDIO, NotObserved, Rule, Violation
 
 _AT = ("basic/lifecycle#stdio", "basic/transports/stdio#shutdown")
 
@@ -21,7 +21,7 @@ CLOSE = Rule(
     cause="The process is killed at once, and what it still had to do is lost.",
 )
 
-END = Rule(
+TERMINATES = Rule(
     "client-stdio/terminates",
     "should",
     "A server that does not go when its stdin is closed is ended by a signal, and not left behind.",
@@ -41,7 +41,7 @@ STDERR = Rule(
     cause="Any line there is taken for a failure to start, or is read together with stdout.",
 )
 
-GONE = Rule(
+SERVER_GONE = Rule(
     "client-robust/server-gone",
     "may",
     "A server that exits before it answers is an error for whoever asked, at once.",
@@ -53,38 +53,40 @@ GONE = Rule(
 
 
 @CLOSE.reading("every server that was ended")
-def _(runs: Sequence[Run]) -> int:
+def read_close(runs: Sequence[ClientRun]) -> int:
     ended = 0
     for run in runs:
         for conversation in run.conversations:
-            if run.ending == "itself" and conversation.endings and run.usual is run:
+            if run.ending == "itself" and conversation.shutdown_events and run.ordinary_run is run:
                 ended += 1
-                if conversation.endings[0] != "closed":
-                    text = f"the server was {conversation.endings[0]} without the time to end by itself"
-                    lines = conversation.record.evidence()
-                    raise Broken(text, evidence=(*lines, f"# the server was {conversation.endings[0]}"))
+                if conversation.shutdown_events[0] != "closed":
+                    text = f"the server was {conversation.shutdown_events[0]} without the time to end by itself"
+                    lines = conversation.log.evidence()
+                    raise Violation(text, evidence=(*lines, f"# the server was {conversation.shutdown_events[0]}"))
     return ended
 
 
-DEAF = Scene("deaf-server", "a server that stays when its stdin ends", over=STDIO, deaf=True, patience=6.0)
+DEAF_SERVER_SCENARIO = Scenario(
+    "deaf-server", "a server that stays when its stdin ends", over=STDIO, deaf=True, patience=6.0
+)
 
 
-@DEAF.on(FIRST)
-async def _(ask: Ask) -> Answer:
-    return await ask.usual()
+@DEAF_SERVER_SCENARIO.on(FIRST_REQUEST)
+async def answer_deaf_server(ask: IncomingRequest) -> ScriptedAnswer:
+    return await ask.default_result()
 
 
-@DEAF.judges(END, "a server that stays when its stdin ends")
-def _(run: Run) -> None:
-    run.reached()
+@DEAF_SERVER_SCENARIO.case(TERMINATES, "a server that stays when its stdin ends")
+def check_terminates(run: ClientRun) -> None:
+    run.require_intervention()
     if run.ending != "itself":
         raise NotObserved("the client did not end by itself")
     for conversation in run.conversations:
-        if not {"terminated", "killed"} & {*conversation.endings}:
-            raise Broken("the server was left behind", evidence=run.evidence())
+        if not {"terminated", "killed"} & {*conversation.shutdown_events}:
+            raise Violation("the server was left behind", evidence=run.evidence())
 
 
-LOUD = Scene(
+STDERR_SCENARIO = Scenario(
     "stderr",
     "a server that writes on stderr",
     over=STDIO,
@@ -92,29 +94,29 @@ LOUD = Scene(
 )
 
 
-@LOUD.on(FIRST)
-async def _(ask: Ask) -> Answer:
-    return await ask.usual()
+@STDERR_SCENARIO.on(FIRST_REQUEST)
+async def answer_stderr(ask: IncomingRequest) -> ScriptedAnswer:
+    return await ask.default_result()
 
 
-@LOUD.judges(STDERR, "words on stderr that look like an error")
-def _(run: Run) -> None:
-    missing = sorted(str(each) for each in run.usual.methods - run.methods)
-    if run.turned_at is None and missing:
+@STDERR_SCENARIO.case(STDERR, "words on stderr that look like an error")
+def check_stderr(run: ClientRun) -> None:
+    missing = sorted(str(each) for each in run.ordinary_run.methods - run.methods)
+    if run.intervened_at is None and missing:
         text = f"the client did not come to {', '.join(missing)} with a server that writes on stderr"
-        raise Broken(text, evidence=run.evidence())
-    run.as_usual()
+        raise Violation(text, evidence=run.evidence())
+    run.require_ordinary_behavior()
 
 
-DYING = Scene("server-exits", "a server that exits before it answers", over=STDIO)
+SERVER_EXITS_SCENARIO = Scenario("server-exits", "a server that exits before it answers", over=STDIO)
 
 
-@DYING.on(FIRST)
-async def _(ask: Ask) -> Answer:
-    await ask.way.drop()
+@SERVER_EXITS_SCENARIO.on(FIRST_REQUEST)
+async def answer_server_exits(ask: IncomingRequest) -> ScriptedAnswer:
+    await ask.channel.abort()
     return None
 
 
-@DYING.judges(GONE, "a server that exits before it answers")
-def _(run: Run) -> None:
-    run.got_away()
+@SERVER_EXITS_SCENARIO.case(SERVER_GONE, "a server that exits before it answers")
+def check_server_gone(run: ClientRun) -> None:
+    run.require_progress()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.clients.ask import Ask, encoded
-from accord.check.clients.endpoint import Endpoint, Post
-from accord.check.clients.run import Run
-from accord.check.clients.scene import FIRST, Answer, Scene
-from accord.check.clients.web import Exchange, Reply
-from accord.check.rule import HTTP, Broken, NotObserved, Rule
+from accord.check.clients.http_listener import ClientExchange, ScriptedResponse
+from accord.check.clients.http_server import PostReplyChannel, ScriptedHTTPServer
+from accord.check.clients.incoming_request import IncomingRequest, encode_message
+from accord.check.clients.run import ClientRun
+from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
+from accord.check.rule import HTTP, NotObserved, Rule, Violation
 from accord.messages.revision import RULES
 
 _SINCE = "2026-07-28"
@@ -18,7 +18,7 @@ _RETRY_MS = 600
 _PRIME = "check/1:prime"
 """The id of an event that has nothing else."""
 
-FORMS = Rule(
+BOTH_FORMS = Rule(
     "client-http/both-forms",
     "must",
     "An answer is understood as JSON and as a stream of events.",
@@ -42,7 +42,7 @@ EVENTS = Rule(
     cause="The stream is split at blank lines, and every part is taken for one line of JSON.",
 )
 
-RESUMED = Rule(
+RESUME = Rule(
     "client-http/resume",
     "should",
     "A stream that ends before its answer is taken up again by GET with the id of the last event.",
@@ -54,7 +54,7 @@ RESUMED = Rule(
     cause="The end of the stream is taken for the end of the request.",
 )
 
-PATIENT = Rule(
+RETRY = Rule(
     "client-http/retry",
     "must",
     "A client comes back to a stream no sooner than its `retry` says.",
@@ -66,7 +66,7 @@ PATIENT = Rule(
     cause="`retry` is not read, or taken for seconds.",
 )
 
-NOT_RESUMED = Rule(
+NO_RESUMPTION = Rule(
     "client-http/no-resumption",
     "must",
     "Streams are not taken up again: no Last-Event-ID, and no GET.",
@@ -77,7 +77,7 @@ NOT_RESUMED = Rule(
     cause="What older revisions have is used with a server of this one.",
 )
 
-ERRORS = Rule(
+SERVER_ERRORS = Rule(
     "client-http/server-errors",
     "should",
     "An HTTP error in place of an answer is an error for whoever asked.",
@@ -87,7 +87,7 @@ ERRORS = Rule(
     cause="Only the body is looked at, or an error in the task that reads ends all others.",
 )
 
-ODD = Rule(
+ODD_ANSWERS = Rule(
     "client-http/odd-answers",
     "may",
     "A response that is no answer is an error for whoever asked, at once.",
@@ -107,34 +107,34 @@ CUT = Rule(
     cause="The end of the stream leaves the call without an end.",
 )
 
-STREAMED = Scene("streams", "every answer is a stream of events", over=HTTP, stream=True)
+STREAMS_SCENARIO = Scenario("streams", "every answer is a stream of events", over=HTTP, stream=True)
 
 
-@STREAMED.on("initialize", "server/discover", FIRST)
-async def _(ask: Ask) -> Answer:
-    return await ask.usual()
+@STREAMS_SCENARIO.on("initialize", "server/discover", FIRST_REQUEST)
+async def answer_streams(ask: IncomingRequest) -> ScriptedAnswer:
+    return await ask.default_result()
 
 
-@STREAMED.judges(FORMS, "answers that are streams of events")
-def _(run: Run) -> None:
-    run.as_usual()
+@STREAMS_SCENARIO.case(BOTH_FORMS, "answers that are streams of events")
+def check_both_forms(run: ClientRun) -> None:
+    run.require_ordinary_behavior()
 
 
-SHAPED = Scene("events", "streams with everything that an event stream may have", over=HTTP)
+EVENTS_SCENARIO = Scenario("events", "streams with everything that an event stream may have", over=HTTP)
 
 
-@SHAPED.on(FIRST, "tools/list", "tools/call")
-async def _(ask: Ask) -> Answer:
-    answer = encoded(ask.answer(await ask.usual()))
-    post = _post(ask)
-    await post.begin()
-    for piece in _pieces(answer):
-        await post.reply.piece(piece)
-    await post.reply.end()
+@EVENTS_SCENARIO.on(FIRST_REQUEST, "tools/list", "tools/call")
+async def answer_events(ask: IncomingRequest) -> ScriptedAnswer:
+    answer = encode_message(ask.build_response(await ask.default_result()))
+    post = _post_channel(ask)
+    await post.start()
+    for piece in _event_chunks(answer):
+        await post.response.send_chunk(piece)
+    await post.response.end()
     return None
 
 
-def _pieces(answer: bytes) -> list[bytes]:
+def _event_chunks(answer: bytes) -> list[bytes]:
     """One answer as an event stream, cut where it is awkward."""
     middle = answer.index(b",") + 1  # data in two lines is joined by a newline, which is a space in JSON
     head, tail = answer[:middle], answer[middle:]
@@ -151,14 +151,14 @@ def _pieces(answer: bytes) -> list[bytes]:
     ]
 
 
-@SHAPED.judges(EVENTS, "comments, CRLF, data in two lines, an event of another name")
-def _(run: Run) -> None:
-    run.as_usual()
+@EVENTS_SCENARIO.case(EVENTS, "comments, CRLF, data in two lines, an event of another name")
+def check_events(run: ClientRun) -> None:
+    run.require_ordinary_behavior()
 
 
 # --- streams that break ------------------------------------------------------------------------------------------
 
-BROKEN = Scene(
+DROPPED_STREAM_SCENARIO = Scenario(
     "dropped-stream",
     "a stream ends before its answer, and says when to come back",
     since="2025-03-26",
@@ -167,117 +167,123 @@ BROKEN = Scene(
 )
 
 
-@BROKEN.on(FIRST)
-async def _(ask: Ask) -> Answer:
-    ask.conversation.stand.kept["answer"] = encoded(ask.answer(await ask.usual()))
-    post = _post(ask)
-    await post.begin()
-    await post.event(b"", id=_PRIME, retry=_RETRY_MS)
-    await post.reply.end()
+@DROPPED_STREAM_SCENARIO.on(FIRST_REQUEST)
+async def answer_dropped_stream(ask: IncomingRequest) -> ScriptedAnswer:
+    ask.conversation.server.state["answer"] = encode_message(ask.build_response(await ask.default_result()))
+    post = _post_channel(ask)
+    await post.start()
+    await post.send_event(b"", id=_PRIME, retry=_RETRY_MS)
+    await post.response.end()
     return None
 
 
-@BROKEN.over_http
-async def _(endpoint: Endpoint, exchange: Exchange, reply: Reply) -> bool:
+@DROPPED_STREAM_SCENARIO.on_http
+async def serve_dropped_stream(endpoint: ScriptedHTTPServer, exchange: ClientExchange, reply: ScriptedResponse) -> bool:
     if exchange.verb != "GET" or exchange.headers.get("last-event-id") != _PRIME:
         return False
-    post = Post(endpoint, exchange, reply)
-    await post.begin()
-    await post.event(endpoint.stand.kept["answer"], id="check/1:answer")
+    post = PostReplyChannel(endpoint, exchange, reply)
+    await post.start()
+    await post.send_event(endpoint.server.state["answer"], id="check/1:answer")
     await reply.end()
     return True
 
 
-@BROKEN.judges(RESUMED, "a stream that ends after an event without data")
-def _(run: Run) -> None:
-    if not _returns(run) and not RULES[run.revision].primes_streams:
+@DROPPED_STREAM_SCENARIO.case(RESUME, "a stream that ends after an event without data")
+def check_resume(run: ClientRun) -> None:
+    if not _resumptions(run) and not RULES[run.revision].primes_streams:
         raise NotObserved("the client does not resume, which it may leave")
-    if not _returns(run):
-        raise Broken(
+    if not _resumptions(run):
+        raise Violation(
             "the client did not come back to the stream", evidence=[each.line() for each in run.exchanges[-4:]]
         )
-    run.as_usual()
+    run.require_ordinary_behavior()
 
 
-@BROKEN.judges(PATIENT, f"a stream that asks to come back in {_RETRY_MS} ms")
-def _(run: Run) -> None:
-    run.reached()
-    returns = _returns(run)
+@DROPPED_STREAM_SCENARIO.case(RETRY, f"a stream that asks to come back in {_RETRY_MS} ms")
+def check_retry(run: ClientRun) -> None:
+    run.require_intervention()
+    returns = _resumptions(run)
     if not returns:
         raise NotObserved("the client did not come back to the stream")
-    primed = [each.ended for each in run.exchanges if each.ended is not None and each.ended < returns[0].at]
+    primed = [each.ended_at for each in run.exchanges if each.ended_at is not None and each.ended_at < returns[0].at]
     waited = returns[0].at - max(primed, default=0.0)
     if waited < _RETRY_MS / 1000 * 0.9:
-        raise Broken(f"the client came back after {waited * 1000:.0f} ms", evidence=[returns[0].line()])
+        raise Violation(f"the client came back after {waited * 1000:.0f} ms", evidence=[returns[0].line()])
 
 
-def _returns(run: Run) -> list[Exchange]:
-    run.survived()
+def _resumptions(run: ClientRun) -> list[ClientExchange]:
+    run.require_no_crash()
     return [each for each in run.exchanges if each.headers.get("last-event-id") == _PRIME]
 
 
-@NOT_RESUMED.reading("every request")
-def _(runs: Sequence[Run]) -> int:
+@NO_RESUMPTION.reading("every request")
+def read_no_resumption(runs: Sequence[ClientRun]) -> int:
     for run in runs:
         for each in run.exchanges:
             if "last-event-id" in each.headers:
-                raise Broken("Last-Event-ID was sent", evidence=[each.line()])
+                raise Violation("Last-Event-ID was sent", evidence=[each.line()])
     return sum(len(run.posts()) for run in runs)
 
 
-def _failing(rule: Rule, name: str, says: str, status: int, body: bytes, kind: str) -> Scene:
+def _http_answer_scenario(rule: Rule, name: str, says: str, status: int, body: bytes, kind: str) -> Scenario:
     """The first request is answered by a web server, not by MCP."""
-    scene = Scene(name, says, over=HTTP)
+    scene = Scenario(name, says, over=HTTP)
 
-    @scene.on(FIRST)
-    async def _(ask: Ask) -> Answer:
-        await _post(ask).reply.whole(status, body, content_type=kind)
+    @scene.on(FIRST_REQUEST)
+    async def answer(ask: IncomingRequest) -> ScriptedAnswer:
+        await _post_channel(ask).response.send(status, body, content_type=kind)
         return None
 
-    @scene.judges(rule, says)
-    def _(run: Run) -> None:
-        run.got_away()
+    @scene.case(rule, says)
+    def check(run: ClientRun) -> None:
+        run.require_progress()
 
     return scene
 
 
 _PAGE = b"<!doctype html><title>502 Bad Gateway</title><h1>Bad Gateway</h1>"
 
-GATEWAY = _failing(ERRORS, "bad-gateway", "502 and a page of HTML", 502, _PAGE, "text/html")
-INTERNAL = _failing(ERRORS, "server-error", "500 without a body", 500, b"", "text/plain")
-FOREIGN = _failing(ODD, "web-page", "200 and a page of HTML", 200, _PAGE, "text/html")
-NO_JSON = _failing(
-    ODD, "no-json", "200 and JSON that is cut off", 200, b'{"jsonrpc":"2.0","id":1,"resu', "application/json"
+BAD_GATEWAY_SCENARIO = _http_answer_scenario(
+    SERVER_ERRORS, "bad-gateway", "502 and a page of HTML", 502, _PAGE, "text/html"
 )
-EMPTY = _failing(ODD, "accepted", "202 without an answer", 202, b"", "text/plain")
+SERVER_ERROR_SCENARIO = _http_answer_scenario(
+    SERVER_ERRORS, "server-error", "500 without a body", 500, b"", "text/plain"
+)
+WEB_PAGE_SCENARIO = _http_answer_scenario(ODD_ANSWERS, "web-page", "200 and a page of HTML", 200, _PAGE, "text/html")
+NO_JSON_SCENARIO = _http_answer_scenario(
+    ODD_ANSWERS, "no-json", "200 and JSON that is cut off", 200, b'{"jsonrpc":"2.0","id":1,"resu', "application/json"
+)
+ACCEPTED_SCENARIO = _http_answer_scenario(ODD_ANSWERS, "accepted", "202 without an answer", 202, b"", "text/plain")
 
 
-def _breaking(name: str, says: str, beginning: bytes | None) -> Scene:
+def _aborted_stream_scenario(name: str, says: str, beginning: bytes | None) -> Scenario:
     """The connection breaks after these bytes of a stream; before any where there are none."""
-    scene = Scene(name, says, over=HTTP)
+    scene = Scenario(name, says, over=HTTP)
 
-    @scene.on(FIRST)
-    async def _(ask: Ask) -> Answer:
-        post = _post(ask)
+    @scene.on(FIRST_REQUEST)
+    async def answer(ask: IncomingRequest) -> ScriptedAnswer:
+        post = _post_channel(ask)
         if beginning is not None:
-            await post.begin()
-            await post.reply.piece(beginning)
-        await post.drop()
+            await post.start()
+            await post.response.send_chunk(beginning)
+        await post.abort()
         return None
 
-    @scene.judges(CUT, says)
-    def _(run: Run) -> None:
-        run.got_away()
+    @scene.case(CUT, says)
+    def check(run: ClientRun) -> None:
+        run.require_progress()
 
     return scene
 
 
-CUT_EARLY = _breaking("cut-early", "the connection breaks before the response", None)
-CUT_MIDDLE = _breaking("cut-middle", "the connection breaks in the middle of an event", b'data: {"jsonrpc":"2.0",')
+CUT_EARLY_SCENARIO = _aborted_stream_scenario("cut-early", "the connection breaks before the response", None)
+CUT_MIDDLE_SCENARIO = _aborted_stream_scenario(
+    "cut-middle", "the connection breaks in the middle of an event", b'data: {"jsonrpc":"2.0",'
+)
 
 
-def _post(ask: Ask) -> Post:
+def _post_channel(ask: IncomingRequest) -> PostReplyChannel:
     """The response to it. Scenes that use it are played over HTTP alone."""
-    way: Any = ask.way
-    assert isinstance(way, Post)
+    way: Any = ask.channel
+    assert isinstance(way, PostReplyChannel)
     return way

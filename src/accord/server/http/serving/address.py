@@ -52,7 +52,7 @@ def bind(address: Address) -> list[socket.socket]:
     """Sockets bound to each address that the host means. Raises `OSError` with a sentence."""
     sockets: list[socket.socket] = []
     try:
-        for family, host in _means(address):
+        for family, host in _resolve(address):
             port = sockets[0].getsockname()[1] if sockets else address.port
             try:
                 sockets.append(_bound(family, host, port))
@@ -88,7 +88,7 @@ def _ip(bound: socket.socket) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     return ipaddress.ip_address(bound.getsockname()[0].partition("%")[0])
 
 
-def _means(address: Address) -> list[tuple[int, str]]:
+def _resolve(address: Address) -> list[tuple[int, str]]:
     found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     # IPv4 first: its port is the one that counts where port 0 asks for any.
     return sorted({(int(family), str(where[0])) for family, _, _, _, where in found})

@@ -18,7 +18,7 @@ from accord.server.http.serving.unsent import unsent_bytes
 from accord.wire.http1.connection import (
     CLOSED,
     BodyReceived,
-    Budget,
+    ConnectionBudget,
     Event,
     HTTPConnection,
     RequestComplete,
@@ -44,7 +44,7 @@ class HTTPProtocol(asyncio.Protocol):
         "_app",
         "_loop",
         "_reading",
-        "_room",
+        "_writable",
         "connections",
         "exchange",
         "http",
@@ -58,7 +58,7 @@ class HTTPProtocol(asyncio.Protocol):
     def __init__(
         self,
         app: Application,
-        budget: Budget,
+        budget: ConnectionBudget,
         connections: Connections,
         tasks: set[asyncio.Task[None]],
         loop: asyncio.AbstractEventLoop,
@@ -66,7 +66,7 @@ class HTTPProtocol(asyncio.Protocol):
         self._app = app
         self._loop = loop
         self._reading = True
-        self._room: asyncio.Event | None = None
+        self._writable: asyncio.Event | None = None
         self.connections: Connections = connections
         self.tasks: set[asyncio.Task[None]] = tasks
         self.http: HTTPConnection = HTTPConnection(budget)
@@ -89,28 +89,28 @@ class HTTPProtocol(asyncio.Protocol):
         events = self.http.receive(data)
         if events:
             self._handle(events)
-        self.pace()
+        self.update_reading()
 
     def pause_writing(self) -> None:
         self.http.writable = False
         self.connections.stalled(self, unsent_bytes(self.transport))
-        self.pace()
+        self.update_reading()
 
     def resume_writing(self) -> None:
         self.http.writable = True
         self.connections.resumed(self)
-        if self._room is not None:
-            self._room.set()
+        if self._writable is not None:
+            self._writable.set()
         self._handle(self.http.resume())
-        self.pace()
+        self.update_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.connections.discard(self)
         self.http.close()
         if self.exchange is not None:
             self.exchange.disconnect()
-        if self._room is not None:
-            self._room.set()
+        if self._writable is not None:
+            self._writable.set()
 
     # --- requests -------------------------------------------------------------------------------------------------
 
@@ -146,15 +146,15 @@ class HTTPProtocol(asyncio.Protocol):
         if self.http.unparsed:
             self._handle(self.http.resume())
         if not self._reading:
-            self.pace()
+            self.update_reading()
 
     def release(self, size: int) -> None:
         """The application has taken so many bytes of the body."""
         self.http.release(size)
         if not self._reading:
-            self.pace()
+            self.update_reading()
 
-    def pace(self) -> None:
+    def update_reading(self) -> None:
         """Read, or do not, as the state of the connection says."""
         if self._reading is not self.http.reading and not self.transport.is_closing():
             self._reading = not self._reading
@@ -163,12 +163,12 @@ class HTTPProtocol(asyncio.Protocol):
             else:
                 self.transport.pause_reading()
 
-    async def room(self) -> None:
+    async def wait_writable(self) -> None:
         """Return when the client has taken enough of what was written, or is gone."""
-        if self._room is None:
-            self._room = asyncio.Event()
-        self._room.clear()
-        await self._room.wait()
+        if self._writable is None:
+            self._writable = asyncio.Event()
+        self._writable.clear()
+        await self._writable.wait()
 
     def shutdown(self) -> None:
         """Serve no request behind the one that is being served; without one, close."""
@@ -182,12 +182,12 @@ class HTTPExchange:
 
     __slots__ = (
         "_body",
+        "_changed",
         "_connection",
         "_disconnected",
         "_ended",
         "_head",
         "_more",
-        "_news",
         "_over",
         "_refused",
         "_scope",
@@ -206,7 +206,7 @@ class HTTPExchange:
         self._started = False  # whether some of the response was written
         self._head: bytes | None = None  # of the response, until it is written with what follows
         self._over = False
-        self._news: asyncio.Event | None = None
+        self._changed: asyncio.Event | None = None
         self.task: asyncio.Task[None] | None = None
 
     # --- what the connection tells ----------------------------------------------------------------------------------
@@ -218,14 +218,14 @@ class HTTPExchange:
         else:
             self._body = self._body if isinstance(self._body, bytearray) else bytearray(self._body)
             self._body += data
-        if self._news is not None:
-            self._news.set()
+        if self._changed is not None:
+            self._changed.set()
 
     def complete(self) -> None:
         """The body has ended."""
         self._more = False
-        if self._news is not None:
-            self._news.set()
+        if self._changed is not None:
+            self._changed.set()
 
     def refuse(self, refused: RequestRefused) -> None:
         """The rest of the request is not acceptable: an application that asks for it has lost its client."""
@@ -240,8 +240,8 @@ class HTTPExchange:
         self._wake()
 
     def _wake(self) -> None:
-        if self._news is not None:
-            self._news.set()
+        if self._changed is not None:
+            self._changed.set()
 
     def _give_up(self) -> None:
         """Say why, if nothing was said before, and close."""
@@ -286,10 +286,10 @@ class HTTPExchange:
                 break
             if interim := connection.http.send_continue():
                 connection.transport.write(interim)
-            if self._news is None:
-                self._news = asyncio.Event()
-            self._news.clear()
-            await self._news.wait()
+            if self._changed is None:
+                self._changed = asyncio.Event()
+            self._changed.clear()
+            await self._changed.wait()
         return _DISCONNECT.copy()
 
     def _next_part(self) -> dict[str, Any]:
@@ -305,7 +305,7 @@ class HTTPExchange:
         """
         connection = self._connection
         while not connection.http.writable and not self._disconnected:
-            await connection.room()
+            await connection.wait_writable()
         if self._disconnected:
             return
         kind = message["type"]

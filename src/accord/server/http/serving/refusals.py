@@ -24,7 +24,7 @@ BUSY: bytes = refusal(503, "too many connections; try again", b"retry-after: 1")
 """What a connection too many is told."""
 
 
-class Busy(asyncio.Protocol):
+class ConnectionLimitProtocol(asyncio.Protocol):
     """A connection too many: told so, and closed."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

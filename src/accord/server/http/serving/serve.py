@@ -16,14 +16,14 @@ import msgspec
 
 from accord.errors import LifespanError, StoreError
 from accord.limits import Limits
-from accord.server.http.access import AccessLog, LineWriter
+from accord.server.http.access_log import AccessLog, LogWriter
 from accord.server.http.options import HTTPOptions
-from accord.server.http.serving import announce
+from accord.server.http.serving import startup_messages
 from accord.server.http.serving.address import Address, bind, bound_address, is_loopback, is_unspecified, parse_address
+from accord.server.http.serving.asgi_server import ASGIServer
 from accord.server.http.serving.descriptors import raise_descriptor_limit
-from accord.server.http.serving.listening import Listening
 from accord.server.http.serving.protocol import Application
-from accord.server.http.serving.stopping import Stopping
+from accord.server.http.serving.shutdown import ShutdownSignals
 from accord.server.run import failed_start, run_to_end
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _MARGIN = 1.0
 """Seconds that the end may take beyond its limits, before the process is left as it is."""
 
 
-class Served(Protocol):
+class DrainableApplication(Protocol):
     """An ASGI application that can be asked to end."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None: ...
@@ -78,9 +78,9 @@ async def _serve(server: Server, where: Address, sockets: Sequence[socket], opti
         options = msgspec.structs.replace(options, hosts=(*options.hosts, str(where)))
 
     def started() -> None:
-        announce.say(announce.start_line(server.name, server.revisions, where, options))
+        startup_messages.write_stderr(startup_messages.start_line(server.name, server.revisions, where, options))
         if not local and server.auth is None:
-            announce.say(announce.warning_line(where))
+            startup_messages.write_stderr(startup_messages.warning_line(where))
 
     app = server.asgi(options)
     await app.start()  # what is wrong with its store is said now, not to the first client
@@ -91,35 +91,40 @@ async def _serve(server: Server, where: Address, sockets: Sequence[socket], opti
 
 
 async def serve_app(
-    app: Served, sockets: Sequence[socket], limits: Limits, started: Callable[[], None], *, access_log: bool = False
+    app: DrainableApplication,
+    sockets: Sequence[socket],
+    limits: Limits,
+    started: Callable[[], None],
+    *,
+    access_log: bool = False,
 ) -> None:
     """Serve an application on bound sockets, until it is asked to end; then end it, within the limits."""
     with ExitStack() as undo:
-        stopping = undo.enter_context(Stopping(limits.grace_seconds + 2 * limits.close_seconds + _MARGIN))
+        stopping = undo.enter_context(ShutdownSignals(limits.grace_seconds + 2 * limits.close_seconds + _MARGIN))
         async with serving(app, sockets, limits, _logged(app, undo, limits) if access_log else app):
             started()
-            await stopping.asked.wait()
+            await stopping.requested.wait()
 
 
 @asynccontextmanager
 async def serving(
-    app: Served, sockets: Sequence[socket], limits: Limits, entrance: Application | None = None
+    app: DrainableApplication, sockets: Sequence[socket], limits: Limits, entrance: Application | None = None
 ) -> AsyncIterator[None]:
     """Serve an application on bound sockets while this is entered; `entrance` stands in front of it, if given."""
-    listening = Listening(entrance or app, limits)
+    listening = ASGIServer(entrance or app, limits)
     try:
         await listening.start(sockets)
         yield
-        listening.refuse_new()
+        listening.stop_accepting()
         await app.drain(limits.grace_seconds)
     finally:
-        listening.refuse_new()
+        listening.stop_accepting()
         await app.close()  # what has not ended is told so, and then written
         await listening.finish(limits.close_seconds)
 
 
-def _logged(app: Served, undo: ExitStack, limits: Limits) -> AccessLog:
-    writer = LineWriter()
+def _logged(app: DrainableApplication, undo: ExitStack, limits: Limits) -> AccessLog:
+    writer = LogWriter()
     undo.callback(writer.close, limits.close_seconds / 2)
     return AccessLog(app, writer)
 

@@ -1,0 +1,90 @@
+"""The client as a process: started for one scene, watched, and gone for certain afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import IO
+
+from accord.errors import ConnectError, TargetError
+from accord.transport.process import ProcessGroup
+from accord.transport.subprocess import StderrTail
+
+_STDERR_LINES = 40
+_END_SECONDS = 1.0
+
+URL, SERVER, SERVER_WORDS = "{url}", "{server}", "{server*}"
+"""What stands for the target in a command: the URL; the command line of the server as one word; its words."""
+
+
+def build_argv(command: str, target: str, words: Sequence[str] = ()) -> list[str]:
+    """The client's command line with the target in it. Raises `TargetError` where it has no place for one."""
+    try:
+        parts = shlex.split(command)
+    except ValueError as exc:
+        raise TargetError(f"{command!r} is not a command line: {exc}") from exc
+    if not any(mark in part for part in parts for mark in (URL, SERVER, SERVER_WORDS)):
+        raise TargetError(
+            f"{command!r} does not say where the server stands: write {URL}, or over stdio {SERVER}. For a client that "
+            f"reads its environment write `env NAME={URL} ...`"
+        )
+    found: list[str] = []
+    for part in parts:
+        found += words if part == SERVER_WORDS else [part.replace(URL, target).replace(SERVER, target)]
+    return found
+
+
+class ClientProcess:
+    """One process of the client. `on_exit` is called when it has ended."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._command = list(command)
+        self._environment = {**os.environ, **environment}
+        self._group: ProcessGroup | None = None
+        self._stdin: IO[bytes] | None = None
+        self._stderr = StderrTail(_STDERR_LINES, None)
+        self._stdout = StderrTail(_STDERR_LINES, None)
+        self.exited: asyncio.Event = asyncio.Event()
+
+    def start(self) -> None:
+        """Start it. Raises `ConnectError`."""
+        try:
+            process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                env=self._environment,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as exc:
+            raise ConnectError(f"cannot start {shlex.join(self._command)}: {exc}") from exc
+        self._stdin = process.stdin
+        for stream, tail in ((process.stdout, self._stdout), (process.stderr, self._stderr)):
+            assert stream is not None
+            tail.read(os.dup(stream.fileno()))
+            stream.close()
+        self._group = ProcessGroup(process, self.exited.set)
+
+    @property
+    def exit_code(self) -> int | None:
+        """Negative for a signal; None while it runs."""
+        return self._group.exit_code if self._group is not None else None
+
+    @property
+    def output(self) -> str:
+        """The last lines of its stderr; of its stdout, where it wrote nothing there."""
+        return self._stderr.text or self._stdout.text
+
+    async def stop(self) -> None:
+        """Close its stdin, wait, ask, wait, kill."""
+        if self._stdin is not None:
+            self._stdin.close()
+        if self._group is not None:
+            await self._group.end(_END_SECONDS)
+            self._stderr.close()
+            self._stdout.close()

@@ -1,0 +1,116 @@
+"""What the scripted server offers, as it says it in each revision: a few tools, resources and prompts, and who it is.
+
+Plain JSON by hand. A scene replaces what it wants to be different: `ScriptedFeatures(tools=[...])`,
+`ScriptedFeatures(capabilities={})`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from accord.messages.base import JSONObject
+from accord.messages.revision import RULES, is_in_revision
+
+INFO: JSONObject = {"name": "accord-check", "version": "1.0.0"}
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
+"""A picture of one pixel."""
+
+STRUCTURED = "2025-06-18"
+"""Since this revision tools have output schemas; completion is a capability since the one before."""
+
+_COMPLETIONS = "2025-03-26"
+
+
+def text_block(words: str) -> JSONObject:
+    """A block of text."""
+    return {"type": "text", "text": words}
+
+
+def tool_definition(name: str, description: str = "A tool of the check.", **properties: str | JSONObject) -> JSONObject:
+    """A tool; its arguments by their type, or by their whole schema, all of them required."""
+    fields = {key: {"type": value} if isinstance(value, str) else value for key, value in properties.items()}
+    schema = {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
+    return {"name": name, "description": description, "inputSchema": schema}
+
+
+TOOLS: tuple[JSONObject, ...] = (
+    tool_definition("echo", "Give back the text.", text="string"),
+    tool_definition("add", "Add two numbers.", a="integer", b="integer"),
+    tool_definition("fail", "Fail, so that a model can read why."),
+    tool_definition("slow", "Take a few steps, and tell of each.", steps="integer"),
+    tool_definition("picture", "Show a picture."),
+)
+
+_SUM = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
+
+RESOURCES: tuple[JSONObject, ...] = (
+    {"uri": "notes://today", "name": "today", "mimeType": "text/plain"},
+    {"uri": "notes://monday", "name": "monday", "mimeType": "text/plain"},
+)
+TEMPLATES: tuple[JSONObject, ...] = ({"uriTemplate": "notes://{day}", "name": "notes", "mimeType": "text/plain"},)
+PROMPTS: tuple[JSONObject, ...] = (
+    {"name": "plan", "description": "Plan a day.", "arguments": [{"name": "city", "required": True}]},
+    {"name": "caf\u00e9", "description": "A name that no header can have as it is."},
+)
+
+
+class ScriptedFeatures(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server has in one scene. `capabilities` None: all that go with it."""
+
+    tools: Sequence[JSONObject] = TOOLS
+    resources: Sequence[JSONObject] = RESOURCES
+    templates: Sequence[JSONObject] = TEMPLATES
+    prompts: Sequence[JSONObject] = PROMPTS
+    capabilities: JSONObject | None = None
+
+    def server_capabilities(self, revision: str) -> JSONObject:
+        """The capabilities of this server."""
+        if self.capabilities is not None:
+            return self.capabilities
+        changed = {"listChanged": True}
+        declared: JSONObject = {
+            "tools": changed,
+            "resources": {"subscribe": True, **changed},
+            "prompts": changed,
+            "logging": {},
+        }
+        return declared | ({"completions": {}} if is_in_revision(revision, _COMPLETIONS, None) else {})
+
+    def tools_in(self, revision: str) -> list[JSONObject]:
+        """The tools; the one that adds has an output schema where the revision has such."""
+        if not is_in_revision(revision, STRUCTURED, None):
+            return list(self.tools)
+        return [each | {"outputSchema": _SUM} if each is TOOLS[1] else each for each in self.tools]
+
+
+def handshake_result(revision: str, offer: ScriptedFeatures) -> JSONObject:
+    """The result of `initialize`, or of `server/discover`."""
+    capabilities = offer.server_capabilities(revision)
+    if RULES[revision].handshake:
+        return {"protocolVersion": revision, "capabilities": capabilities, "serverInfo": INFO}
+    return {"supportedVersions": [revision], "capabilities": capabilities}
+
+
+def call_result(name: str, arguments: Any, revision: str) -> JSONObject:
+    """What a call of one of our tools gives."""
+    given = arguments if isinstance(arguments, dict) else {}
+    if name == "add":
+        return _sum(given, revision)
+    if name == "fail":
+        return {"content": [text_block("it went wrong, as it was meant to")], "isError": True}
+    if name == "picture":
+        return {"content": [{"type": "image", "data": PNG, "mimeType": "image/png"}]}
+    return {"content": [text_block(str(given.get("text", "done")))]}
+
+
+def _sum(given: JSONObject, revision: str) -> JSONObject:
+    try:
+        total = int(given["a"]) + int(given["b"])
+    except (KeyError, TypeError, ValueError):
+        return {"content": [text_block("a and b must be integers")], "isError": True}
+    structured = {"structuredContent": {"sum": total}} if is_in_revision(revision, STRUCTURED, None) else {}
+    return {"content": [text_block(f'{{"sum":{total}}}')], **structured}

@@ -1,0 +1,269 @@
+"""HTTP by hand, as a server: every request as it came, and responses byte by byte, cut off wherever a scene wants.
+
+A `HTTPListener` listens on a port of 127.0.0.1 and hands each request to a function, with a `ScriptedResponse` to
+answer it by. Nothing is checked here, and nothing mended: what a client sent is what its judges see. What is read is
+taken from a room; when that is full, nothing more is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+
+import msgspec
+
+from accord.check.clients.loopback import LoopbackListener
+from accord.check.message_log import MemoryBudget
+
+_HEAD_BYTES = 256 << 10
+_READ = 65_536
+_EXCHANGE_MEMORY = 2_048
+"""Bytes of memory, about, that a request takes beside its own: its headers one by one, and those of the answer."""
+
+
+class ClientExchange(msgspec.Struct, kw_only=True, eq=False):
+    """One request of the client, and how it was answered. Times are of the monotonic clock."""
+
+    number: int = 0
+    """From 1, in the order in which they were complete."""
+    verb: str
+    target: str
+    """Path and query."""
+    headers: Mapping[str, str]
+    """Names in lower case; what came twice is joined with a comma."""
+    body: bytes
+    at: float
+    status: int = 0
+    """0 while there was no response."""
+    response_headers: dict[str, str] = msgspec.field(default_factory=dict)
+    """Our headers, names in lower case."""
+    client_closed_at: float | None = None
+    """When the client closed the connection before the end of the response."""
+    ended_at: float | None = None
+    """When the response was complete, or cut off by us."""
+
+    @property
+    def path(self) -> str:
+        """The target without its query."""
+        return self.target.partition("?")[0]
+
+    def line(self) -> str:
+        """As a remark in a transcript."""
+        headers = "; ".join(f"{name}: {value}" for name, value in self.headers.items())
+        return f"# {self.verb} {self.target} ({headers}) -> HTTP {self.status or 'nothing'}"
+
+
+class ScriptedResponse:
+    """The response to one request. `client_closed` is set when the client hangs up before its end."""
+
+    def __init__(self, exchange: ClientExchange, writer: asyncio.StreamWriter) -> None:
+        self._exchange = exchange
+        self._writer = writer
+        self.is_started: bool = False
+        self.is_finished: bool = False
+        self.client_closed: asyncio.Event = asyncio.Event()
+        self.on_client_close: Callable[[], None] | None = None
+        """Called when it is set."""
+
+    async def send(self, status: int, body: bytes = b"", **headers: str) -> None:
+        """A response with a length. Keywords are headers: `content_type="text/html"`."""
+        named = _header_names(headers)
+        if status != HTTPStatus.NO_CONTENT:
+            named["Content-Length"] = str(len(body))
+        await self._head(status, named, body)
+        self.finish()
+
+    async def start(self, status: int, **headers: str) -> None:
+        """A response in pieces (chunked)."""
+        await self._head(status, {**_header_names(headers), "Transfer-Encoding": "chunked"})
+
+    async def send_chunk(self, data: bytes) -> None:
+        """One more piece of it."""
+        if data:
+            await self._write(b"%x\r\n%b\r\n" % (len(data), data))
+
+    async def end(self) -> None:
+        """The end of the pieces."""
+        await self._write(b"0\r\n\r\n")
+        self.finish()
+
+    async def send_raw(self, data: bytes) -> None:
+        """Bytes as they are, instead of a response."""
+        self.is_started = True
+        await self._write(data)
+
+    def abort(self) -> None:
+        """Cut the connection, in the middle of whatever it is."""
+        self.finish()
+        self._writer.transport.abort()
+
+    def finish(self) -> None:
+        """No more comes."""
+        if not self.is_finished:
+            self.is_finished = True
+            self._exchange.ended_at = time.monotonic()
+
+    async def _head(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
+        self.is_started = True
+        self._exchange.status = status
+        self._exchange.response_headers |= {name.lower(): value for name, value in headers.items()}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        await self._write(f"HTTP/1.1 {status} {_phrase(status)}\r\n{lines}\r\n".encode() + body)
+
+    async def _write(self, data: bytes) -> None:
+        self._writer.write(data)
+        with contextlib.suppress(OSError):  # it hung up, which its own event tells
+            await self._writer.drain()
+
+
+class HTTPListener:
+    """Listens on a port of its own; `answer(exchange, reply)` gets every request. `room` is for all that comes."""
+
+    def __init__(
+        self, answer: Callable[[ClientExchange, ScriptedResponse], Awaitable[None]], room: MemoryBudget
+    ) -> None:
+        self._answer = answer
+        self._memory = room
+        self._loopback = LoopbackListener(self._serve, _HEAD_BYTES)
+        self.exchanges: list[ClientExchange] = []
+        """Every request, in order."""
+        self.url: str = ""
+        """`http://127.0.0.1:PORT`."""
+        self.connections: int = 0
+        """That were opened so far, whatever was said on them."""
+
+    async def open(self) -> None:
+        """Listen."""
+        await self._loopback.open()
+        self.url = f"http://127.0.0.1:{self._loopback.port}"
+
+    async def close(self) -> None:
+        """Close the port and cut every connection."""
+        await self._loopback.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        incoming = _RequestReader(reader, self._memory)
+        try:
+            while (exchange := await incoming.read_request()) is not None:
+                self.exchanges.append(exchange)
+                exchange.number = len(self.exchanges)
+                reply = ScriptedResponse(exchange, writer)
+                await self._respond(exchange, reply, incoming)
+                if reply.client_closed.is_set() or not reply.is_finished:
+                    return
+        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError):
+            return  # no HTTP, or cut off in the middle of a request
+        finally:
+            writer.transport.abort()
+
+    async def _respond(self, exchange: ClientExchange, reply: ScriptedResponse, incoming: _RequestReader) -> None:
+        """Answer, and watch meanwhile whether the client hangs up."""
+
+        async def watch() -> None:
+            await incoming.wait_for_close()
+            if not reply.is_finished:
+                exchange.client_closed_at = time.monotonic()
+                reply.client_closed.set()
+                if reply.on_client_close is not None:
+                    reply.on_client_close()
+
+        watching = asyncio.get_running_loop().create_task(watch())
+        try:
+            await self._answer(exchange, reply)
+        finally:
+            watching.cancel()
+            await asyncio.wait([watching])
+
+
+class _RequestReader:
+    """The requests of one connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, room: MemoryBudget) -> None:
+        self._reader = reader
+        self._memory = room
+        self._buffer = b""
+
+    async def read_request(self) -> ClientExchange | None:
+        """The next one; None where the connection has ended. Raises `ValueError`, `EOFError` for what is none."""
+        self._memory.charge(_EXCHANGE_MEMORY)
+        head = await self._read_until(b"\r\n\r\n")
+        if head is None:
+            return None
+        first, *lines = head.decode("latin-1").split("\r\n")
+        verb, target, _ = first.split(" ", 2)
+        headers: dict[str, str] = {}
+        for line in lines:
+            name, _, value = line.partition(":")
+            key = name.strip().lower()
+            headers[key] = f"{headers[key]}, {value.strip()}" if key in headers else value.strip()
+        at = time.monotonic()
+        body = await self._read_body(headers)
+        return ClientExchange(verb=verb, target=target, headers=headers, body=body, at=at)
+
+    async def wait_for_close(self) -> None:
+        """Wait until the client closes the connection; what it sends ahead is kept."""
+        while data := await self._read():
+            self._buffer += data
+
+    async def _read(self) -> bytes:
+        """What comes next; nothing at the end, or where there is no room for more."""
+        if self._memory.exhausted:
+            return b""
+        data = await self._reader.read(_READ)
+        self._memory.charge_message(data)
+        return data
+
+    async def _read_body(self, headers: Mapping[str, str]) -> bytes:
+        if headers.get("transfer-encoding", "").lower() != "chunked":
+            return await self._read_exactly(int(headers.get("content-length", "0")))
+        parts: list[bytes] = []
+        while size := int((await self._read_line()).partition(b";")[0], 16):
+            parts.append(await self._read_exactly(size))
+            await self._read_line()
+        await self._read_line()
+        return b"".join(parts)
+
+    async def _read_line(self) -> bytes:
+        line = await self._read_until(b"\r\n")
+        if line is None:
+            raise EOFError
+        return line
+
+    async def _read_until(self, mark: bytes) -> bytes | None:
+        while mark not in self._buffer:
+            data = await self._read()
+            if not data or len(self._buffer) > _HEAD_BYTES:
+                return None
+            self._buffer += data
+        found, _, self._buffer = self._buffer.partition(mark)
+        return found
+
+    async def _read_exactly(self, size: int) -> bytes:
+        if size < 0:
+            raise ValueError(f"a body of {size} bytes")
+        parts = [self._buffer]
+        missing = size - len(self._buffer)
+        while missing > 0:
+            if not (data := await self._read()):
+                raise EOFError
+            parts.append(data)
+            missing -= len(data)
+        self._buffer = b"".join(parts)
+        found, self._buffer = self._buffer[:size], self._buffer[size:]
+        return found
+
+
+def _header_names(headers: Mapping[str, str]) -> dict[str, str]:
+    """`content_type` as `Content-Type`."""
+    return {"-".join(part.capitalize() for part in name.split("_")): value for name, value in headers.items()}
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Unknown"

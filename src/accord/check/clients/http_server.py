@@ -1,0 +1,216 @@
+"""The scripted server over Streamable HTTP: one endpoint, with sessions and a GET where the revision has them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from accord.check.clients.conversation import ClientConversation
+from accord.check.clients.http_listener import ClientExchange, HTTPListener, ScriptedResponse
+from accord.check.clients.run import PATH
+from accord.check.clients.scripted_server import ScriptedServer
+from accord.check.message_log import decode_json, message_objects
+from accord.errors import HEADER_MISMATCH, METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION
+from accord.messages.revision import RULES
+from accord.wire.sse import encode
+from accord.wire.transcript import SENT
+
+JSON, EVENTS = "application/json", "text/event-stream"
+
+_STATUS: Mapping[Any, int] = {
+    METHOD_NOT_FOUND: 404,
+    HEADER_MISMATCH: 400,
+    MISSING_CLIENT_CAPABILITY: 400,
+    UNSUPPORTED_VERSION: 400,
+}
+"""Of errors, where a revision tells them by the status too."""
+
+_NO_SESSION = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Bad Request: there is no session"}}'
+
+
+class ScriptedHTTPServer:
+    """Serves a stand over HTTP."""
+
+    def __init__(self, stand: ScriptedServer) -> None:
+        self.server: ScriptedServer = stand
+        self._rules = RULES[stand.revision]
+        self._sessions: dict[str, ClientConversation] = {}
+        self.listener: HTTPListener = HTTPListener(self._answer, stand.memory)
+
+    @property
+    def target(self) -> str:
+        """The URL for the client."""
+        return self.listener.url + PATH
+
+    async def open(self) -> None:
+        """Listen."""
+        await self.listener.open()
+
+    async def close(self) -> None:
+        """Close the port, and cut every connection."""
+        await self.listener.close()
+
+    async def _answer(self, exchange: ClientExchange, reply: ScriptedResponse) -> None:
+        if self.server.scenario.http is not None and await self.server.scenario.http(self, exchange, reply):
+            self.server.mark_intervention()
+        elif exchange.path != PATH:
+            await reply.send(404)
+        elif exchange.verb == "POST":
+            await self._post(exchange, reply)
+        elif exchange.verb == "GET" and self._rules.handshake:
+            await self._get(exchange, reply)
+        elif exchange.verb == "DELETE" and self._rules.handshake:
+            await reply.send(204 if self.end_session(exchange) else 404)
+        else:
+            await reply.send(405, allow="POST")
+
+    # --- messages --------------------------------------------------------------------------------------------------
+
+    async def _post(self, exchange: ClientExchange, reply: ScriptedResponse) -> None:
+        conversation = self._conversation(exchange)
+        if conversation is None:
+            await reply.send(404)
+            return
+        requests = conversation.receive(exchange.body, exchange.number)
+        if not requests:
+            await reply.send(202)
+            return
+        if self._lacks_session(conversation, exchange):
+            conversation.log.add(SENT, _NO_SESSION, stream=exchange.number)
+            await reply.send(400, _NO_SESSION, content_type=JSON)
+            return
+        way = PostReplyChannel(
+            self,
+            exchange,
+            reply,
+            len(requests),
+            self._session_header(conversation) if _has_initialize(exchange) else None,
+        )
+        reply.on_client_close = lambda: conversation.close_streams(*(request.get("id") for request in requests))
+        serving = [self.server.serve(conversation, request, way) for request in requests]
+        await asyncio.wait(serving)
+        for task in serving:
+            task.result()
+        if not reply.is_finished:  # nothing came for it: the client waits until it hangs up
+            await reply.client_closed.wait()
+
+    def _conversation(self, exchange: ClientExchange) -> ClientConversation | None:
+        """That of its session; one that forgets to name its session is taken for the last one, which a rule tells."""
+        session = exchange.headers.get("mcp-session-id")
+        if not self._rules.handshake:
+            return self.server.conversations[0] if self.server.conversations else self.server.add_conversation()
+        if session in self._sessions:
+            return self._sessions[session]
+        if _has_initialize(exchange) or not self.server.conversations:
+            return self.server.add_conversation()
+        return self.server.conversations[-1] if session is None else None
+
+    def _lacks_session(self, conversation: ClientConversation, exchange: ClientExchange) -> bool:
+        """Whether it stands outside of any session: so a client finds out that it has to open one."""
+        return self._rules.handshake and conversation not in self._sessions.values() and not _has_initialize(exchange)
+
+    def _session_header(self, conversation: ClientConversation) -> Mapping[str, str]:
+        """The header that names a new session."""
+        if not self._rules.handshake:
+            return {}
+        session = f"check-{conversation.number}-{id(self):x}"
+        self._sessions[session] = conversation
+        return {"Mcp_Session_Id": session}
+
+    def end_session(self, exchange: ClientExchange) -> bool:
+        """End the session of a request, as if the server had been started anew; whether there was one."""
+        return self._sessions.pop(exchange.headers.get("mcp-session-id", ""), None) is not None
+
+    @property
+    def streams_answers(self) -> bool:
+        """Whether answers come as streams by themselves."""
+        return self.server.scenario.stream
+
+    def status(self, raw: bytes) -> int:
+        """The status for an answer that is alone in its body."""
+        if self._rules.handshake:
+            return 200
+        return next((_STATUS.get(code, 200) for code in _codes(raw)), 200)
+
+    async def _get(self, exchange: ClientExchange, reply: ScriptedResponse) -> None:
+        conversation = self._sessions.get(exchange.headers.get("mcp-session-id", ""))
+        if conversation is None:
+            await reply.send(404)
+            return
+        await reply.start(200, content_type=EVENTS, cache_control="no-store")
+        await reply.send_chunk(b":\n\n")
+        conversation.background_channel = GetReplyChannel(exchange, reply)
+        await reply.client_closed.wait()
+
+
+class PostReplyChannel:
+    """The response to one POST: JSON where the answer comes first, else a stream of events."""
+
+    def __init__(
+        self,
+        endpoint: ScriptedHTTPServer,
+        exchange: ClientExchange,
+        reply: ScriptedResponse,
+        answers: int = 1,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self._server = endpoint
+        self._answers = answers
+        self._headers = headers or {}
+        self.response: ScriptedResponse = reply
+        """For scenes that want to say it in bytes."""
+        self.stream: int = exchange.number
+        """The number of the request."""
+
+    async def send(self, raw: bytes, *, last: bool = False) -> None:
+        self._answers -= last
+        if self.response.is_finished:
+            return
+        if last and not self.response.is_started and not self._answers and not self._server.streams_answers:
+            status = self._server.status(raw)
+            await self.response.send(status, raw, content_type=JSON, **self._headers)
+        else:
+            await self.start()
+            await self.send_event(raw)
+            if last and not self._answers:
+                await self.response.end()
+
+    async def start(self, **headers: str) -> None:
+        """Begin the stream, if it has not begun."""
+        if not self.response.is_started:
+            kinds = {"content_type": EVENTS, "cache_control": "no-store"}
+            await self.response.start(200, **kinds, **self._headers, **headers)
+
+    async def send_event(self, data: bytes, **fields: Any) -> None:
+        """One event: `id`, `retry`, `send_event` as they are given."""
+        await self.response.send_chunk(encode(data, **fields))
+
+    async def abort(self) -> None:
+        """Cut the connection."""
+        self.response.abort()
+
+
+class GetReplyChannel:
+    """The stream of what belongs to no request."""
+
+    def __init__(self, exchange: ClientExchange, reply: ScriptedResponse) -> None:
+        self.response: ScriptedResponse = reply
+        self.stream: int = exchange.number
+
+    async def send(self, raw: bytes, *, last: bool = False) -> None:
+        if not self.response.client_closed.is_set():
+            await self.response.send_chunk(encode(raw))
+
+    async def abort(self) -> None:
+        self.response.abort()
+
+
+def _has_initialize(exchange: ClientExchange) -> bool:
+    return any(each.get("method") == "initialize" for each in message_objects(decode_json(exchange.body)))
+
+
+def _codes(raw: bytes) -> list[Any]:
+    return [
+        each["error"].get("code") for each in message_objects(decode_json(raw)) if isinstance(each.get("error"), dict)
+    ]

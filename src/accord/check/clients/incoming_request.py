@@ -1,0 +1,128 @@
+"""One request of the client while it is answered: what a scene has in hand."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from accord.check.clients.features import INFO
+from accord.messages.base import JSONObject
+from accord.messages.meta import CLIENT_CAPABILITIES, SERVER_INFO
+from accord.messages.revision import Rules
+
+if TYPE_CHECKING:
+    from accord.check.clients.conversation import ClientConversation
+
+_CACHED = frozenset(
+    ("server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")
+)
+
+
+class ReplyChannel(Protocol):
+    """Where what we say goes: the stdout of a server, or the response to one POST."""
+
+    async def send(self, raw: bytes, *, last: bool = False) -> None:
+        """Send one message; `last` says that it is the answer."""
+
+    async def abort(self) -> None:
+        """End the connection, or the stream, without an answer: as a server that dies."""
+
+
+class IncomingRequest:
+    """A request of the client. `index` counts those of its method in this run, from 0."""
+
+    def __init__(self, conversation: ClientConversation, request: JSONObject, way: ReplyChannel, turn: int) -> None:
+        self.conversation: ClientConversation = conversation
+        self.request: JSONObject = request
+        self.channel: ReplyChannel = way
+        self.index: int = turn
+
+    @property
+    def id(self) -> Any:
+        """Its id."""
+        return self.request.get("id")
+
+    @property
+    def method(self) -> str:
+        """Its method."""
+        return str(self.request.get("method"))
+
+    @property
+    def params(self) -> JSONObject:
+        """Its params, empty where it has none."""
+        params = self.request.get("params")
+        return params if isinstance(params, dict) else {}
+
+    @property
+    def meta(self) -> JSONObject:
+        """Its `_meta`, empty where it has none."""
+        meta = self.params.get("_meta")
+        return meta if isinstance(meta, dict) else {}
+
+    @property
+    def rules(self) -> Rules:
+        """How the revision behaves."""
+        return self.conversation.rules
+
+    @property
+    def client_capabilities(self) -> JSONObject:
+        """The capabilities of the client, as this request or the handshake has them."""
+        own = self.meta.get(CLIENT_CAPABILITIES)
+        return own if isinstance(own, dict) else self.conversation.client_capabilities
+
+    @property
+    def trap_url(self) -> str:
+        """A URL of ours that no client should fetch."""
+        return self.conversation.server.trap_url
+
+    async def default_result(self) -> JSONObject:
+        """What a good server answers. Raises `ScriptedError`."""
+        return await self.conversation.server.default_result(self)
+
+    def build_response(self, result: Any) -> JSONObject:
+        """The whole answer with this result, exactly as it is."""
+        return {"jsonrpc": "2.0", "id": self.id, "result": result}
+
+    def with_result_fields(self, result: JSONObject) -> JSONObject:
+        """A result with what the revision puts around it."""
+        if not self.rules.result_type:
+            return result
+        hints = {"ttlMs": 0, "cacheScope": "private"} if self.method in _CACHED else {}
+        own = result.get("_meta")
+        meta = {SERVER_INFO: INFO, **(own if isinstance(own, dict) else {})}
+        return {"resultType": "complete", **hints, **result, "_meta": meta}
+
+    async def send(self, message: Any, *, misbehaved: bool = True) -> None:
+        """Send anything before the answer: a message, or bytes as they are."""
+        await self.conversation.send(message, self.channel, misbehaved=misbehaved)
+
+    async def notify(self, method: str, params: JSONObject | None = None, *, misbehaved: bool = False) -> None:
+        """Send a notification before the answer."""
+        await self.send(build_notification(method, params), misbehaved=misbehaved)
+
+    async def send_request(
+        self, method: str, params: JSONObject | None = None, *, id: Any = None, seconds: float = 5.0
+    ) -> JSONObject | None:
+        """Send a request before the answer, and wait: the client's answer, or None where none came in time."""
+        return await self.conversation.send_request(method, params, self.channel, id=id, seconds=seconds)
+
+    async def wait_for_cancellation(self, seconds: float = 10.0) -> bool:
+        """Wait until the client gives this request up, by a notification or by closing the stream."""
+        return await self.conversation.wait_for_cancellation(self, seconds)
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass, as a slow server does."""
+        await asyncio.sleep(seconds)
+
+
+def build_notification(method: str, params: JSONObject | None = None) -> JSONObject:
+    """A notification."""
+    message: JSONObject = {"jsonrpc": "2.0", "method": method}
+    return message if params is None else message | {"params": params}
+
+
+def encode_message(message: Any) -> bytes:
+    """A message as bytes; bytes as they are."""
+    return message if isinstance(message, bytes) else msgspec.json.encode(message)

@@ -1,0 +1,134 @@
+"""A scene: what the scripted server does otherwise than usual, and the rules that are judged by what comes of it.
+
+LATE = Scene("late-answer", "an answer comes after the client has given up")
+
+@LATE.on("tools/call")
+async def _(ask: Ask) -> Answer:
+    await ask.cancelled()
+    return await ask.usual()
+
+@LATE.judges(IGNORED, "an answer to a call that was cancelled")
+def _(run: Run) -> None:
+    as_usual(run)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from accord.check.clients.features import ScriptedFeatures
+from accord.check.report import TransportName
+from accord.check.rule import ALL_TRANSPORTS, Case, Rule
+from accord.messages.base import JSONObject, Life
+from accord.messages.revision import is_in_revision
+
+if TYPE_CHECKING:
+    from accord.check.clients.http_listener import ClientExchange, ScriptedResponse
+    from accord.check.clients.incoming_request import IncomingRequest
+    from accord.check.clients.run import ClientRun
+
+
+class RawMessage(msgspec.Struct, frozen=True):
+    """A message as it is, not the result in one."""
+
+    message: Any
+
+
+class ScriptedError(Exception):
+    """Answer with an error."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code: int = code
+        self.message: str = message
+        self.data: Any = data
+
+
+ScriptedAnswer: TypeAlias = "JSONObject | bytes | RawMessage | None"
+"""A result; or the bytes of an answer; or a whole message; or nothing at all."""
+
+RequestHandler: TypeAlias = "Callable[[IncomingRequest], Awaitable[ScriptedAnswer]]"
+NotificationSequence: TypeAlias = "Callable[[IncomingRequest], Awaitable[None]]"
+HTTPHandler: TypeAlias = "Callable[[Any, ClientExchange, ScriptedResponse], Awaitable[bool]]"
+"""Answers an HTTP request in place of the server, which comes first: an `ScriptedHTTPServer`, or over HTTP+SSE
+`ScriptedSSEServer`. False leaves it to the server."""
+
+RunCheck: TypeAlias = "Callable[[ClientRun], Any]"
+
+FIRST_REQUEST = "*"
+"""In place of a method: the first request that belongs neither to the opening nor to what keeps a connection alive."""
+
+
+class Scenario:
+    """One scene. It is played in the newest revision with a handshake that the client speaks, over HTTP+SSE too, and in
+    2026-07-28, as far as it lives there.
+
+    `path`: where it is over HTTP, if it is not the usual place. `stream`: answers over HTTP come as streams of events.
+    `deaf`: over stdio the server stays when its stdin ends. `stderr`: what it says there. `asks`: the client is asked,
+    so that there are answers to read. `patience`: seconds without a word after which the client is ended, at least.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        says: str,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        over: frozenset[TransportName] = ALL_TRANSPORTS,
+        offer: ScriptedFeatures | None = None,
+        stream: bool = False,
+        deaf: bool = False,
+        stderr: str = "",
+        asks: bool = False,
+        patience: float = 0.0,
+        path: str = "",
+    ) -> None:
+        self.name: str = name
+        self.says: str = says
+        self.life: Life = Life(since, until)
+        self.over: frozenset[TransportName] = over
+        self.features: ScriptedFeatures = offer or ScriptedFeatures()
+        self.stream: bool = stream
+        self.patience: float = patience
+        self.path: str = path
+        self.handlers: dict[str, RequestHandler] = {}
+        self.http: HTTPHandler | None = None
+        self.deaf: bool = deaf
+        self.stderr: str = stderr
+        self.asks: bool = asks
+        self.cases: list[tuple[Rule, Case]] = []
+
+    def __repr__(self) -> str:
+        return f"Scene({self.name!r})"
+
+    def runs_in(self, revision: str, transport: TransportName) -> bool:
+        """Whether it can be played there."""
+        return is_in_revision(revision, *self.life) and transport in self.over
+
+    def on(self, *methods: str) -> Callable[[RequestHandler], RequestHandler]:
+        """Have requests of these methods answered by the function; `FIRST_REQUEST` stands for the first one of any."""
+
+        def add(handler: RequestHandler) -> RequestHandler:
+            self.handlers |= dict.fromkeys(methods, handler)
+            return handler
+
+        return add
+
+    def on_http(self, handler: HTTPHandler) -> HTTPHandler:
+        """Have HTTP requests go through the function first."""
+        self.http = handler
+        return handler
+
+    def case(self, rule: Rule, says: str, **where: Any) -> Callable[[RunCheck], RunCheck]:
+        """Add a case to the rule that is judged by a run of this scene."""
+
+        def add(judge: RunCheck) -> RunCheck:
+            rule.case(says, kind="own", **{"over": self.over, **where})(judge)
+            self.cases.append((rule, rule.cases[-1]))
+            return judge
+
+        return add

@@ -1,0 +1,122 @@
+"""One scene played: the scripted server opened, the client started against it, and watched until it is over."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from accord.check.clients.client_process import ClientProcess, build_argv
+from accord.check.clients.http_server import ScriptedHTTPServer
+from accord.check.clients.in_process import InProcess, InProcessClient
+from accord.check.clients.run import ClientRun, Ending
+from accord.check.clients.scenario import Scenario
+from accord.check.clients.scripted_server import ScriptedServer
+from accord.check.clients.sse_server import ScriptedSSEServer
+from accord.check.clients.stdio_server import ScriptedStdioServer
+from accord.check.message_log import MemoryBudget
+from accord.check.report import TransportName
+
+if TYPE_CHECKING:
+    from accord.check.settings import CheckSettings
+
+_DEADLINE = 30.0
+"""For a client that goes on and on, in seconds from its first word."""
+_POLL = 0.25
+"""So often it is looked whether the client still speaks, in seconds."""
+_MEMORY = 16 << 20
+"""Bytes of memory for what the client says in one scene; an ordinary one takes a hundredth of it."""
+
+
+Client: TypeAlias = str | InProcess
+"""A command line with a place for the target, or an async function of it."""
+
+
+async def run_scenario(
+    client: Client,
+    scene: Scenario,
+    revision: str,
+    transport: TransportName,
+    settings: CheckSettings,
+    patience: float,
+    room: MemoryBudget,
+) -> ClientRun:
+    """Run the client in a scene. `patience`: seconds without a word after which it is ended; `room`: for what is kept
+    of all scenes. Raises `ConnectError`.
+    """
+    stand = ScriptedServer(scene, revision, transport, MemoryBudget(_MEMORY, "a scene", within=room))
+    front = _SERVER_TRANSPORTS[transport](stand)
+    run = ClientRun(scene.name, revision, transport)
+    await stand.open()
+    await front.open()
+    run.started_at = time.monotonic()
+    program = _create_client(client, scene, revision, front)
+    try:
+        program.start()
+        run.ending = await _watch_client(program, stand, max(patience, scene.patience), settings.opening)
+        run.finished_at = time.monotonic()
+        run.exit_code = program.exit_code
+    finally:
+        await program.stop()
+        await front.close()
+        await stand.close()
+    run.output, run.overflow = program.output, stand.memory.exhausted
+    run.conversations, run.intervened_at = stand.conversations, stand.intervened_at
+    if not isinstance(front, ScriptedStdioServer):
+        run.exchanges, run.connections = front.listener.exchanges, front.listener.connections
+    run.endpoint_paths = frozenset(front.endpoint_paths) if isinstance(front, ScriptedSSEServer) else frozenset()
+    run.stray_requests = stand.trap_listener.exchanges
+    return run
+
+
+_ServerTransport: TypeAlias = ScriptedStdioServer | ScriptedHTTPServer | ScriptedSSEServer
+_SERVER_TRANSPORTS: dict[TransportName, Callable[[ScriptedServer], _ServerTransport]] = {
+    "stdio": ScriptedStdioServer,
+    "http": ScriptedHTTPServer,
+    "sse": ScriptedSSEServer,
+}
+
+
+def _create_client(
+    client: Client, scene: Scenario, revision: str, front: _ServerTransport
+) -> ClientProcess | InProcessClient:
+    if not isinstance(client, str):
+        return InProcessClient(client, front.target)
+    words = front.command if isinstance(front, ScriptedStdioServer) else ()
+    return ClientProcess(build_argv(client, front.target, words), _environment(scene, revision, front.target))
+
+
+def _environment(scene: Scenario, revision: str, target: str) -> dict[str, str]:
+    named = "ACCORD_CHECK_URL" if target.startswith("http://") else "ACCORD_CHECK_SERVER"
+    return {"ACCORD_CHECK_SCENE": scene.name, "ACCORD_CHECK_REVISION": revision, named: target}
+
+
+async def _watch_client(
+    program: ClientProcess | InProcessClient, stand: ScriptedServer, patience: float, opening: float
+) -> Ending:
+    """Wait until the client ends, falls silent, or has spoken for too long."""
+    exited = asyncio.get_running_loop().create_task(program.exited.wait())
+    try:
+        while not exited.done():
+            left = _remaining_seconds(stand, patience, opening)
+            if left is None:
+                return "deadline"
+            if left <= 0:
+                return "quiet"
+            await asyncio.wait([exited], timeout=min(left, _POLL))
+        return "deadline" if stand.memory.exhausted else "itself"  # it ended since we listened no more
+    finally:
+        exited.cancel()
+
+
+def _remaining_seconds(stand: ScriptedServer, patience: float, opening: float) -> float | None:
+    """Seconds that the client may still be silent; None where it has spoken for too long, or too much."""
+    now = time.monotonic()
+    if stand.memory.exhausted:
+        return None
+    if stand.last_message_at is None or stand.first_message_at is None:
+        return stand.started_at + opening - now
+    if now > stand.first_message_at + _DEADLINE:
+        return None
+    return stand.last_message_at + patience - now

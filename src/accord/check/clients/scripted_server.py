@@ -1,0 +1,259 @@
+"""The scripted server of one run: good by itself in every revision, and what its scene makes of it.
+
+Whatever way requests come, each becomes an `IncomingRequest`; the scene's handler answers it, or `default_result` does.
+The stand keeps the conversations, notes when the scene first did something of its own, and when the client was last
+heard of. Its room bounds what one run may keep: whoever reads takes from it what comes, and stops reading when it is
+full.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from accord.check.clients.conversation import ClientConversation
+from accord.check.clients.features import call_result, handshake_result, text_block
+from accord.check.clients.http_listener import ClientExchange, HTTPListener, ScriptedResponse
+from accord.check.clients.incoming_request import IncomingRequest, ReplyChannel, build_notification
+from accord.check.clients.scenario import (
+    FIRST_REQUEST,
+    RawMessage,
+    RequestHandler,
+    Scenario,
+    ScriptedAnswer,
+    ScriptedError,
+)
+from accord.check.message_log import MemoryBudget
+from accord.check.report import TransportName
+from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND, UNSUPPORTED_VERSION
+from accord.messages.base import JSONObject
+from accord.messages.meta import PROTOCOL_VERSION, SUBSCRIPTION_ID
+from accord.messages.methods import table
+from accord.messages.revision import RULES
+
+_OPENING_METHODS = frozenset(("initialize", "server/discover", "ping", "logging/setLevel"))
+"""What opens a connection and keeps it alive."""
+_STEPS = 3
+_REQUEST_MEMORY = 4_096
+"""Bytes of memory, about, that a request takes only while it is answered."""
+
+
+class ScriptedServer:
+    """One server for one run of a client. `memory` is what may be kept of the run."""
+
+    def __init__(
+        self, scene: Scenario, revision: str, transport: TransportName, room: MemoryBudget | None = None
+    ) -> None:
+        self.scenario: Scenario = scene
+        self.revision: str = revision
+        self.transport: TransportName = transport
+        self.memory: MemoryBudget = room or MemoryBudget()
+        self.conversations: list[ClientConversation] = []
+        self.intervened_at: float | None = None
+        """When the scene first did something of its own."""
+        self.last_message_at: float | None = None
+        """When the client last said something that was no ping."""
+        self.first_message_at: float | None = None
+        self.started_at: float = time.monotonic()
+        self.trap_listener: HTTPListener = HTTPListener(self._answer_trap, self.memory)
+        """Another origin, at which nobody has any business."""
+        self.state: dict[str, Any] = {}
+        """What a scene wants to know later."""
+        self._counts: Counter[str] = Counter()
+        self._first = True
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def trap_url(self) -> str:
+        """A URL that no client should fetch."""
+        return f"{self.trap_listener.url}/trap"
+
+    async def open(self) -> None:
+        """Open the other origin."""
+        await self.trap_listener.open()
+
+    async def close(self) -> None:
+        """Stop answering."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        await self.trap_listener.close()
+
+    def add_conversation(self) -> ClientConversation:
+        """A new one."""
+        self.conversations.append(ClientConversation(self, len(self.conversations) + 1))
+        return self.conversations[-1]
+
+    def mark_message(self, message: JSONObject) -> None:
+        """The client said something."""
+        if message.get("method") != "ping":
+            self.last_message_at = time.monotonic()
+            self.first_message_at = self.first_message_at or self.last_message_at
+
+    def mark_intervention(self) -> None:
+        """The scene does something of its own now."""
+        if self.intervened_at is None:
+            self.intervened_at = time.monotonic()
+
+    def is_first_time(self, what: str) -> bool:
+        """Whether this is the first time that it is asked for."""
+        self._counts[what] += 1
+        return self._counts[what] == 1
+
+    def serve(self, conversation: ClientConversation, request: JSONObject, way: ReplyChannel) -> asyncio.Task[None]:
+        """Answer a request, in a task of its own."""
+        self.memory.charge(_REQUEST_MEMORY)
+        task = asyncio.get_running_loop().create_task(self._serve(conversation, request, way))
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self.memory.charge(-_REQUEST_MEMORY)
+
+    async def _serve(self, conversation: ClientConversation, request: JSONObject, way: ReplyChannel) -> None:
+        ask = IncomingRequest(conversation, request, way, self._next_index(request))
+        handler = self._handler(ask)
+        try:
+            if handler is not None:
+                self.mark_intervention()
+            answer = await (ask.default_result() if handler is None else handler(ask))
+        except ScriptedError as refused:
+            error = {"code": refused.code, "message": refused.message}
+            error |= {} if refused.data is None else {"data": refused.data}
+            answer = RawMessage({"jsonrpc": "2.0", "id": ask.id, "error": error})
+        if answer is not None:
+            await conversation.send(_encode_answer(ask, answer), way, misbehaved=handler is not None, last=True)
+
+    def _next_index(self, request: JSONObject) -> int:
+        method = f"request {request.get('method')}"
+        self._counts[method] += 1
+        return self._counts[method] - 1
+
+    def _handler(self, ask: IncomingRequest) -> RequestHandler | None:
+        handlers = self.scenario.handlers
+        if ask.method in handlers:
+            return handlers[ask.method]
+        if self._first and FIRST_REQUEST in handlers and ask.method not in _OPENING_METHODS:
+            self._first = False
+            return handlers[FIRST_REQUEST]
+        return None
+
+    # --- what a good server answers --------------------------------------------------------------------------------
+
+    async def default_result(self, ask: IncomingRequest) -> JSONObject:
+        """The result for a request. Raises `ScriptedError`."""
+        rules = RULES[self.revision]
+        if ask.method not in table(self.revision, "client"):
+            raise ScriptedError(METHOD_NOT_FOUND, f"Method not found: {ask.method}")
+        version = ask.meta.get(PROTOCOL_VERSION)
+        if not rules.handshake and version != self.revision:
+            if version is None:
+                raise ScriptedError(INVALID_PARAMS, f"_meta has no {PROTOCOL_VERSION}")
+            data = {"supported": [self.revision], "requested": version}
+            raise ScriptedError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+        answer = DEFAULT_HANDLERS.get(ask.method)
+        return ask.with_result_fields(await answer(ask) if answer is not None else {})
+
+    async def _answer_trap(self, exchange: ClientExchange, reply: ScriptedResponse) -> None:
+        await reply.send(404)
+
+
+def _encode_answer(ask: IncomingRequest, answer: ScriptedAnswer) -> Any:
+    if isinstance(answer, RawMessage):
+        return answer.message
+    return answer if isinstance(answer, bytes) else ask.build_response(answer)
+
+
+DefaultHandler = Callable[[IncomingRequest], Awaitable[JSONObject]]
+
+
+async def _answer_handshake(ask: IncomingRequest) -> JSONObject:
+    declared = ask.params.get("capabilities")
+    ask.conversation.client_capabilities = declared if isinstance(declared, dict) else {}
+    return handshake_result(ask.conversation.server.revision, ask.conversation.server.scenario.features)
+
+
+async def _answer_empty(ask: IncomingRequest) -> JSONObject:
+    return {}
+
+
+async def _list_tools(ask: IncomingRequest) -> JSONObject:
+    return {"tools": ask.conversation.server.scenario.features.tools_in(ask.conversation.server.revision)}
+
+
+async def _list_resources(ask: IncomingRequest) -> JSONObject:
+    return {"resources": [*ask.conversation.server.scenario.features.resources]}
+
+
+async def _list_templates(ask: IncomingRequest) -> JSONObject:
+    return {"resourceTemplates": [*ask.conversation.server.scenario.features.templates]}
+
+
+async def _list_prompts(ask: IncomingRequest) -> JSONObject:
+    return {"prompts": [*ask.conversation.server.scenario.features.prompts]}
+
+
+async def _call_tool(ask: IncomingRequest) -> JSONObject:
+    name = str(ask.params.get("name"))
+    if name not in {each["name"] for each in ask.conversation.server.scenario.features.tools}:
+        raise ScriptedError(INVALID_PARAMS, f"Unknown tool: {name}")
+    token = ask.meta.get("progressToken")
+    if name == "slow" and token is not None:
+        for step in range(1, _STEPS + 1):
+            await ask.notify("notifications/progress", {"progressToken": token, "progress": step, "total": _STEPS})
+    return call_result(name, ask.params.get("arguments"), ask.conversation.server.revision)
+
+
+async def _read_resource(ask: IncomingRequest) -> JSONObject:
+    uri = str(ask.params.get("uri"))
+    if not uri.startswith("notes://"):
+        raise ScriptedError(ask.rules.resource_not_found, "Resource not found", {"uri": uri})
+    return {"contents": [{"uri": uri, "mimeType": "text/plain", "text": f"notes of {uri[8:]}"}]}
+
+
+async def _get_prompt(ask: IncomingRequest) -> JSONObject:
+    if ask.params.get("name") not in {each["name"] for each in ask.conversation.server.scenario.features.prompts}:
+        raise ScriptedError(INVALID_PARAMS, "Unknown prompt")
+    return {"messages": [{"role": "user", "content": text_block("Plan a day.")}]}
+
+
+async def _complete(ask: IncomingRequest) -> JSONObject:
+    return {"completion": {"values": ["monday", "tuesday"]}}
+
+
+async def _listen(ask: IncomingRequest) -> JSONObject:
+    """Acknowledge, and stay open until the client has enough of it."""
+    await ask.notify(
+        "notifications/subscriptions/acknowledged",
+        {"_meta": {SUBSCRIPTION_ID: ask.id}, "notifications": ask.params.get("notifications", {})},
+    )
+    await ask.wait_for_cancellation(seconds=3_600)
+    return {"_meta": {SUBSCRIPTION_ID: ask.id}}
+
+
+DEFAULT_HANDLERS: dict[str, DefaultHandler] = {
+    "initialize": _answer_handshake,
+    "server/discover": _answer_handshake,
+    "tools/list": _list_tools,
+    "tools/call": _call_tool,
+    "resources/list": _list_resources,
+    "resources/templates/list": _list_templates,
+    "resources/read": _read_resource,
+    "prompts/list": _list_prompts,
+    "prompts/get": _get_prompt,
+    "completion/complete": _complete,
+    "subscriptions/listen": _listen,
+    "ping": _answer_empty,
+}
+"""By method. What is not here has an empty result."""
+
+
+def subscription_notification(id: Any, method: str, params: JSONObject | None = None) -> JSONObject:
+    """A notification of one subscription."""
+    return build_notification(method, {**(params or {}), "_meta": {SUBSCRIPTION_ID: id}})

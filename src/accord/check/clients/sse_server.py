@@ -1,0 +1,107 @@
+"""The scripted server over HTTP+SSE (2024-11-05): a stream for all that it says, and a place to post to for each."""
+
+from __future__ import annotations
+
+import secrets
+
+from accord.check.clients.conversation import ClientConversation
+from accord.check.clients.http_listener import ClientExchange, HTTPListener, ScriptedResponse
+from accord.check.clients.http_server import EVENTS
+from accord.check.clients.scripted_server import ScriptedServer
+from accord.wire.sse import encode
+
+STREAM_PATH = "/sse"
+"""Of the stream, by which many clients know this transport."""
+_MESSAGES = "/messages"
+
+
+class ScriptedSSEServer:
+    """Serves a stand over HTTP+SSE. `endpoint_paths` are the targets that its streams named, with the streams."""
+
+    def __init__(self, stand: ScriptedServer) -> None:
+        self.server: ScriptedServer = stand
+        self.listener: HTTPListener = HTTPListener(self._answer, stand.memory)
+        self.endpoint_paths: dict[str, SSEReplyChannel] = {}
+
+    @property
+    def path(self) -> str:
+        """Where the stream is."""
+        return self.server.scenario.path or STREAM_PATH
+
+    @property
+    def target(self) -> str:
+        """The URL for the client."""
+        return self.listener.url + self.path
+
+    async def open(self) -> None:
+        """Listen."""
+        await self.listener.open()
+
+    async def close(self) -> None:
+        """Close the port, and cut every connection."""
+        await self.listener.close()
+
+    def new_endpoint_path(self) -> str:
+        """A new place to post to."""
+        return f"{_MESSAGES}?session_id={secrets.token_urlsafe()}"
+
+    async def open_stream(
+        self, exchange: ClientExchange, reply: ScriptedResponse, place: str, *beginning: bytes
+    ) -> None:
+        """Open a stream that begins with these pieces, and keep it open; what is said at the place belongs to it."""
+        conversation = self.server.add_conversation()
+        way = self.endpoint_paths[place] = SSEReplyChannel(exchange, reply, conversation)
+        conversation.background_channel = way
+        await reply.start(200, content_type=EVENTS, cache_control="no-store")
+        for piece in beginning:
+            await reply.send_chunk(piece)
+        await reply.client_closed.wait()
+
+    async def _answer(self, exchange: ClientExchange, reply: ScriptedResponse) -> None:
+        if self.server.scenario.http is not None and await self.server.scenario.http(self, exchange, reply):
+            self.server.mark_intervention()
+        elif exchange.verb == "GET" and exchange.path == self.path:
+            place = self.new_endpoint_path()
+            await self.open_stream(exchange, reply, place, encode(place.encode(), event="endpoint"))
+        elif exchange.path == self.path:
+            await reply.send(405, allow="GET")
+        else:
+            await self._receive(exchange, reply)
+
+    async def _receive(self, exchange: ClientExchange, reply: ScriptedResponse) -> None:
+        """A message: "All subsequent client messages MUST be sent as HTTP POST requests to this endpoint"."""
+        way = self._stream_of(exchange)
+        if way is None or way.closed or exchange.verb != "POST":
+            await reply.send(404)
+            return
+        await reply.send(202, b"Accepted", content_type="text/plain")
+        for request in way.conversation.receive(exchange.body, exchange.number):
+            self.server.serve(way.conversation, request, way)
+
+    def _stream_of(self, exchange: ClientExchange) -> SSEReplyChannel | None:
+        """Where a message belongs; without the query it is taken for one of the last stream, which a rule tells."""
+        if exchange.target == _MESSAGES and self.endpoint_paths:
+            return [*self.endpoint_paths.values()][-1]
+        return self.endpoint_paths.get(exchange.target)
+
+
+class SSEReplyChannel:
+    """One stream, and the conversation on it."""
+
+    def __init__(self, exchange: ClientExchange, reply: ScriptedResponse, conversation: ClientConversation) -> None:
+        self.response: ScriptedResponse = reply
+        self.conversation: ClientConversation = conversation
+        self.stream: int = exchange.number
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be said on it any more."""
+        return self.response.is_finished or self.response.client_closed.is_set()
+
+    async def send(self, raw: bytes, *, last: bool = False) -> None:
+        if not self.closed:
+            await self.response.send_chunk(encode(raw, event="message"))
+
+    async def abort(self) -> None:
+        """Cut the connection."""
+        self.response.abort()

@@ -1,0 +1,179 @@
+"""What of a server is called with generated arguments: tools, prompts, templates by their variables, completions; and
+with what its results hold, resources and the pages of lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
+
+from accord.check.content import get_object, get_objects
+from accord.check.fuzz.sequences import StepKind
+from accord.check.lists import LIST_KINDS
+from accord.check.probe import Probe
+from accord.check.rule import Violation
+from accord.errors import DeclarationError
+from accord.messages.base import JSONObject
+from accord.server.templates import Template
+
+_MOST = 50
+"""Prompts, templates, and completions that are asked for."""
+_TEXT: JSONObject = {"type": "string"}
+_VARIABLE: JSONObject = {"type": "string", "maxLength": 2000}
+"""URIs stand in headers, too."""
+
+Request: TypeAlias = tuple[str, JSONObject]
+_Item = TypeVar("_Item")
+
+
+class FuzzTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that can be called. `schema` is that of its arguments, `is_unfinished` makes method and params of
+    them."""
+
+    kind: StepKind
+    name: str
+    schema: JSONObject
+    build_request: Callable[[Any], Request]
+    item: JSONObject = {}
+    """As it was listed."""
+
+    @property
+    def key(self) -> tuple[StepKind, str]:
+        """What tells it from others."""
+        return self.kind, self.name
+
+    @property
+    def needs_pooled_values(self) -> bool:
+        """Whether only what the server gave makes sense to it."""
+        return self.kind in ("read", "list")
+
+
+async def fuzz_targets(talk: Probe, left_out: list[str]) -> list[FuzzTarget]:
+    """All that may be called; `left_out` is told of what there is too much of. A list that cannot be had gives none:
+    that is for the rules about it.
+    """
+    tools = [
+        tool
+        for tool in await _list_or_empty(talk.callable_tools)
+        if get_object(tool, "execution").get("taskSupport") != "required"
+    ]
+    prompts = _limited(await _list_or_empty(talk.prompts), "prompts", left_out)
+    templates = _limited(list(_templates(await _list_or_empty(talk.templates))), "templates", left_out)
+    completions = (
+        [*_prompt_completions(prompts), *_template_completions(templates)] if talk.has_capability("completions") else []
+    )
+    return [
+        *map(_tool, tools),
+        *map(_prompt, prompts),
+        *map(_template, templates),
+        *_limited(completions, "arguments to complete", left_out),
+        *_lists(talk),
+    ]
+
+
+def _limited(found: list[_Item], what: str, left_out: list[str]) -> list[_Item]:
+    if len(found) > _MOST:
+        left_out.append(f"of {len(found)} {what} the first {_MOST} got generated calls")
+    return found[:_MOST]
+
+
+async def _list_or_empty(listed: Callable[[], Awaitable[list[JSONObject]]]) -> list[JSONObject]:
+    try:
+        return await listed()
+    except Violation:
+        return []
+
+
+def _tool(tool: JSONObject) -> FuzzTarget:
+    name = str(tool.get("name"))
+    return FuzzTarget(
+        kind="tool",
+        name=name,
+        schema=get_object(tool, "inputSchema"),
+        build_request=lambda arguments: ("tools/call", {"name": name, "arguments": arguments}),
+        item=tool,
+    )
+
+
+def _prompt(prompt: JSONObject) -> FuzzTarget:
+    name = str(prompt.get("name"))
+    listed = get_objects(prompt, "arguments")
+    required = [str(each.get("name")) for each in listed if each.get("required") is True]
+    return FuzzTarget(
+        kind="prompt",
+        name=name,
+        schema=_texts([str(each.get("name")) for each in listed], required=required),
+        build_request=lambda arguments: ("prompts/get", {"name": name, "arguments": arguments}),
+        item=prompt,
+    )
+
+
+def _texts(names: list[str], of: JSONObject = _TEXT, required: list[str] | None = None) -> JSONObject:
+    """The schema of an object with these members, all texts."""
+    return {"type": "object", "properties": dict.fromkeys(names, of), "required": required or []}
+
+
+def _templates(listed: list[JSONObject]) -> Iterator[Template]:
+    for each in listed:
+        try:
+            yield Template(str(each.get("uriTemplate")))
+        except DeclarationError:  # for a rule of its own
+            continue
+
+
+def _template(template: Template) -> FuzzTarget:
+    return FuzzTarget(
+        kind="template",
+        name=template.text,
+        schema=_texts(list(template.variables), _VARIABLE),
+        build_request=lambda arguments: ("resources/read", {"uri": template.expand(arguments)}),
+    )
+
+
+def _prompt_completions(prompts: list[JSONObject]) -> Iterator[FuzzTarget]:
+    for prompt in prompts:
+        name = str(prompt.get("name"))
+        arguments = [str(each.get("name")) for each in get_objects(prompt, "arguments")]
+        for argument in arguments:
+            yield _completion({"type": "ref/prompt", "name": name}, name, argument, arguments)
+
+
+def _template_completions(templates: list[Template]) -> Iterator[FuzzTarget]:
+    for template in templates:
+        for variable in template.variables:
+            ref = {"type": "ref/resource", "uri": template.text}
+            yield _completion(ref, template.text, variable, list(template.variables))
+
+
+def _completion(ref: JSONObject, name: str, argument: str, arguments: list[str]) -> FuzzTarget:
+    """Completing one argument, while others are known (`context`, which earlier revisions do not look at)."""
+    others = [each for each in arguments if each != argument]
+
+    def asks(given: Any) -> Request:
+        params = {"ref": ref, "argument": {"name": argument, **{key: given[key] for key in ("value",) if key in given}}}
+        return "completion/complete", params | ({"context": {"arguments": given["known"]}} if "known" in given else {})
+
+    schema = {**_texts(["value"], required=["value"])}
+    if others:
+        schema["properties"] = {**schema["properties"], "known": _texts(others)}
+    return FuzzTarget(kind="completion", name=f"{name} {argument}", schema=schema, build_request=asks)
+
+
+def _lists(talk: Probe) -> Iterator[FuzzTarget]:
+    """The pages of lists, by their cursors, and resources, by the URIs that were found."""
+    for listing in LIST_KINDS:
+        if talk.has_capability(listing.capability):
+            yield _server_value_target(listing.method, "list", "cursor", [])
+    if talk.has_capability("resources"):
+        yield _server_value_target("resources/read", "read", "uri", ["uri"])
+
+
+def _server_value_target(method: str, kind: StepKind, member: str, required: list[str]) -> FuzzTarget:
+    return FuzzTarget(
+        kind=kind,
+        name=method,
+        schema=_texts([member], required=required),
+        build_request=lambda arguments: (method, arguments),
+    )

@@ -1,0 +1,135 @@
+"""A check while it runs: a line for each visit or server that ends, and one that moves, with what runs now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+import msgspec
+
+from accord.check.fleet import CheckedServer
+from accord.check.report import Outcome, Verdict, Visit, counts
+from accord.check.reports.terminal import COLOURS
+from accord.check.reports.visible_text import single_line
+from accord.check.reports.wording import MARKS, WORDS, place_text, tally
+
+_BAR = 16
+
+
+class _VisitProgress(msgspec.Struct):
+    """How far a visit is."""
+
+    total: int
+    done: int = 0
+    failed: int = 0
+    warned: int = 0
+    rule: str = ""
+
+    def count(self, outcome: Outcome) -> None:
+        """One case more."""
+        self.done += 1
+        self.failed += outcome.verdict == "fail"
+        self.warned += outcome.verdict == "warn"
+        self.rule = outcome.rule
+
+
+class ProgressDisplay:
+    """Is told how a check goes on. `say` shows a line that stays; `move` one that takes the place of the one before,
+    and is None where no line can: then only what stays is shown.
+    """
+
+    def __init__(
+        self, say: Callable[[str], None], move: Callable[[str], None] | None = None, *, width: int = 100
+    ) -> None:
+        self._print_line = say
+        self._replace_line = move
+        self._width = width
+        self._visits: dict[tuple[str, str], _VisitProgress] = {}
+
+    def visit_began(self, revision: str, transport: str, total: int) -> None:
+        """A visit begins, with so many cases."""
+        self._visits[revision, transport] = _VisitProgress(total)
+        self._draw()
+
+    def case_done(self, outcome: Outcome) -> None:
+        """A case was tried, in one of the visits that run."""
+        running = self._visits.get((outcome.revision, outcome.transport))
+        if running is not None:
+            running.count(outcome)
+            self._draw()
+
+    def visit_ended(self, visit: Visit) -> None:
+        """A visit is over."""
+        self._visits.pop((visit.revision, visit.transport), None)
+        self._print_line(visit_line(visit))
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._replace_line is not None and self._visits:
+            parts = [_progress_line(place_text(*where), running) for where, running in self._visits.items()]
+            self._replace_line("  ·  ".join(parts)[: self._width - 1])
+
+
+class FleetProgressDisplay:
+    """The same for many servers, several of which are under way at once: a line for each that ends."""
+
+    def __init__(
+        self, total: int, say: Callable[[str], None], move: Callable[[str], None] | None = None, *, width: int = 100
+    ) -> None:
+        self._total = total
+        self._print_line = say
+        self._replace_line = move
+        self._width = width
+        self._lines: dict[str, str] = {}
+        self._done = 0
+
+    def server_began(self, name: str) -> ProgressDisplay:
+        """A server is checked from now on."""
+        return ProgressDisplay(_ignore_line, lambda line: self._update_line(name, line), width=self._width)
+
+    def server_ended(self, checked: CheckedServer) -> None:
+        """A server is done with."""
+        self._lines.pop(checked.name, None)
+        self._done += 1
+        self._print_line(server_line(checked))
+
+    def _update_line(self, name: str, line: str) -> None:
+        self._lines[name] = line
+        if self._replace_line is not None:
+            parts = [f"{self._done}/{self._total}", *(f"{single_line(each)} {at}" for each, at in self._lines.items())]
+            self._replace_line("  ·  ".join(parts)[: self._width - 1])
+
+
+def visit_line(visit: Visit) -> str:
+    """`✓ 2025-11-25 over http: score 100, 120 rules passed, 40 not applicable; 2.1 s`."""
+    bad = _worst(visit)
+    mark = click.style(MARKS[bad], fg=COLOURS[bad])
+    place = place_text(visit.revision, visit.transport)
+    text = f"{place}: score {visit.score}, {tally(visit.counts)}; {visit.seconds:.1f} s"
+    return f"{mark} {text}{'; it ended early' if visit.error else ''}"
+
+
+def server_line(checked: CheckedServer) -> str:
+    """`✓ weather: score 100, 120 rules passed; 2.1 s`, or why it could not be checked."""
+    report = checked.report
+    mark = click.style("✗", fg="red") if checked.failed else click.style("✓", fg="green")
+    told = f"score {report.score}, {tally(counts(report.outcomes))}" if report else checked.error
+    return f"{mark} {single_line(checked.name)}: {single_line(told)}; {checked.seconds:.1f} s"
+
+
+def _ignore_line(line: str) -> None:
+    """Lines of visits do not stay: there are ten for each server."""
+
+
+def _worst(visit: Visit) -> Verdict:
+    if visit.error or visit.counts.get("fail"):
+        return "fail"
+    return "warn" if visit.counts.get("warn") else "pass"
+
+
+def _progress_line(where: str, running: _VisitProgress) -> str:
+    full = round(_BAR * min(running.done / running.total, 1)) if running.total else 0
+    numbers: tuple[tuple[Verdict, int], ...] = (("fail", running.failed), ("warn", running.warned))
+    bad = [f"{number} {WORDS[verdict]}" for verdict, number in numbers if number]
+    parts = [f"{where} {'█' * full}{'░' * (_BAR - full)} {running.done}/{running.total}", *bad, running.rule]
+    return "  ".join(filter(None, parts))

@@ -1,0 +1,268 @@
+"""Cancelling: what is cancelled ends quietly, and what cannot be cancelled is no mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import ObservedMessage, id_key, is_response, logged_messages
+from accord.check.probe import Probe
+from accord.check.rule import LINE_TRANSPORTS, Rule
+from accord.check.rules.progress import PROGRESS, token_of
+from accord.check.slow_calls import require_slow_tool, start_slow_call
+from accord.check.symptoms import NOTIFICATION_ANSWERED
+from accord.check.values import preview_json
+from accord.messages.base import JSONObject
+from accord.messages.methods import CLIENT, table
+from accord.wire.transcript import SENT
+
+OLD, NEW = "basic/utilities/cancellation", "basic/patterns/cancellation"
+BEHAVIOUR = (f"{OLD}#behavior-requirements", f"{NEW}#behavior-requirements")
+TIMING = (f"{OLD}#timing-considerations", f"{NEW}#timing-considerations")
+CANCELLED = "notifications/cancelled"
+PER_REQUEST_SINCE = "2026-07-28"
+_LONGEST = 3.0
+"""Seconds in which a call that was not cancelled would be done."""
+
+NO_ANSWER = Rule(
+    "cancel/no-answer",
+    "should",
+    "A request that was cancelled while it was at work is not answered.",
+    at=BEHAVIOUR,
+    cause="The handler is stopped, and its end is sent as an error; or it is not stopped at all.",
+)
+STOPS = Rule(
+    "cancel/stops",
+    "should",
+    "A request that was cancelled is not worked on any more.",
+    at=BEHAVIOUR,
+    cause="Cancelling only drops the answer: stop the handler itself.",
+)
+
+
+@NO_ANSWER.case(
+    "a call in the middle of its work",
+    kind="own",
+    needs="tools",
+    calls=True,
+    applies=require_slow_tool,
+    until=PER_REQUEST_SINCE,
+)
+@NO_ANSWER.case(
+    "the same over stdio, where no stream can be closed",
+    kind="own",
+    calls=True,
+    applies=require_slow_tool,
+    since=PER_REQUEST_SINCE,
+    over=LINE_TRANSPORTS,
+)
+async def check_no_answer(talk: Probe) -> None:
+    call = await start_slow_call(talk)
+    _cancel(talk, call.id)
+    await talk.fence()
+    if await talk.wait_for_message(lambda message: is_response(message) and message.get("id") == call.id, _LONGEST):
+        raise talk.violation("the call is answered after it was cancelled", since=call.since)
+
+
+@STOPS.reading("the progress of requests that were cancelled")
+def read_stops(records: Sequence[MessageLog]) -> int:
+    judged = 0
+    for record in records:
+        ended = _CancelledTokens()
+        for said, message in logged_messages(record):
+            if said.direction == SENT:
+                ended.add_sent(message)
+                continue
+            if message.get("method") == PROGRESS and id_key(_params(message).get("progressToken")) in ended.ended:
+                raise ObservedMessage(record, said, message).violation(
+                    "it tells of its progress after it was cancelled"
+                )
+            ended.add_received(message)
+        judged += len(ended.ended)
+    return judged
+
+
+class _CancelledTokens:
+    """Tokens of requests that were cancelled, and that the server knows of: a later request has been answered."""
+
+    def __init__(self) -> None:
+        self.ended: set[Any] = set()
+        self._tokens: dict[Any, Any] = {}
+        self._cancelled: list[Any] = []
+        self._after: dict[Any, list[Any]] = {}
+
+    def add_sent(self, message: JSONObject) -> None:
+        """Process one message of ours."""
+        if message.get("method") == CANCELLED and id_key(_cancelled_id(message)) in self._tokens:
+            self._cancelled.append(self._tokens[id_key(_cancelled_id(message))])
+        elif "method" in message and "id" in message:
+            self._after[id_key(message["id"])], self._cancelled = self._cancelled, []
+            if (token := token_of(message)) is not None:
+                self._tokens[id_key(message["id"])] = id_key(token)
+
+    def add_received(self, message: JSONObject) -> None:
+        """Process one message of the server."""
+        if is_response(message):
+            self.ended.update(self._after.pop(id_key(message.get("id")), ()))
+
+
+IGNORED = Rule(
+    "cancel/ignored",
+    "should",
+    "A cancellation that names no request in flight changes nothing and gets no answer.",
+    at=(f"{OLD}#error-handling", f"{NEW}#error-handling"),
+    cause="A notification that cannot be followed is answered with an error, or ends the connection.",
+)
+
+
+@IGNORED.case("unknown ids, ids of what is done, and params that are none")
+async def check_ignored_unknown_ids_ids_done(talk: Probe) -> None:
+    done = await talk.request(talk.harmless_method)
+    ids: tuple[Any, ...] = (talk.unknown_name, 999_999_999, done.id, "", None, {}, [1])
+    wrong: list[Any] = [{"requestId": id, "reason": "accord check"} for id in ids]
+    for params in (*wrong, {}, [], None):
+        await _require_ignored(talk, {"jsonrpc": "2.0", "method": CANCELLED, "params": params})
+    await _require_ignored(talk, {"jsonrpc": "2.0", "method": CANCELLED})
+
+
+async def _require_ignored(talk: Probe, message: JSONObject) -> None:
+    since = len(talk.log.entries)
+    talk.send(message)
+    said = [each for each in await talk.fence() if is_response(each)]
+    if said and (talk.http is None or "result" in said[0]):
+        raise talk.violation(
+            f"{preview_json(said[0])} is said to {preview_json(message)}", since=since, symptom=NOTIFICATION_ANSWERED
+        )
+
+
+@IGNORED.case("ids of requests that are sent only then", over=LINE_TRANSPORTS)
+async def check_ignored_ids_requests_sent_only(talk: Probe) -> None:
+    for number in range(3):
+        _cancel(talk, f"accord-check-early-{number}")
+        await talk.fence()
+        await talk.result(talk.harmless_method, id=f"accord-check-early-{number}")
+
+
+RACE = Rule(
+    "cancel/race",
+    "must",
+    "A request that is done when its cancellation comes is answered once or not at all, and others are not touched.",
+    at=TIMING,
+    cause="A request is taken out of the table twice, or the task that is stopped is the one that reads.",
+)
+
+
+@RACE.case(
+    "fifty requests, each cancelled at once, and one that is not", kind="own", shares=True, until=PER_REQUEST_SINCE
+)
+@RACE.case(
+    "fifty requests, each cancelled at once, and one that is not",
+    kind="own",
+    shares=True,
+    since=PER_REQUEST_SINCE,
+    over=LINE_TRANSPORTS,
+)
+async def check_race(talk: Probe) -> None:
+    since = len(talk.log.entries)
+    for number in range(50):
+        talk.begin(talk.harmless_method, id=f"accord-check-race-{number}")
+        _cancel(talk, f"accord-check-race-{number}")
+    kept = talk.begin(talk.harmless_method)
+    await kept.wait()
+    await talk.fence()
+    counted: dict[Any, int] = {}
+    for each in talk.other_messages(since, kept.id):
+        if is_response(each) and each.get("id") is not None:  # what has no id answers a notification
+            counted[id_key(each.get("id"))] = counted.get(id_key(each.get("id")), 0) + 1
+    if max(counted.values(), default=0) > 1:
+        raise talk.violation("a request was answered twice after it was cancelled", since=since)
+
+
+INITIALIZE = Rule(
+    "cancel/initialize",
+    "must",
+    "To cancel initialize, which a client must not do, does not take back what was agreed.",
+    at=(BEHAVIOUR[0], TIMING[0]),
+    until=PER_REQUEST_SINCE,
+    cause="initialize is kept among the requests that can be cancelled, and the session goes with it.",
+)
+
+
+@INITIALIZE.case("initialize, cancelled after its answer")
+async def check_initialize(talk: Probe) -> None:
+    for message in talk.log.sent_messages():
+        if message.get("method") == "initialize":
+            talk.send({"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": message["id"]}})
+    await talk.fence()
+
+
+OWN_REQUESTS = Rule(
+    "cancel/own-requests",
+    "must",
+    "The server cancels only requests that it sent itself, and no tasks.",
+    at=BEHAVIOUR[0],
+    until=PER_REQUEST_SINCE,
+    cause="The id of the client's request is used: a server that gives up on that answers with an error.",
+)
+ONLY_SUBSCRIPTIONS = Rule(
+    "cancel/only-subscriptions",
+    "must",
+    "The server sends a cancellation only to end a subscription, by the id of its request.",
+    at=(NEW, BEHAVIOUR[1]),
+    since=PER_REQUEST_SINCE,
+    cause="A request that takes too long is told off by a cancellation: answer it with an error.",
+)
+
+
+@OWN_REQUESTS.reading("all cancellations of the server")
+def read_own_requests(records: Sequence[MessageLog]) -> int:
+    judged = 0
+    for record in records:
+        issued: dict[tuple[type, Any], JSONObject] = {}
+        for said, message in logged_messages(record):
+            if said.direction == SENT:
+                continue
+            if "method" in message and "id" in message:
+                issued[id_key(message["id"])] = message
+            elif message.get("method") == CANCELLED:
+                judged += 1
+                request = issued.get(id_key(_cancelled_id(message)))
+                if request is None:
+                    raise ObservedMessage(record, said, message).violation(
+                        f"the server sent no request {preview_json(_cancelled_id(message))}"
+                    )
+                if "task" in _params(request):
+                    raise ObservedMessage(record, said, message).violation(
+                        "a task is cancelled: tasks/cancel is there for that"
+                    )
+    return judged
+
+
+@ONLY_SUBSCRIPTIONS.reading("all cancellations of the server")
+def read_only_subscriptions(records: Sequence[MessageLog]) -> int:
+    judged = 0
+    for record in records:
+        staying = [name for name, row in table(record.revision, CLIENT).items() if row.stays]
+        listens = {id_key(message.get("id")) for message in record.sent_messages() if message.get("method") in staying}
+        for said, message in logged_messages(record):
+            if said.direction != SENT and message.get("method") == CANCELLED:
+                judged += 1
+                if id_key(_cancelled_id(message)) not in listens:
+                    raise ObservedMessage(record, said, message).violation(
+                        f"no subscription has the id {preview_json(_cancelled_id(message))}"
+                    )
+    return judged
+
+
+def _cancelled_id(message: JSONObject) -> Any:
+    return _params(message).get("requestId")
+
+
+def _params(message: JSONObject) -> JSONObject:
+    params = message.get("params")
+    return params if isinstance(params, dict) else {}
+
+
+def _cancel(talk: Probe, id: Any) -> None:
+    talk.notify(CANCELLED, {"requestId": id, "reason": "accord check tries what happens"})

@@ -1,0 +1,208 @@
+"""Through 2025-11-25: what a client declares that it can be asked for: roots, the model, the person; or does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from accord.check.clients.incoming_request import IncomingRequest
+from accord.check.clients.run import ClientRun, error_code
+from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
+from accord.check.rule import NotApplicable, NotObserved, Rule, Violation
+from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
+from accord.messages.base import JSONObject
+
+_UNTIL = "2026-07-28"
+_FORMS = "2025-06-18"
+_PAGES = "2025-11-25"
+_PERSON = 5.0
+"""Seconds that a person or a model may take."""
+
+UNDECLARED = Rule(
+    "client-answers/undeclared",
+    "must",
+    "A request for what the client did not declare is answered with an error.",
+    at=("basic/lifecycle#operation", "client/roots#error-handling"),
+    role="client",
+    until=_UNTIL,
+    cause="It is answered as if it were declared, or not at all.",
+)
+
+ROOTS = Rule(
+    "client-answers/roots",
+    "must",
+    "A client that declares roots answers with a list of them, each a file: URI.",
+    at="client/roots#data-types",
+    role="client",
+    until=_UNTIL,
+    cause="Paths are sent in place of URIs, or nothing is there that answers.",
+)
+
+SAMPLING = Rule(
+    "client-answers/sampling",
+    "must",
+    "A client that declares sampling answers with a message of the model, or with an error.",
+    at="client/sampling#creating-messages",
+    role="client",
+    until=_UNTIL,
+    cause="The result has no role, content or model.",
+)
+
+ELICITATION = Rule(
+    "client-answers/elicitation",
+    "must",
+    "A client that declares elicitation answers with what the person did, and what they filled in only if they agreed.",
+    at="client/elicitation#response-actions",
+    role="client",
+    since=_FORMS,
+    until=_UNTIL,
+    cause="The action is missing, or is none of accept, decline and cancel.",
+)
+
+FORM = Rule(
+    "client-answers/form",
+    "should",
+    "What is filled in fits the schema of the form.",
+    at="client/elicitation#security-considerations",
+    role="client",
+    since=_FORMS,
+    until=_UNTIL,
+    cause="The fields are sent as text, or required ones are left out.",
+)
+
+NO_MODE = Rule(
+    "client-answers/no-mode",
+    "must",
+    "An elicitation that names no mode is a form.",
+    at="client/elicitation#elicitation-requests",
+    role="client",
+    since=_PAGES,
+    until=_UNTIL,
+    cause="The mode is required when the request is read.",
+)
+
+_QUESTION: JSONObject = {
+    "messages": [{"role": "user", "content": {"type": "text", "text": "6 times 7?"}}],
+    "maxTokens": 10,
+}
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "minLength": 1},
+        "count": {"type": "integer", "minimum": 1, "maximum": 9},
+        "sure": {"type": "boolean"},
+        "size": {"type": "string", "enum": ["small", "large"]},
+    },
+    "required": ["name", "count", "sure", "size"],
+}
+_FORM = {"message": "Who, how many, how large?", "requestedSchema": _SCHEMA}
+
+ASKS_SCENARIO = Scenario("asks", "the server asks for roots, for the model, and the person", until=_UNTIL, asks=True)
+
+
+@ASKS_SCENARIO.on(FIRST_REQUEST)
+async def answer_asks(ask: IncomingRequest) -> ScriptedAnswer:
+    await ask.send_request("roots/list", seconds=_PERSON)
+    await ask.send_request("sampling/createMessage", _QUESTION, seconds=_PERSON)
+    await ask.send_request("elicitation/create", _FORM, seconds=_PERSON)
+    return await ask.default_result()
+
+
+@ASKS_SCENARIO.case(ROOTS, "a list of roots")
+def check_roots(run: ClientRun) -> None:
+    result = _result_of(run, "roots/list", "roots")
+    roots = result.get("roots")
+    if not isinstance(roots, list):
+        raise Violation("the result has no list of roots")
+    for root in roots:
+        if not isinstance(root, dict) or not str(root.get("uri")).startswith("file://"):
+            raise Violation(f"{root!r} is no root with a file: URI")
+
+
+@ASKS_SCENARIO.case(SAMPLING, "a question for the model")
+def check_sampling(run: ClientRun) -> None:
+    result = _result_of(run, "sampling/createMessage", "sampling")
+    if not isinstance(result.get("role"), str) or not result.get("content") or not isinstance(result.get("model"), str):
+        raise Violation("the result has no role, content and model")
+
+
+@ASKS_SCENARIO.case(ELICITATION, "a form", since=_FORMS)
+def check_elicitation(run: ClientRun) -> None:
+    result = _result_of(run, "elicitation/create", "elicitation")
+    if result.get("action") not in ("accept", "decline", "cancel"):
+        raise Violation(f"the action is {result.get('action')!r}")
+    if result.get("action") == "accept" and not isinstance(result.get("content"), dict):
+        raise Violation("the person agreed, and there is no content")
+
+
+@ASKS_SCENARIO.case(FORM, "a form with four fields", since=_FORMS)
+def check_form(run: ClientRun) -> None:
+    content = _result_of(run, "elicitation/create", "elicitation").get("content")
+    if not isinstance(content, dict):
+        raise NotObserved("the form was not filled in")
+    for name, fits in _FIELDS.items():
+        if not fits(content.get(name)):
+            raise Violation(f"{name} is {content.get(name)!r}")
+
+
+_FIELDS: dict[str, Callable[[Any], bool]] = {
+    "name": lambda value: isinstance(value, str) and bool(value),
+    "count": lambda value: type(value) is int and 1 <= value <= 9,
+    "sure": lambda value: isinstance(value, bool),
+    "size": lambda value: value in ("small", "large"),
+}
+
+
+@ASKS_SCENARIO.case(NO_MODE, "a form that does not say it is one", since=_PAGES)
+def check_no_mode(run: ClientRun) -> None:
+    run.require_intervention()
+    if not run.declares("elicitation") or (
+        run.declares("elicitation", "url") and not run.declares("elicitation", "form")
+    ):
+        raise NotApplicable("the client does not declare forms")
+    for request in run.server_requests("elicitation/create"):
+        answer = run.response_to(request["id"])
+        if answer is None:
+            raise NotObserved("no answer came in time; it may be that a person is asked")
+        if error_code(answer) in (INVALID_PARAMS, METHOD_NOT_FOUND):
+            raise Violation("a form without a mode was refused", evidence=run.exchange_lines(request))
+
+
+def _undeclared_case(method: str, capability: str, since: str | None) -> None:
+    """One request for what may be not declared."""
+
+    @ASKS_SCENARIO.case(UNDECLARED, f"{method} without {capability}", since=since)
+    def check(run: ClientRun) -> None:
+        run.require_intervention()
+        if run.declares(capability):
+            raise NotApplicable(f"the client declares {capability}")
+        for request in run.server_requests(method):
+            if "error" not in (run.response_to(request["id"]) or {}):
+                text = f"{method} was not answered with an error, although {capability} is not declared"
+                raise Violation(text, evidence=run.exchange_lines(request))
+
+
+_undeclared_case("roots/list", "roots", None)
+_undeclared_case("sampling/createMessage", "sampling", None)
+_undeclared_case("elicitation/create", "elicitation", _FORMS)
+
+
+def _result_of(run: ClientRun, method: str, capability: str) -> JSONObject:
+    """The result for a request for what is declared."""
+    run.require_intervention()
+    if not run.declares(capability):
+        raise NotApplicable(f"the client does not declare {capability}")
+    for request in run.server_requests(method):
+        answer = run.response_to(request["id"])
+        if answer is None:
+            raise NotObserved("no answer came in time; it may be that a person is asked")
+        if "error" in answer:
+            if error_code(answer) == METHOD_NOT_FOUND:
+                text = f"{capability} is declared, and {method} is answered with {METHOD_NOT_FOUND}"
+                raise Violation(text, evidence=run.exchange_lines(request))
+            raise NotObserved("the answer is an error, as it may be")
+        result = answer.get("result")
+        if isinstance(result, dict):
+            return result
+        raise Violation("the result is no object")
+    raise NotObserved("it did not come to that")

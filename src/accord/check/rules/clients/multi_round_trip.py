@@ -1,0 +1,287 @@
+"""From 2026-07-28 on: results that ask for input, and how a client asks again with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from accord.check.clients.incoming_request import IncomingRequest
+from accord.check.clients.run import ClientMessage, ClientRun
+from accord.check.clients.scenario import Scenario, ScriptedAnswer
+from accord.check.rule import NotObserved, Rule, Violation
+from accord.messages.base import JSONObject
+from accord.wire.transcript import SENT
+
+_SINCE = "2026-07-28"
+_AT = "basic/patterns/mrtr#client-requirements-basic-workflow"
+_STATE = 'opaque "state" \\ caf\u00e9 {"a": 1}  %7B= \u2028 end '
+_ROUNDS = 200
+_ENOUGH = 100
+"""Rounds after which nobody can say that a client ends them."""
+
+STATE = Rule(
+    "client-rounds/state",
+    "must",
+    "requestState comes back exactly as it was.",
+    at=_AT,
+    role="client",
+    since=_SINCE,
+    cause="It is decoded, trimmed, or written anew on its way.",
+)
+
+NO_STATE = Rule(
+    "client-rounds/no-state",
+    "must",
+    "Where the result has no requestState, the next try has none.",
+    at=_AT,
+    role="client",
+    since=_SINCE,
+    cause="A state from before is kept, or an empty one is sent.",
+)
+
+NEW_ID = Rule(
+    "client-rounds/new-id",
+    "must",
+    "The next try has an id of its own.",
+    at=_AT,
+    role="client",
+    since=_SINCE,
+    cause="The same message is sent again.",
+)
+
+RESPONSES = Rule(
+    "client-rounds/responses",
+    "must",
+    "inputResponses has an answer under every key of inputRequests, each a result and no error.",
+    at=_AT,
+    role="client",
+    since=_SINCE,
+    cause="Answers come in a list, under other keys, or wrapped as JSON-RPC.",
+)
+
+SAME_REQUEST = Rule(
+    "client-rounds/same-request",
+    "must",
+    "But for what was asked, the next try is the same request.",
+    at="basic/patterns/mrtr#basic-workflow",
+    role="client",
+    since=_SINCE,
+    cause="Name or arguments are left out of the next try.",
+)
+
+OTHER_REQUESTS = Rule(
+    "client-rounds/other-requests",
+    "must",
+    "No other request carries the state or the answers.",
+    at=_AT,
+    role="client",
+    since=_SINCE,
+    cause="They are kept for the connection, not for the request.",
+)
+
+BOUNDED = Rule(
+    "client-rounds/bounded",
+    "may",
+    "A request whose answer asks for input again and again is given up at some time.",
+    at=_AT,
+    role="client",
+    since=_SINCE,
+    cause="Nothing counts the rounds.",
+)
+
+_FORM = {
+    "mode": "form",
+    "message": "Who?",
+    "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+}
+_QUESTION = {"messages": [{"role": "user", "content": {"type": "text", "text": "6 times 7?"}}], "maxTokens": 10}
+_KINDS: dict[str, tuple[str, JSONObject]] = {
+    "roots": ("roots/list", {}),
+    "sampling": ("sampling/createMessage", _QUESTION),
+    "elicitation": ("elicitation/create", _FORM),
+}
+_INPUT_METHODS = ("tools/call", "prompts/get", "resources/read")
+
+INPUT_REQUIRED_SCENARIO = Scenario(
+    "input-required", "results ask for what the client has declared", since=_SINCE, asks=True
+)
+
+
+@INPUT_REQUIRED_SCENARIO.on(*_INPUT_METHODS)
+async def answer_input_required(ask: IncomingRequest) -> ScriptedAnswer:
+    if "inputResponses" in ask.params or "requestState" in ask.params:
+        return await ask.default_result()
+    asks = _build_input_requests(ask)
+    ask.conversation.server.state["rounds"] = number = ask.conversation.server.state.get("rounds", -1) + 1
+    if not asks or number % 3 == 2:
+        return ask.with_result_fields({"resultType": "input_required", "requestState": f"{number}: {_STATE}"})
+    state = {"requestState": f"{number}: {_STATE}"} if number % 3 == 0 else {}
+    return ask.with_result_fields({"resultType": "input_required", "inputRequests": asks, **state})
+
+
+def _build_input_requests(ask: IncomingRequest) -> JSONObject:
+    """One request of each kind that the client has declared, under keys that say nothing."""
+    return {
+        f"key {name}/1": {"method": method, "params": params}
+        for name, (method, params) in _KINDS.items()
+        if isinstance(ask.client_capabilities.get(name), dict)
+    }
+
+
+@INPUT_REQUIRED_SCENARIO.case(STATE, "a state that is no simple text")
+def check_state(run: ClientRun) -> None:
+    for round in _retried_with_field(run, "requestState"):
+        wanted, came = round.result["requestState"], round.retry.params.get("requestState")
+        if came != wanted:
+            raise Violation(f"the state was {wanted!r}, and came back as {came!r}", evidence=round.lines())
+
+
+@INPUT_REQUIRED_SCENARIO.case(NO_STATE, "a result without a state")
+def check_no_state(run: ClientRun) -> None:
+    for round in _retried_with_field(run, "requestState", without=True):
+        if "requestState" in round.retry.params:
+            raise Violation("there was no state, and one came", evidence=round.lines())
+
+
+@INPUT_REQUIRED_SCENARIO.case(NEW_ID, "the next try")
+def check_new_id(run: ClientRun) -> None:
+    for round in _retried_requests(run):
+        if round.first.body["id"] == round.retry.body["id"]:
+            raise Violation(f"the next try has the id {round.first.body['id']!r} as well", evidence=round.lines())
+
+
+@INPUT_REQUIRED_SCENARIO.case(RESPONSES, "roots, the model and the person, as far as they are declared")
+def check_responses(run: ClientRun) -> None:
+    for round in _retried_with_field(run, "inputRequests"):
+        responses = round.retry.params.get("inputResponses")
+        for key in round.result["inputRequests"]:
+            answer = responses.get(key) if isinstance(responses, dict) else None
+            if not isinstance(answer, dict) or {"error", "result", "jsonrpc"} & {*answer}:
+                raise Violation(f"{key!r} has no result in inputResponses", evidence=round.lines())
+
+
+@INPUT_REQUIRED_SCENARIO.case(SAME_REQUEST, "the next try")
+def check_same_request(run: ClientRun) -> None:
+    for round in _retried_requests(run):
+        if _comparable_request(round.first) != _comparable_request(round.retry):
+            raise Violation("the next try is another request", evidence=round.lines())
+
+
+@INPUT_REQUIRED_SCENARIO.case(OTHER_REQUESTS, "requests that have nothing to do with it")
+def check_other_requests(run: ClientRun) -> None:
+    retries = {id(round.retry.body) for round in _retried_requests(run)}
+    for request in run.requests():
+        carries = "requestState" in request.params or "inputResponses" in request.params
+        if carries and id(request.body) not in retries and request.method not in _INPUT_METHODS:
+            raise Violation(
+                f"{request.method} carries what belongs to another request", evidence=[request.entry.line()]
+            )
+
+
+ENDLESS_ROUNDS_SCENARIO = Scenario("endless-rounds", "a result that asks again and again", since=_SINCE)
+
+
+@ENDLESS_ROUNDS_SCENARIO.on(*_INPUT_METHODS)
+async def answer_endless_rounds(ask: IncomingRequest) -> ScriptedAnswer:
+    subject = ask.conversation.server.state.setdefault("subject", _subject(ask.method, ask.params))
+    if ask.index >= _ROUNDS or _subject(ask.method, ask.params) != subject:
+        return await ask.default_result()
+    asks = dict([*_build_input_requests(ask).items()][:1])
+    state = {"requestState": f"round {ask.index}"}
+    return ask.with_result_fields(
+        {"resultType": "input_required", **state, **({"inputRequests": asks} if asks else {})}
+    )
+
+
+@ENDLESS_ROUNDS_SCENARIO.case(BOUNDED, "a result that asks again and again")
+def check_bounded(run: ClientRun) -> None:
+    run.require_no_crash()
+    states = [
+        each for each in run.requests(*_INPUT_METHODS) if str(each.params.get("requestState")).startswith("round ")
+    ]
+    if not states:
+        raise NotObserved("the client does not ask again")
+    longest = max(
+        sum(_comparable_request(each) == _comparable_request(other) for other in states) for each in states[:_ENOUGH]
+    )
+    if longest >= _ENOUGH:
+        raise Violation(f"one request was sent {longest} times", evidence=run.evidence())
+
+
+# --- reading -----------------------------------------------------------------------------------------------------
+
+
+class RetriedRequest(NamedTuple):
+    """A request, the result that asked for input, and the next try."""
+
+    first: ClientMessage
+    result: JSONObject
+    retry: ClientMessage
+
+    def lines(self) -> list[str]:
+        """As evidence."""
+        return [self.first.entry.line(), self.retry.entry.line()]
+
+
+def _retried_requests(run: ClientRun) -> list[RetriedRequest]:
+    run.require_no_crash()
+    found = [*_find_retries(run)]
+    if not found:
+        raise NotObserved("the client did not ask again")
+    return found
+
+
+def _retried_with_field(run: ClientRun, field: str, *, without: bool = False) -> list[RetriedRequest]:
+    """Those whose result has a field, or has it not."""
+    found = [round for round in _retried_requests(run) if (field in round.result) is not without]
+    if not found:
+        raise NotObserved("the client asked again for no such result")
+    return found
+
+
+def _find_retries(run: ClientRun) -> Iterator[RetriedRequest]:
+    requests = run.requests(*_INPUT_METHODS)
+    for number, request in enumerate(requests):
+        result = _result_for(request)
+        if result.get("resultType") == "input_required":
+            later = [each for each in requests[number + 1 :] if _is_retry(each)]
+            yield from (RetriedRequest(request, result, each) for each in _nearest_retry(request, result, later))
+
+
+def _nearest_retry(request: ClientMessage, result: JSONObject, later: list[ClientMessage]) -> list[ClientMessage]:
+    """The next try, if there is one: by its state, or else as the same request, or as one about the same thing."""
+    state = result.get("requestState")
+    by_state = [each for each in later if state is not None and each.params.get("requestState") == state]
+    same = [each for each in later if _comparable_request(each) == _comparable_request(request)]
+    return (by_state or same or [each for each in later if _same_subject(each, request)])[:1]
+
+
+def _is_retry(request: ClientMessage) -> bool:
+    return "inputResponses" in request.params or "requestState" in request.params
+
+
+def _subject(method: Any, params: JSONObject) -> tuple[Any, Any, Any]:
+    return method, params.get("name"), params.get("uri")
+
+
+def _same_subject(request: ClientMessage, other: ClientMessage) -> bool:
+    """Whether both are about one thing; a next try may have lost what it was about."""
+    mine, others = _subject(request.method, request.params), _subject(other.method, other.params)
+    return mine == others or mine[1:] == (None, None)
+
+
+def _result_for(request: ClientMessage) -> JSONObject:
+    """The first result that was sent for it afterwards."""
+    for said in request.conversation.log.entries:
+        message: Any = said.message
+        sent = said.direction == SENT and said.at >= request.entry.at and isinstance(message, dict)
+        if sent and message.get("id") == request.body["id"] and isinstance(message.get("result"), dict):
+            result: JSONObject = message["result"]
+            return result
+    return {}
+
+
+def _comparable_request(request: ClientMessage) -> JSONObject:
+    """What stays the same from try to try."""
+    passing = ("_meta", "inputResponses", "requestState")
+    return {"method": request.method} | {name: value for name, value in request.params.items() if name not in passing}

@@ -1,0 +1,265 @@
+"""What a server tells unasked: of changes, in log messages, of progress. None of it throws a client off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accord.check.clients.incoming_request import IncomingRequest
+from accord.check.clients.run import ClientRun
+from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer, ScriptedError
+from accord.check.rule import LINE_TRANSPORTS, NotObserved, Rule, Violation
+from accord.messages.base import JSONObject
+from accord.messages.meta import SUBSCRIPTION_ID
+
+_SINCE = "2026-07-28"
+_PAGES = "2025-11-25"
+_NOTIFICATIONS = 300
+_EXTRA_REQUESTS = 20
+"""Requests more than usual that a storm may cause."""
+
+UNKNOWN_NOTIFICATION = Rule(
+    "client-changes/unknown-notification",
+    "must",
+    "A notification that the client does not know is passed over.",
+    at="basic#notifications",
+    role="client",
+    cause="Every method has to be in a list, and what is not in it ends the connection.",
+)
+
+LOG_MESSAGES = Rule(
+    "client-changes/log-messages",
+    "must",
+    "Log messages may come at any time, with data of any kind.",
+    at=("server/utilities/logging#log-message-notifications", "server/utilities/logging#per-request-log-level"),
+    role="client",
+    cause="Their data is taken for text.",
+)
+
+UNKNOWN = Rule(
+    "client-progress/unknown",
+    "must",
+    "Progress with a token that belongs to no request is passed over.",
+    at=("basic/utilities/progress#behavior-requirements", "basic/patterns/progress#behavior-requirements"),
+    role="client",
+    cause="The token is looked up without a thought that it may not be there.",
+)
+
+BY_SERVER = Rule(
+    "client-cancel/by-server",
+    "must",
+    "A cancellation of a request that nobody has is passed over.",
+    at=("basic/utilities/cancellation#behavior-requirements", "basic/patterns/cancellation#behavior-requirements"),
+    role="client",
+    cause="The id is looked up without a thought that it may not be there.",
+)
+
+UNKNOWN_COMPLETION = Rule(
+    "client-answers/unknown-completion",
+    "must",
+    "The end of an elicitation that nobody has is passed over.",
+    at="client/elicitation#completion-notifications-for-url-mode-elicitation",
+    role="client",
+    since=_PAGES,
+    until=_SINCE,
+    cause="The id is looked up without a thought that it may not be there.",
+)
+
+SUBSCRIPTION_TAG = Rule(
+    "client-changes/subscription-tag",
+    "must",
+    "Changes that belong to no subscription of the client, or to none at all, are passed over.",
+    at="basic/patterns/subscriptions#receiving-notifications",
+    role="client",
+    since=_SINCE,
+    cause="The subscription id is taken for one that exists.",
+)
+
+STORM = Rule(
+    "client-changes/storm",
+    "may",
+    "A storm of changes is no storm of requests.",
+    at=("server/tools#list-changed-notification", "basic/utilities/progress#implementation-notes"),
+    role="client",
+    cause="Each notification lists everything again.",
+)
+
+ROOTS_CHANGED = Rule(
+    "client-changes/roots-changed",
+    "must",
+    "Only a client that declares roots.listChanged tells that its roots have changed.",
+    at="client/roots#root-list-changes",
+    role="client",
+    until=_SINCE,
+    cause="The notification is sent whatever was declared.",
+)
+
+LISTEN = Rule(
+    "client-changes/listen",
+    "should",
+    "A subscription that is refused is not asked for again and again.",
+    at="basic/patterns/subscriptions#opening-a-stream",
+    role="client",
+    since=_SINCE,
+    cause="The end of the stream is always taken for a broken connection.",
+)
+
+RESUBSCRIBE = Rule(
+    "client-changes/resubscribe",
+    "must",
+    "Where a client starts an ended server again, it subscribes again.",
+    at="basic/patterns/subscriptions#graceful-closure",
+    role="client",
+    since=_SINCE,
+    over=LINE_TRANSPORTS,
+    cause="The new process is taken to know what the old one did.",
+)
+
+
+def _notification_scenario(
+    rule: Rule, name: str, says: str, *told: tuple[str, JSONObject | None], **life: Any
+) -> Scenario:
+    """A scene in which these notifications come before the first answer."""
+    scene = Scenario(name, says, **life)
+
+    @scene.on(FIRST_REQUEST)
+    async def answer(ask: IncomingRequest) -> ScriptedAnswer:
+        for method, params in told:
+            await ask.notify(method, params)
+        return await ask.default_result()
+
+    @scene.case(rule, says)
+    def check(run: ClientRun) -> None:
+        run.require_ordinary_behavior()
+
+    return scene
+
+
+UNKNOWN_NOTIFICATION_SCENARIO = _notification_scenario(
+    UNKNOWN_NOTIFICATION,
+    "unknown-notification",
+    "notifications that nobody knows",
+    ("notifications/unheard-of", {"deep": {"er": [1, None]}}),
+    ("com.example/told", None),
+)
+LOG_MESSAGES_SCENARIO = _notification_scenario(
+    LOG_MESSAGES,
+    "log-messages",
+    "log messages with data of every kind",
+    *(
+        ("notifications/message", {"level": level, "logger": "check", "data": data})
+        for level, data in (
+            ("debug", None),
+            ("emergency", {"a": [1, {}]}),
+            ("notice", 7),
+            ("info", ["x"]),
+            ("error", ""),
+        )
+    ),
+    ("notifications/message", {"level": "warning", "data": "no logger"}),
+)
+UNKNOWN_PROGRESS_SCENARIO = _notification_scenario(
+    UNKNOWN,
+    "unknown-progress",
+    "progress of requests that nobody has",
+    ("notifications/progress", {"progressToken": "nobody", "progress": 1}),
+    ("notifications/progress", {"progressToken": 987_654_321, "progress": 0.5, "total": 1}),
+)
+UNKNOWN_CANCEL_SCENARIO = _notification_scenario(
+    BY_SERVER,
+    "unknown-cancel",
+    "cancellations of requests that nobody has",
+    ("notifications/cancelled", {"requestId": "nobody", "reason": "check"}),
+    ("notifications/cancelled", {"requestId": 987_654_321}),
+)
+UNKNOWN_COMPLETION_SCENARIO = _notification_scenario(
+    UNKNOWN_COMPLETION,
+    "unknown-completion",
+    "the end of an elicitation that nobody has",
+    ("notifications/elicitation/complete", {"elicitationId": "nobody"}),
+    since=_PAGES,
+    until=_SINCE,
+)
+UNKNOWN_SUBSCRIPTION_SCENARIO = _notification_scenario(
+    SUBSCRIPTION_TAG,
+    "unknown-subscription",
+    "changes that belong to no subscription",
+    ("notifications/tools/list_changed", None),
+    ("notifications/resources/updated", {"uri": "notes://today", "_meta": {SUBSCRIPTION_ID: "nobody"}}),
+    ("notifications/subscriptions/acknowledged", {"notifications": {}, "_meta": {SUBSCRIPTION_ID: 987_654_321}}),
+    since=_SINCE,
+)
+
+LIST_CHANGED_STORM_SCENARIO = Scenario("list-changed-storm", f"{_NOTIFICATIONS} times in a row, the lists have changed")
+_CHANGES = ("tools", "prompts", "resources")
+
+
+@LIST_CHANGED_STORM_SCENARIO.on(FIRST_REQUEST)
+async def answer_list_changed_storm(ask: IncomingRequest) -> ScriptedAnswer:
+    for number in range(_NOTIFICATIONS):
+        await ask.notify(f"notifications/{_CHANGES[number % 3]}/list_changed")
+    return await ask.default_result()
+
+
+@LIST_CHANGED_STORM_SCENARIO.case(STORM, f"{_NOTIFICATIONS} changes in a row")
+def check_storm(run: ClientRun) -> None:
+    run.require_progress()
+    lists = [f"{name}/list" for name in _CHANGES]
+    more = len(run.requests(*lists)) - len(run.ordinary_run.requests(*lists))
+    if more > _EXTRA_REQUESTS:
+        raise Violation(f"the client listed {more} times more than usual", evidence=run.evidence())
+
+
+@ROOTS_CHANGED.reading("every change of the roots")
+def read_roots_changed(runs: Sequence[ClientRun]) -> int:
+    told = [each for run in runs for each in run.notifications("notifications/roots/list_changed")]
+    for each in told:
+        declared = each.conversation.client_capabilities.get("roots")
+        if not isinstance(declared, dict) or declared.get("listChanged") is not True:
+            raise Violation("a change was told that is not declared", evidence=[each.entry.line()])
+    return len(told)
+
+
+# --- subscriptions -----------------------------------------------------------------------------------------------
+
+LISTEN_REFUSED_SCENARIO = Scenario("listen-refused", "subscriptions are refused", since=_SINCE)
+
+
+@LISTEN_REFUSED_SCENARIO.on("subscriptions/listen")
+async def answer_listen_refused(ask: IncomingRequest) -> ScriptedAnswer:
+    raise ScriptedError(-32603, "Internal error: nothing to listen to")
+
+
+@LISTEN_REFUSED_SCENARIO.case(LISTEN, "a subscription that is refused")
+def check_listen(run: ClientRun) -> None:
+    run.require_progress()
+    asked = len(run.requests("subscriptions/listen"))
+    if asked > len(run.ordinary_run.requests("subscriptions/listen")) + _EXTRA_REQUESTS:
+        raise Violation(f"the client asked {asked} times", evidence=run.evidence())
+
+
+SERVER_EXITS_WHILE_LISTENING_SCENARIO = Scenario(
+    "server-exits-while-listening", "the server exits once somebody listens", since=_SINCE, over=LINE_TRANSPORTS
+)
+
+
+@SERVER_EXITS_WHILE_LISTENING_SCENARIO.on("subscriptions/listen")
+async def answer_server_exits_while_listening(ask: IncomingRequest) -> ScriptedAnswer:
+    if not ask.conversation.server.is_first_time("exit"):
+        return await ask.default_result()
+    await ask.notify(
+        "notifications/subscriptions/acknowledged",
+        {"_meta": {SUBSCRIPTION_ID: ask.id}, "notifications": ask.params.get("notifications", {})},
+    )
+    await ask.channel.abort()
+    return None
+
+
+@SERVER_EXITS_WHILE_LISTENING_SCENARIO.case(RESUBSCRIBE, "a server that exits while somebody listens")
+def check_resubscribe(run: ClientRun) -> None:
+    run.require_no_crash()
+    later = [each for each in run.requests() if each.conversation.number > 1]
+    if not later:
+        raise NotObserved("the client does not start the server again")
+    if not any(each.method == "subscriptions/listen" for each in later):
+        raise Violation("the server was started again, and nobody listened", evidence=run.evidence())

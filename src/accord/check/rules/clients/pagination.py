@@ -1,0 +1,136 @@
+"""Lists in pages: cursors are sent back as they came, and an endless list has an end for the client."""
+
+from __future__ import annotations
+
+from accord.check.clients.features import PROMPTS, RESOURCES, TOOLS
+from accord.check.clients.incoming_request import IncomingRequest
+from accord.check.clients.run import ClientMessage, ClientRun
+from accord.check.clients.scenario import Scenario, ScriptedAnswer
+from accord.check.rule import NotObserved, Rule, Violation
+from accord.messages.base import JSONObject
+
+_AT = "server/utilities/pagination#implementation-guidelines"
+_SINCE = "2026-07-28"
+_AWKWARD = 'cursor "1" \\ \u00e9 {"page": 2} %20=='
+_ENDLESS = 1_500
+_LISTS = {"tools/list": "tools", "resources/list": "resources", "prompts/list": "prompts"}
+_ITEMS = {"tools/list": TOOLS, "resources/list": RESOURCES, "prompts/list": PROMPTS}
+
+CURSOR = Rule(
+    "client-pages/cursor",
+    "must",
+    "A cursor is sent back exactly as it came, and none is made up.",
+    at=_AT,
+    role="client",
+    cause="The cursor is decoded, counted on, or kept from another list.",
+)
+
+PAGE_SIZE = Rule(
+    "client-pages/page-size",
+    "must",
+    "A page may have any number of items, none as well: only the missing cursor is the end.",
+    at=("server/utilities/pagination#pagination-model", _AT),
+    role="client",
+    cause="A short or empty page is taken for the last one.",
+)
+
+EMPTY_CURSOR = Rule(
+    "client-pages/empty-cursor",
+    "must",
+    "A cursor that is empty text is a cursor, and not the end.",
+    at=_AT,
+    role="client",
+    since=_SINCE,
+    cause="The cursor is tested for truth, not for presence.",
+)
+
+BOUNDED = Rule(
+    "client-pages/bounded",
+    "may",
+    "A list that never ends is given up at some time.",
+    at=_AT,
+    role="client",
+    cause="Nothing counts the pages.",
+)
+
+REPEATED_CURSOR = Rule(
+    "client-pages/repeated-cursor",
+    "may",
+    "A list whose cursors repeat is given up at some time.",
+    at=_AT,
+    role="client",
+    cause="Nothing counts the pages.",
+)
+
+PAGES_SCENARIO = Scenario("pages", "lists come in pages of every size, with awkward cursors")
+
+
+@PAGES_SCENARIO.on(*_LISTS)
+async def answer_pages(ask: IncomingRequest) -> ScriptedAnswer:
+    items, cursor = [*_ITEMS[ask.method]], ask.params.get("cursor")
+    if cursor is None:
+        return _page(ask, items[:1], _AWKWARD)
+    if cursor == _AWKWARD:
+        return _page(ask, [], "third")
+    if cursor == "third":
+        return _page(ask, items[1:], "" if not ask.rules.handshake else None)
+    return _page(ask, [], None)
+
+
+def _page(ask: IncomingRequest, items: list[JSONObject], cursor: str | None) -> JSONObject:
+    page = {_LISTS[ask.method]: items} | ({} if cursor is None else {"nextCursor": cursor})
+    return ask.with_result_fields(page)
+
+
+@PAGES_SCENARIO.case(CURSOR, "a cursor with every kind of character")
+def check_cursor(run: ClientRun) -> None:
+    followed = _page_requests(run)
+    for each in followed:
+        if each.params["cursor"] not in (_AWKWARD, "third", ""):
+            raise Violation(f"no list had the cursor {each.params['cursor']!r}", evidence=[each.entry.line()])
+
+
+@PAGES_SCENARIO.case(PAGE_SIZE, "a page of one item, one of none, one of the rest")
+def check_page_size(run: ClientRun) -> None:
+    if not any(each.params["cursor"] == "third" for each in _page_requests(run)):
+        raise Violation("the client stopped at a page without items, which had a cursor")
+
+
+@PAGES_SCENARIO.case(EMPTY_CURSOR, "an empty cursor")
+def check_empty_cursor(run: ClientRun) -> None:
+    if not any(each.params["cursor"] == "" for each in _page_requests(run)):
+        raise Violation("the client stopped at an empty cursor")
+
+
+def _page_requests(run: ClientRun) -> list[ClientMessage]:
+    """The requests for further pages."""
+    run.require_no_crash()
+    found = [each for each in run.requests(*_LISTS) if "cursor" in each.params and each.params["cursor"] is not None]
+    if not found:
+        raise NotObserved("the client reads only the first page")
+    return found
+
+
+def _endless_list_scenario(rule: Rule, name: str, says: str, cursor: str) -> Scenario:
+    """A list whose pages go on and on."""
+    scene = Scenario(name, says)
+
+    @scene.on("tools/list")
+    async def answer(ask: IncomingRequest) -> ScriptedAnswer:
+        last = ask.index >= _ENDLESS
+        return _page(ask, [], None if last else cursor.format(ask.index))
+
+    @scene.case(rule, says)
+    def check(run: ClientRun) -> None:
+        _page_requests(run)
+        pages = len(run.requests("tools/list"))
+        if pages > _ENDLESS:
+            raise Violation(f"the client read {pages} pages, and would read on", evidence=run.evidence())
+
+    return scene
+
+
+ENDLESS_LIST_SCENARIO = _endless_list_scenario(BOUNDED, "endless-list", "a list that never ends", "page {}")
+REPEATED_CURSOR_SCENARIO = _endless_list_scenario(
+    REPEATED_CURSOR, "repeated-cursor", "a list whose cursor is always the same", "again"
+)

@@ -1,0 +1,239 @@
+"""Rough weather: answers that are wrong, foreign, huge or hostile. A client goes on, or ends with an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from accord.check.clients.features import TOOLS, ScriptedFeatures, text_block
+from accord.check.clients.incoming_request import IncomingRequest, encode_message
+from accord.check.clients.run import ClientRun
+from accord.check.clients.scenario import FIRST_REQUEST, RawMessage, Scenario, ScriptedAnswer
+from accord.check.rule import LINE_TRANSPORTS, Rule
+from accord.messages.base import JSONObject
+
+_HUGE = 8 << 20
+_DEEP = 20_000
+
+UNKNOWN_ANSWERS = Rule(
+    "client-robust/unknown-answers",
+    "may",
+    "Answers to what nobody asked, and answers that come twice, change nothing.",
+    at="basic#responses",
+    role="client",
+    cause="The id is looked up without a thought that it may not be there, or '5' is taken for 5.",
+)
+
+BAD_RESULTS = Rule(
+    "client-robust/bad-results",
+    "may",
+    "A result that is not what it should be is an error for whoever asked, at once.",
+    at="basic/lifecycle#error-handling",
+    role="client",
+    cause="What cannot be read is logged, and the one who waits for it is told nothing.",
+)
+
+GARBAGE = Rule(
+    "client-robust/garbage",
+    "may",
+    "What is no message on the server's stdout neither crashes the client nor keeps it waiting for long.",
+    at=("basic/transports#stdio", "basic/transports/stdio#messages"),
+    role="client",
+    over=LINE_TRANSPORTS,
+    cause="An error of the reader ends it, and with it every call, without a word.",
+)
+
+HUGE = Rule(
+    "client-robust/huge",
+    "should",
+    "A message that is very long neither crashes the client nor keeps it waiting.",
+    at="basic/lifecycle#error-handling",
+    role="client",
+    cause="The buffer for a line is small, and its error is not handed on.",
+)
+
+HOSTILE_TEXT = Rule(
+    "client-robust/hostile-text",
+    "should",
+    "Control characters, markup and text that turns its direction are text.",
+    at="server/tools#security-considerations",
+    role="client",
+    cause="Names and descriptions are used as they are, in terminals, pages, or paths.",
+)
+
+UNKNOWN_CONTENT = Rule(
+    "client-robust/unknown-content",
+    "may",
+    "Content of a type that nobody knows neither crashes the client nor keeps it waiting for long.",
+    at="server/tools#tool-result",
+    role="client",
+    cause="The types of content are taken for a closed list, and the error is not handed on.",
+)
+
+
+def _faulty_answer_scenario(
+    rule: Rule,
+    name: str,
+    says: str,
+    make: Callable[[IncomingRequest, JSONObject], ScriptedAnswer],
+    *methods: str,
+    **options: Any,
+) -> Scenario:
+    """A scene in which the first answer, or those to some methods, are made by a function of the good result."""
+    scene = Scenario(name, says, **options)
+
+    @scene.on(*(methods or (FIRST_REQUEST,)))
+    async def answer(ask: IncomingRequest) -> ScriptedAnswer:
+        return make(ask, await ask.default_result())
+
+    @scene.case(rule, says)
+    def check(run: ClientRun) -> None:
+        run.require_progress()
+
+    return scene
+
+
+# --- answers that nobody asked for -------------------------------------------------------------------------------
+
+UNKNOWN_ANSWERS_SCENARIO = Scenario("unknown-answers", "answers that nobody asked for")
+
+
+@UNKNOWN_ANSWERS_SCENARIO.on(FIRST_REQUEST)
+async def answer_unknown_answers(ask: IncomingRequest) -> ScriptedAnswer:
+    result = await ask.default_result()
+    other = str(ask.id) if isinstance(ask.id, int) else 987_654_322
+    for id in ("nobody", 987_654_321, other):
+        await ask.send({"jsonrpc": "2.0", "id": id, "result": {}})
+    await ask.send({"jsonrpc": "2.0", "id": "nobody", "error": {"code": -32603, "message": "nobody asked"}})
+    await ask.send(ask.build_response(result))
+    return result
+
+
+@UNKNOWN_ANSWERS_SCENARIO.case(UNKNOWN_ANSWERS, "answers that nobody asked for, and one that comes twice")
+def check_unknown_answers(run: ClientRun) -> None:
+    run.require_ordinary_behavior()
+
+
+# --- results that are wrong --------------------------------------------------------------------------------------
+
+
+def _bad_result_scenario(name: str, says: str, result: Any) -> Scenario:
+    return _faulty_answer_scenario(
+        BAD_RESULTS, f"bad-result-{name}", says, lambda ask, good: RawMessage(ask.build_response(result))
+    )
+
+
+BAD_RESULT_NULL_SCENARIO = _bad_result_scenario("null", "a result that is null", None)
+BAD_RESULT_LIST_SCENARIO = _bad_result_scenario("list", "a result that is a list", [1, 2])
+BAD_RESULT_EMPTY_SCENARIO = _bad_result_scenario("empty", "a result without any of its fields", {})
+BAD_RESULT_TYPES_SCENARIO = _faulty_answer_scenario(
+    BAD_RESULTS,
+    "bad-result-types",
+    "a result whose fields are of other types",
+    lambda ask, good: {**good, **{name: 5 for name in good if not name.startswith("_") and name != "resultType"}},
+)
+RESULT_AND_ERROR_SCENARIO = _faulty_answer_scenario(
+    BAD_RESULTS,
+    "result-and-error",
+    "an answer with both result and error",
+    lambda ask, good: RawMessage(ask.build_response(good) | {"error": {"code": -32603, "message": "both"}}),
+)
+NO_RESULT_SCENARIO = _faulty_answer_scenario(
+    BAD_RESULTS,
+    "no-result",
+    "an answer with neither result nor error",
+    lambda ask, good: RawMessage({"jsonrpc": "2.0", "id": ask.id}),
+)
+BAD_ERROR_SCENARIO = _faulty_answer_scenario(
+    BAD_RESULTS,
+    "bad-error",
+    "an error that is text",
+    lambda ask, good: RawMessage({"jsonrpc": "2.0", "id": ask.id, "error": "it went wrong"}),
+)
+NO_JSONRPC_SCENARIO = _faulty_answer_scenario(
+    BAD_RESULTS,
+    "no-jsonrpc",
+    "an answer that does not say it is JSON-RPC",
+    lambda ask, good: RawMessage({"id": ask.id, "result": good}),
+)
+
+# --- lines that are none -----------------------------------------------------------------------------------------
+
+
+def _garbage_lines_scenario(name: str, says: str, *lines: bytes) -> Scenario:
+    """Lines that are no messages come before the first answer."""
+    scene = Scenario(name, says, over=LINE_TRANSPORTS)
+
+    @scene.on(FIRST_REQUEST)
+    async def answer(ask: IncomingRequest) -> ScriptedAnswer:
+        result = await ask.default_result()
+        for line in lines:
+            await ask.send(line)
+        return result
+
+    @scene.case(GARBAGE, says)
+    def check(run: ClientRun) -> None:
+        run.require_progress()
+
+    return scene
+
+
+GARBAGE_WORDS_SCENARIO = _garbage_lines_scenario(
+    "garbage-words", "log lines on stdout", b"Listening on port 8000", b"\x1b[31mred\x1b[0m", b""
+)
+GARBAGE_JSON_SCENARIO = _garbage_lines_scenario(
+    "garbage-json", "JSON that is cut off, or no message", b'{"jsonrpc":"2.0","id', b"[]", b"5", b"null", b"{}"
+)
+GARBAGE_BYTES_SCENARIO = _garbage_lines_scenario(
+    "garbage-bytes", "bytes that are no UTF-8", b"\xff\xfe\x00", b'{"jsonrpc":"2.0","method":"\xc3\x28"}'
+)
+
+# --- what is too much --------------------------------------------------------------------------------------------
+
+HUGE_RESULT_SCENARIO = _faulty_answer_scenario(
+    HUGE,
+    "huge-result",
+    f"a message of {_HUGE >> 20} MB",
+    lambda ask, good: {**good, "_meta": {**good.get("_meta", {}), "com.example/long": "x" * _HUGE}},
+    patience=5.0,
+)
+DEEP_RESULT_SCENARIO = _faulty_answer_scenario(
+    BAD_RESULTS,
+    "deep-result",
+    f"a message nested {_DEEP:,} deep",
+    lambda ask, good: (
+        encode_message(ask.build_response(good))[:-2] + b',"x-deep":' + b"[" * _DEEP + b"]" * _DEEP + b"}}"
+    ),
+    patience=5.0,
+)
+
+_HOSTILE_TEXT = (
+    "\x1b[2J\x07\u202etxt.exe\u2066\u200b<script>alert(1)</script>'\"; ../../etc/passwd $(id) \x00\ud83d\ude00"
+)
+_HOSTILE_TEXT = _HOSTILE_TEXT.encode("utf-16", "surrogatepass").decode("utf-16")
+
+HOSTILE_TEXT_SCENARIO = Scenario(
+    "hostile-text",
+    "names, titles and descriptions that want to do harm",
+    offer=ScriptedFeatures(tools=[each | {"description": _HOSTILE_TEXT, "title": _HOSTILE_TEXT} for each in TOOLS]),
+)
+
+
+@HOSTILE_TEXT_SCENARIO.on("tools/list", "tools/call", FIRST_REQUEST)
+async def answer_hostile_text(ask: IncomingRequest) -> ScriptedAnswer:
+    result = await ask.default_result()
+    return result | {"content": [text_block(_HOSTILE_TEXT)]} if "content" in result else result
+
+
+@HOSTILE_TEXT_SCENARIO.case(HOSTILE_TEXT, "text that wants to do harm")
+def check_hostile_text(run: ClientRun) -> None:
+    run.require_ordinary_behavior()
+
+
+UNKNOWN_CONTENT_SCENARIO = _faulty_answer_scenario(
+    UNKNOWN_CONTENT,
+    "unknown-content",
+    "a result with content of a type that nobody knows",
+    lambda ask, good: {**good, "content": [{"type": "com.example/hologram", "beams": 3}, text_block("and a text")]},
+    "tools/call",
+)

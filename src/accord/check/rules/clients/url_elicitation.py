@@ -1,0 +1,159 @@
+"""Pages to visit and tools for the model: what a client answers where that is declared, and where it is not."""
+
+from __future__ import annotations
+
+from accord.check.clients.incoming_request import IncomingRequest
+from accord.check.clients.run import ClientRun, error_code
+from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
+from accord.check.rule import NotApplicable, Rule, Violation
+from accord.errors import INVALID_PARAMS
+from accord.messages.base import JSONObject
+from accord.messages.meta import CLIENT_CAPABILITIES
+
+_PAGES = "2025-11-25"
+_UNTIL = "2026-07-28"
+_PERSON = 5.0
+"""Seconds that a person or a model may take."""
+_INPUT_METHODS = ("tools/call", "prompts/get", "resources/read")
+_QUESTION: JSONObject = {
+    "messages": [{"role": "user", "content": {"type": "text", "text": "6 times 7?"}}],
+    "maxTokens": 10,
+}
+
+UNDECLARED_MODE = Rule(
+    "client-answers/undeclared-mode",
+    "must",
+    "A page to visit is refused with -32602 by a client that declares only forms.",
+    at="client/elicitation#error-handling",
+    role="client",
+    since=_PAGES,
+    until=_UNTIL,
+    cause="The mode is not looked at.",
+)
+
+NO_PREFETCH_RULE = Rule(
+    "client-answers/no-prefetch",
+    "must",
+    "The page of an elicitation is not fetched before the person agrees.",
+    at="client/elicitation#safe-url-handling",
+    role="client",
+    since=_PAGES,
+    until=_UNTIL,
+    cause="A preview is made of every link.",
+)
+
+UNVISITED = Rule(
+    "client-rounds/no-prefetch",
+    "must",
+    "The page of an elicitation is not fetched before the person agrees.",
+    at="client/elicitation#safe-url-handling",
+    role="client",
+    since=_UNTIL,
+    cause="A preview is made of every link.",
+)
+
+SAMPLING_TOOLS = Rule(
+    "client-answers/sampling-tools",
+    "must",
+    "A client that does not declare sampling.tools answers a request that has tools with an error.",
+    at="client/sampling#tools-in-sampling",
+    role="client",
+    since=_PAGES,
+    until=_UNTIL,
+    cause="Fields that the client cannot do anything with are passed over.",
+)
+
+SAMPLING_CONTENT = Rule(
+    "client-answers/sampling-content",
+    "should",
+    "A conversation in which a tool was used and its result is missing is refused with -32602.",
+    at="client/sampling#error-handling",
+    role="client",
+    since=_PAGES,
+    until=_UNTIL,
+    cause="The messages go to the model as they are.",
+)
+
+_TOOL = {"name": "add", "inputSchema": {"type": "object"}}
+_CHOICE = {"mode": "auto"}
+_USE = {"type": "tool_use", "id": "use-1", "name": "add", "input": {}}
+
+ASKS_MORE_SCENARIO = Scenario(
+    "asks-more",
+    "the server asks for pages to be visited, and gives the model tools",
+    since=_PAGES,
+    until=_UNTIL,
+    asks=True,
+)
+
+
+@ASKS_MORE_SCENARIO.on(FIRST_REQUEST)
+async def answer_asks_more(ask: IncomingRequest) -> ScriptedAnswer:
+    page = {"mode": "url", "message": "Sign in.", "elicitationId": "page-1", "url": ask.trap_url}
+    await ask.send_request("elicitation/create", page, id="page", seconds=_PERSON)
+    await ask.send_request("sampling/createMessage", {**_QUESTION, "tools": [_TOOL]}, id="tools", seconds=_PERSON)
+    await ask.send_request("sampling/createMessage", {**_QUESTION, "toolChoice": _CHOICE}, id="choice", seconds=_PERSON)
+    used = [*_QUESTION["messages"], {"role": "assistant", "content": _USE}, *_QUESTION["messages"]]
+    await ask.send_request("sampling/createMessage", {**_QUESTION, "messages": used}, id="missing", seconds=_PERSON)
+    return await ask.default_result()
+
+
+@ASKS_MORE_SCENARIO.case(UNDECLARED_MODE, "a page, for a client that has only forms")
+def check_undeclared_mode(run: ClientRun) -> None:
+    run.require_intervention()
+    if not run.declares("elicitation") or run.declares("elicitation", "url"):
+        raise NotApplicable("the client declares pages too, or no elicitation at all")
+    if error_code(run.response_to("page")) != INVALID_PARAMS:
+        raise Violation(f"the answer has the code {error_code(run.response_to('page'))}")
+
+
+@ASKS_MORE_SCENARIO.case(NO_PREFETCH_RULE, "a page to visit")
+def check_client_answers_no_prefetch(run: ClientRun) -> None:
+    run.require_intervention()
+    answered = [each.entry.at for each in run.responses() if each.body.get("id") == "page"]
+    for stray in run.stray_requests:
+        if not answered or stray.at < answered[0]:
+            raise Violation("the page was fetched", evidence=[stray.line()])
+
+
+@ASKS_MORE_SCENARIO.case(SAMPLING_TOOLS, "tools for the model, and a choice of them, where that is not declared")
+def check_sampling_tools(run: ClientRun) -> None:
+    run.require_intervention()
+    if not run.declares("sampling") or run.declares("sampling", "tools"):
+        raise NotApplicable("the client declares sampling.tools, or no sampling at all")
+    for id, what in (("tools", "tools for the model"), ("choice", "a choice of tools for the model")):
+        if "error" not in (run.response_to(id) or {}):
+            raise Violation(f"{what}: not answered with an error")
+
+
+@ASKS_MORE_SCENARIO.case(SAMPLING_CONTENT, "the use of a tool without its result")
+def check_sampling_content(run: ClientRun) -> None:
+    run.require_intervention()
+    if not run.declares("sampling", "tools"):
+        raise NotApplicable("the client does not declare sampling.tools")
+    if error_code(run.response_to("missing")) != INVALID_PARAMS:
+        raise Violation(f"the answer has the code {error_code(run.response_to('missing'))}")
+
+
+PAGE_REQUIRED_SCENARIO = Scenario("page-required", "a result asks for a page to be visited", since=_UNTIL)
+
+
+@PAGE_REQUIRED_SCENARIO.on(*_INPUT_METHODS)
+async def answer_page_required(ask: IncomingRequest) -> ScriptedAnswer:
+    elicitation = ask.client_capabilities.get("elicitation")
+    if ask.index or not isinstance(elicitation, dict) or "url" not in elicitation:
+        return await ask.default_result()
+    page = {"mode": "url", "message": "Sign in.", "url": ask.trap_url}
+    asks = {"page": {"method": "elicitation/create", "params": page}}
+    return ask.with_result_fields({"resultType": "input_required", "inputRequests": asks})
+
+
+@PAGE_REQUIRED_SCENARIO.case(UNVISITED, "a page to visit")
+def check_client_rounds_no_prefetch(run: ClientRun) -> None:
+    run.require_intervention()
+    answered = [each.entry.at for each in run.requests(*_INPUT_METHODS) if "inputResponses" in each.params]
+    for stray in run.stray_requests:
+        if not answered or stray.at < answered[0]:
+            raise Violation("the page was fetched", evidence=[stray.line()])
+    if not any("url" in (each.meta.get(CLIENT_CAPABILITIES) or {}).get("elicitation", {}) for each in run.requests()):
+        raise NotApplicable("the client does not declare pages")

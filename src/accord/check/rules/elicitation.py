@@ -1,0 +1,286 @@
+"""What a question to a person may look like: forms to fill in, and pages to visit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from accord.check.content import get_object
+from accord.check.input_requests import ServerInputRequest, input_requests
+from accord.check.message_log import MessageLog
+from accord.check.rule import Rule, Violation
+from accord.check.values import preview_json
+from accord.messages.base import JSONObject
+from accord.messages.revision import RULES
+
+_SECRETS = re.compile(r"(?i)(^|[_\- ])(pass(word|wd|phrase)?|secret|api[_\- ]?key|access[_\- ]?token|credit[_\- ]?card"
+                      r"|card[_\- ]?number|cvv|ssn|private[_\- ]?key)s?($|[_\- ])")  # fmt: skip
+_WORDS = ("title", "description")
+_LINK = re.compile(r"(?i)https?://(?!([a-z0-9-]+\.)*example(\.|[/\s]|$))[^\s/]")
+_PRIMITIVE = ("string", "number", "integer", "boolean")
+_COMPOSED = ("allOf", "not", "$ref", "if", "properties", "patternProperties", "items")
+
+FORM = Rule(
+    "asking/form",
+    "must",
+    "A form is a flat object of texts, numbers, yes or no, and choices.",
+    at="client/elicitation#requested-schema",
+    since="2025-06-18",
+    cause="The schema of a whole data type is sent: objects in objects, lists, references. Ask for plain fields.",
+)
+
+
+@FORM.reading("the schemas of all forms")
+def read_form(records: Sequence[MessageLog]) -> int:
+    judged = 0
+    for question in _forms(records):
+        judged += 1
+        wrong = _fault(question.params.get("requestedSchema"), question.received.log.revision)
+        if wrong:
+            raise question.violation(wrong)
+    return judged
+
+
+def _fault(schema: Any, revision: str) -> str:
+    """Describe what is wrong with the schema of a form; empty if nothing is."""
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        return f"the schema of a form is no object: {preview_json(schema)}"
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return "the schema of a form has no properties"
+    for name, field in properties.items():
+        if not isinstance(field, dict) or not _is_plain(field, revision):
+            return f"the field {name!r} of a form is {preview_json(field, 120)}"
+    return ""
+
+
+def _is_plain(field: JSONObject, revision: str) -> bool:
+    if field.get("type") == "array":
+        items = field.get("items")
+        return RULES[revision].form_multi_select and isinstance(items, dict) and ("enum" in items or "anyOf" in items)
+    is_choice = "enum" in field or "oneOf" in field
+    return (field.get("type") in _PRIMITIVE or is_choice) and not any(keyword in field for keyword in _COMPOSED)
+
+
+NO_SECRETS = Rule(
+    "asking/no-secrets",
+    "must",
+    "A form does not ask for passwords, keys or other secrets.",
+    at="client/elicitation#security-considerations",
+    since="2025-06-18",
+    cause="A form goes through the client, which sees what is typed: send the person to a page instead.",
+)
+
+
+@NO_SECRETS.reading("the fields of all forms")
+def read_no_secrets(records: Sequence[MessageLog]) -> int:
+    judged = 0
+    for question in _forms(records):
+        judged += 1
+        schema = question.params.get("requestedSchema")
+        properties = schema.get("properties") if isinstance(schema, dict) else None
+        for name in properties if isinstance(properties, dict) else ():
+            if _SECRETS.search(re.sub(r"([a-z])([A-Z])", r"\1_\2", name)):
+                raise question.violation(f"a form asks for {name!r}")
+    return judged
+
+
+NO_LINKS = Rule(
+    "asking/no-links",
+    "should",
+    "A form has no links to click on: a person is sent to a page by its URL, and by nothing else.",
+    at="client/elicitation#safe-url-handling",
+    since="2025-11-25",
+)
+
+
+@NO_LINKS.reading("the texts of all forms")
+def read_no_links(records: Sequence[MessageLog]) -> int:
+    judged = 0
+    for question in _forms(records):
+        judged += 1
+        fields = get_object(question.params, "requestedSchema", "properties").values()
+        # a field for a URL may show what one looks like
+        said = [get_object(field) for field in fields if get_object(field).get("format") != "uri"]
+        for text in (question.params.get("message"), *(each.get(key) for each in said for key in _WORDS)):
+            if isinstance(text, str) and _LINK.search(text):
+                raise question.violation(f"a form says {text[:120]!r}")
+    return judged
+
+
+URL = Rule(
+    "asking/url",
+    "must",
+    "The page that a person is sent to has a valid URL.",
+    at="client/elicitation#url-mode-elicitation-requests",
+    since="2025-11-25",
+)
+
+
+@URL.reading("the URLs of all pages")
+def read_url(records: Sequence[MessageLog]) -> int:
+    judged = 0
+    for question in _pages(records):
+        judged += 1
+        if not _is_url(question.params.get("url")):
+            raise question.violation(f"the URL of a page is {preview_json(question.params.get('url'))}")
+    return judged
+
+
+URL_SAFE = Rule(
+    "asking/url-safe",
+    "must",
+    "The URL of a page holds no name and password.",
+    at="client/elicitation#safe-url-handling",
+    since="2025-11-25",
+    cause="Whoever sees the URL is let in: it must lead to a page that asks who is there.",
+)
+
+
+@URL_SAFE.reading("the URLs of all pages")
+def read_url_safe(records: Sequence[MessageLog]) -> int:
+    judged = 0
+    for question, url in _urls(records):
+        judged += 1
+        if url.username or url.password:
+            raise question.violation("the URL of a page holds a name or a password")
+    return judged
+
+
+URL_HTTPS = Rule(
+    "asking/url-https",
+    "should",
+    "The page that a person is sent to is reached over HTTPS, but on their own machine.",
+    at="client/elicitation#safe-url-handling",
+    since="2025-11-25",
+)
+
+
+@URL_HTTPS.reading("the URLs of all pages")
+def read_url_https(records: Sequence[MessageLog]) -> int:
+    judged = 0
+    for question, url in _urls(records):
+        judged += 1
+        if url.scheme == "http" and url.hostname not in ("localhost", "127.0.0.1", "::1"):
+            raise question.violation(f"a person is sent to {url.geturl()}")
+    return judged
+
+
+COMPLETED = Rule(
+    "asking/completed",
+    "must",
+    "That a page is done is told only to the client that was sent there, by the id it was given.",
+    at="client/elicitation#completion-notifications",
+    since="2025-11-25",
+    until="2026-07-28",
+)
+
+
+@COMPLETED.reading("all that is told to be done")
+def read_completed(records: Sequence[MessageLog]) -> int:
+    judged = 0
+    for record in records:
+        known = {preview_json(page.get("elicitationId")) for page in _requested_pages(record)}
+        for message in record.received_messages():
+            if message.get("method") == "notifications/elicitation/complete":
+                judged += 1
+                params = message.get("params")
+                id = preview_json(params.get("elicitationId") if isinstance(params, dict) else None)
+                if id not in known:
+                    raise Violation(f"the page {id} is told to be done, and nobody was sent there here")
+    return judged
+
+
+PAGE_IDS = Rule(
+    "asking/page-ids",
+    "should",
+    "Each page that a person is sent to has an id of its own.",
+    at=("client/elicitation#url-mode-elicitation-requests", "schema#elicitrequesturlparams"),
+    since="2025-11-25",
+    until="2026-07-28",
+    cause="The id is a constant, or that of the tool: a client cannot tell which page was done.",
+)
+
+
+@PAGE_IDS.reading("the ids of all pages")
+def read_page_ids(records: Sequence[MessageLog]) -> int:
+    judged = 0
+    for record in records:
+        known: dict[str, str] = {}  # of one conversation: a server may begin again to count with the next
+        for page in _requested_pages(record):
+            judged += 1
+            id, url = preview_json(page.get("elicitationId")), preview_json(page.get("url"))
+            if known.setdefault(id, url) != url:
+                raise Violation(f"{known[id]} and {url} both have the id {id}")
+    return judged
+
+
+URL_REQUIRED = Rule(
+    "asking/url-required",
+    "must",
+    "An error -32042 lists the pages to visit first, each with its mode, its id, its URL and a message.",
+    at="client/elicitation#url-elicitation-required-error",
+    since="2025-11-25",
+    until="2026-07-28",
+)
+
+
+@URL_REQUIRED.reading("all errors -32042")
+def read_url_required(records: Sequence[MessageLog]) -> int:
+    judged = 0
+    for record in records:
+        for message in record.received_messages():
+            error = message.get("error")
+            if isinstance(error, dict) and error.get("code") == -32042:
+                judged += 1
+                listed = list(_pages_in_error(message))
+                if not listed or not all(_is_whole(each) for each in listed):
+                    raise Violation(f"the data of error -32042 is {preview_json(error.get('data'))}")
+    return judged
+
+
+def _forms(records: Sequence[MessageLog]) -> Iterator[ServerInputRequest]:
+    return (question for question in input_requests(records) if question.is_form)
+
+
+def _pages(records: Sequence[MessageLog]) -> Iterator[ServerInputRequest]:
+    return (question for question in input_requests(records) if question.is_url)
+
+
+def _urls(records: Sequence[MessageLog]) -> Iterator[tuple[ServerInputRequest, SplitResult]]:
+    """The URLs of all pages that have a valid one."""
+    for question in _pages(records):
+        url = str(question.params.get("url"))
+        if _is_url(url):
+            yield question, urlsplit(url)
+
+
+def _requested_pages(record: MessageLog) -> Iterator[JSONObject]:
+    """Every page that a client was sent to: by a request, or by an error -32042."""
+    yield from (question.params for question in _pages([record]))
+    yield from (page for message in record.received_messages() for page in _pages_in_error(message))
+
+
+def _pages_in_error(message: JSONObject) -> Iterator[JSONObject]:
+    """The pages that an error -32042 lists."""
+    error = message.get("error")
+    data = error.get("data") if isinstance(error, dict) else None
+    listed = data.get("elicitations") if isinstance(data, dict) else None
+    return (each for each in (listed if isinstance(listed, list) else ()) if isinstance(each, dict))
+
+
+def _is_whole(page: JSONObject) -> bool:
+    texts = (page.get("elicitationId"), page.get("url"), page.get("message"))
+    return page.get("mode") == "url" and all(isinstance(each, str) for each in texts)
+
+
+def _is_url(value: Any) -> bool:
+    if not isinstance(value, str) or not value.isprintable() or " " in value:
+        return False
+    try:
+        split = urlsplit(value)
+    except ValueError:
+        return False
+    return bool(split.scheme and (split.netloc or split.path))

@@ -1,0 +1,209 @@
+"""The tasks extension (2026-07-28): what is told of tasks on subscriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accord.check.content import get_object
+from accord.check.extension_task_types import state_fault
+from accord.check.extension_tasks import (
+    CAPABILITY,
+    PAGE,
+    SINCE,
+    STATUS_NOTIFICATION,
+    cancel_tasks,
+    finish_task,
+    is_task,
+    start_request,
+    start_task,
+    task_states,
+)
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import id_key, received_messages
+from accord.check.pending_answer import PendingAnswer
+from accord.check.probe import Probe
+from accord.check.rule import NotApplicable, NotObserved, Rule
+from accord.check.subscriptions import (
+    requested_filters,
+    subscription_id,
+    subscription_notifications,
+    wait_for_acknowledgment,
+)
+from accord.check.tasks import TERMINAL_STATUSES
+from accord.check.values import preview_json
+from accord.errors import METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY
+from accord.messages.base import JSONObject
+
+_PLACE = f"{PAGE}#task-status-notifications"
+_FORBIDDEN_NOTIFICATIONS = ("notifications/progress", "notifications/message")
+
+LISTEN_GATED = Rule(
+    "ext-tasks/listen-gated",
+    "must",
+    "A subscription to tasks is refused with error -32021 to who does not declare the extension.",
+    at=(_PLACE, f"{PAGE}#protocol-errors"),
+    since=SINCE,
+    cause="`taskIds` is not looked at, or whoever knows the id of a task may listen.",
+)
+
+
+@LISTEN_GATED.case("a subscription to a task, by a client that did not declare it", kind="own", needs=CAPABILITY)
+async def check_listen_gated(talk: Probe) -> None:
+    pending = _subscribe(talk, talk.unknown_name, talk.client_capabilities)
+    said = await talk.wait_for_message(lambda each: subscription_id(each) is not None or _answers(each, pending))
+    said = pending.future.result().message if pending.is_done else said
+    if said is None:
+        raise talk.violation("it is not answered", since=pending.since)
+    error = get_object(said, "error")
+    if error.get("code") == METHOD_NOT_FOUND:
+        raise NotApplicable("the server has no subscriptions")
+    if error.get("code") != MISSING_CLIENT_CAPABILITY:
+        raise talk.violation(f"it is answered with {preview_json(error or said)}", since=pending.since)
+
+
+GRANTED = Rule(
+    "ext-tasks/granted",
+    "must",
+    "The tasks that a subscription is granted are among those which it wanted.",
+    at=(_PLACE, "basic/patterns/subscriptions#acknowledgment"),
+    since=SINCE,
+    cause="All tasks of the server are granted, or `taskIds` is given back as a flag.",
+)
+
+
+@GRANTED.case("a subscription to a new task", kind="own", needs=CAPABILITY, calls=True)
+async def check_granted(talk: Probe) -> None:
+    id = await start_task(talk)
+    granted = await _granted_tasks(talk, id)
+    await cancel_tasks(talk, id)
+    if not isinstance(granted, list) or not set(map(repr, granted)) <= {repr(id)}:
+        raise talk.violation(f"taskIds is {preview_json(granted)}, and {id!r} was wanted")
+
+
+TOLD = Rule(
+    "ext-tasks/told",
+    "should",
+    "Who subscribed to a task, and was granted it, is told when it is over.",
+    at=_PLACE,
+    since=SINCE,
+    cause="Tasks are granted, and nothing is told of them: leave out of the acknowledgment what will not be told.",
+)
+
+
+@TOLD.case("a subscription to a new task, and its end", kind="own", needs=CAPABILITY, calls=True)
+async def check_told(talk: Probe) -> None:
+    id = await start_task(talk)
+    granted = await _granted_tasks(talk, id)
+    if not isinstance(granted, list) or id not in granted:
+        raise NotObserved("the server grants no news of tasks")
+    since = len(talk.log.entries)
+    await finish_task(talk, id)
+    is_told = any(_reports_end(each, id) for each in talk.other_messages(since, None))
+    if not is_told and await talk.wait_for_message(lambda each: _reports_end(each, id)) is None:
+        raise talk.violation("a task is over, and its subscription is not told", since=since)
+
+
+def _reports_end(message: JSONObject, id: str) -> bool:
+    params = get_object(message, "params")
+    return (
+        message.get("method") == STATUS_NOTIFICATION
+        and params.get("taskId") == id
+        and params.get("status") in TERMINAL_STATUSES
+    )
+
+
+WANTED_ONLY = Rule(
+    "ext-tasks/wanted-only",
+    "must",
+    "What is told of a task bears the id of a subscription that wanted this task.",
+    at=(_PLACE, "basic/patterns/subscriptions#opening-a-stream"),
+    since=SINCE,
+    cause="News of all tasks go to all clients, as in 2025-11-25: whoever hears of a task gets its result as well.",
+)
+
+
+@WANTED_ONLY.reading("all that was told of tasks", needs=CAPABILITY)
+def read_wanted_only(records: Sequence[MessageLog]) -> int:
+    judged = 0
+    for record in records:
+        wishes = requested_filters(record)
+        for each in received_messages([record]):
+            if each.message.get("method") == STATUS_NOTIFICATION:
+                judged += 1
+                wanted = wishes.get(id_key(subscription_id(each.message)), {}).get("taskIds")
+                if get_object(each.message, "params").get("taskId") not in (wanted if isinstance(wanted, list) else ()):
+                    raise each.violation("no subscription wanted to be told of this task")
+    return judged
+
+
+NEWS_WHOLE = Rule(
+    "ext-tasks/news-whole",
+    "must",
+    "What is told of a task is all that tasks/get would say: also its result, its error, or what it asks.",
+    at=_PLACE,
+    since=SINCE,
+    cause="Only the new status is told, as in 2025-11-25: the client has to ask again.",
+)
+
+
+@NEWS_WHOLE.reading("all that was told of tasks", needs=CAPABILITY)
+def read_news_whole(records: Sequence[MessageLog]) -> int:
+    judged = 0
+    known = {
+        preview_json(each.id): each.task for each in task_states(records) if each.is_final and not is_task(each.task)
+    }
+    for each in received_messages(records):
+        if each.message.get("method") == STATUS_NOTIFICATION:
+            judged += 1
+            params = get_object(each.message, "params")
+            fault = state_fault(params, each.log.revision)
+            if fault:
+                raise each.violation(fault, symptom="ext-tasks/shapes")
+            last = known.get(preview_json(params.get("taskId")))
+            if last and params["status"] == last["status"] and _outcome(params) != _outcome(last):
+                raise each.violation("tasks/get has another outcome of the task")
+    return judged
+
+
+def _outcome(state: JSONObject) -> tuple[object, object]:
+    return state.get("result"), state.get("error")
+
+
+NO_PROGRESS = Rule(
+    "ext-tasks/no-progress",
+    "must",
+    "On a subscription to tasks come no notifications of progress, and no logs.",
+    at=_PLACE,
+    since=SINCE,
+    cause="Whatever the work says while it runs is sent where its state is: say it in `statusMessage`.",
+)
+
+
+@NO_PROGRESS.reading("all that came on subscriptions to tasks", needs=CAPABILITY)
+def read_no_progress(records: Sequence[MessageLog]) -> int:
+    judged = 0
+    for record in records:
+        wishes = {id: wish for id, wish in requested_filters(record).items() if wish.get("taskIds")}
+        for told in subscription_notifications(record):
+            if id_key(told.subscription_id) in wishes:
+                judged += 1
+                if told.method in _FORBIDDEN_NOTIFICATIONS:
+                    raise told.received.violation(f"{told.method} comes on a subscription to a task")
+    return judged
+
+
+async def _granted_tasks(talk: Probe, id: str) -> object:
+    """The tasks that are granted to a subscription to this one; none where the server has no subscriptions."""
+    pending = _subscribe(talk, id, None)
+    said = await wait_for_acknowledgment(talk, pending)
+    return get_object(said, "params", "notifications").get("taskIds", [])
+
+
+def _subscribe(talk: Probe, id: str, ours: JSONObject | None) -> PendingAnswer:
+    return start_request(
+        talk, "subscriptions/listen", {"notifications": {"taskIds": [id]}}, ours=ours, misbehaved=False
+    )
+
+
+def _answers(message: JSONObject, pending: PendingAnswer) -> bool:
+    return "method" not in message and message.get("id") == pending.id

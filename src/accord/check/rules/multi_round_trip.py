@@ -1,0 +1,239 @@
+"""Several rounds (2026-07-28): an answer that wants input first, and the request that is sent again with it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from accord.check.input_requests import INPUT_METHODS, INPUT_REQUIRED, input_required_results, retry_params
+from accord.check.message_log import MessageLog
+from accord.check.message_reader import answered_requests
+from accord.check.ordinary_traffic import minimal_call_params
+from accord.check.pending_answer import Answer
+from accord.check.probe import Probe
+from accord.check.rule import NotObserved, Rule
+from accord.check.values import preview_json
+from accord.messages.base import JSONObject
+
+_PLACE = "basic/patterns/mrtr"
+_WHERE = ("tools/call", "prompts/get", "resources/read")
+
+WHERE = Rule(
+    "rounds/where",
+    "must",
+    "Only a tool, a prompt or a resource may want input first.",
+    at=f"{_PLACE}#supported-requests",
+    since="2026-07-28",
+)
+
+
+@WHERE.reading("all answers")
+def read_where(records: Sequence[MessageLog]) -> int:
+    judged = 0
+    for answered in answered_requests(records):
+        judged += 1
+        result = answered.result
+        wants = isinstance(result, dict) and result.get("resultType") == INPUT_REQUIRED
+        if wants and answered.request["method"] not in _WHERE:
+            raise answered.violation(f"{answered.request['method']} wants input first")
+    return judged
+
+
+SOMETHING = Rule(
+    "rounds/something",
+    "must",
+    "An answer that wants input first has questions, or a state, or both.",
+    at=f"{_PLACE}#server-requirements",
+    since="2026-07-28",
+)
+
+
+@SOMETHING.reading("all answers that want input first")
+def read_something(records: Sequence[MessageLog]) -> int:
+    judged = 0
+    for answered in input_required_results(records):
+        judged += 1
+        if not answered.result.get("inputRequests") and "requestState" not in answered.result:
+            raise answered.violation("it has neither inputRequests nor requestState")
+    return judged
+
+
+KINDS = Rule(
+    "rounds/kinds",
+    "must",
+    "What is asked is elicitation, sampling or roots.",
+    at=f"{_PLACE}#input-required-result",
+    since="2026-07-28",
+)
+
+
+@KINDS.reading("all questions")
+def read_kinds(records: Sequence[MessageLog]) -> int:
+    judged = 0
+    for answered in input_required_results(records):
+        for key, request in (answered.result.get("inputRequests") or {}).items():
+            judged += 1
+            method = request.get("method") if isinstance(request, dict) else None
+            if method not in INPUT_METHODS:
+                raise answered.violation(f"{key!r} asks for {preview_json(method)}")
+    return judged
+
+
+FINISHED = Rule(
+    "rounds/finished",
+    "must",
+    "The same request with all answers, and the state as it was, is taken: it comes to an end, or asks for more.",
+    at=(f"{_PLACE}#basic-workflow", f"{_PLACE}#server-requirements"),
+    since="2026-07-28",
+    cause="The state is looked up in one process only, or the answers are not found under the keys that were asked.",
+)
+
+
+@FINISHED.reading("all requests that were sent again with answers")
+def read_finished(records: Sequence[MessageLog]) -> int:
+    judged = 0
+    for answered in answered_requests(records, *_WHERE):
+        params = answered.request.get("params", {})
+        if "inputResponses" in params or "requestState" in params:
+            judged += 1
+            if "error" in answered.received.message:
+                raise answered.violation("a request with all its answers is refused")
+    return judged
+
+
+EXTRA_ANSWERS = Rule(
+    "rounds/extra-answers",
+    "should",
+    "Answers that were not asked for are ignored.",
+    at=f"{_PLACE}#error-handling",
+    since="2026-07-28",
+)
+
+
+@EXTRA_ANSWERS.case("one answer more than was asked", needs="tools", calls=True)
+async def check_extra_answers(talk: Probe) -> None:
+    async for params, answer in _calls_requiring_input(talk):
+        more = retry_params(talk, answer.result)
+        more["inputResponses"] = {**more.get("inputResponses", {}), "accord-check-extra": {"action": "accept"}}
+        again = await _retry_with(talk, {**params, **more})
+        if again.error is not None:
+            raise talk.violation(f"an answer that was not asked for is an error: {preview_json(again.error)}")
+        return
+
+
+MISSING_ANSWERS = Rule(
+    "rounds/missing-answers",
+    "should",
+    "What is missing is asked again, rather than refused.",
+    at=f"{_PLACE}#error-handling",
+    since="2026-07-28",
+)
+
+
+@MISSING_ANSWERS.case("none of the answers that were asked", needs="tools", calls=True)
+async def check_missing_answers(talk: Probe) -> None:
+    async for params, answer in _calls_requiring_input(talk):
+        more = {**retry_params(talk, answer.result), "inputResponses": {}}
+        again = await _retry_with(talk, {**params, **more})
+        if again.error is not None:
+            raise talk.violation(f"a request without its answers is an error: {preview_json(again.error)}")
+        return
+
+
+BAD_ANSWERS = Rule(
+    "rounds/bad-answers",
+    "should",
+    "Answers that are none are refused, and end nothing.",
+    at=f"{_PLACE}#error-handling",
+    since="2026-07-28",
+    cause="What comes in inputResponses is trusted to be of the type that was asked for.",
+)
+
+
+@BAD_ANSWERS.case("answers that are numbers", needs="tools", calls=True)
+async def check_bad_answers(talk: Probe) -> None:
+    async for params, answer in _calls_requiring_input(talk):
+        more = retry_params(talk, answer.result)
+        more["inputResponses"] = dict.fromkeys(more.get("inputResponses", {}), 7)
+        again = await _retry_with(talk, {**params, **more})
+        result = again.result if isinstance(again.result, dict) else {}
+        if again.error is None and result.get("resultType") != INPUT_REQUIRED and not result.get("isError"):
+            raise talk.violation("answers that are numbers are taken")
+        return
+
+
+STATE = Rule(
+    "rounds/state",
+    "should",
+    "A state that was changed on the way is refused.",
+    at=f"{_PLACE}#server-requirements",
+    since="2026-07-28",
+    cause="The state is trusted as it comes, and any client can write its own: sign it (HMAC), with the request, the "
+    "principal and a time in it.",
+)
+
+
+@STATE.case("a state with another end", needs="tools", calls=True)
+async def check_state(talk: Probe) -> None:
+    async for params, answer in _calls_requiring_input(talk):
+        state = answer.result.get("requestState")
+        if not isinstance(state, str) or not state:
+            continue
+        forged = {**retry_params(talk, answer.result), "requestState": _forge(state)}
+        again = await _retry_with(talk, {**params, **forged})
+        result: Any = again.result if isinstance(again.result, dict) else {}
+        if again.error is None and result.get("resultType") != INPUT_REQUIRED and not result.get("isError"):
+            raise talk.violation("a state that was changed is taken")
+        return
+    raise NotObserved("no tool gives a state")
+
+
+STATE_ELSEWHERE = Rule(
+    "rounds/state-elsewhere",
+    "should",
+    "A state that was given for one request is refused on another.",
+    at=f"{_PLACE}#server-requirements",
+    since="2026-07-28",
+    cause="The state does not say for which request it is: put the method and a digest of the params into what is "
+    "signed, and compare them.",
+)
+
+
+@STATE_ELSEWHERE.case("the state and the answers of one tool, at another", needs="tools", calls=True)
+async def check_state_elsewhere(talk: Probe) -> None:
+    asking = [
+        (params, answer) async for params, answer in _calls_requiring_input(talk) if answer.result.get("requestState")
+    ]
+    for (_, given), (other, _) in itertools.pairwise(asking):
+        again = await _retry_with(talk, {**other, **retry_params(talk, given.result)})
+        result = again.result if isinstance(again.result, dict) else {}
+        if again.error is None and result.get("resultType") != INPUT_REQUIRED and not result.get("isError"):
+            raise talk.violation(f"the state of another tool is taken by {other['name']}")
+    if len(asking) < 2:
+        raise NotObserved("fewer than two tools give a state")
+
+
+async def _retry_with(talk: Probe, params: JSONObject) -> Answer:
+    """Send a request again with wrong answers."""
+    return await talk.send(talk.build_request("tools/call", params), misbehaved=True).wait()
+
+
+async def _calls_requiring_input(talk: Probe) -> AsyncIterator[tuple[JSONObject, Answer]]:
+    """The calls that want input first."""
+    found = False
+    for tool in await talk.callable_tools():
+        params = minimal_call_params(tool)
+        answer = await talk.request("tools/call", params)
+        if isinstance(answer.result, dict) and answer.result.get("inputRequests"):
+            found = True
+            yield params, answer
+    if not found:
+        raise NotObserved("no tool that may be called wants input first")
+
+
+def _forge(state: str) -> str:
+    """Another text of the same length, different in the middle and at the end."""
+    middle = len(state) // 2
+    changed = "A" if state[middle] != "A" else "B"
+    return state[:middle] + changed + state[middle + 1 : -1] + ("x" if state[-1] != "x" else "y")

@@ -1,0 +1,197 @@
+"""Rough weather: after one bad message, and under a flood of good ones, good ones are answered as ever.
+
+What becomes of the bad message itself is judged elsewhere (`errors`). Here it only must not harm others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from accord.check.client_messages import request_body
+from accord.check.probe import Probe
+from accord.check.rule import Rule, Violation
+from accord.check.values import preview_json
+from accord.messages.base import JSONObject
+from accord.messages.methods import CLIENT, table
+
+MESSAGES = ("basic/index#messages", "basic/messages")
+
+SURVIVES = Rule(
+    "rough/survives",
+    "must",
+    "A valid request is answered after an invalid message.",
+    at=MESSAGES,
+    cause="An exception while reading ends the loop that reads: catch it around each message.",
+)
+
+
+_TIMEOUT_FACTOR = 4
+"""Reading all bad messages may take this many times the timeout."""
+
+
+async def _require_survival(talk: Probe, bad: Mapping[str, Any]) -> None:
+    """Send all bad messages, then a valid request; if it is not answered, find out which message is the cause."""
+    since = len(talk.log.entries)
+    for message in bad.values():
+        talk.send(message)
+    try:
+        await talk.fence(_TIMEOUT_FACTOR * talk.settings.timeout)
+    except Violation as exc:
+        alone = await talk.open_another()
+        what = await _find_culprit(alone, bad)
+        text = f"after {what} the server is gone or silent: {exc}"
+        where, start = (alone, None) if what in bad else (talk, since)
+        raise where.violation(text, since=start, symptom=f"rough:{what}") from exc
+
+
+async def _find_culprit(talk: Probe, bad: Mapping[str, Any]) -> str:
+    for what, message in bad.items():
+        talk.send(message)
+        try:
+            await talk.fence(_TIMEOUT_FACTOR * talk.settings.timeout)
+        except Violation:
+            return what
+    return "all of this together"
+
+
+NO_JSON: dict[str, Any] = {
+    "a word": b"nobody",
+    "half an object": b'{"jsonrpc":"2.0","id":',
+    "an object with a comma too many": b'{"jsonrpc":"2.0",}',
+    "single quotes": b"{'jsonrpc':'2.0'}",
+    "NaN": b'{"jsonrpc":"2.0","method":"notifications/nobody","params":{"a":NaN}}',
+    "bytes that are no UTF-8": b'{"jsonrpc":"2.0","method":"notifications/\xff\xfe"}',
+    "a NUL": b"\x00",
+    "a byte order mark": b'\xef\xbb\xbf{"jsonrpc":"2.0","method":"notifications/nobody"}',
+    "control characters": b'{"jsonrpc":"2.0","method":"notifications/\x01\x1b[2J"}',
+}
+NO_MESSAGE: dict[str, Any] = {
+    "null": None,
+    "a number": 7,
+    "a text": "nobody",
+    "true": True,
+    "an empty object": {},
+    "an empty array": [],
+    "an array of numbers": [1, 2],
+    "nothing but jsonrpc": {"jsonrpc": "2.0"},
+    "nothing but an id": {"jsonrpc": "2.0", "id": "accord-check-7"},
+    "all fields at once": {"jsonrpc": "2.0", "id": "accord-check-8", "method": "x", "result": {}, "error": {}},
+}
+STRAY_ANSWERS: dict[str, Any] = {
+    "a result nobody asked for": {"jsonrpc": "2.0", "id": "accord-check-nobody", "result": {}},
+    "an error nobody asked for": {"jsonrpc": "2.0", "id": 999_999_999, "error": {"code": 1, "message": "x"}},
+    "an error without an id": {"jsonrpc": "2.0", "error": {"code": -32700, "message": "x"}},
+    "an error with the id null": {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "x"}},
+    "a result of null": {"jsonrpc": "2.0", "id": "accord-check-nobody", "result": None},
+    "an error that is a text": {"jsonrpc": "2.0", "id": "accord-check-nobody", "error": "x"},
+}
+
+
+_PARAMS: tuple[Any, ...] = (None, 7, [], {"requestId": {}, "progressToken": [], "progress": "x", "taskId": 7})
+
+
+@SURVIVES.case(
+    "what is no JSON, JSON that is no message, stray answers, and wrong types in each field", kind="own", shares=True
+)
+async def check_survives_json_json_message_stray(talk: Probe) -> None:
+    good: JSONObject = {"jsonrpc": "2.0", "id": "accord-check-9", **_body(talk)}
+    values: tuple[Any, ...] = (None, True, 7_777, 1.5, "", [], {})
+    wrong = NO_JSON | NO_MESSAGE | STRAY_ANSWERS
+    wrong |= {
+        f"a request whose {field} is {preview_json(value)}": {**good, field: value}
+        for field in (*good, "params")
+        for value in values
+    }
+    names = [talk.unknown_name, *(name for name in table(talk.revision, CLIENT) if name.startswith("notifications/"))]
+    for name in names:
+        for params in _PARAMS:
+            message = {"jsonrpc": "2.0", "method": name, "params": params}
+            wrong[f"{name} with the params {preview_json(params)}"] = message
+    await _require_survival(talk, wrong)
+
+
+_DEEP = 20_000
+
+
+@SURVIVES.case("deep nesting, huge numbers, long texts and half characters", kind="own", shares=True)
+async def check_survives_deep_nesting_huge_numbers(talk: Probe) -> None:
+    inside = b'{"jsonrpc":"2.0","method":"notifications/accord-check-nobody","params":{"a":%s}}'
+    named = b'{"jsonrpc":"2.0","id":%s,"method":"accord-check-nobody"}'
+    wrong: dict[str, Any] = {
+        f"{_DEEP:,} arrays in each other": inside % (b"[" * _DEEP + b"]" * _DEEP),
+        f"{_DEEP:,} objects in each other": inside % (b'{"a":' * _DEEP + b"1" + b"}" * _DEEP),
+        f"{_DEEP:,} brackets that are never closed": b"[" * _DEEP,
+        "a number of 5,000 digits": inside % (b"9" * 5_000),
+        "a number beyond all floating point": inside % b"1e999",
+        "an id of 400 digits": named % (b"9" * 400),
+        "an id beyond 64 bits": named % b"18446744073709551616",
+        "an id with a fraction": named % b"1.5",
+        "a text that is half a character": inside % rb'"\ud800"',
+        "an id of 100,000 characters": named % (b'"' + b"x" * 100_000 + b'"'),
+        "a method of 100,000 characters": {"jsonrpc": "2.0", "id": "accord-check-10", "method": "x" * 100_000},
+        "a field that is there twice": b'{"jsonrpc":"2.0","method":"x","method":"notifications/nobody"}',
+        "50,000 fields": inside % (b"{" + b",".join(b'"k%d":0' % at for at in range(50_000)) + b"}"),
+    }
+    await _require_survival(talk, wrong)
+
+
+@SURVIVES.case("one id for two requests at once", kind="own", shares=True)
+async def check_survives_id_requests_once(talk: Probe) -> None:
+    twice = {"jsonrpc": "2.0", "id": "accord-check-twice", **_body(talk)}
+    for _ in range(2):
+        talk.send(twice)
+    await talk.fence()
+
+
+def _body(talk: Probe) -> JSONObject:
+    """Method and params of a harmless request."""
+    return request_body(talk, talk.harmless_method, None, None)
+
+
+WRONG_PARAMS = Rule(
+    "rough/wrong-params",
+    "must",
+    "A request whose params are wrong is answered, with an error as a rule.",
+    at=MESSAGES,
+    cause="The error of reading the params is raised before the id is known to whoever answers.",
+)
+
+WRONG: tuple[JSONObject, ...] = (
+    {"cursor": 7, "name": 7, "uri": 7, "level": 7, "ref": 7, "arguments": 7, "notifications": 7, "taskId": 7},
+    {"cursor": {}, "name": None, "uri": [], "level": "", "ref": {"type": "nobody"}, "argument": None},
+)
+
+
+@WRONG_PARAMS.case("every method with fields of wrong types")
+async def check_wrong_params(talk: Probe) -> None:
+    rows = [row for row in table(talk.revision, CLIENT).values() if not row.notification and not row.stays]
+    for params in WRONG:
+        waiting = [talk.begin(row.name, params) for row in rows if row.name != "initialize"]
+        for pending in waiting:
+            await pending.wait()
+    await talk.fence()
+
+
+FLOOD = Rule(
+    "rough/flood",
+    "must",
+    "Every one of a thousand requests sent at once is answered.",
+    at=MESSAGES,
+    cause="A queue is bounded, and what does not fit is dropped without a word: answer it with an error.",
+)
+MANY, MANY_BY_HTTP = 1_000, 200
+_STALL_FACTOR = 3
+"""No answer may come for this many times the timeout: a flood is heavy work."""
+
+
+@FLOOD.case("a thousand (over HTTP 200) harmless requests without waiting", kind="own", shares=True)
+async def check_flood(talk: Probe) -> None:
+    count = MANY if talk.http is None else MANY_BY_HTTP
+    since = len(talk.log.entries)
+    left = {talk.begin(talk.harmless_method, id=f"accord-check-flood-{number}").future for number in range(count)}
+    while left:
+        done, left = await asyncio.wait(left, timeout=_STALL_FACTOR * talk.settings.timeout)
+        if not done or any(future.exception() for future in done):
+            raise talk.violation(f"{len(left):,} of {count:,} requests were not answered", since=since)

@@ -1,0 +1,173 @@
+"""stdio in rough weather: bytes in pieces, noise, readers that are slow, lines that are long, kill -9."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from accord.check.http_responses import harmless_request
+from accord.check.probe import Probe
+from accord.check.rule import STDIO, NotObserved, Rule
+from accord.check.values import preview_json
+
+_PLACES = ("basic/transports#stdio", "basic/transports/stdio")
+_LONG = 5 << 20
+_MANY = 300
+_PAUSE = 0.02
+_LONG_ID = "x" * 500
+"""So that the answers are longer than a pipe holds (64 KiB on Linux)."""
+_NOISE = (b"\x00\xff\xfe noise", b"GET / HTTP/1.1", b"\xef\xbb\xbf{}", b"   ", b"[[[[[[", b'"', b"\x1b[31mred\x1b[0m")
+
+PIECES = Rule(
+    "stdio/pieces",
+    "must",
+    "A message is read whole when its bytes arrive in pieces, and when several arrive at once.",
+    at=_PLACES,
+    over=STDIO,
+    cause="Each read of stdin is taken for a message: collect bytes until a newline.",
+)
+
+
+@PIECES.case("a message in five pieces, with pauses")
+async def check_pieces_message_five_pieces_pauses(talk: Probe) -> None:
+    message = harmless_request(talk)
+    pending = talk.add_request(message)
+    line = msgspec.json.encode(message) + b"\n"
+    size = len(line) // 5 + 1
+    with talk.process.exclusive_write():  # the server may ask something, and gets its answer then
+        for start in range(0, len(line), size):
+            talk.process.write(line[start : start + size])
+            await asyncio.sleep(_PAUSE)
+    await pending.wait()
+
+
+@PIECES.case("twenty in one piece")
+async def check_pieces_twenty_piece(talk: Probe) -> None:
+    messages = [harmless_request(talk) for _ in range(20)]
+    pending = [talk.add_request(message) for message in messages]
+    talk.process.write(b"".join(msgspec.json.encode(message) + b"\n" for message in messages))
+    for each in pending:
+        await each.wait()
+
+
+NOISE = Rule(
+    "stdio/noise",
+    "should",
+    "A line that is not a message is skipped, and the messages after it are served.",
+    at=_PLACES,
+    over=STDIO,
+    cause="An error of the parser ends the loop that reads stdin: catch it there, and go on with the next line.",
+)
+
+
+@NOISE.case("seven kinds of noise after the opening", kind="own", shares=True)
+async def check_noise_seven_kinds_noise_opening(talk: Probe) -> None:
+    for noise in _NOISE:
+        talk.send(noise)
+    await talk.fence()
+
+
+@NOISE.case("noise before the first message", kind="raw")
+async def check_noise_noise_first_message(talk: Probe) -> None:
+    talk.send(_NOISE[0])
+    await talk.negotiate()
+
+
+LONG_LINES = Rule(
+    "stdio/long-lines",
+    "should",
+    "A long line is read, or refused, and what follows is served.",
+    at=_PLACES,
+    over=STDIO,
+    cause="The reader has a fixed buffer (64 KiB with asyncio's StreamReader) and ends with an error beyond it.",
+)
+
+
+@LONG_LINES.case("a message of 5 MB", kind="own", shares=True)
+async def check_long_lines(talk: Probe) -> None:
+    message = harmless_request(talk)
+    message.setdefault("params", {}).setdefault("_meta", {})["com.example/filler"] = "x" * _LONG
+    talk.send(message)
+    await talk.fence(seconds=talk.settings.timeout * 4)
+
+
+SLOW_READER = Rule(
+    "stdio/slow-reader",
+    "must",
+    "Output is not lost when the client reads slowly.",
+    at=_PLACES,
+    over=STDIO,
+    cause="stdout does not block, and what does not fit into the pipe is dropped: wait until it can be written.",
+)
+
+
+@SLOW_READER.case("more answers than a pipe holds, read late", kind="own", shares=True)
+async def check_slow_reader(talk: Probe) -> None:
+    wire = talk.process
+    wire.pause()
+    method = talk.harmless_method
+    pending = [talk.begin(method, id=f"{number}-{_LONG_ID}") for number in range(_MANY)]
+    await asyncio.sleep(0.2)
+    wire.resume()
+    for each in pending:
+        await each.wait(talk.settings.timeout * 4)
+
+
+RESTART = Rule(
+    "stdio/restart",
+    "should",
+    "A server that was killed can be started again, and says the same of itself.",
+    at=("basic/lifecycle#initialization", "basic/transports/stdio#unexpected-termination"),
+    over=STDIO,
+    cause="A lock, a port or a file that the first one held is not free: a server must come up after kill -9.",
+)
+
+
+@RESTART.case("kill -9 with requests in flight, and another start", kind="own")
+async def check_restart(talk: Probe) -> None:
+    for _ in range(5):
+        talk.begin(talk.harmless_method)
+    talk.process.kill()
+    await talk.process.wait_for_exit(talk.settings.timeout)
+    again = await talk.open_another()
+    try:
+        if again.server_info.get("name") != talk.server_info.get("name"):
+            raise again.violation(
+                f"it is {preview_json(again.server_info)} now, and was {preview_json(talk.server_info)}"
+            )
+    finally:
+        await again.close()
+
+
+CURSORS_SURVIVE = Rule(
+    "stdio/cursors-survive",
+    "should",
+    "A cursor is good after a restart, too, or is refused with -32602.",
+    at=("server/utilities/pagination#implementation-guidelines", "basic/transports/stdio#unexpected-termination"),
+    over=STDIO,
+    cause="Cursors are kept in memory, and unknown ones begin anew: put the position into the cursor.",
+)
+
+
+async def _require_pages(talk: Probe) -> None:
+    if not isinstance((await talk.result("tools/list")).get("nextCursor"), str):
+        raise NotObserved("its tools fit on one page")
+
+
+@CURSORS_SURVIVE.case("the second page from another process", kind="own", needs="tools", applies=_require_pages)
+async def check_cursors_survive(talk: Probe) -> None:
+    first = await talk.result("tools/list")
+    cursor = first.get("nextCursor")
+    if not isinstance(cursor, str):
+        raise NotObserved("its tools fit on one page")
+    again = await talk.open_another()
+    try:
+        answer = await again.request("tools/list", {"cursor": cursor})
+    finally:
+        await again.close()
+    if answer.error is not None:
+        if answer.code != -32602:
+            raise again.violation(f"the cursor of the process before is answered with {preview_json(answer.error)}")
+    elif answer.result.get("tools") == first.get("tools"):
+        raise again.violation("the cursor of the process before leads to the first page again")

@@ -1,0 +1,81 @@
+"""Which model answers a server's request for sampling: its hints first, then what matters to it (client, Sampling).
+
+"Hints are treated as substrings that can match model names flexibly; multiple hints are evaluated in order of
+preference; clients MAY map hints to equivalent models from different providers." They only advise: the host says which
+models there are, and what they cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from accord.messages.sampling import ModelPreferences
+
+
+class HostModel(msgspec.Struct, frozen=True):
+    """A model that the host has, each trait from 0 to 1 beside its others. Raises `ValueError` for anything else."""
+
+    name: str
+    cost: float = 0.5
+    """1 is the dearest."""
+    speed: float = 0.5
+    """1 is the fastest."""
+    intelligence: float = 0.5
+    """1 is the most capable."""
+
+    def __post_init__(self) -> None:
+        for trait in ("cost", "speed", "intelligence"):
+            value = getattr(self, trait)
+            if not 0 <= value <= 1:
+                raise ValueError(f"{trait} of {self.name!r} is from 0 to 1, not {value}")
+
+
+def choose_model(
+    preferences: ModelPreferences | None,
+    models: Sequence[HostModel],
+    *,
+    equivalents: Mapping[str, Sequence[str]] | None = None,
+) -> HostModel:
+    """The model of `models` that suits a server best; the first of them where nothing tells them apart.
+
+    The first hint that is part of a name decides, without regard to case; where it fits several, priorities choose
+    among these. `equivalents` (`{"sonnet": ["gemini-1.5-pro"]}`) counts once no hint fits by itself: it maps part of a
+    hint to parts of names. Raises `ValueError` when there are no models.
+    """
+    if not models:
+        raise ValueError("there is no model to choose from")
+    preferences = preferences or ModelPreferences()
+    hints = [hint.name.strip().casefold() for hint in preferences.hints or () if hint.name and hint.name.strip()]
+    suited = _hinted(hints, models) or _hinted(_mapped(hints, equivalents or {}), models) or models
+    return max(suited, key=lambda model: _score(model, preferences))
+
+
+def _hinted(hints: Iterable[str], models: Sequence[HostModel]) -> list[HostModel]:
+    """The models that the first fitting hint names."""
+    for hint in hints:
+        if found := [model for model in models if hint in model.name.casefold()]:
+            return found
+    return []
+
+
+def _mapped(hints: Sequence[str], equivalents: Mapping[str, Sequence[str]]) -> Iterable[str]:
+    for hint in hints:
+        for part, names in equivalents.items():
+            if part.casefold() in hint:
+                yield from (name.casefold() for name in names)
+
+
+def _score(model: HostModel, preferences: ModelPreferences) -> float:
+    """What a model offers, weighed by what matters: "higher values prefer cheaper models"."""
+    return (
+        _weight(preferences.cost_priority) * (1 - model.cost)
+        + _weight(preferences.speed_priority) * model.speed
+        + _weight(preferences.intelligence_priority) * model.intelligence
+    )
+
+
+def _weight(priority: float | None) -> float:
+    """A priority as a server may send it, held to 0 to 1."""
+    return min(1, max(0, priority or 0))

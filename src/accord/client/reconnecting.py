@@ -1,0 +1,311 @@
+"""The connection of a client; with a `Reconnect`, the next one too, when it dies.
+
+`ReconnectingConnection` owns the one connection there is at a time and watches it. Without `Reconnect` its end is told,
+and that is all, but for a session that the server has ended (HTTP): another is opened, and what was refused for it is
+sent again, once. With it the server is started again, after a pause that doubles and is random in all its length, and
+calls wait for that. What was in flight is sent again only if that is safe (`may_repeat`); else nobody can know whether
+it took effect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgspec import Raw
+
+from accord.client.backoff import Backoff, Reconnect
+from accord.client.connect import Connector
+from accord.client.retry import (
+    MayRetry,
+    StickyConnection,
+    StickyConnectionLost,
+    TimeBudget,
+    connection_loss,
+    is_retry_allowed,
+    outcome_unknown,
+    retries_exhausted,
+    wait_before_retry,
+)
+from accord.errors import (
+    AccordError,
+    ConnectError,
+    ConnectionLost,
+    NotConnected,
+    NotExecuted,
+    RequestTimeout,
+    SessionEnded,
+    copy_error,
+)
+from accord.transport.connection import Connection
+
+log: logging.Logger = logging.getLogger("accord.client")
+
+_MIN_SESSION_SECONDS = 1.0
+"""A session that lived shorter was none: the next one is opened after a pause."""
+
+
+class ReconnectingConnection:
+    """The one connection of a client.
+
+    `prepare(connection, again)` makes a new connection fit for use; what it raises fails the attempt. `lost(error)` is
+    called when there is none and there will be none unless somebody calls `open`.
+    """
+
+    def __init__(
+        self,
+        connector: Connector,
+        reconnect: Reconnect | None,
+        *,
+        prepare: Callable[[Connection, bool], Awaitable[None]],
+        lost: Callable[[ConnectionLost], None],
+        prepare_seconds: float,
+    ) -> None:
+        self._connector = connector
+        self._reconnect = reconnect
+        self._prepare = prepare
+        self._on_lost = lost
+        self._prepare_seconds = prepare_seconds
+        self._connection: Connection | None = None
+        self._lock = asyncio.Lock()
+        self._closes = 0
+        self._opening: asyncio.Task[None] | None = None
+        self._watch_task: asyncio.Task[None] | None = None
+        self._close_task: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+        self._failure: ConnectionLost | None = None
+        self._opened_before = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection, and it has not died."""
+        return self._connection is not None and not self._connection.ended.is_set()
+
+    @property
+    def connection(self) -> Connection:
+        """The connection, also one that has died since. Raises `NotConnected`."""
+        if self._connection is None:
+            raise NotConnected("the client is not connected; use `async with Client(...)` or `await connect()`")
+        return self._connection
+
+    # --- lifetime ----------------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Open it, if it is not open. Raises `ConnectError`, `ConnectionLost`; `NotConnected` when closed meanwhile."""
+        closes = self._closes
+        async with self._lock:  # a second task that opens gets what the first one opened
+            if closes != self._closes:
+                raise NotConnected("the client was closed while it waited to connect")
+            if self.is_open:
+                return
+            if self._is_reopening:
+                await self.ready(None)
+                return
+            if self._connection is not None:
+                await self._end(self._connection)
+            self._opening = asyncio.get_running_loop().create_task(self._start(Backoff(self._reconnect or Reconnect())))
+            await self._wait_opened(self._opening)
+
+    @property
+    def _is_reopening(self) -> bool:
+        watched = self._watch_task is not None and not self._watch_task.done()
+        return self._connection is not None and self._reopens(self._connection) and watched
+
+    def _reopens(self, connection: Connection) -> bool:
+        """Whether another connection follows one that has ended: that of a session that the server has ended does.
+
+        "it MUST start a new session by sending a new `InitializeRequest`" (Streamable HTTP, Session Management).
+        """
+        return self._reconnect is not None or isinstance(connection.transport.lost(), SessionEnded)
+
+    async def _wait_opened(self, opening: asyncio.Task[None]) -> None:
+        try:
+            await opening
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise NotConnected("the client was closed while it was connecting") from None
+        finally:
+            self._opening = None
+
+    async def _start(self, backoff: Backoff) -> None:
+        """Open, and watch from now on."""
+        await self._connect()
+        self._watch_task = asyncio.get_running_loop().create_task(self._watch(backoff))
+        self._watch_task.add_done_callback(self._on_watch_done)
+
+    async def _connect(self) -> None:
+        connection = await self._connector.open()
+        try:
+            await self._prepare_connection(connection)
+        except BaseException:
+            await asyncio.shield(connection.close())
+            raise
+        self._connection, self._opened_before, self._failure = connection, True, None
+        self._notify_waiters()
+
+    async def _prepare_connection(self, connection: Connection) -> None:
+        try:
+            async with asyncio.timeout(self._prepare_seconds) as limit:
+                await self._prepare(connection, self._opened_before)
+        except TimeoutError as exc:
+            if not limit.expired():
+                raise
+            name = connection.transport.name
+            raise ConnectError(
+                f"{name} did not answer what follows the opening in {self._prepare_seconds:g} s"
+            ) from exc
+
+    def _notify_waiters(self) -> None:
+        """Wake those who wait for a change."""
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def close(self) -> None:
+        """End the connection and, if it is a child process, the server; bounded in time, from any task."""
+        self._closes += 1
+        self._close_task = asyncio.get_running_loop().create_task(self._close(self._close_task))
+        await asyncio.shield(self._close_task)  # it goes on when the one who closes is cancelled
+
+    async def _close(self, before: asyncio.Task[None] | None) -> None:
+        await _cancel_and_wait(self._opening)
+        await _cancel_and_wait(self._watch_task)
+        connection, self._connection = self._connection, None
+        self._notify_waiters()
+        if connection is not None:
+            await self._end(connection)
+        elif before is not None:  # a second task that closes waits for the same end
+            await asyncio.wait([before])
+
+    async def _end(self, connection: Connection) -> None:
+        """Take away what is left: a process that may still run, a server in this process."""
+        await connection.close()
+        await self._connector.close()
+
+    # --- when it dies ------------------------------------------------------------------------------------------
+
+    async def _watch(self, backoff: Backoff) -> None:
+        time = asyncio.get_running_loop().time
+        while True:
+            began, connection = time(), self.connection
+            await connection.ended.wait()
+            lost = connection.transport.lost()
+            if not self._reopens(connection):
+                return self._on_lost(lost)
+            if not await self._reopen(lost, backoff, time() - began):
+                return None
+
+    async def _reopen(self, lost: ConnectionLost, backoff: Backoff, lived: float) -> bool:
+        """Open it again; False when that is given up, which is told."""
+        last: AccordError = lost
+        while (pause := self._pause(last, backoff, lived)) is not None:
+            log.warning("accord: %s; trying again in %.2g s", last, pause)
+            await self._end(self.connection)
+            await asyncio.sleep(pause)
+            try:
+                await self._connect()
+                return True
+            except AccordError as exc:
+                last, lived = exc, 0
+        why = f"given up after {self._attempts} attempts in a row (Reconnect.attempts)"
+        self._give_up(
+            ConnectionLost(
+                f"{last}; {why if self._reconnect is not None else 'connect() opens it again'}",
+                exit_code=lost.exit_code,
+                stderr=lost.stderr,
+            )
+        )
+        return False
+
+    def _pause(self, last: AccordError, backoff: Backoff, lived: float) -> float | None:
+        """Seconds until the next attempt; None to give up. A session that was one is followed by the next at once."""
+        if isinstance(last, SessionEnded) and lived >= _MIN_SESSION_SECONDS:
+            return 0
+        if self._reconnect is None and not isinstance(last, SessionEnded):
+            return None
+        return backoff.after(lived)
+
+    @property
+    def _attempts(self) -> int:
+        """How often a request is sent again, and a connection opened again, at most: once where nobody asked for it."""
+        return self._reconnect.attempts if self._reconnect is not None else 1
+
+    def _give_up(self, failure: ConnectionLost) -> None:
+        self._failure = failure
+        self._on_lost(failure)
+        self._notify_waiters()
+
+    def _on_watch_done(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (exc := task.exception()) is not None:
+            log.error("accord: a defect in what watches the connection", exc_info=exc)
+            self._give_up(ConnectionLost(f"the connection could not be opened again: {exc!r}"))
+
+    # --- asking ------------------------------------------------------------------------------------------------
+
+    async def ready(self, seconds: float | None) -> Connection:
+        """The connection; while it is being opened again, wait for that.
+
+        Raises `NotConnected`, `ConnectionLost` when that was given up, `RequestTimeout` after `seconds`.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                while self.connection.ended.is_set() and self._reopens(self.connection):
+                    if self._failure is not None:
+                        raise copy_error(self._failure)
+                    await self._changed.wait()
+        except TimeoutError:
+            name = self.connection.transport.name
+            raise RequestTimeout(f"{name} has died, and was not up again in {seconds:.2g} s") from None
+        return self.connection
+
+    async def request(
+        self,
+        method: str,
+        params: Any,
+        *,
+        may_repeat: MayRetry,
+        stay: StickyConnection,
+        timeout: float | None,
+        total_timeout: float | None,
+        **options: Any,
+    ) -> Raw:
+        """As `Connection.ask`. With a `Reconnect`, it waits until there is a connection, and asks again what was not
+        executed or may be repeated. Raises `OutcomeUnknown` for what may not, `StickyConnectionLost` for what has to
+        `stay` and may.
+        """
+        clock = TimeBudget(total_timeout)
+        backoff: Backoff | None = None
+        for _ in range(1 + self._attempts):
+            connection = stay.connection or self._connection
+            if connection is None or (connection.ended.is_set() and connection is not stay.connection):
+                connection = await self.ready(clock.at_most(timeout))
+            try:
+                answer = await connection.request(method, params, timeout=timeout, total_timeout=clock.left, **options)
+            except (ConnectionLost, NotConnected) as exc:
+                lost = connection_loss(connection, exc)
+                if self._connection is None or not self._may_retry(lost):  # the client was closed
+                    raise
+                if not isinstance(lost, NotExecuted) and not await is_retry_allowed(may_repeat, clock.at_most(timeout)):
+                    raise outcome_unknown(method, lost) from exc
+                if stay.connection is not None:
+                    raise StickyConnectionLost(f"{method} cannot go on: {lost}") from exc
+                backoff = backoff or Backoff(self._reconnect or Reconnect())
+                await wait_before_retry(connection, lost, backoff, clock.at_most(timeout))
+            else:
+                stay.connection = connection
+                return answer
+        raise retries_exhausted(method, 1 + self._attempts, lost)
+
+    def _may_retry(self, lost: ConnectionLost) -> bool:
+        """Whether a request may get a second chance."""
+        return self._reconnect is not None or isinstance(lost, SessionEnded)
+
+
+async def _cancel_and_wait(task: asyncio.Task[None] | None) -> None:
+    """Cancel a task, and wait until it has cleaned up."""
+    if task is not None and not task.done():
+        task.cancel()
+        await asyncio.wait([task])

@@ -1,0 +1,249 @@
+"""What a client can ask of its server: a method for each request, typed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar, overload
+
+from accord.client.cache import READ_METHOD, CacheableRequest
+from accord.client.completion import completion_params
+from accord.client.mirrored_tools import MirroredTools
+from accord.client.requests import Requests, always_retry, never_retry
+from accord.client.results import ToolResult, encode_arguments
+from accord.client.tools import ToolCatalog
+from accord.errors import InvalidParams, InvalidResult, Mismatch, ResourceNotFound, ToolError
+from accord.limits import Limits
+from accord.messages.base import Meta
+from accord.messages.completion import CompleteResult, Completion, Reference
+from accord.messages.content import Resource
+from accord.messages.prompts import GetPromptParams, GetPromptResult, ListPromptsResult, Prompt
+from accord.messages.resources import (
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ReadResourceParams,
+    ReadResourceResult,
+    ResourceTemplate,
+)
+from accord.messages.tools import CallToolParams, ListToolsResult, Tool
+
+T = TypeVar("T")
+
+ProgressCallback = Callable[[float, float | None, str | None], Awaitable[None] | None]
+"""Called with progress, total and message, each as the server sent it."""
+
+
+class RequestMethods:
+    """The requests of one client. `name` is what its server is called in errors; for the rest see `Client`."""
+
+    def __init__(self, requests: Requests, name: str, limits: Limits, *, strict: bool, trusted: bool) -> None:
+        self._requests = requests
+        self._mirrored_tools = MirroredTools(name, self._list_tools)
+        self._tools = ToolCatalog(name, self._list_tools, limits, strict=strict, trusted=trusted)
+
+    def _invalidate(self) -> None:
+        """Nothing that was known of the server holds for sure."""
+        self._requests.clear_cache()
+        self._tools.invalidate()
+
+    # --- lists -------------------------------------------------------------------------------------------------
+
+    async def list_tools(self, *, fresh: bool = False) -> list[Tool]:
+        """All tools, over all pages within the limits. `fresh`: not from the cache, here as in the other lists.
+
+        Over HTTP in 2026-07-28, tools that want their arguments in headers in a way that cannot be are left out, with
+        a warning that says why.
+        """
+        return await self._list_tools(fresh=fresh)
+
+    async def _list_tools(self, **options: Any) -> list[Tool]:
+        changes = self._tools.generation
+        tools = await self._requests.all("tools/list", ListToolsResult, lambda result: result.tools, **options)
+        usable = self._mirrored_tools.learn(tools)
+        self._tools.learn(usable, changes)
+        return usable
+
+    async def list_resources(self, *, fresh: bool = False) -> list[Resource]:
+        """All resources with a fixed URI, over all pages within the limits."""
+        return await self._requests.all(
+            "resources/list", ListResourcesResult, lambda result: result.resources, fresh=fresh
+        )
+
+    async def list_resource_templates(self, *, fresh: bool = False) -> list[ResourceTemplate]:
+        """All templates of resources, over all pages within the limits."""
+        return await self._requests.all(
+            "resources/templates/list",
+            ListResourceTemplatesResult,
+            lambda result: result.resource_templates,
+            fresh=fresh,
+        )
+
+    async def list_prompts(self, *, fresh: bool = False) -> list[Prompt]:
+        """All prompts, over all pages within the limits."""
+        return await self._requests.all("prompts/list", ListPromptsResult, lambda result: result.prompts, fresh=fresh)
+
+    # --- verbs -------------------------------------------------------------------------------------------------
+
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        on_progress: ProgressCallback | None = None,
+        meta: Meta | None = None,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        raise_on_error: bool = False,
+    ) -> ToolResult: ...
+
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        type: type[T],
+        on_progress: ProgressCallback | None = None,
+        meta: Meta | None = None,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        raise_on_error: bool = False,
+    ) -> T: ...
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        type: type[T] | None = None,
+        on_progress: ProgressCallback | None = None,
+        meta: Meta | None = None,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        raise_on_error: bool = False,
+    ) -> ToolResult | T:
+        """Call a tool and return its result. A tool that failed is a result with `is_error`; with `raise_on_error` it
+        raises `ToolError`, whose `result` is that result.
+
+        With `type`, return the data of the result as that type: a dataclass, a pydantic model, `list[int]`; a tool that
+        failed raises `ToolError`, and data that do not fit `InvalidResult`.
+
+        `timeout` (seconds) bounds the silence before the call fails, and progress resets it; `total_timeout` bounds the
+        whole call. Structured content is checked against the schema that the tool lists. Raises `ProtocolError` (an
+        unknown tool is -32602), `RequestTimeout`, `ConnectionLost`, `InvalidResult`, `NotSupported`; and
+        `OutcomeUnknown` where a client that reconnects may not send the call again (server, Tools).
+        """
+        params = CallToolParams(name=name, arguments=encode_arguments(arguments))
+
+        async def send(total: float | None) -> ToolResult:
+            return await self._requests.with_input(
+                "tools/call",
+                ToolResult,
+                params,
+                meta=meta,
+                on_progress=on_progress,
+                timeout=timeout,
+                total_timeout=total,
+                may_repeat=lambda: self._tools.may_repeat(name),
+            )
+
+        total = self._requests.total_timeout if total_timeout is None else total_timeout
+        answer = await self._mirrored_tools.call(total, send)
+        result = await self._tools.check_result(name, answer, timeout=timeout, total_timeout=total_timeout)
+        if result.is_error and (raise_on_error or type is not None):
+            raise ToolError(result.text or f"tool {name!r} failed and did not say why", result=result)
+        if type is None:
+            return result
+        try:
+            return result.data_as(type)
+        except Mismatch as exc:
+            raise InvalidResult(f"tool {name!r} returned data that do not fit {type!r}: {exc}") from exc
+
+    async def read_resource(
+        self,
+        uri: str,
+        *,
+        fresh: bool = False,
+        on_progress: ProgressCallback | None = None,
+        meta: Meta | None = None,
+        timeout: float | None = None,
+    ) -> ReadResourceResult:
+        """Read a resource; `fresh`: not from the cache. Raises `ResourceNotFound` and what `call_tool` raises."""
+        try:
+            return await self._requests.cached_with_input(
+                CacheableRequest(READ_METHOD, uri),
+                ReadResourceResult,
+                ReadResourceParams(uri=uri),
+                fresh=fresh,
+                meta=meta,
+                on_progress=on_progress,
+                timeout=timeout,
+            )
+        except InvalidParams as exc:
+            # From 2026-07-28 on this is how a missing resource is told: -32602 that names the URI.
+            if isinstance(exc.data, dict) and exc.data.get("uri") == uri:
+                raise ResourceNotFound(exc.message, uri=uri, code=exc.code, data=exc.data) from None
+            raise
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        meta: Meta | None = None,
+        timeout: float | None = None,
+    ) -> GetPromptResult:
+        """Get a prompt's messages. Raises what `call_tool` raises."""
+        params = GetPromptParams(name=name, arguments=encode_arguments(arguments))
+        return await self._requests.with_input("prompts/get", GetPromptResult, params, meta=meta, timeout=timeout)
+
+    async def complete(
+        self,
+        reference: Reference | None = None,
+        *,
+        argument: str,
+        value: str = "",
+        prompt: str | None = None,
+        template: str | None = None,
+        context: Mapping[str, str] | None = None,
+        meta: Meta | None = None,
+        timeout: float | None = None,
+    ) -> Completion:
+        """Proposals for an `argument` of a prompt, or of a resource template by its URI, of which `value` is typed.
+
+        `context` are arguments that have their value (from 2025-06-18 on; left out before). Raises what `call_tool`
+        raises, and `LocalProtocolError` unless one of `reference`, `prompt` and `template` is given.
+        """
+        params = completion_params(reference, prompt, template, argument, value, context)
+        result = await self._requests.read("completion/complete", CompleteResult, params, meta=meta, timeout=timeout)
+        return result.completion
+
+    # --- the low level, for extensions -------------------------------------------------------------------------
+
+    async def request(
+        self,
+        method: str,
+        params: Any = None,
+        *,
+        result: type[T],
+        meta: Meta | None = None,
+        on_progress: ProgressCallback | None = None,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        repeatable: bool = False,
+    ) -> T | Any:
+        """Send any request of the protocol or of an extension; its result as the type `result`, or as the one that the
+        extension has for its `resultType`. The other verbs take no results of extensions.
+
+        `repeatable` says that it may be sent twice. Raises what `call_tool` raises.
+        """
+        return await self._requests.read_open(
+            method,
+            result,
+            params,
+            meta=meta,
+            on_progress=on_progress,
+            timeout=timeout,
+            total_timeout=total_timeout,
+            may_repeat=always_retry if repeatable else never_retry,
+        )

@@ -1,0 +1,175 @@
+"""`FastMCP(...)` and `MCPServer(...)` in accord's words: how a server is made, what is declared on it, how it runs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterator, Mapping
+
+from accord.compat.name_map import REPLACEMENTS
+from accord.compat.server import UNSUPPORTED
+from accord.migrate.arguments import constant, keywords_of, remove_arguments, rename_keywords
+from accord.migrate.edits import Edit, ManualStep, SourceText
+from accord.server.server import Server
+
+SERVERS = ("FastMCP", "MCPServer")
+"""What a server is called."""
+
+_CONSTRUCTOR_OPTIONS = {
+    *("name", "instructions", "version", "title", "description", "website_url", "icons", "lifespan"),
+}
+_IGNORED_OPTIONS = {"json_response", "debug", "log_level", "dependencies"}
+_DECORATOR_OPTIONS = {
+    "tool": {"name", "title", "description", "annotations", "icons", "meta", "tags", "timeout", "version"},
+    "prompt": {"name", "title", "description", "icons", "meta", "tags", "version"},
+    "resource": {"name", "title", "description", "mime_type", "annotations", "icons", "meta", "tags"},
+}
+_SAME = {"name", "instructions", "remove_tool", "run_stdio_async"}
+_OPTION_ADVICE = {
+    "mask_error_details": "write middleware=[MaskErrors()]",
+    "middleware": REPLACEMENTS["Middleware"],
+    "stateless_http": "write run(http=..., options=HTTPOptions(stateless=True)), or asgi(HTTPOptions(stateless=True))",
+}
+_ATTRIBUTE_ADVICE = {
+    "add_middleware": REPLACEMENTS["Middleware"],
+    "completion": '@prompt.complete("argument") for each argument, in the place of one function for all',
+    "add_transform": "server.change_tool(name, ToolChange(...)), or server.search_tools()",
+    "http_app": "server.app",
+    "streamable_http_app": "server.app",
+}
+"""What to write for options and attributes that are asked for most."""
+_WILD = re.compile(r"{\w+\*}")
+_HTTP = ("http", "streamable-http")
+
+
+def server_edits(source: SourceText, servers: Mapping[str, str]) -> Iterator[Edit | ManualStep]:
+    """What to change for servers of these class names, and what keeps them from it."""
+    made = [call for call in _calls(source) if isinstance(call.func, ast.Name) and call.func.id in servers]
+    for call in made:
+        yield from _constructor_edits(call, source)
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in servers:
+            yield ManualStep(node.lineno, f"{source.text_of(node)}: accord's Server has no type parameters")
+    held = set(variables(source, made))
+    yield from _attribute_edits(source, held)
+    yield from _return_type_steps(source, held)
+
+
+def variables(source: SourceText, made: Collection[ast.Call]) -> Iterator[str]:
+    """The names that hold what such a call makes."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Assign) and node.value in made:
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.AnnAssign) and node.value in made and isinstance(node.target, ast.Name):
+            yield node.target.id
+
+
+def _constructor_edits(call: ast.Call, source: SourceText) -> Iterator[Edit | ManualStep]:
+    keywords = keywords_of(call)
+    if keywords is None or len(call.args) > 1:
+        yield ManualStep(call.lineno, f"{source.text_of(call.func)}(...): name its options one by one")
+        return
+    for name, keyword in keywords.items():
+        if name not in _CONSTRUCTOR_OPTIONS | _IGNORED_OPTIONS:
+            why = _OPTION_ADVICE.get(name, "accord's Server has no such option, or means something else")
+            yield ManualStep(keyword.lineno, f"{source.text_of(call.func)}({name}=...): {why}")
+    gone = [keyword for name, keyword in keywords.items() if name in _IGNORED_OPTIONS]
+    if call.args or "name" in keywords:
+        yield from remove_arguments(call, gone, source)
+    elif len(gone) == len(keywords):
+        yield Edit(source.span(call.func)[1], source.span(call)[1], f'("{source.text_of(call.func)}")')
+    else:
+        first = source.span(call.keywords[0])[0]
+        yield Edit(first, first, f'"{source.text_of(call.func)}", ')
+        yield from remove_arguments(call, gone, source)
+
+
+def _attribute_edits(source: SourceText, held: Collection[str]) -> Iterator[Edit | ManualStep]:
+    """Every attribute of a server: called in the same words, or in others."""
+    calls = {call.func: call for call in _calls(source)}
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in held:
+            call = calls.get(node)
+            if node.attr in _DECORATOR_OPTIONS:
+                yield from _decorator_steps(node, call, source)
+            elif call is not None and node.attr in ("run", "run_async"):
+                yield from _run_edits(call, source)
+            elif call is not None and node.attr == "mount":
+                yield from _mount_edits(call, source)
+            elif call is not None and node.attr == "add_tool" and len(call.args) == 1 and not call.keywords:
+                yield Edit(*source.span(node), f"{node.value.id}.tool")
+            elif node.attr not in _SAME:
+                yield ManualStep(node.lineno, f"{source.text_of(node)}: {_attribute_advice(node.attr)}")
+
+
+def _attribute_advice(name: str) -> str:
+    """What to write for an attribute of a server."""
+    if name in _ATTRIBUTE_ADVICE or name in UNSUPPORTED:
+        return _ATTRIBUTE_ADVICE.get(name) or UNSUPPORTED[name]
+    known = hasattr(Server, name)
+    return "accord's Server has that too: check its arguments" if known else "accord's Server has nothing of that name"
+
+
+def _decorator_steps(node: ast.Attribute, call: ast.Call | None, source: SourceText) -> Iterator[ManualStep]:
+    if call is None:
+        return
+    keywords = keywords_of(call)
+    unknown = None if keywords is None else [name for name in keywords if name not in _DECORATOR_OPTIONS[node.attr]]
+    annotations = None if keywords is None else keywords.get("annotations")
+    if unknown or unknown is None:
+        yield ManualStep(
+            call.lineno, f"{source.text_of(node)}({', '.join(unknown or ['**'])}=...): not in accord's words"
+        )
+    elif annotations is not None and isinstance(annotations.value, ast.Dict):
+        yield ManualStep(call.lineno, f"{source.text_of(node)}(annotations={{...}}): write ToolAnnotations(...)")
+    elif node.attr == "resource" and _WILD.search(str(constant(call.args[0] if call.args else None))):
+        yield ManualStep(call.lineno, f"{source.text_of(call.args[0])}: write {{+path}} for what may hold slashes")
+
+
+def _return_type_steps(source: SourceText, held: Collection[str]) -> Iterator[ManualStep]:
+    """Tools that return an ordinary class, which accord cannot read."""
+    ordinary = {
+        node.name
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ClassDef) and not (node.bases or node.keywords or node.decorator_list)
+    }
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.FunctionDef(returns=ast.Name(id=name)) | ast.AsyncFunctionDef(returns=ast.Name(id=name)):
+                if name in ordinary and any(_is_tool(each, held) for each in node.decorator_list):
+                    yield ManualStep(node.lineno, f"{node.name}() returns {name}: make that a dataclass or a model")
+
+
+def _is_tool(decorator: ast.expr, held: Collection[str]) -> bool:
+    match decorator.func if isinstance(decorator, ast.Call) else decorator:
+        case ast.Attribute(value=ast.Name(id=name), attr="tool"):
+            return name in held
+    return False
+
+
+def _run_edits(call: ast.Call, source: SourceText) -> Iterator[Edit | ManualStep]:
+    keywords = keywords_of(call) or {}
+    given = {name: constant(keyword.value) for name, keyword in keywords.items()}
+    transport = given.pop("transport", None) or (constant(call.args[0]) if call.args else "stdio")
+    start, end = source.span(call.func)[1], source.span(call)[1]
+    if transport == "stdio" and not given:
+        if call.args or call.keywords:
+            yield Edit(start, end, "()")
+    elif transport in _HTTP and set(given) <= {"host", "port", "show_banner"} and None not in given.values():
+        host, port = str(given.get("host", "127.0.0.1")), str(given.get("port", 8000))
+        host = "" if host == "127.0.0.1" else f"[{host}]" if ":" in host else host
+        yield Edit(start, end, f'(http="{host}:{port}")')
+    else:
+        yield ManualStep(call.lineno, f'{source.text_of(call)}: write run(http="host:port", options=HTTPOptions(...))')
+
+
+def _mount_edits(call: ast.Call, source: SourceText) -> Iterator[Edit | ManualStep]:
+    keywords = keywords_of(call)
+    if keywords is None or len(call.args) > 1 or not set(keywords) <= {"server", "namespace", "prefix"}:
+        yield ManualStep(call.lineno, f"{source.text_of(call)}: write mount(other, prefix=...)")
+    else:
+        yield from rename_keywords(call, {"server": "other", "namespace": "prefix"}, source)
+
+
+def _calls(source: SourceText) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(source.tree) if isinstance(node, ast.Call))

@@ -1,0 +1,41 @@
+"""A Python value as JSON, and an honest no to what JSON cannot hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from accord.schema import pydantic_types
+
+
+def to_json(value: Any) -> bytes:
+    """Encode anything that msgspec, pydantic or a path can be. Raises ValueError that says what stands against it:
+    a type without JSON, NaN or infinity, half a surrogate pair, a value that contains itself.
+    """
+    try:
+        data = msgspec.json.encode(value, enc_hook=pydantic_types.dump)
+        if b"null" in data:
+            _check_finite(value)
+    except RecursionError:
+        raise ValueError("it is nested too deeply or contains itself") from None
+    except (TypeError, OverflowError) as exc:
+        raise ValueError(str(exc)) from exc
+    return data
+
+
+def _dump(value: Any) -> Any:
+    return None if type(value) is msgspec.Raw else pydantic_types.dump(value)  # raw is JSON already
+
+
+def _check_finite(value: Any) -> None:
+    """msgspec writes NaN and infinity as null, silently."""
+    pending = [msgspec.to_builtins(value, enc_hook=_dump)]
+    while pending:
+        match pending.pop():
+            case float(number) if number != number or number in (float("inf"), float("-inf")):
+                raise ValueError(f"{number} is no JSON number")
+            case dict(members):
+                pending.extend(members.values())
+            case list(items) | tuple(items):
+                pending.extend(items)

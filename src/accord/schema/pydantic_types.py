@@ -1,0 +1,98 @@
+"""What only pydantic understands: its models, and hints with its validators.
+
+pydantic is never imported here. A hint can only be foreign when pydantic is in `sys.modules` already.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+from collections.abc import Awaitable
+from functools import lru_cache
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from typing import Any
+
+import msgspec
+
+JSONObject = dict[str, Any]
+
+JSON_TYPES = "use a built-in type, a dataclass, a TypedDict, an Enum, a msgspec.Struct or a pydantic model"
+"""What to do about a type without JSON."""
+
+
+def schema(hint: Any, *, output: bool) -> tuple[JSONObject, JSONObject]:
+    """The schema pydantic gives, without titles, and its definitions apart."""
+    mode = "serialization" if output else "validation"
+    written = _without_titles(_adapter(hint).json_schema(mode=mode))
+    return written, written.pop("$defs", {})
+
+
+def load(hint: Any, value: Any) -> Any:
+    """A JSON value as pydantic reads it. Raises ValueError, one line per failure."""
+    adapter = _adapter(hint)
+    try:
+        return adapter.validate_json(msgspec.json.encode(value))
+    except sys.modules["pydantic"].ValidationError as exc:
+        raise ValueError("; ".join(map(_line, exc.errors(include_url=False)))) from None
+
+
+def dump(value: Any) -> Any:
+    """`enc_hook` for msgspec: what pydantic or a path is as JSON. Raises TypeError."""
+    if isinstance(value, pathlib.PurePath):
+        return str(value)
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json", by_alias=True)
+    if "pydantic" in sys.modules and hasattr(type(value), "__get_pydantic_core_schema__"):
+        return _adapter(type(value)).dump_python(value, mode="json")
+    raise TypeError(f"{type(value).__qualname__} cannot be turned into JSON{_hint(value)}")
+
+
+def _hint(value: Any) -> str:
+    """What its author probably forgot."""
+    if isinstance(value, CoroutineType):
+        code = value.cr_code
+        place = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
+        return f": {value.__qualname__}() ({place}) was called without `await`; did you forget `await`?"
+    if isinstance(value, Awaitable):
+        return "; did you forget `await`?"
+    if isinstance(value, GeneratorType | AsyncGeneratorType):
+        return f": {value.__qualname__}() yields; collect what it yields in a list and return that"
+    return f": {JSON_TYPES}"
+
+
+@lru_cache(maxsize=256)
+def _adapter_of(hint: Any) -> Any:
+    return sys.modules["pydantic"].TypeAdapter(hint)
+
+
+def _adapter(hint: Any) -> Any:
+    try:
+        return _adapter_of(hint)
+    except TypeError:  # the hint has metadata without a hash
+        return sys.modules["pydantic"].TypeAdapter(hint)
+
+
+def _line(error: Any) -> str:
+    where = ".".join(map(str, error["loc"]))
+    return f"{where}: {error['msg']}" if where else str(error["msg"])
+
+
+_MAPS = ("properties", "$defs", "patternProperties")
+
+
+def _without_titles(schema: Any) -> Any:
+    """The schema without `title`; what stands under `properties` and its like are names, not keywords."""
+    if isinstance(schema, list):
+        return [_without_titles(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: {name: _without_titles(inner) for name, inner in value.items()} if key in _MAPS else _keyword(key, value)
+        for key, value in schema.items()
+        if key != "title"
+    }
+
+
+def _keyword(key: str, value: Any) -> Any:
+    return value if key in ("default", "const", "enum", "examples") else _without_titles(value)

@@ -1,0 +1,147 @@
+"""The access log: a line of JSON for each exchange, when it is over.
+
+It wraps the application, so that a server without it pays nothing. What only the application knows, it writes into the
+dict that it finds at `scope["state"]["accord.access"]`: `revision`, `mcp` (the method), `name`, `principal`, `session`.
+Never a query, a body or a header: secrets stand there.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, MutableMapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from accord.errors import ProtocolError
+from accord.messages import envelope
+from accord.messages.envelope import MalformedMessage
+from accord.session import peek
+from accord.transport.asgi.request import ACCESS_LOG_STATE, Receive, Scope, Send
+from accord.wire.headers import PROTOCOL_VERSION, SESSION_ID
+from accord.wire.request_headers import NAME_FIELDS
+
+if TYPE_CHECKING:
+    from accord.server.http.auth import Principal
+    from accord.server.http.serving.protocol import Application
+
+_KNOWN = ("revision", "mcp", "name", "principal", "session")
+_LONGEST = 200
+"""Characters of one value."""
+_SESSION = 6
+"""Last characters of a session's id, which is as good as a key as long as the session lives."""
+
+LogRecord = dict[str, Any]
+
+
+class AccessLog:
+    """The application, with each of its exchanges told to `observe`."""
+
+    def __init__(self, app: Application, observe: Callable[[LogRecord], None]) -> None:
+        self._app: Application = app
+        self._observe = observe
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        notes: dict[str, Any] = scope.setdefault("state", {}).setdefault(ACCESS_LOG_STATE, {})
+        begun, status, sent = time.perf_counter(), 0, 0
+
+        async def counted(event: MutableMapping[str, Any]) -> None:
+            nonlocal status, sent
+            if event["type"] == "http.response.start":
+                status = event["status"]
+            elif event["type"] == "http.response.body":
+                sent += len(event.get("body", b""))
+            await send(event)
+
+        try:
+            await self._app(scope, receive, counted)
+        finally:
+            elapsed = round((time.perf_counter() - begun) * 1000, 3)
+            self._observe(
+                {**_scope_fields(scope), "status": status, "ms": elapsed, "bytes": sent, **_shortened_fields(notes)}
+            )
+
+
+def request_fields(body: bytes, headers: Mapping[bytes, bytes], who: Principal | None) -> LogRecord:
+    """What the access log tells of a POST."""
+    known: LogRecord = {
+        key: value.decode("latin-1")
+        for key, name in (("revision", PROTOCOL_VERSION), ("session", SESSION_ID))
+        if (value := headers.get(name)) is not None
+    }
+    known["principal"] = who.id if who is not None else None
+    with suppress(MalformedMessage, ProtocolError):
+        incoming = envelope.read(body)
+        posted = peek.mirrored_params(incoming.params)
+        known["mcp"] = incoming.method or None
+        known["name"] = posted.subject(NAME_FIELDS.get(str(incoming.method), "name"))
+    return known
+
+
+def _scope_fields(scope: Mapping[str, Any]) -> LogRecord:
+    client = scope.get("client")
+    return {
+        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "client": client[0] if client else None,
+        "method": scope["method"][:_LONGEST],
+        "path": scope["path"][:_LONGEST],
+    }
+
+
+def _shortened_fields(notes: Mapping[str, Any]) -> LogRecord:
+    known = {key: str(notes[key])[:_LONGEST] for key in _KNOWN if notes.get(key) is not None}
+    if "session" in known:
+        known["session"] = "…" + known["session"][-_SESSION:]
+    return known
+
+
+class LogWriter:
+    """Writes records as lines to a descriptor from a thread of its own: a full pipe holds up no request.
+
+    At most `pending` records wait; those beyond are dropped, and the next line that is written says how many.
+    """
+
+    def __init__(self, descriptor: int = 2, pending: int = 10_000) -> None:
+        self._descriptor = descriptor
+        self._pending = pending
+        self._lines: deque[bytes] = deque()
+        self._dropped = 0
+        self._some = threading.Event()
+        self._ending = False
+        self._thread = threading.Thread(target=self._write, name="accord access log", daemon=True)
+        self._thread.start()
+
+    def __call__(self, record: LogRecord) -> None:
+        if len(self._lines) >= self._pending:
+            self._dropped += 1
+            return
+        if self._dropped:
+            record, self._dropped = {**record, "dropped": self._dropped}, 0
+        self._lines.append(msgspec.json.encode(record) + b"\n")
+        self._some.set()
+
+    def close(self, seconds: float) -> None:
+        """Write what waits, within `seconds`."""
+        self._ending = True
+        self._some.set()
+        self._thread.join(seconds)
+
+    def _write(self) -> None:
+        while not self._ending or self._lines:
+            self._some.wait()
+            self._some.clear()
+            lines = [self._lines.popleft() for _ in range(len(self._lines))]
+            rest = memoryview(b"".join(lines))
+            try:
+                while rest:
+                    rest = rest[os.write(self._descriptor, rest) :]
+            except OSError:  # nobody reads it any more
+                self._lines.clear()

@@ -1,0 +1,171 @@
+"""A client that stays for a while: what every session over HTTP has, whichever streams it uses."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from base64 import urlsafe_b64encode
+from collections import OrderedDict
+from collections.abc import Mapping
+from contextlib import ExitStack
+from hashlib import blake2b
+from hmac import compare_digest
+from typing import TYPE_CHECKING
+
+from accord.errors import NotConnected, ProtocolError
+from accord.messages import envelope
+from accord.messages.envelope import MalformedMessage
+from accord.server.http.auth import id_of
+from accord.server.http.body_budget import SMALL_BYTES, memory_of
+from accord.server.http.http_context import SEVERAL_WORKERS, HTTPContext
+from accord.server.peer import Peer
+from accord.session.events import Event, MessageIgnored, NotificationReceived, RequestReceived
+from accord.session.outgoing import UNKNOWN_ANSWER
+from accord.session.session import Session
+from accord.session.states import Phase
+from accord.transport.asgi.request import RequestRejected
+from accord.transport.base import MessageSink
+from accord.transport.session_driver import SessionDriver
+
+if TYPE_CHECKING:
+    from accord.server.http.auth import Principal
+
+
+class BaseHTTPSession:
+    """One session of one principal. `id` is its secret: 256 random bits ("cryptographically secure").
+
+    `way` is where goes what belongs to no request.
+    """
+
+    def __init__(self, site: HTTPContext, who: Principal | None, account: str, way: MessageSink, id: str) -> None:
+        self.id: str = id
+        self.account: str = account
+        """Whose quotas it uses up."""
+        self.account_sessions: OrderedDict[BaseHTTPSession, None] | None = None
+        """All of its account, the one first that was not heard of for the longest time."""
+        self.principal: str = id_of(who)
+        self.created_at: float = site.loop.time()
+        self.last_used_at: float = self.created_at
+        """When it was last heard of."""
+        self.open_requests: int = 0
+        """Requests of its client that are being answered, and streams that are open."""
+        self._request_count = 0
+        self._handshake_bytes = 0  # bytes charged for what it keeps of `initialize`
+        self.context: HTTPContext = site
+        self.session: Session = site.session(account)
+        self.driver: SessionDriver = SessionDriver(
+            self.session,
+            way,
+            lambda exchange, _: site.dispatcher.handle(exchange, self.peer),
+            on_notification=self._on_notification,
+            limits=site.limits,
+        )
+        self.peer: Peer = site.peer(self.driver, who, account)
+        self._client_notifications = site.client_notifications(self.peer)
+        self._joined = ExitStack()
+        self._joined.enter_context(site.subscription_index.with_peer(self.peer))
+
+    def _on_notification(self, event: NotificationReceived) -> None:
+        self._client_notifications.receive(event)
+
+    def receive(self, body: bytes, who: Principal | None, headers: Mapping[bytes, bytes]) -> list[Event]:
+        """What one POST brought. Its requests may do what whoever posted it may, not what the session began with."""
+        self.peer.identity = who
+        if len(body) > SMALL_BYTES and _is_initialize(body):
+            self._charge_handshake(memory_of(body))
+        events = self.session.receive(body)
+        for event in events:
+            if type(event) is RequestReceived:
+                event.exchange.principal, event.exchange.headers = who, headers
+        return events
+
+    def _charge_handshake(self, size: int) -> None:
+        """Charge what is kept of `initialize`: of the largest, where it is repeated. Raises `RequestRejected`."""
+        if size > self._handshake_bytes:
+            self.context.handshake_budget.charge(self.account, size - self._handshake_bytes)
+            self._handshake_bytes = size
+
+    def check_answer(self, events: list[Event]) -> None:
+        """Raise `RequestRejected` for an answer to a question that was not asked here: nobody waits for it, and whoever
+        asked in another process would wait for ever. "If the server cannot accept the input, it MUST return an HTTP
+        error status code" (Streamable HTTP, Sending Messages).
+        """
+        if len(events) == 1 and type(event := events[0]) is MessageIgnored and event.kind == UNKNOWN_ANSWER:
+            what = f"an answer came to a question that this process has not asked in this session ({event.detail})"
+            self.context.warn_about_workers(what)
+            raise RequestRejected(400, f"{what}; {SEVERAL_WORKERS}")
+
+    @property
+    def busy(self) -> bool:
+        """Whether it has something to do, or somebody listens: then it is not idle."""
+        return bool(self.open_requests or self.session.incoming)
+
+    @property
+    def unused(self) -> bool:
+        """Whether nothing has come of it since `initialize`."""
+        return self._request_count < 2 and self.session.phase is not Phase.OPEN and not self.busy
+
+    def __enter__(self) -> BaseHTTPSession:
+        """As long as a request of its client is being answered."""
+        self._request_count += 1
+        self.open_requests += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.open_requests -= 1
+        self.last_used_at = self.context.loop.time()
+        if self.account_sessions is not None:
+            self.account_sessions.move_to_end(self)
+
+    async def close(self, why: str) -> None:
+        """End it: what runs is answered with an error and cancelled, what waits for the client fails."""
+        end_session_requests(self.driver, why)
+        if self._handshake_bytes:
+            self.context.handshake_budget.release(self.account, self._handshake_bytes)
+            self._handshake_bytes = 0
+        self._joined.close()
+        seconds = self.context.limits.close_seconds
+        await self.driver.finish_callbacks(seconds / 2)
+        await self._client_notifications.finish(seconds / 2)
+        if self.context.server.active_round_trips is not None:
+            await self.context.server.active_round_trips.close(self.peer, seconds)
+        if self.context.server.instrumentation is not None:
+            self.context.server.instrumentation.client_disconnected(self.driver, self.created_at)
+
+    async def forget(self) -> None:
+        """It will not come back: keep nothing of it."""
+
+
+def _is_initialize(body: bytes) -> bool:
+    try:
+        return envelope.read(body).method == "initialize"
+    except (MalformedMessage, ProtocolError):
+        return False
+
+
+_KEY = os.urandom(16)
+_SIGNATURE_BYTES = 9
+
+
+def new_id() -> str:
+    """An id that nobody can guess, of visible ASCII. Its end tells this process that it has made it."""
+    secret = secrets.token_urlsafe(32)
+    return secret + _signature(secret)
+
+
+def is_own_id(id: str) -> bool:
+    """Whether this process has made an id, rather than another worker, or nobody."""
+    length = len(_signature(""))
+    return compare_digest(_signature(id[:-length]).encode(), id[-length:].encode(errors="replace"))
+
+
+def _signature(secret: str) -> str:
+    digest = blake2b(secret.encode(errors="replace"), key=_KEY, digest_size=_SIGNATURE_BYTES)
+    return urlsafe_b64encode(digest.digest()).decode()
+
+
+def end_session_requests(conversation: SessionDriver, why: str) -> None:
+    """What runs is answered with an error and cancelled, what waits for the client fails."""
+    conversation.closing = True
+    conversation.fail_all(NotConnected(why))
+    conversation.end_requests(list(conversation.session.incoming.values()), why)

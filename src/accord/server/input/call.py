@@ -1,0 +1,242 @@
+"""One logical call: what its handler, its context and its questions share, through all of its requests."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import compress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from accord.errors import NotSupported
+from accord.messages.revision import NO_SESSIONS
+from accord.server.input.base import InputRequester
+from accord.server.input.parameters import InputParameter
+from accord.server.input.question import InputQuestion
+from accord.server.input.questions import Elicit, ElicitUrl, Messages, Roots, Sample, Sampled
+from accord.server.parameters import calling_place
+from accord.server.peer import Peer
+from accord.server.roots import RootList
+from accord.session.pending_request import PendingRequest
+from accord.transport.deadlines import OutOfTime
+
+if TYPE_CHECKING:
+    from accord.server.logs import ClientLog
+
+log: logging.Logger = logging.getLogger("accord.server")
+
+T = TypeVar("T")
+
+
+class HandlerCall:
+    """A call at work. "A resumed run belongs to the retry": then `exchange` and `peer` are those of the retry."""
+
+    __slots__ = (
+        "_limits",
+        "_logs",
+        "_open_requests",
+        "_roots",
+        "_state",
+        "_warned",
+        "exchange",
+        "input",
+        "peer",
+        "reads",
+        "requested_input",
+        "resolved_input",
+    )
+
+    def __init__(self, exchange: PendingRequest, peer: Peer) -> None:
+        self.exchange: PendingRequest = exchange
+        self.peer: Peer = peer
+        self.input: InputRequester
+        self.resolved_input: dict[str, Any] | None = None
+        """What was asked for the handler before it began."""
+        self.requested_input: bool = False
+        """Whether anything was asked; what comes of the call then depends on the answers."""
+        self.reads: dict[str, int] = {}
+        """What the call has read of its client, and how often: "principal", "headers", "client", "meta", "roots",
+        "session", "state". What comes of it may depend on that; see `Caching`."""
+        self._limits: dict[asyncio.Timeout, float] = {}
+        """The time of its handlers (a tool, the resources that it reads); what is left of it while it stands still."""
+        self._roots: RootList | None = None
+        self._open_requests = 0
+        self._logs: ClientLog | None = None
+        self._state: dict[str, Any] | None = None
+        self._warned = False
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What belongs to the call alone."""
+        if self._state is None:
+            self._state = {}
+        elif self._state:  # something was put into it, perhaps by who knows more of the client
+            self.record("state")
+        return self._state
+
+    @property
+    def peek_state(self) -> dict[str, Any] | None:
+        """The same, looked at and not read; None where there is none yet."""
+        return self._state
+
+    def record(self, what: str) -> None:
+        """Record that the call has read something of its client: see `reads`."""
+        self.reads[what] = self.reads.get(what, 0) + 1
+
+    def set_visibility(self, shown: bool, names: Sequence[str], tags: Iterable[str], only: bool) -> None:
+        """Show things to the client's session, or hide them. Raises `NotSupported`, `DeclarationError`."""
+        self.record("session")
+        rules = self.exchange.rules
+        if not rules.sessions:
+            why = NO_SESSIONS if rules.handshake else f"{rules.revision} knows no sessions"
+            raise NotSupported(f"nothing can be hidden from a session: {why}; hide it by authorization, scopes={{...}}")
+        self.peer.set_visibility(shown, names, tags, only)
+
+    @property
+    def logs(self) -> ClientLog:
+        """Where its log messages go: those of its client, or its own where many come as one."""
+        if not self.peer.shared:
+            return self.peer.logs
+        if self._logs is None:
+            self._logs = self.peer.new_logs()
+        return self._logs
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its result was sent: "Progress notifications MUST stop after completion" (basic, Progress)."""
+        return self.exchange.stage == "answered" and not self.input.outlives
+
+    @property
+    def logs_end(self) -> bool:
+        """Whether log messages end with the call: they do where each request says whether it wants them, and where they
+        are sent in its response.
+        """
+        return not self.exchange.rules.handshake or self.exchange.sink is not None
+
+    def warn_ended(self) -> None:
+        """Log once that the handler sends something after the call has ended."""
+        if not self._warned:
+            self._warned = True
+            log.warning(
+                "accord: %s: a message for a call that has ended (%s, request %r) is not sent: "
+                "let the handler return when all of its work is done",
+                calling_place(),
+                self.exchange.method.name,
+                self.exchange.id,
+            )
+
+    def rebind(self, retry: HandlerCall) -> None:
+        """Go on on behalf of another request."""
+        self.exchange, self.peer = retry.exchange, retry.peer
+
+    async def request_input(self, questions: Sequence[InputQuestion[Any]], keys: Sequence[str] = ()) -> list[Any]:
+        """The answers, in order; the time they take is not the handler's. Raises what `InputRequester.request`
+        raises."""
+        self.requested_input = self.requested_input or bool(questions)
+        self._pause_deadlines()
+        asked_for = self.exchange
+        try:
+            return await self.input.request(questions, keys)
+        finally:
+            self._resume_deadlines()
+            if self.exchange is not asked_for and self.exchange.on_resume is not None:
+                self.exchange.on_resume()
+
+    async def resolve_input(
+        self, declared: Sequence[InputParameter], arguments: Any, prefix: str = ""
+    ) -> dict[str, Any]:
+        """What the client is asked for before a handler begins, by parameter. Raises `ToolError` for what it declines.
+
+        `prefix` parts the keys of a handler that is called by another.
+        """
+        filled, self.resolved_input = self.resolved_input, None
+        if filled is not None:
+            return filled
+        self.record("client")  # what it can be asked
+        values = arguments or {}
+        if isinstance(arguments, Raw):
+            values = msgspec.json.decode(arguments) if any(one.uses_arguments for one in declared) else {}
+        questions = [one.question_for(values) for one in declared]
+        asked = [one.is_available(question, self.input) for one, question in zip(declared, questions, strict=True)]
+        answers = iter(
+            await self.request_input(
+                list(compress(questions, asked)), [prefix + one.name for one in compress(declared, asked)]
+            )
+        )
+        return {
+            one.name: one.value(next(answers)) if was_asked else one.default
+            for one, was_asked in zip(declared, asked, strict=True)
+        }
+
+    async def elicit(self, message: str, type: Any) -> Any:
+        """What the person fills in."""
+        (answer,) = await self.request_input((Elicit(message, type),))
+        return answer
+
+    async def elicit_url(self, message: str, url: str, elicitation_id: str | None) -> Any:
+        """Whether the person goes to a page."""
+        (answer,) = await self.request_input((ElicitUrl(message, url, elicitation_id),))
+        return answer
+
+    async def sample(self, messages: Messages, **options: Any) -> Sampled:
+        """What the model says."""
+        (answer,) = await self.request_input((Sample(messages, **options),))
+        return answer  # type: ignore[no-any-return]
+
+    async def roots(self) -> RootList:
+        """The client's roots: asked for once in a call, and once in a connection that tells when they change."""
+        self.record("roots")
+        if self._roots is None:
+            self._roots = self.peer.roots
+        if self._roots is None:
+            changed = self.peer.roots_changed
+            (self._roots,) = await self.request_input((Roots(),))
+            self.peer.cache_roots(self.exchange, self._roots, changed)
+        return self._roots
+
+    async def with_deadline(self, seconds: float, work: Awaitable[T]) -> T:
+        """Await what a handler does, for `seconds`, of which those that a question takes do not count.
+
+        Raises `OutOfTime`.
+        """
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                with self._within(limit):
+                    return await work
+        except TimeoutError:
+            if limit.expired():
+                raise OutOfTime(seconds) from None
+            raise
+
+    @contextmanager
+    def _within(self, limit: asyncio.Timeout) -> Iterator[None]:
+        """A handler has this time; it stands still while an answer is awaited."""
+        self._limits[limit] = 0.0
+        if self._open_requests:
+            self._pause_deadline(limit)
+        try:
+            yield
+        finally:
+            del self._limits[limit]
+
+    def _pause_deadlines(self) -> None:
+        self._open_requests += 1
+        if self._open_requests == 1:
+            for limit in self._limits:
+                self._pause_deadline(limit)
+
+    def _pause_deadline(self, limit: asyncio.Timeout) -> None:
+        if not limit.expired():
+            self._limits[limit] = (limit.when() or 0.0) - asyncio.get_running_loop().time()
+            limit.reschedule(None)
+
+    def _resume_deadlines(self) -> None:
+        self._open_requests -= 1
+        if not self._open_requests:
+            for limit, left in self._limits.items():
+                if not limit.expired():
+                    limit.reschedule(asyncio.get_running_loop().time() + left)

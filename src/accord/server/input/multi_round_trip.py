@@ -1,0 +1,155 @@
+"""One call from its first request to its result: which way it asks, and what each of its requests is answered.
+
+handler may send requests (through 2025-11-25)     direct     a request and its answer
+handler may run again                              journal    run to the question; run again with the answer
+anything else                                      parked     declared questions first; then it runs, once
+a revision with a handshake, without sessions      refusing   nothing may be asked
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Raw
+
+from accord.limits import Limits
+from accord.messages import codec
+from accord.messages.revision import Rules
+from accord.server.input.base import EncodedQuestion, UnavailableInput
+from accord.server.input.call import HandlerCall
+from accord.server.input.direct import DirectInput
+from accord.server.input.replay import ReplayInput, RunInterrupted
+from accord.server.input.request_state import RequestState, RequestStates, canonical, digest
+from accord.server.input.seal import Keyring
+from accord.server.input.suspended_call import MakeInputRequired, SuspendedCall
+from accord.server.input.suspended_calls import SuspendedCalls
+from accord.server.input.url_elicitations import URLElicitations
+
+if TYPE_CHECKING:
+    from accord.server.input.attempt import Attempt
+    from accord.server.peer import Peer
+    from accord.server.registration import Registration
+    from accord.session.pending_request import PendingRequest
+
+Work = Callable[[HandlerCall], Awaitable[Any]]
+PackInputRequired = Callable[[Mapping[str, Raw], str, Rules], Any]
+"""Makes the result that asks: the questions by key, and the state."""
+
+
+class MultiRoundTrip:
+    """The calls of one server that may ask."""
+
+    def __init__(self, audience: str, keyring: Keyring, limits: Limits) -> None:
+        self._limits = limits
+        self._suspended_by_loop: dict[asyncio.AbstractEventLoop, SuspendedCalls] = {}
+        self.url_elicitations: URLElicitations = URLElicitations()
+        self._audience = audience.encode()
+        self._states = RequestStates(keyring, limits)
+        self._seconds = limits.answer_seconds
+
+    @property
+    def suspended_calls(self) -> SuspendedCalls:
+        """Those of this loop, with a home of their own: a handler waits on its loop, and goes on nowhere else."""
+        loop = asyncio.get_running_loop()
+        runs = self._suspended_by_loop.get(loop)
+        if runs is None:
+            for closed in [each for each in list(self._suspended_by_loop) if each.is_closed()]:
+                self._suspended_by_loop.pop(closed, None)
+            runs = self._suspended_by_loop[loop] = SuspendedCalls(self._limits)
+        return runs
+
+    async def close(self, peer: Peer, seconds: float) -> None:
+        """A client is gone: end what it has running, and wait for that, at most `seconds`."""
+        self.url_elicitations.forget(peer)
+        self._states.forget()
+        await self.suspended_calls.close(peer, seconds)
+
+    async def run(
+        self, turn: Attempt, exchange: PendingRequest, peer: Peer, pack: PackInputRequired, work: Work
+    ) -> Any:
+        """How this request ends: the result of the work, or a question.
+
+        Raises `InvalidParams` for a state or answers that are not what they should be, `ToolError` for a call that is
+        over, and what the work raises.
+        """
+        call = HandlerCall(exchange, peer)
+        if exchange.rules.server_requests:
+            call.input = DirectInput(exchange, peer, self._seconds, self.url_elicitations)
+            return await work(call)
+        if not exchange.method.may_ask or exchange.rules.handshake:
+            call.input = UnavailableInput(exchange)
+            return await work(call)
+        state = None if turn.state is None else self._states.open(turn.state, self._binding(turn, call))
+        ask = partial(self._input_required, turn, call, pack)
+        if turn.registration.may_run_again:
+            return await self._replay(turn, call, state or RequestState(), work, ask)
+        return await self._suspend(turn, call, state, work, ask)
+
+    def _binding(self, turn: Attempt, call: HandlerCall) -> bytes:
+        return digest(
+            call.peer.principal.encode(),
+            self._audience,
+            call.exchange.method.name.encode(),
+            turn.subject.encode(),
+            canonical(turn.arguments_json()),
+            self._definition(turn.registration, call.exchange.rules),
+        )
+
+    def _definition(self, offer: Registration, rules: Rules) -> bytes:
+        """The digest of what the client was told of the subject."""
+        found = offer.digests.get(rules.revision)
+        if found is None:
+            found = offer.digests[rules.revision] = digest(
+                codec.encode(codec.narrow(offer.define(rules), rules.revision))
+            )
+        return found
+
+    def _input_required(
+        self,
+        turn: Attempt,
+        call: HandlerCall,
+        pack: PackInputRequired,
+        state: RequestState,
+        missing: Mapping[str, EncodedQuestion],
+    ) -> Any:
+        state.binding = state.binding or self._binding(turn, call)
+        state.outstanding = {key: asked.digest for key, asked in missing.items()}
+        return pack({key: asked.wire for key, asked in missing.items()}, self._states.seal(state), call.exchange.rules)
+
+    async def _replay(
+        self, turn: Attempt, call: HandlerCall, state: RequestState, work: Work, ask: MakeInputRequired
+    ) -> Any:
+        journal = call.input = ReplayInput(call.exchange, call.peer, state, turn.answers_json())
+        try:
+            result = await work(call)
+        except asyncio.CancelledError:
+            raise
+        except BaseException:
+            if not journal.is_interrupted:
+                raise
+        return ask(state, journal.missing()) if journal.is_interrupted else result
+
+    async def _suspend(
+        self, turn: Attempt, call: HandlerCall, state: RequestState | None, work: Work, ask: MakeInputRequired
+    ) -> Any:
+        known = state or RequestState(
+            nonce=self.suspended_calls.new_nonce(call.peer.account), instance_id=self.suspended_calls.instance_id
+        )
+        run = None if state is None else self.suspended_calls.find(known)
+        if run is not None:
+            return await run.resume(known.step, turn.answers_json(), call)
+        if turn.registration.input_parameters:
+            turn.registration.bind(turn.arguments, None)  # nobody is asked about a call that cannot be made
+            journal = call.input = ReplayInput(call.exchange, call.peer, known, turn.answers_json())
+            try:
+                call.resolved_input = await call.resolve_input(turn.registration.input_parameters, turn.arguments)
+            except RunInterrupted:
+                return ask(known, journal.missing())
+            known.answers, known.outstanding = {}, {}
+        run = call.input = SuspendedCall(call, known, ask, self.suspended_calls)
+        if state is not None:
+            self.suspended_calls.claim(known.nonce, run)
+        return await run.start(work)

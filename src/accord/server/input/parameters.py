@@ -1,0 +1,110 @@
+"""Questions that stand in a handler's signature: `ok: Annotated[bool, Elicit("Delete {path}?")]`.
+
+They are asked before the body runs, all of them at once, and never part of what a model may give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Union, get_args, get_origin
+
+import msgspec
+
+from accord.errors import DeclarationError, MissingClientCapability, NotSupported, ToolError
+from accord.schema.records import MISSING
+from accord.server.input.base import InputRequester
+from accord.server.input.question import InputQuestion, question_in
+from accord.server.input.questions import Accepted, Cancelled, Declined, Elicit, Sample, Sampled
+from accord.server.parameters import Parameter
+
+
+class InputParameter(msgspec.Struct, frozen=True):
+    """A parameter that is asked for."""
+
+    name: str
+    question: InputQuestion[Any]
+    value: Callable[[Any], Any]
+    """What the function gets of an answer. Raises `ToolError` where there is nothing to give it."""
+    default: Any = MISSING
+    uses_arguments: bool = False
+    """Whether its text names other parameters."""
+    other_defaults: Mapping[str, Any] = {}
+    """The values that its text shows of parameters that are left out."""
+
+    def question_for(self, values: Mapping[str, Any]) -> InputQuestion[Any]:
+        """The question as it is asked in a call with these arguments."""
+        question = self.question
+        return (
+            question.filled({**self.other_defaults, **values})
+            if self.uses_arguments and isinstance(question, Elicit)
+            else question
+        )
+
+    def is_available(self, question: InputQuestion[Any], asker: InputRequester) -> bool:
+        """Whether to ask; where that cannot be, "a declared parameter takes its default or the call is refused"."""
+        if self.default is MISSING:
+            return True  # and asking it says why that cannot be
+        try:
+            asker.require_available(question)
+        except (NotSupported, MissingClientCapability):
+            return False
+        return True
+
+
+def input_parameter(parameter: Parameter, names: Collection[str], defaults: Mapping[str, Any]) -> InputParameter:
+    """A parameter that is asked for; its text may name others (`names`), with the values that they have by default.
+
+    Raises `DeclarationError`.
+    """
+    name, default = parameter.name, parameter.default
+    question = question_in(parameter.hint)
+    assert question is not None
+    wanted = get_args(parameter.hint)[0]
+    if isinstance(question, Elicit):
+        unknown = question.places - set(names)
+        if unknown:
+            raise DeclarationError(f"{name!r} asks about {', '.join(sorted(unknown))}, which is no parameter")
+        type_, value = _form_of(wanted, _AcceptedData(name, default))
+        return InputParameter(name, question.typed(type_), value, default, bool(question.places), defaults)
+    if isinstance(question, Sample) and wanted is str:
+        return InputParameter(name, question, _text, default)
+    return InputParameter(name, question, _whole, default)
+
+
+def _form_of(wanted: Any, agreed: Callable[[Any], Any]) -> tuple[Any, Callable[[Any], Any]]:
+    """What the person is asked to fill in, and what the function gets: with `Declined` among its types, all of it."""
+    arms = get_args(wanted)
+    asked = [arm for arm in arms if arm not in (Declined, Cancelled)]
+    if not asked or (len(asked) == len(arms) and get_origin(asked[0]) is not Accepted):
+        return wanted, agreed
+    if get_origin(asked[0]) is Accepted:
+        return get_args(asked[0])[0], _whole
+    return Union[tuple(asked)], _unwrapped  # noqa: UP007  # as many as there are
+
+
+class _AcceptedData:
+    """The data of an accepted form; else the default, else the call ends here."""
+
+    def __init__(self, name: str, default: Any) -> None:
+        self._name = name
+        self._default = default
+
+    def __call__(self, outcome: Any) -> Any:
+        if isinstance(outcome, Accepted):
+            return outcome.data
+        if self._default is not MISSING:
+            return self._default
+        said = "declined" if isinstance(outcome, Declined) else "did not answer"
+        raise ToolError(f"the person {said} when asked for {self._name!r}, so nothing was done")
+
+
+def _whole(answer: Any) -> Any:
+    return answer
+
+
+def _unwrapped(outcome: Any) -> Any:
+    return outcome.data if isinstance(outcome, Accepted) else outcome
+
+
+def _text(answer: Sampled) -> str:
+    return answer.text

@@ -1,0 +1,199 @@
+"""The runs of one server on one event loop: which nonces were used, which handlers wait, which outcomes are kept for a
+repeated retry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import OrderedDict
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from accord.limits import Limits
+from accord.server.input.request_state import RequestState, StateExpired
+
+if TYPE_CHECKING:
+    from accord.server.input.suspended_call import SuspendedCall
+    from accord.server.peer import Peer
+
+_MAX_NONCES = 100_000
+"""Nonces that are remembered; one more forgets the oldest of the account that has most."""
+
+_MAX_NONCES_PER_ACCOUNT = 10_000
+"""Those of one account: nobody uses up what others need; one more forgets its oldest."""
+
+_TAG = 4
+"""Bytes at the begin of a nonce that stand for the account which it was made for."""
+
+_EVICTION_TRIES = 64
+"""Nonces that are looked at to find one whose handler has ended."""
+
+_EVICTED = "the question was left open while newer calls needed its room; whether the call took effect is not known"
+
+
+class SuspendedCalls:
+    """What may not run twice, by the nonce of its state."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.instance_id: bytes = os.urandom(8)
+        """States of another home are refused: what they did is remembered there."""
+        self.seconds: float = limits.answer_seconds
+        self._limits = limits
+        self._running: set[SuspendedCall] = set()
+        """Those whose handlers have not ended."""
+        self._runs: dict[bytes, SuspendedCall] = {}
+        """Those whose nonce a client may have."""
+        self._ended: OrderedDict[bytes, int] = OrderedDict()
+        """Runs whose outcomes are kept, the first to end first, with the bytes of these."""
+        self._nonces: OrderedDict[bytes, float] = OrderedDict()
+        """When each nonce, and with it each state that carries it, is over."""
+        self._nonces_by_account: dict[bytes, OrderedDict[bytes, None]] = {}
+        """The same nonces by the tag of their account, the oldest first."""
+        self._forgotten: dict[bytes, float] = {}
+        """By the tag of an account: when the last of the nonces is over that were forgotten for lack of room. States
+        that are over before that are refused, since they may have been used."""
+        self._held = 0
+        self.waiting: dict[str, OrderedDict[SuspendedCall, None]] = {}
+        """Handlers that wait with no request in flight, by account, the first to wait first."""
+        self._anonymous = 0
+        """How many of them wait for clients whom nobody vouches for."""
+
+    def new_nonce(self, account: str) -> bytes:
+        """A nonce for a call of this account."""
+        tag = blake2b(account.encode(errors="replace"), key=self.instance_id, digest_size=_TAG)
+        return tag.digest() + os.urandom(16 - _TAG)
+
+    def find(self, state: RequestState) -> SuspendedCall | None:
+        """The run that this state belongs to; None when none was begun. Raises `StateExpired` when it is gone."""
+        if state.instance_id != self.instance_id:
+            raise StateExpired(
+                "the server that was running this call is gone, or does so in another process or on another event "
+                "loop: send answers to the worker that asked, or mark the tool as read-only or idempotent and give all "
+                "workers the same state_keys; whether it took effect is not known"
+            )
+        if time.monotonic() >= state.deadline:
+            raise StateExpired("the answer came too late; whether the call took effect is not known")
+        run = self._runs.get(state.nonce)
+        if run is None and (state.nonce in self._nonces or state.step):
+            raise StateExpired("this call has ended, and its result is no longer kept")
+        if run is None and state.deadline <= self._forgotten.get(state.nonce[:_TAG], 0):
+            raise StateExpired(_EVICTED)
+        return run
+
+    def claim(self, nonce: bytes, run: SuspendedCall) -> None:
+        """Use a nonce up: what carries it runs once. Where there are too many, the oldest is forgotten, and so is what
+        may still carry it.
+        """
+        self._forget()
+        own = self._nonces_by_account.setdefault(nonce[:_TAG], OrderedDict())
+        if nonce not in own:
+            if len(own) >= _MAX_NONCES_PER_ACCOUNT:
+                self._evict_oldest(own)
+            elif len(self._nonces) >= _MAX_NONCES:
+                self._evict_oldest(max(self._nonces_by_account.values(), key=len))
+            own = self._nonces_by_account.setdefault(nonce[:_TAG], own)
+            own[nonce] = None
+        self._runs[nonce] = run
+        self._nonces[nonce] = time.monotonic() + self.seconds
+
+    def _evict_oldest(self, nonces: OrderedDict[bytes, None]) -> None:
+        """Forget the oldest of these whose handler does not work at the moment; end it where it waits."""
+        for _ in range(min(_EVICTION_TRIES, len(nonces))):
+            nonce = next(iter(nonces))
+            run = self._runs.get(nonce)
+            if run in self._running and run not in self.waiting.get(run.account, ()):
+                nonces.move_to_end(nonce)
+                continue
+            if run in self._running:
+                self._evict(run)
+            tag, over = nonce[:_TAG], self._nonces.pop(nonce)
+            self._forgotten[tag] = max(self._forgotten.get(tag, 0), over)
+            self._remove_nonce(nonce)
+            self._drop(nonce)
+            return
+
+    def admit_waiting(self, run: SuspendedCall) -> None:
+        """A handler is about to wait with nothing in flight. Where too many do already, the first of them ends: of its
+        own account, or of the one that has most.
+        """
+        limits, own = run.peer.channel.session.limits, self.waiting.get(run.account)
+        if own is not None and len(own) >= limits.parked:
+            self._evict(next(iter(own)))
+        elif run.anonymous and self._anonymous >= self._limits.http_parked:
+            accounts: list[OrderedDict[SuspendedCall, None]] = [
+                runs for runs in self.waiting.values() if next(iter(runs)).anonymous
+            ]
+            most = max(accounts, key=len)
+            self._evict(next(iter(most)))
+        if run.nonce not in self._runs:
+            self.claim(run.nonce, run)
+        self._nonces[run.nonce] = time.monotonic() + self.seconds
+        self._nonces.move_to_end(run.nonce)
+
+    def _evict(self, run: SuspendedCall) -> None:
+        """End a handler that waits for an answer."""
+        self.set_waiting(run, False)
+        run.cancel(_EVICTED)
+
+    def set_waiting(self, run: SuspendedCall, resting: bool) -> None:
+        """A handler waits with nothing in flight, or no longer does."""
+        own = self.waiting.setdefault(run.account, OrderedDict())
+        self._anonymous += run.anonymous * (resting - (run in own))
+        if resting:
+            own[run] = None
+        else:
+            own.pop(run, None)
+        if not own:
+            del self.waiting[run.account]
+
+    def add(self, run: SuspendedCall) -> None:
+        """A handler has begun."""
+        self._running.add(run)
+
+    def mark_ended(self, run: SuspendedCall) -> None:
+        """A handler has ended; its outcomes are kept until no state that carries its nonce is good any more."""
+        self._running.discard(run)
+        if self._runs.get(run.nonce) is not run:
+            return
+        self._ended[run.nonce] = run.size
+        self._held += run.size
+        self._forget()
+        asyncio.get_running_loop().call_later(self.seconds, self._forget)
+
+    def _forget(self) -> None:
+        """Drop what is over, and the oldest outcomes when they take too much room, though not their nonces."""
+        now = time.monotonic()
+        while self._nonces and next(iter(self._nonces.values())) <= now:
+            nonce, _ = self._nonces.popitem(last=False)
+            if self._runs.get(nonce) in self._running:  # it may take its time; what was asked has a deadline of its own
+                self._nonces[nonce] = now + self.seconds
+            else:
+                self._remove_nonce(nonce)
+                self._drop(nonce)
+        for tag in [tag for tag, over in self._forgotten.items() if over <= now]:
+            del self._forgotten[tag]
+        while self._held > self._limits.kept_bytes and self._ended:
+            self._drop(next(iter(self._ended)))
+
+    def _remove_nonce(self, nonce: bytes) -> None:
+        tag = nonce[:_TAG]
+        own = self._nonces_by_account[tag]
+        del own[nonce]
+        if not own:
+            del self._nonces_by_account[tag]
+
+    def _drop(self, nonce: bytes) -> None:
+        self._runs.pop(nonce, None)
+        self._held -= self._ended.pop(nonce, 0)
+
+    async def close(self, peer: Peer, seconds: float) -> None:
+        """The client is gone: end what it has running, and wait for that, at most `seconds`."""
+        gone = [run for run in self._running if run.peer is peer]
+        for run in gone:
+            run.cancel()
+        if tasks := [run.task for run in gone if run.task is not None]:
+            await asyncio.wait(tasks, timeout=seconds)
+        for run in [run for run in self._runs.values() if run.peer is peer]:
+            self._drop(run.nonce)

@@ -1,0 +1,212 @@
+"""From a document to tools, resources and templates of a server; all of them, or none."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+
+from accord.errors import DeclarationError, SchemaError
+from accord.limits import Limits
+from accord.server.compose.visibility import words
+from accord.server.imported import Imported
+from accord.server.openapi.address import BaseURL
+from accord.server.openapi.api import API
+from accord.server.openapi.api_call import APICall
+from accord.server.openapi.document import OpenAPIDocument, Source
+from accord.server.openapi.headers import APIHeaders, HeaderSource
+from accord.server.openapi.http_client import connections
+from accord.server.openapi.inprocess import application
+from accord.server.openapi.messages import Send
+from accord.server.openapi.naming import OperationNames
+from accord.server.openapi.operation import APIOperation
+from accord.server.openapi.resources import ImportedResource
+from accord.server.openapi.routes import Routes, check_routes, decide
+from accord.server.openapi.tools import ImportedTool
+from accord.server.registration import AccessMetadata
+
+if TYPE_CHECKING:
+    from accord.server.import_mixin import ImportMixin
+    from accord.server.server import Server
+
+log: logging.Logger = logging.getLogger("accord.server")
+
+_SECONDS = 30.0
+_NOT_IN_SCHEMES = re.compile(r"[^A-Za-z0-9+.-]+")
+
+S = TypeVar("S", bound="Server")
+
+Opened = Callable[[], AbstractAsyncContextManager[Send]]
+
+
+class OpenAPIOptions(TypedDict, total=False):
+    """How an API is imported; see `Server.add_openapi`."""
+
+    base_url: str
+    """Where the API is. By default the first of the document's servers, if that is an absolute URL."""
+    routes: Routes
+    """What becomes of which operation: `[RouteMap(...)]`, or a function. By default everything is a tool."""
+    names: Mapping[str, str]
+    """Names by `operationId`."""
+    prefix: str
+    """Stands before every name, and is the scheme of URIs, which is "api" otherwise."""
+    tags: Collection[str]
+    """Tags of everything that is imported, besides those that the document gives it."""
+    headers: HeaderSource
+    """Headers of every request, or a function that gives them for each call."""
+    forward: Collection[str]
+    """Names of headers that are passed on from the HTTP request that a call came with. None are by default."""
+    slashes: Collection[str]
+    """Names of parameters whose values may have slashes in the path. None may by default: many servers read an encoded
+    slash as a real one, and answer with another operation, perhaps one that was skipped."""
+    query: Mapping[str, str]
+    """What stands in the query of every request, such as a key."""
+    timeout: float
+    """Seconds for an answer: 30 by default."""
+    send: Send
+    """What sends requests, in place of aiohttp."""
+    structured: bool
+    """Whether JSON answers are structured output where the document describes them: True by default."""
+    strict: bool
+    """Whether an answer that is not as described is kept from the caller: False by default."""
+
+
+def add_openapi(server: ImportMixin, source: Source | OpenAPIDocument, options: OpenAPIOptions) -> Imported:
+    """Offer the operations of a document. Raises `DeclarationError`."""
+    document = source if isinstance(source, OpenAPIDocument) else OpenAPIDocument(source)
+    address = options.get("base_url", document.address or "")
+    if "base_url" not in options and not address.startswith(("http://", "https://")):
+        raise DeclarationError(f"the document does not say where the API is (it says {address!r:.200}): give base_url=")
+    most = server.limits.upstream_bytes
+    return _add(server, document, BaseURL(address), lambda: connections(most), options)
+
+
+def add_application(server: ImportMixin, app: Any, lifespan: bool, options: OpenAPIOptions) -> Imported:
+    """Offer the operations of an ASGI application that can describe itself. Raises `DeclarationError`."""
+    base, most = BaseURL(options.get("base_url", "http://localhost")), server.limits.upstream_bytes
+    return _add(server, _described(app), base, lambda: application(app, most, lifespan), options)
+
+
+def server_of(kind: type[S], source: Source, name: str | None, options: OpenAPIOptions) -> S:
+    """A server of one document. Raises `DeclarationError`."""
+    document = OpenAPIDocument(source)
+    server = kind(name or document.title, document.version)
+    add_openapi(server, document, options)
+    return server
+
+
+def server_of_application(kind: type[S], app: Any, name: str | None, lifespan: bool, options: OpenAPIOptions) -> S:
+    """A server of one ASGI application. Raises `DeclarationError`."""
+    document = _described(app)
+    server = kind(name or document.title, document.version)
+    add_application(server, app, lifespan, options)
+    return server
+
+
+def _described(app: Any) -> OpenAPIDocument:
+    if not callable(getattr(app, "openapi", None)):
+        raise DeclarationError(f"{app!r:.200} has no openapi(): give its document to add_openapi, with send=")
+    return OpenAPIDocument(app.openapi())
+
+
+def _add(
+    server: ImportMixin, document: OpenAPIDocument, base: BaseURL, opened: Opened, options: OpenAPIOptions
+) -> Imported:
+    _check_options(options)
+    api = _api(document, base, opened, options, server.limits)
+    operations = [APIOperation(document, *found) for found in document.operations()]
+    _check_names(options.get("names", {}), operations)
+    imported = Imported()
+    made = list(_registrations(api, operations, options, imported.left_out))
+    _check_free(server, made)
+    for kind, name, offer in made:
+        server.registry.add(kind, name, offer)
+        {"tool": imported.tools, "resource": imported.resources}.get(kind, imported.templates).append(name)
+    return imported
+
+
+def _registrations(
+    api: API, operations: list[APIOperation], options: OpenAPIOptions, left_out: dict[str, str]
+) -> Iterator[tuple[str, str, Any]]:
+    """Kind, name and offer of what operations become; what cannot be offered is told in `left_out`."""
+    routes, prefix = check_routes(options.get("routes", ())), options.get("prefix")
+    names = OperationNames(options.get("names", {}), prefix)
+    scheme, tags = _NOT_IN_SCHEMES.sub("-", prefix or "api"), words("tags", options.get("tags", ()))
+    for operation in operations:
+        route = operation.route
+        into = decide(routes, route)
+        if into == "skip":
+            api.skipped.add(route.method, route.path)
+            continue
+        try:
+            yield _registration(APICall(operation, api), names, into, scheme, tags)
+        except (SchemaError, DeclarationError) as exc:
+            left_out[str(route)] = str(exc)
+            log.warning("accord: %s of the OpenAPI document is left out: %s", route, exc)
+
+
+def _check_options(options: OpenAPIOptions) -> None:
+    known = OpenAPIOptions.__annotations__
+    for name in options.keys() - known.keys():
+        raise DeclarationError(f"there is no option {name!r}; known are {', '.join(known)}")
+    for name in ("names", "query"):
+        if not isinstance(options.get(name, {}), Mapping):
+            raise DeclarationError(f"{name}= is a mapping of texts, not {options[name]!r:.100}")  # type: ignore[literal-required]
+
+
+def _check_names(chosen: Mapping[str, str], operations: list[APIOperation]) -> None:
+    unknown = chosen.keys() - {operation.route.id for operation in operations}
+    if unknown:
+        raise DeclarationError(f"names= speaks of operations that there are not: {', '.join(sorted(unknown))}")
+
+
+def _api(document: OpenAPIDocument, base: BaseURL, opened: Opened, options: OpenAPIOptions, limits: Limits) -> API:
+    given = options.get("send")
+
+    async def sender() -> AsyncIterator[Send]:
+        if given is not None:
+            yield given
+        else:
+            async with opened() as send:
+                yield send
+
+    return API(
+        document,
+        base,
+        sender,
+        headers=APIHeaders(options.get("headers"), options.get("forward", ())),
+        query=options.get("query", {}),
+        slashes=options.get("slashes", ()),
+        timeout=options.get("timeout", _SECONDS),
+        strict=options.get("strict", False),
+        structured=options.get("structured", True),
+        limits=limits,
+    )
+
+
+def _registration(
+    call: APICall, names: OperationNames, into: str, scheme: str, tags: Collection[str]
+) -> tuple[str, str, Any]:
+    """Kind, name and offer. Raises `SchemaError` and `DeclarationError` for what cannot be offered."""
+    call.operation.check()
+    name, marks = names.name_for(call.route), AccessMetadata(tags=call.route.tags.union(tags))
+    if into == "tool":
+        return "tool", name, ImportedTool(name, call).registration(marks)
+    resource = ImportedResource(name, call, scheme, queried=into == "template")
+    return resource.kind, resource.text, resource.registration(marks)
+
+
+def _check_free(server: ImportMixin, made: list[tuple[str, str, Any]]) -> None:
+    """Nothing is added unless all of it can be."""
+    registry = server.registry
+    taken = {
+        "tool": set(registry.tools),
+        "resource": set(registry.resources),
+        "resource template": set(registry.templates),
+    }
+    for kind, name, _ in made:
+        if name in taken[kind]:
+            raise DeclarationError(f"there is a {kind} {name!r} already; nothing was imported: give prefix=, or names=")
+        taken[kind].add(name)

@@ -1,0 +1,352 @@
+"""Secrets out of what is logged: "log messages MUST NOT contain credentials or secrets" (server/utilities/logging).
+
+Two marks give a secret away: the name that it stands under, as a key or in a text (`token=...`, `"password": "..."`,
+`--api-key ...`), and its own form (a token of a well-known service, a JWT, a private key, the password in a URL). Both
+are guesses, and what is named otherwise and looks like nothing passes: this is a net, and no reason to log secrets.
+
+A name is judged by its words, in snake, kebab or camel case: `apiKey` is secret; `tokens_used`, `tokenizer` and
+`token_type` are not. Time is linear in what is logged: no expression reads the same stretch of a text twice, and the
+places that are looked at one by one are bounded.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import traceback
+from functools import cache, lru_cache
+from operator import is_
+from string import ascii_letters, digits
+from typing import Any
+
+from accord.errors import AccordError, describe, innermost
+from accord.messages.base import JSONValue
+
+REDACTED = "[redacted]"
+
+_DEPTH = 64
+"""Nesting that is looked into; what lies deeper is replaced."""
+_PLACES = 5_000
+"""Words like "token" in one text; a text with more is replaced as a whole."""
+_NAME = 64
+"""Characters of a name on each side of such a word."""
+
+
+def redact(value: JSONValue) -> JSONValue:
+    """The value with "[redacted]" in place of what looks secret; the same object when nothing does.
+
+    Looks into dicts, lists, tuples and texts. Other values (numbers, bytes, objects of yours) stay as they are: turn
+    them into plain data first. Keys are looked at too; those that become alike by it are one key afterwards.
+    """
+    return _Redaction().value(value, 0)
+
+
+def describe_redacted(exc: BaseException) -> str:
+    """Return what a peer is told of an exception that nobody meant for it: its type and its text, with secrets and
+    absolute paths of files replaced. An `AccordError`, `ToolError` above all, stays as it was written.
+    """
+    exc = innermost(exc)
+    text = describe(exc)
+    if isinstance(exc, AccordError):
+        return text
+    name, colon, message = text.partition(": ")  # the name of a type, such as `SecretError`, says nothing of the text
+    for filename in (getattr(exc, "filename", None), getattr(exc, "filename2", None)):
+        if isinstance(filename, str | bytes) and os.path.isabs(filename):
+            message = message.replace(repr(filename), repr(_PATH)).replace(os.fsdecode(filename), _PATH)
+    return f"{redact(name)}{colon}{redact(_compiled(_FILES).sub(_PATH, message))}"
+
+
+def redact_record(record: logging.LogRecord) -> bool:
+    """Filter of a logger: redact the text of a record, and its traceback, which formatters take from `exc_text`.
+    Always True.
+    """
+    message = record.getMessage()
+    redacted = str(redact(message))
+    if redacted != message:
+        record.msg, record.args = redacted, ()
+    if record.exc_info and record.exc_info[1] is not None and not record.exc_text:
+        text = "".join(traceback.format_exception(record.exc_info[1])).rstrip("\n")
+        record.exc_text = str(redact(text))
+    return True
+
+
+_compiled = cache(re.compile)
+"""Compile an expression when a text first needs it: most servers log nothing and fail rarely."""
+
+_PATH = "[path]"
+_ROOTS = (
+    "home|Users|root|var|etc|tmp|usr|opt|srv|mnt|media|private|Library|Volumes|app|workspace|proc|run|data|code|nix"
+)
+_FILES = rf"""(?x)(?<=["'])/(?:{_ROOTS})/[^"'\n]*+(?=["'])                     # in quotes: it may have blanks
+    | (?:(?<![\w./:-])|(?<=file://))/(?:{_ROOTS})/[^\s"'<>|:;,()\[\]{{}}]*+
+    | (?:(?<![\w/])|(?<=file:///))(?:[A-Za-z]:\\|[A-Z]:/(?!/))(?:[^\s"'<>|:;,()]|\\)*+  # Windows
+    | (?<![\w\\])\\\\[\w.-]++\\[^\s"'<>|:;,()]*+
+    """
+"""Absolute paths of files; `/v1/users` may be the path of a URL."""
+
+
+class _Redaction:
+    """One value: each container in it is looked into once, however often it stands there."""
+
+    def __init__(self) -> None:
+        self._done: dict[int, JSONValue] = {}
+
+    def value(self, value: JSONValue, depth: int) -> JSONValue:
+        if isinstance(value, str):
+            return _text(value)
+        if not isinstance(value, dict | list | tuple):
+            return value
+        if depth == _DEPTH:
+            return REDACTED
+        if id(value) not in self._done:
+            self._done[id(value)] = (self._object if isinstance(value, dict) else self._array)(value, depth + 1)
+        return self._done[id(value)]
+
+    def _object(self, value: Any, depth: int) -> JSONValue:
+        made = {self.value(key, depth): self._member(key, item, depth) for key, item in value.items()}
+        same = len(made) == len(value) and all(map(is_, made, value)) and all(map(is_, made.values(), value.values()))
+        return value if same else made
+
+    def _member(self, key: object, item: JSONValue, depth: int) -> JSONValue:
+        if not isinstance(key, str) or len(key) > 2 * _NAME or not _is_secret(key):
+            return self.value(item, depth)
+        if key.lower() == "pass" and not isinstance(item, str):
+            return self.value(item, depth)  # how many tests pass
+        # nothing, yes and no tell whether there is a secret, and not which
+        return item if isinstance(item, bool | None) or item in ("", REDACTED) else REDACTED
+
+    def _array(self, value: Any, depth: int) -> JSONValue:
+        made = [self.value(item, depth) for item in value]
+        if all(map(is_, made, value)):
+            return value
+        return made if isinstance(value, list) else tuple(made)
+
+
+# --- by form ------------------------------------------------------------------------------------------------------
+
+# Each form begins with a plain letter, and each letter stands once: the search then runs over all other characters in a
+# tight loop. `(?<!(?<!\\)\w...)` is the beginning of a word, also behind a line break that is written as `\n`.
+_FORMS = r"""(?x)
+    -----BEGIN\ [A-Z0-9 ]{0,40}PRIVATE\ KEY-----(?:[^-]++|-(?!----)){0,1000}+(?:-----END\ [A-Z0-9 ]{0,40}-----)?
+    | eyJ(?<!(?<!\\)[\w-]eyJ)[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]++)?              # JWT
+    | sk(?:-(?<!(?<!\\)[A-Za-z0-9]sk-)[\w-]{20,}+|_(?:live|test)_\w{16,}+)     # OpenAI, Anthropic; Stripe
+    | rk_(?:live|test)_\w{16,}+ | whsec_\w{16,}+                               # Stripe
+    | g(?:h[pousr]_[A-Za-z0-9]{20,}+|ithub_pat_\w{20,}+                       # GitHub
+      | l(?:pat|ptt|[dfr]t|rtr|cbt|soat|oas|agent|imt|ffct)-[\w-]{16,}+) # GitLab
+    | x(?:ox[a-z]|app)-[A-Za-z0-9-]{10,}+                                      # Slack
+    | A(?:[KS]IA[A-Z0-9]{16}|Iza[\w-]{30,}+|GE-SECRET-KEY-[A-Z0-9]++)          # AWS, Google, age
+    | ya29\.[\w-]{20,}+ | SG\.[\w-]{16,}+\.[\w-]{16,}+                         # Google, SendGrid
+    | npm_[A-Za-z0-9]{30,}+ | pypi-[\w-]{50,}+ | hf_[A-Za-z0-9]{20,}+          # npm, PyPI, Hugging Face
+    """
+_URL_PASSWORD = re.compile(r"""(://[^\s/:@"'<>]*+:)[^\s/"'<>]+@""")
+_PASSWORD_WITH_SLASH = (
+    r"""(://(?<!http://)(?<!https://)[^\s/:@"'<>]*+:)(?!\d*+/)[^\s@"'<>]{1,200}(?:@[^\s/@"'<>]*)*(?=@)"""
+)
+_TOKEN_AS_USER = r"(://)(?=[A-Za-z_.~-]{0,64}\d)[\w.~-]{20,256}(?=(?::[^\s/@\"'<>]{0,256})?@)"
+_LOGIN = r"(\b(?:mysql\w{0,10}|mariadb|sshpass|htpasswd|login)\b[^\n;|&]{0,100}?[ ]-p[ ]?)(?![ -])\S+"
+_USER = r"((?:\bcurl\b[^\n;|&]{0,200}?[ ](?:-u|-U)|--(?:proxy-)?user)[ =]?[^\s:@/]{1,100}:)(?=\S*[^\d\s])\S+"
+_NAMED_KEY = (
+    r"(\b(?i:api|access|secret|private)[ ](?i:key)(?:[ ]provided)?(?:[ ]?[:=][ ]?[\"']?|[ ][\"']))(?!\[)[^\s\"',;]{6,}"
+)
+_SENTENCE = (  # a word with letters and digits: "the password is wrong" has no secret
+    r"(\b(?i:password|passphrase|passwd|secret|token|key)[ ](?i:is|was)[ ][\"']?)"
+    r"(?=[^\d\s]{0,64}\d)(?=[^A-Za-z\s]{0,64}[A-Za-z])[^\s\"']{6,}"
+)
+
+_MARKED = (
+    ("hv", r"()\bhv[sbr]\.[\w-]{16,}+"),  # Vault
+    ("_v1_", r"()\bdo[opr]_v1_[a-f0-9]{32,}+"),  # DigitalOcean
+    ("dapi", r"()\bdapi[a-f0-9]{32,}+"),  # Databricks
+    ("dp.", r"()\bdp\.[a-z]{2,5}\.[A-Za-z0-9]{20,}+"),  # Doppler
+    ("shp", r"()\bshp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32,}+"),  # Shopify
+    ("r8_", r"()\br8_[A-Za-z0-9]{30,}+"),  # Replicate
+    ("gsk_", r"()\bgsk_[A-Za-z0-9]{20,}+"),  # Groq
+    ("xai-", r"()\bxai-[A-Za-z0-9]{40,}+"),  # xAI
+    ("nvapi-", r"()\bnvapi-[\w-]{40,}+"),  # NVIDIA
+    ("dckr_", r"()\bdckr_[po]at_[\w-]{20,}+"),  # Docker
+    ("sbp_", r"()\bsbp_[a-f0-9]{40,}+"),  # Supabase
+    ("tskey-", r"()\btskey-[a-z]{3,16}-[\w-]{12,}+"),  # Tailscale
+    ("rubygems_", r"()\brubygems_[a-f0-9]{40,}+"),  # RubyGems
+    ("sntry", r"()\bsntry[su]_[\w+/=-]{40,}+"),  # Sentry
+    ("figd_", r"()\bfigd_[\w-]{30,}+"),  # Figma
+    ("pplx-", r"()\bpplx-[A-Za-z0-9]{20,}+"),  # Perplexity
+    ("ATATT3", r"()\bATATT3[\w=-]{20,}+"),  # Atlassian
+    ("1//0", r"()\b1//0[\w-]{20,}+"),  # Google
+    ("ntn_", r"()\bntn_[A-Za-z0-9]{30,}+"),  # Notion
+    ("lin_api_", r"()\blin_api_[A-Za-z0-9]{30,}+"),  # Linear
+    ("v1.0-", r"()\bv1\.0-[a-f0-9]{20,40}-[a-f0-9]{40,}+"),  # Cloudflare
+    ("/bot", r"(/bot)\d{6,12}:[\w-]{30,}+"),  # Telegram
+    ("hooks.slack.com", r"(hooks\.slack\.com/services/)[\w/-]{20,}+"),
+    ("/webhooks/", r"(/webhooks/\d{1,30}/)[\w-]{30,}+"),  # Discord
+    ("sig=", r"([?&]sig=)[^\s&\"'<>]++"),  # Azure
+    ("://", _PASSWORD_WITH_SLASH),
+    ("://", _TOKEN_AS_USER),
+    (" -p", _LOGIN),
+    (" -u", _USER),
+    ("-user", _USER),
+    ("login", r"(\blogin[ \t]{1,3}\S{1,100}[ \t]{1,3}password[ \t]{1,3})\S+"),  # .netrc
+    ("key", _NAMED_KEY),
+    ("Key", _NAMED_KEY),
+    (" is ", _SENTENCE),
+    (" was ", _SENTENCE),
+)
+"""A text that has the first is searched for the second, in which the secret follows the first group."""
+
+# --- by name ------------------------------------------------------------------------------------------------------
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+_STEMS = ["pass", "pwd", "secret", "token", "key", "auth", "cookie", "cred", "sess", "jwt", "otp", "verifier"]
+_STEMS += ["signature", "bearer", "basic"]
+"""One of these stands in every secret name, and before every credential of HTTP."""
+
+_SECRET = {"secret", "secrets", "password", "passwords", "passwd", "passphrase", "passcode", "pwd", "token", "jwt"}
+_SECRET |= {"credential", "credentials", "creds", "cred", "authorization", "cookie", "cookies", "otp", "bearer"}
+_SECRET |= {"apikey", "apikeys", "secretkey", "privatekey", "accesskey", "accesstoken", "refreshtoken", "authtoken"}
+_SECRET |= {"clientsecret", "sessionid", "sessionkey", "jsessionid", "phpsessid", "sessid", "csrftoken", "xsrftoken"}
+
+_ENDS = ("password", "passwd", "passphrase")
+"""Words that end like this are secret too: `PGPASSWORD`, `dbpassword`."""
+
+_KEYS = ["api", "private", "access", "secret", "signing", "encryption", "ssh", "account", "master", "subscription"]
+_KEYS += ["shared", "deploy", "hmac", "session", "auth", "storage"]
+_PAIRS = {(kind, key) for kind in _KEYS for key in ("key", "keys")}
+_PAIRS |= {(kind, "tokens") for kind in ("access", "refresh", "auth", "api", "session", "bearer", "id")}
+_PAIRS |= {("session", "id"), ("code", "verifier"), ("amz", "signature")}
+_PAIRS |= {
+    (kind, "pass") for kind in ("", "db", "database", "user", "admin", "root", "smtp", "mail", "ftp", "ssh", "redis")
+}
+
+_PLACES_OF_TOKENS = {"page", "next", "previous", "progress", "continuation", "sync", "resume", "stop", "eos", "bos"}
+_PLACES_OF_TOKENS |= {"pad", "unk", "mask", "first", "last", "num", "max", "min", "per", "unexpected"}
+"""Before "token": it says where in a list, a run or a text."""
+
+_TRAITS = {"count", "counts", "limit", "limits", "type", "types", "length", "len", "size", "budget", "cost", "status"}
+_TRAITS |= {"url", "uri", "endpoint", "server", "servers", "method", "methods", "supported", "scheme", "schemes"}
+_TRAITS |= {"name", "names", "field", "path", "file", "expires", "expiry", "expiration", "ttl", "at", "in", "policy"}
+_TRAITS |= {"enabled", "required", "valid", "used", "usage", "index", "ids", "logprobs", "second", "minute"}
+"""At the end of a name: it is about a secret, and is none."""
+
+_HEADERS = {"authorization", "cookie"}
+"""Their value goes to the end of the line."""
+
+
+@lru_cache(1_000)
+def _is_secret(name: str) -> bool:
+    words = [word.lower() for word in _WORD.findall(name)]
+    if not words or words[-1] in _TRAITS:
+        return False
+    pairs = zip(["", *words], words, strict=False)
+    return (
+        words[-1] == "auth"
+        or words[-1].endswith(_ENDS)
+        or any(pair in _PAIRS or (pair[1] in _SECRET and pair[0] not in _PLACES_OF_TOKENS) for pair in pairs)
+    )
+
+
+# --- in a text ----------------------------------------------------------------------------------------------------
+
+_LETTERS = ascii_letters + digits + "_-"
+_REST = re.compile(rf"[A-Za-z0-9_-]{{0,{_NAME}}}+")
+_EQUALS = re.compile(r"""\\{0,3}["']?[ \t]{0,3}(?:=>|:=|={1,3}|:)[ \t]{0,3}""")
+_BETWEEN = re.compile(r"[:=> \t]")
+_NEXT_ARGUMENT = re.compile(r"""["'],[ ]?(?=b?["'])""")
+_COUNT = re.compile(r"\d{1,9}(?![\w-])")
+_MARKUP = re.compile(r"[^<]*+")
+_BLANKS = re.compile(r"[ \t]{1,3}")
+_QUOTED = re.compile(r"""(")(?:[^"\\]++|\\.)*+|(')(?:[^'\\]++|\\.)*+|(\\{1,3}["'])[^"'\\]*+""", re.DOTALL)
+"""A quote, which in JSON inside JSON is written `\"`, and all up to the closing one."""
+_PREFIX = re.compile(r"""(?:[bBrRfFuU]{1,2}(?=["']))?""")
+"""Of a literal of Python, such as `b'...'`."""
+_NESTED = re.compile(r"""[\[{]\s{0,3}["'\[{\]}\\]""")
+_PLAIN = re.compile(r"""[^\s&;"'<>]*+""")
+_LINE = re.compile(r"[^\r\n]*+")
+_SCHEME = re.compile(
+    r"(?i:bearer)[ \t]{1,3}(?=[\w.~+/=-]{8})|(?i:basic)[ \t]{1,3}(?=[a-z]{0,40}[A-Z0-9+/=])(?=[\w.~+/=-]{8})"
+)
+_CREDENTIAL = re.compile(r"[\w.~+/=-]*+")
+
+
+_HIDDEN = rf"\1{REDACTED}"
+
+
+def _text(text: str) -> str:
+    made = _compiled(_FORMS).sub(REDACTED, text)
+    if "://" in made:
+        made = _URL_PASSWORD.sub(rf"\1{REDACTED}@", made)
+    for mark, pattern in _MARKED:
+        if mark in made:
+            made = _compiled(pattern).sub(_HIDDEN, made)
+    if _BETWEEN.search(made):
+        made = _named(made)
+    return text if made == text else made
+
+
+def _named(text: str) -> str:
+    """The text without what stands behind secret names in it."""
+    places = _places(text.replace("\u0130", "i").lower())  # the one letter that is two in lower case
+    if len(places) > _PLACES:
+        return REDACTED
+    parts: list[str] = []
+    end = 0
+    for place in sorted(places):
+        if place >= end and (found := _secret_at(text, place, end)) is not None:
+            parts += text[end : found[0]], REDACTED
+            end = found[1]
+    return "".join([*parts, text[end:]]) if parts else text
+
+
+def _places(low: str) -> list[int]:
+    """Where the stems stand in a text in lower case; no more than one over `_PLACES`."""
+    places: list[int] = []
+    for stem in _STEMS:
+        place = low.find(stem)
+        while place >= 0 and len(places) <= _PLACES:
+            places.append(place)
+            place = low.find(stem, place + len(stem))
+    return places
+
+
+def _secret_at(text: str, place: int, begin: int) -> tuple[int, int] | None:
+    """From where to where a secret goes, if the name at this place, or a scheme of HTTP, has one behind it."""
+    before = text[max(begin, place - _NAME) : place]
+    first = place - len(before) + len(before.rstrip(_LETTERS))
+    last = _end(_REST, text, place)
+    name = text[first:last]
+    if text.startswith(">", last) and text.startswith("<", first - 1) and _is_secret(name):
+        return _span(_MARKUP, text, last + 1)
+    between = _EQUALS.match(text, last)
+    if between is None and name.startswith("--"):
+        between = _BLANKS.match(text, last) or _NEXT_ARGUMENT.match(text, last)
+    elif between is None and first > 1 and text.startswith(("b'", 'b"'), first - 2):
+        between = _NEXT_ARGUMENT.match(text, last)  # a header, as ASGI has it: (b"cookie", b"...")
+    if between is not None and _is_secret(name) and not (name.lower() == "pass" and _COUNT.match(text, between.end())):
+        return _value_at(text, between.end(), name, text[first - 1 : first])
+    scheme = _SCHEME.match(text, place)
+    return None if scheme is None else _span(_CREDENTIAL, text, scheme.end())
+
+
+def _value_at(text: str, start: int, name: str, before: str) -> tuple[int, int] | None:
+    """The value of a secret name. `before` is what stands before the name: a quote, where it ends with the value."""
+    if quoted := _QUOTED.match(text, _end(_PREFIX, text, start)):
+        inner = quoted.end(quoted.lastindex or 0)
+        return (inner, quoted.end()) if quoted.end() > inner else None
+    if _NESTED.match(text, start):
+        return None  # its members have names of their own
+    if _WORD.findall(name)[-1].lower() not in _HEADERS:
+        return _span(_PLAIN, text, start)
+    last = _end(_LINE, text, start)
+    closing = text.find(before, start, last) if before in ("'", '"') else -1
+    last = last if closing < 0 else closing
+    return (start, last) if last > start else None
+
+
+def _span(pattern: re.Pattern[str], text: str, start: int) -> tuple[int, int] | None:
+    end = _end(pattern, text, start)
+    return (start, end) if end > start else None
+
+
+def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
+    found = pattern.match(text, start)
+    return found.end() if found else start

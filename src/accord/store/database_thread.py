@@ -1,0 +1,182 @@
+"""A thread that works on one SQLite database, and commits what many ask for at once.
+
+A disk may take its time: the event loop does not wait for it. What arrives while one commit is under way goes into
+the next one together, so that many writers cost little more than one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+from accord.errors import AccordError, StoreError
+
+T = TypeVar("T")
+
+Work = Callable[[sqlite3.Connection], Any]
+Job = tuple[Work | None, asyncio.Future[Any]]
+"""What to do, and whom to tell; None is the end."""
+Outcome = tuple[Any, BaseException | None]
+"""What a job returned, or what it raised."""
+
+_MAX_BATCH = 500
+"""Jobs of one transaction, at most."""
+
+
+class DatabaseThread:
+    """The only one to touch its database. `connect` is called in the thread; `explain` words an error of SQLite.
+
+    Several event loops may use it at once.
+    """
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection], explain: Callable[[sqlite3.Error], str]) -> None:
+        self._connect = connect
+        self._explain = explain
+        self._jobs: SimpleQueue[Job] | None = None
+        self._opening: list[asyncio.Future[None]] = []
+        """Whom to tell once it is connected, or cannot be."""
+        self._users = 0
+        """How often it was started and not stopped yet."""
+        self._lock = threading.Lock()
+        """For the three above, and held only for a moment: what is put into the queue comes before its end."""
+
+    async def start(self) -> None:
+        """Connect, unless it is. Raises what `connect` raises, `StoreError` for an error of SQLite."""
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with self._lock:
+            self._users += 1
+            if self._jobs is not None:
+                return
+            self._opening.append(ready)
+            if len(self._opening) == 1:
+                # A daemon: a disk that does not answer must not keep the process alive.
+                threading.Thread(target=self._run, name="accord events", daemon=True).start()
+        try:
+            await ready
+        except BaseException:
+            with self._lock:
+                self._users -= 1
+            raise
+
+    async def stop(self) -> None:
+        """Finish what was asked so far, and disconnect, once everyone has stopped it who started it."""
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with self._lock:
+            self._users = max(0, self._users - 1)
+            if self._jobs is None or self._users:
+                return
+            self._jobs.put((None, over))
+            self._jobs = None
+        await over
+
+    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Have `work` done in a transaction that is committed once this returns.
+
+        Works are done in the order of these calls. One that raises has undone what it did. Raises what `work` raises,
+        `StoreError` for an error of SQLite.
+        """
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        with self._lock:
+            if self._jobs is None:
+                raise StoreError("the store is not open: call open() first")
+            self._jobs.put((work, future))
+        return await future
+
+    # --- in the thread -----------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            db = self._connect()
+        except Exception as exc:
+            self._on_connected(None, self._explain_error(exc))
+            return
+        queue: SimpleQueue[Job] = SimpleQueue()
+        self._on_connected(queue, None)
+        end: asyncio.Future[None] | None = None
+        while end is None:
+            works, futures, end = _next_batch(queue)
+            _deliver(list(zip(futures, self._commit(db, works), strict=True)))
+        with suppress(sqlite3.Error):
+            db.close()
+        _deliver([(end, (None, None))])
+
+    def _on_connected(self, queue: SimpleQueue[Job] | None, error: Exception | None) -> None:
+        with self._lock:
+            opening, self._opening, self._jobs = self._opening, [], queue
+        _deliver([(future, (None, error)) for future in opening])
+
+    def _commit(self, db: sqlite3.Connection, works: list[Work]) -> list[Outcome]:
+        """Do them in one transaction; where that fails, each in one of its own, so that none fails for another."""
+        try:
+            db.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as exc:
+            return [(None, self._explain_error(exc)) for _ in works]
+        try:
+            outcomes = [_attempt(work, db) for work in works]
+            db.execute("COMMIT")
+        except Exception as exc:
+            _rollback(db)
+            if len(works) == 1:
+                return [(None, self._explain_error(exc))]
+            return [outcome for work in works for outcome in self._commit(db, [work])]
+        return outcomes
+
+    def _explain_error(self, exc: Exception) -> Exception:
+        if not isinstance(exc, sqlite3.Error):
+            return exc
+        told = StoreError(self._explain(exc))
+        told.__cause__ = exc
+        return told
+
+
+def _next_batch(queue: SimpleQueue[Job]) -> tuple[list[Work], list[asyncio.Future[Any]], asyncio.Future[None] | None]:
+    """Wait for a job, and take what waits with it: works, whom to tell, and whom to tell of the end if it has come."""
+    works: list[Work] = []
+    futures: list[asyncio.Future[Any]] = []
+    with suppress(Empty):
+        while len(works) < _MAX_BATCH:
+            work, future = queue.get(block=not works)
+            if work is None:
+                return works, futures, future
+            works.append(work)
+            futures.append(future)
+    return works, futures, None
+
+
+def _attempt(work: Work, db: sqlite3.Connection) -> Outcome:
+    db.execute("SAVEPOINT work")
+    try:
+        outcome: Outcome = work(db), None
+    except AccordError as exc:
+        db.execute("ROLLBACK TO work")
+        outcome = None, exc
+    db.execute("RELEASE work")
+    return outcome
+
+
+def _rollback(db: sqlite3.Connection) -> None:
+    with suppress(sqlite3.Error):  # SQLite has undone it already after some errors, such as a full disk
+        db.execute("ROLLBACK")
+
+
+def _deliver(done: list[tuple[asyncio.Future[Any], Outcome]]) -> None:
+    """Give each future its outcome, in the loop that it belongs to."""
+    for loop in {future.get_loop() for future, _ in done}:
+        mine = [each for each in done if each[0].get_loop() is loop]
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(_settle, mine)
+
+
+def _settle(done: list[tuple[asyncio.Future[Any], Outcome]]) -> None:
+    for future, (value, error) in done:
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)

@@ -1,0 +1,150 @@
+"""Server-sent events on their way to one client.
+
+`send` queues and never waits; `run` writes, in whichever task awaits it. A client that does not read is cut off: when
+it takes nothing for a while, or when there is more for it while what it has not taken is too much already. A comment
+now and then keeps proxies from taking a quiet stream for a dead one ("servers are encouraged to periodically emit an
+SSE comment line").
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from accord.limits import Limits
+from accord.transport.asgi.request import Receive, Send
+from accord.transport.asgi.responses import Headers
+from accord.transport.deadlines import with_deadline
+from accord.wire.sse import KEEP_ALIVE
+
+log: logging.Logger = logging.getLogger("accord")
+
+_HEADERS: Headers = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+)
+
+
+class SSEResponse:
+    """The response to one request, as events. `is_closed` is true once nothing more can be written."""
+
+    def __init__(self, send: Send, limits: Limits, headers: Headers = ()) -> None:
+        self._send = send
+        self._limits = limits
+        self._headers = headers
+        self._loop = asyncio.get_running_loop()
+        self._pending: list[bytes] = []
+        self._waiter: asyncio.Future[None] | None = None
+        self._writable: asyncio.Event | None = None
+        self._ended = False
+        self.size: int = 0
+        """Bytes that are not written yet."""
+        self.is_closed: bool = False
+        self.on_writable: Callable[[], None] | None = None
+        """Called when some of what was queued is written."""
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether it takes more, and little is left to write."""
+        return not self.is_closed and self.size < min(self._limits.pending_bytes, self._limits.stream_bytes)
+
+    def send(self, event: bytes) -> None:
+        """Queue an encoded event, of any size."""
+        if self.is_closed or self._ended:
+            return None
+        if self.size > self._limits.stream_bytes:
+            log.warning("accord: a client takes too little of its stream, which has %d bytes; it is cut", self.size)
+            return self.abort()
+        self._pending.append(event)
+        self.size += len(event)
+        return self._wake()
+
+    def end(self) -> None:
+        """Nothing more will come: what is queued is written, then the response ends."""
+        self._ended = True
+        self._wake()
+
+    def abort(self) -> None:
+        """End it now; the client is gone, or as good as gone."""
+        self.is_closed = True
+        self._pending.clear()
+        self.size = 0
+        self._wake()
+
+    async def drain(self) -> None:
+        """Return when little is left to write, or nobody takes it."""
+        while self.size >= self._limits.pending_bytes and not self.is_closed:
+            self._writable = self._writable or asyncio.Event()
+            self._writable.clear()
+            await self._writable.wait()
+
+    async def run(self) -> None:
+        """Write until the end. Raises nothing but CancelledError."""
+        try:
+            await self._write({"type": "http.response.start", "status": 200, "headers": [*_HEADERS, *self._headers]})
+            while not self.is_closed:
+                if self._pending or self._ended:
+                    await self._write_pending()
+                else:
+                    await self._wait()
+        except (OSError, TimeoutError) as exc:
+            log.info("accord: a client is gone, or does not read: %s", exc or type(exc).__name__)
+        finally:
+            self.abort()
+
+    async def _write_pending(self) -> None:
+        chunk, self._pending = b"".join(self._pending), []
+        last = self._ended
+        await self._write({"type": "http.response.body", "body": chunk, "more_body": not last})
+        self.size = max(0, self.size - len(chunk))
+        self.is_closed = self.is_closed or last
+        if self._writable is not None:
+            self._writable.set()
+        if self.on_writable is not None:
+            self.on_writable()
+
+    async def _wait(self) -> None:
+        self._waiter = self._loop.create_future()
+        beat = self._loop.call_later(self._limits.keep_alive_seconds, self.send, KEEP_ALIVE)
+        try:
+            await self._waiter
+        finally:
+            beat.cancel()
+
+    async def _write(self, message: object) -> None:
+        await with_deadline(self._limits.write_seconds, self._written(message))
+
+    async def _written(self, message: object) -> None:
+        await self._send(message)
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+        if self.is_closed and self._writable is not None:
+            self._writable.set()
+
+
+async def wait_for_disconnect(receive: Receive, gone: Callable[[], None]) -> None:
+    """Call `gone` when the client has closed its connection.
+
+    What may come before that is the body of a request that nobody has read. A middleware that gives it twice will give
+    it for ever: it does not tell who is gone.
+    """
+    ends = 0
+    while (message := await receive())["type"] != "http.disconnect":
+        ends += not message.get("more_body")
+        if ends > 1:
+            return
+        await asyncio.sleep(0)  # or one that gives pieces without end would let nobody else have a turn
+    gone()
+
+
+async def write_until_disconnect(stream: SSEResponse, receive: Receive) -> None:
+    """Write a stream until it ends or the client has gone away."""
+    watching = asyncio.get_running_loop().create_task(wait_for_disconnect(receive, stream.abort))
+    try:
+        await stream.run()
+    finally:
+        watching.cancel()

@@ -1,0 +1,68 @@
+"""Waiting with a deadline that costs nothing where nothing waits.
+
+Most of what has a deadline is done before it waits for anything: a handler that computes, a body that is there. So the
+clock is started at the first suspension, in the same task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from types import CoroutineType, coroutine
+from typing import Any, TypeVar
+
+from accord.errors import AccordError
+
+T = TypeVar("T")
+
+
+class OutOfTime(AccordError, TimeoutError):
+    """The deadline of `with_deadline`, and of nothing inside it."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"took longer than {seconds:g} s and was stopped")
+
+
+async def with_deadline(seconds: float | None, work: Awaitable[T]) -> T:
+    """Await `work`, at most `seconds` from its first suspension. Raises `OutOfTime`, and what it raises."""
+    begun: Coroutine[Any, Any, T] = work if type(work) is CoroutineType else _awaited(work)
+    try:
+        waits_for = begun.send(None)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    if seconds is None:
+        return await resume(begun, waits_for)
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            return await resume(begun, waits_for)
+    except TimeoutError:
+        if limit.expired():
+            raise OutOfTime(seconds) from None
+        raise
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    return await work
+
+
+def _call_directly(step: Callable[[Any], Any], value: Any) -> Any:
+    return step(value)
+
+
+@coroutine
+def resume(
+    work: Coroutine[Any, Any, T], waits_for: Any, run: Callable[[Callable[[Any], Any], Any], Any] = _call_directly
+) -> Generator[Any, Any, T]:
+    """Await what is left of something that waits already; `run` makes each step of it, in a context for instance."""
+    while True:
+        step: Callable[[Any], Any] = work.send
+        try:
+            value = yield waits_for
+        except BaseException as exc:
+            step, value = work.throw, exc
+        try:
+            waits_for = run(step, value)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result

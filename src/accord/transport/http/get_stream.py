@@ -1,0 +1,146 @@
+"""What a server says unasked (2025-03-26 to 2025-11-25): a GET whose response stays open, in the background.
+
+It never holds up a request, and nobody misses it where a server has none. A stream that ends is taken up again after
+the pause that the server asks for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from accord.errors import AccordError, ConnectionLost
+from accord.limits import Limits
+from accord.transport.http.bodies import is_stream
+from accord.transport.http.event_stream import EventStreamReader
+from accord.transport.http.fetcher import STREAM_ONLY, Fetcher
+from accord.transport.http.inbox import HTTPInbox
+from accord.transport.http.session_state import ClientSessionState
+from accord.wire.lines import SkippedMessage
+from accord.wire.sse import ServerSentEvent
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
+
+log: logging.Logger = logging.getLogger("accord")
+
+
+class GetStream:
+    """The stream of one session. `take` is given each message that comes."""
+
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        standing: ClientSessionState,
+        intake: HTTPInbox,
+        limits: Limits,
+        name: str,
+        take: Callable[[bytes], None],
+        on_session_ended: Callable[[], None],
+    ) -> None:
+        self._fetcher = fetcher
+        self._session_state = standing
+        self._inbox = intake
+        self._limits = limits
+        self._what = f"the stream of {name}"
+        self._on_message = take
+        self._on_session_ended = on_session_ended
+        self._task: asyncio.Task[None] | None = None
+        self._opened = False  # whether there ever was such a stream
+        self._known = asyncio.Event()  # whether there is one
+        self.on_missed: Callable[[str], None] | None = None
+        """Is told when something may have been missed."""
+
+    def start(self) -> None:
+        """Listen from now on."""
+        self._task = asyncio.get_running_loop().create_task(self._listen())
+
+    async def wait_known(self, seconds: float) -> None:
+        """Return when it is known whether there is such a stream, at most so many seconds later."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._known.wait(), seconds)
+
+    async def end(self) -> None:
+        """Do not listen any more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=self._limits.close_seconds / 2)
+
+    async def _listen(self) -> None:
+        try:
+            stream = EventStreamReader(self._limits.line_bytes, self._inbox.wait_capacity)
+            comes_back = True
+            while comes_back:
+                comes_back = await self._once(stream) and await self._wait(stream.retry_delay)
+        except Exception:
+            log.exception("accord: a defect in %s", self._what)
+
+    async def _wait(self, pause: float) -> bool:
+        if pause > self._limits.retry_seconds:
+            return self._give_up(f"the server asks to come back in {pause:g} s; that is never")
+        await asyncio.sleep(pause)
+        return True
+
+    async def _once(self, stream: EventStreamReader) -> bool:
+        """One response, to its end; whether to come back."""
+        resumes = {} if stream.last_id is None else {"Last-Event-ID": stream.last_id}
+        try:
+            response = await self._fetcher.fetch(
+                "GET", {**STREAM_ONLY, **self._session_state.session_headers(), **resumes}, what=self._what
+            )
+        except AccordError as exc:
+            if not self._opened and not isinstance(exc, ConnectionLost):
+                return self._give_up(str(exc))
+            log.debug("accord: %s", exc)
+            stream.failures += 1
+            return True
+        finally:
+            self._known.set()
+        return await self._read(stream, response)
+
+    async def _read(self, stream: EventStreamReader, response: ClientResponse) -> bool:
+        try:
+            if not is_stream(response):
+                return self._retries_after(stream, response.status)
+            if self._opened and stream.last_id is None:
+                self._report_missed("the stream had ended, and could not be resumed where it was")
+            self._opened = True
+            await stream.read(response, self._handle, self._what)
+        except ConnectionLost as exc:
+            log.debug("accord: %s", exc)
+        finally:
+            response.close()
+        return True
+
+    def _retries_after(self, stream: EventStreamReader, status: int) -> bool:
+        """No stream: there is none ("405 Method Not Allowed"), not now, or not any more. Whether to come back."""
+        if status in (404, 410) and stream.last_id is not None:  # events are gone: begin anew
+            stream.last_id = None
+        elif status == 404 and self._opened and self._session_state.session is not None:
+            self._on_session_ended()
+            return False
+        elif status == 405 or (status < 500 and not self._opened):
+            return self._give_up(f"HTTP {status}; the server tells nothing unasked")
+        stream.failures += 1
+        return True
+
+    def _give_up(self, why: str) -> bool:
+        """Do not come back."""
+        log.info("accord: %s: %s", self._what, why)
+        if self._opened:
+            self._report_missed(why)
+        return False
+
+    def _report_missed(self, why: str) -> None:
+        if self.on_missed is not None:
+            self.on_missed(f"{self._what}: {why}")
+
+    def _handle(self, event: ServerSentEvent | SkippedMessage) -> bool:
+        if isinstance(event, SkippedMessage):
+            self._inbox.put(event)
+        elif event.event == "message":
+            self._on_message(event.data)
+        return False

@@ -1,0 +1,247 @@
+"""HTTP+SSE, the client's side (2024-11-05): one GET whose stream has all that comes, and POSTs to where it says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from accord.errors import AccordError, ConnectError, ConnectionLost
+from accord.limits import DEFAULT_LIMITS, Limits
+from accord.messages.envelope import RequestId
+from accord.transport.base import Message, UnansweredRequest
+from accord.transport.http.backlog import ANSWER_BYTES, Backlog
+from accord.transport.http.bodies import is_stream, read_error_body, read_excerpt
+from accord.transport.http.event_stream import EventStreamReader
+from accord.transport.http.failures import Complaints, response_error, visible
+from accord.transport.http.fetcher import STREAM_ONLY, Fetcher
+from accord.transport.http.inbox import HTTPInbox
+from accord.transport.http.messages import CANCELLED, SentMessage, parse_received, parse_sent
+from accord.transport.http.redaction import without_credentials
+from accord.transport.http.settings import HTTPSettings
+from accord.wire.lines import SkippedMessage
+from accord.wire.sse import ServerSentEvent
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
+
+
+class SSETransport:
+    """Reaches the server whose stream is at `url`. `name` is what to call it in errors."""
+
+    answer_bytes: int = ANSWER_BYTES
+
+    def __init__(
+        self, url: str, *, name: str = "", settings: HTTPSettings | None = None, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
+        settings = settings or HTTPSettings()
+        self._name = name or url
+        self._limits = limits
+        self._inbox = HTTPInbox(limits)
+        self._fetcher = Fetcher(url, settings, limits)
+        self._loop: asyncio.AbstractEventLoop
+        self._slots = asyncio.Semaphore(settings.connections)
+        self._endpoint: asyncio.Future[None] | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._posting: set[asyncio.Task[None]] = set()
+        self._unsent: dict[RequestId, asyncio.Task[None]] = {}  # requests that wait
+        self._last_notification: asyncio.Task[None] | None = None  # the last notification
+        self._backlog = Backlog()
+        self._complaints = Complaints()
+        self._lost = ConnectionLost(f"{self._name}: the stream has ended")
+        self._closing: asyncio.Task[None] | None = None
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def open(self) -> None:
+        """Open the stream, and learn where to post. Raises `ConnectError`."""
+        loop = self._loop = asyncio.get_running_loop()
+        await self._fetcher.open()
+        self._endpoint = loop.create_future()
+        try:
+            async with asyncio.timeout(self._limits.connect_seconds):
+                response = await self._stream()
+                self._reading = loop.create_task(self._read(response, self._endpoint))
+                await asyncio.shield(self._endpoint)
+        except TimeoutError:
+            seconds = self._limits.connect_seconds
+            raise ConnectError(f"{self._name} (HTTP+SSE) did not say where to post in {seconds:g} s") from None
+        except ConnectError:
+            raise
+        except AccordError as exc:
+            raise ConnectError(str(exc)) from exc
+
+    async def _stream(self) -> ClientResponse:
+        what = f"the stream of {self._name} (HTTP+SSE)"
+        response = await self._fetcher.fetch("GET", STREAM_ONLY, what=what)
+        if is_stream(response):
+            return response
+        body = await read_excerpt(response)
+        response.close()
+        raise response_error(response, body, what, self._fetcher.redactor)
+
+    async def _read(self, response: ClientResponse, endpoint: asyncio.Future[None]) -> None:
+        """Take what comes, to the end; the first event says where to post."""
+        stream = EventStreamReader(self._limits.line_bytes, self._inbox.wait_capacity)
+
+        def take(event: ServerSentEvent | SkippedMessage) -> bool:
+            if not endpoint.done():
+                self._set_endpoint(event, endpoint)
+            elif isinstance(event, SkippedMessage):
+                self._inbox.put(event)
+            elif event.event == "message":
+                self._inbox.put(event.data)
+            return endpoint.exception() is not None
+
+        try:
+            await stream.read(response, take, f"the stream of {self._name}")
+        except ConnectionLost as exc:
+            self._lost = exc
+        finally:
+            response.close()
+            self._inbox.end()
+            self._backlog.end()
+            if not endpoint.done():
+                endpoint.set_exception(self._lost)
+                endpoint.exception()  # seen: nobody may be waiting
+
+    def _set_endpoint(self, event: ServerSentEvent | SkippedMessage, endpoint: asyncio.Future[None]) -> None:
+        """Where to post: on the same origin, or nowhere."""
+        place = (
+            event.data.decode(errors="replace")
+            if isinstance(event, ServerSentEvent) and event.event == "endpoint"
+            else ""
+        )
+        if place and self._fetcher.set_endpoint(place):
+            return endpoint.set_result(None)
+        why = f"wants messages posted to {visible(without_credentials(place))[:500]}, which is not on its own origin"
+        if not place:
+            why = "does not begin its stream with an event `endpoint`"
+        endpoint.set_exception(ConnectError(f"{self._name} (HTTP+SSE) {why}"))
+        return None
+
+    def receive(self) -> Coroutine[Any, Any, list[Message]]:
+        return self._inbox.receive()
+
+    def flush(self) -> None:
+        """Nothing waits: each message has a request of its own."""
+
+    async def drain(self) -> None:
+        await self._backlog.wait_below(self._limits.pending_bytes)
+
+    def lost(self) -> ConnectionLost:
+        return self._lost
+
+    # --- out ---------------------------------------------------------------------------------------------------
+
+    def send(self, message: bytes) -> None:
+        if self._closing is not None:
+            return
+        out = parse_sent(message)
+        if out.method is None:
+            self._start(self._post(out, message), len(message) + ANSWER_BYTES)
+        elif out.method == CANCELLED:
+            if not self._cancel_unsent(out):
+                self._start(self._post(out, message), len(message))
+        elif out.id is None:
+            self._last_notification = self._start(
+                self._send_notification(self._last_notification, out, message), len(message)
+            )
+        else:
+            self._unsent[out.id] = self._start(
+                self._send_request(self._last_notification, out.id, out, message), len(message)
+            )
+
+    def _start(self, work: Coroutine[Any, Any, None], size: int) -> asyncio.Task[None]:
+        def posted(task: asyncio.Task[None]) -> None:
+            self._posting.discard(task)
+            self._backlog.remove(size)
+
+        self._backlog.add(size)
+        task = self._loop.create_task(work)  # a client may notify between two runs of its loop
+        self._posting.add(task)
+        task.add_done_callback(posted)
+        return task
+
+    def _cancel_unsent(self, cancelled: SentMessage) -> bool:
+        """Do not send a request that is given up; whether that was in time."""
+        id = cancelled.params.cancelled if cancelled.params is not None else None
+        task = self._unsent.pop(id, None) if isinstance(id, int | str) else None
+        if task is not None:
+            task.cancel()
+        return task is not None
+
+    async def _send_request(
+        self, told: asyncio.Task[None] | None, id: RequestId, out: SentMessage, message: bytes
+    ) -> None:
+        """Send a request when it is its turn. Whatever else is sent waits for no turn: a request may wait for that."""
+        await _end_of(told)
+        async with self._slots:
+            self._unsent.pop(id, None)
+            await self._post(out, message)
+
+    async def _send_notification(self, told: asyncio.Task[None] | None, out: SentMessage, message: bytes) -> None:
+        """Send a notification, once the one before it is told: some count on that."""
+        await _end_of(told)
+        await self._post(out, message)
+
+    async def _post(self, out: SentMessage, message: bytes) -> None:
+        what = f"{out.method or 'an answer'} to {self._name}"
+        try:
+            async with asyncio.timeout(self._limits.connect_seconds):
+                await self._deliver(out, message, what)
+        except TimeoutError:
+            seconds = self._limits.connect_seconds
+            self._fail(out, ConnectionLost(f"{what}: its POST was not answered in {seconds:g} s"))
+        except AccordError as exc:
+            self._fail(out, exc)
+
+    async def _deliver(self, out: SentMessage, message: bytes, what: str) -> None:
+        response = await self._fetcher.fetch("POST", {}, message, what=what)
+        try:
+            if response.status < 300:
+                return
+            data = await read_error_body(response, self._limits.line_bytes)
+        finally:
+            response.release()
+        data = self._fetcher.redactor.redact_error(data)
+        found = parse_received(data)
+        if out.method is not None and out.id is not None and found.is_answer_to(out.id):
+            self._inbox.put(data)
+        else:
+            raise found.error or response_error(response, data, what, self._fetcher.redactor)
+
+    def _fail(self, out: SentMessage, error: AccordError) -> None:
+        """A request fails alone; what gets no answer is logged."""
+        if out.method is not None and out.id is not None:
+            self._inbox.put(UnansweredRequest(out.id, error))
+        else:
+            self._complaints.log(out.method or "answer", "accord: %s", error)
+
+    async def close(self) -> None:
+        """Send what was said, and close the stream; in bounded time."""
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        self._inbox.end()
+        for task in self._unsent.values():  # whoever asked has been told that it is not sent
+            task.cancel()
+        try:
+            if self._posting:
+                await asyncio.wait(self._posting, timeout=self._limits.close_seconds / 2)
+            tasks = [*self._posting, *([self._reading] if self._reading is not None else [])]
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks, timeout=self._limits.close_seconds / 2)
+        finally:
+            await self._fetcher.close()
+
+
+async def _end_of(task: asyncio.Task[None] | None) -> None:
+    if task is not None and not task.done():
+        await asyncio.wait([task])

@@ -1,0 +1,148 @@
+"""Reading: one task takes what comes, acts on what it means, and serves requests itself until a handler waits.
+
+Then another task reads on (`run_eagerly`). What a peer does not take of its answers pauses the reading, within bounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from accord.errors import ConnectionLost
+from accord.limits import Limits
+from accord.session import events
+from accord.session.pending_request import PendingRequest
+from accord.session.session import Session
+from accord.transport.base import Message, SkippedMessage, Transport, answer_overhead, delivers_answers
+from accord.transport.eager import run_eagerly
+
+log: logging.Logger = logging.getLogger("accord")
+
+Serve = Callable[[PendingRequest], Coroutine[Any, Any, None]]
+EventHandlers = Mapping[type, Callable[[Any], None]]
+
+
+class ReadLoop:
+    """The reading tasks of one connection, which are those of its handlers too.
+
+    `serve` answers a request; `react` has what to do for each other event; `on_lost` is told when nothing more comes.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        transport: Transport,
+        limits: Limits,
+        serve: Serve,
+        react: EventHandlers,
+        on_lost: Callable[[ConnectionLost], None],
+    ) -> None:
+        self._session = session
+        self._transport = transport
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._serve = serve
+        self._event_handlers = react
+        self._on_lost = on_lost
+        self._inbox: deque[Message] = deque()
+        self._events: deque[events.Event] = deque()
+        self._reader: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        if delivers_answers(transport):
+            transport.on_answer = self.receive_answer
+        self.closing: bool = False
+        """Whether the end is wanted: then it is no loss."""
+        self.unsent_bytes: int = 0
+        """Bytes sent in answer since the peer was last known to take them."""
+        self._answer_bytes = answer_overhead(transport)
+
+    def send_answer(self, message: bytes) -> None:
+        """Send an answer. Where the peer takes none, reading stops once too many bytes are owed."""
+        self._transport.send(message)
+        self.unsent_bytes += len(message) + self._answer_bytes
+
+    def start_reader(self) -> None:
+        """Another task reads from here on; the one that did so far ends when its handler has ended.
+
+        What was read already goes on at once, a task for each request: where one handler waits, others of the same
+        kind are likely to, and a turn of the loop for each of them costs more than the tasks.
+        """
+        while self.unsent_bytes < self._limits.pending_bytes and (event := self._next_event()) is not None:
+            if type(event) is events.RequestReceived:
+                task = event.exchange.driver = self._loop.create_task(self._serve(event.exchange))
+                self._track(task)
+            else:
+                self._event_handlers[type(event)](event)
+        self._reader = self._loop.create_task(self._read())
+        self._track(self._reader)
+
+    def receive_answer(self, message: bytes) -> None:
+        """Act on the answer to a request of ours here and now: a task that waits for it costs a turn of the loop."""
+        for event in self._session.receive(message):
+            self._event_handlers[type(event)](event)
+
+    async def end(self, seconds: float) -> None:
+        """Cancel all of it; what was begun has so many seconds to clean up."""
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        self._transport.flush()
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+
+    def _track(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            if task is self._reader and not self.closing:
+                self._on_lost(ConnectionLost("the task that reads was cancelled"))
+        elif (exc := task.exception()) is not None:
+            log.error("accord: a defect in the driver of %s", self._transport.name, exc_info=exc)
+            self._on_lost(ConnectionLost(f"the driver failed: {exc!r}"))
+
+    def _next_event(self) -> events.Event | None:
+        """What the next message of those at hand means; None when there is none left."""
+        happened, inbox = self._events, self._inbox
+        while not happened and inbox:
+            message = inbox.popleft()
+            if isinstance(message, bytes):
+                happened.extend(self._session.receive(message))
+            elif isinstance(message, SkippedMessage):
+                happened.extend(self._session.receive_unreadable(message.reason, message.head, message.tail))
+            else:
+                happened.append(self._session.fail_unanswered(message.id, message.error))
+        return happened.popleft() if happened else None
+
+    async def _read(self) -> None:
+        me = asyncio.current_task()
+        while self._reader is me:
+            if self.unsent_bytes >= self._limits.pending_bytes and self._may_wait():
+                self.unsent_bytes = 0
+                await self._transport.drain()
+            event = self._next_event()
+            if event is None:
+                self._transport.flush()
+                messages = await self._transport.receive()
+                if not messages:
+                    self._on_lost(self._transport.lost())
+                    break
+                self._inbox.extend(messages)
+            elif type(event) is events.RequestReceived:
+                event.exchange.driver = me
+                await run_eagerly(self._serve(event.exchange), self.start_reader)
+                if self._reader is me and me is not None and me.cancelling() and not self.closing:
+                    self.start_reader()  # the handler has cancelled its own task, which is this one
+            else:
+                self._event_handlers[type(event)](event)
+
+    def _may_wait(self) -> bool:
+        """Whether reading may stop until the peer has taken its answers. Not while it owes us some, short of a flood:
+        it may have stopped reading for the same reason, and two such peers would wait for ever.
+        """
+        return not self._session.outgoing or self.unsent_bytes >= self._limits.line_bytes

@@ -1,0 +1,130 @@
+"""Memory of bodies: bounded together and by address, from the first byte until the request is answered."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from accord import Limits, Server
+from accord.server.http.body_budget import SMALL_BYTES, BodyBudget
+from accord.transport.asgi.request import RequestRejected
+
+from tests.server.http.raw import Socket
+from tests.server.http.speaking import BASIC, Here, Legacy, Modern, Stateful, encode, quick, request, site, until
+
+LARGE = "x" * 30_000  # and once more in its text
+
+
+def store(**limits: Any) -> tuple[Server, asyncio.Event]:
+    server, done = Server("store", "1", limits=quick(**limits)), asyncio.Event()
+
+    @server.tool
+    async def keep(value: str) -> int:
+        await done.wait()
+        return len(value)
+
+    return server, done
+
+
+def taken(here: Here) -> int:
+    (endpoint,) = here.app._endpoints.values()
+    return endpoint.context.body_budget.total
+
+
+@pytest.mark.parametrize("form", ["modern", "stateful", "oldest"])
+async def test_a_large_request_counts_until_it_is_answered(form: str) -> None:
+    server, done = store(http_bodies_bytes=100_000)
+    async with site(server) as here:
+        if form == "oldest":
+            client: Any = await (await Legacy.connect(here.raw)).open()
+        else:
+            client = Modern(here.raw) if form == "modern" else await Stateful(here.raw).open()
+        arguments = {"value": LARGE}
+        first = asyncio.ensure_future(
+            client.ask("tools/call", {"name": "keep", "arguments": arguments}, id=1)
+            if form == "oldest"
+            else client.call("keep", arguments, id=1)
+        )
+        await until(lambda: here.app._endpoints and taken(here) > 2 * len(LARGE))
+        refused = await Modern(here.raw).call("keep", {"value": LARGE}, id=2)
+        assert refused.status == 503
+        assert b"too many large requests" in await refused.body()
+        done.set()
+        await first
+        assert (await Modern(here.raw).call("keep", {"value": LARGE}, id=3)).status == 200
+        await until(lambda: taken(here) == 0)
+        if form == "oldest":
+            await client.stream.leave()
+
+
+async def test_a_small_request_is_served_though_large_ones_are_refused() -> None:
+    server, done = store(http_bodies_bytes=1)
+    done.set()
+    async with site(server) as here:
+        assert (await Modern(here.raw).call("keep", {"value": "x" * (SMALL_BYTES // 2)})).status == 200
+        assert (await Modern(here.raw).call("keep", {"value": LARGE})).status == 503
+        assert taken(here) == 0
+
+
+async def test_a_body_counts_from_its_first_byte() -> None:
+    server, _ = store(http_bodies_bytes=300_000)
+    async with site(server, "sockets") as here:
+        assert isinstance(here.raw, Socket)
+        client = Modern(here.raw)
+        message = client.calling("keep", {})
+        head = [f"{name}: {value}" for name, value in client.head(message).items()]
+        begun = "\r\n".join(["POST /mcp HTTP/1.1", *head, "content-length: 1000000", "", ""]).encode()
+        answers = [await here.raw.connect() for _ in range(2)]
+        for _, writer in answers:
+            writer.write(begun + b" " * 200_000)
+        async with asyncio.timeout(100):
+            over = [asyncio.create_task(reader.readuntil(b"\r\n")) for reader, _ in answers]
+            (first,), _ = await asyncio.wait(over, return_when=asyncio.FIRST_COMPLETED)
+        assert b" 503 " in await first
+        for task, (_, writer) in zip(over, answers, strict=True):
+            task.cancel()
+            writer.transport.abort()
+        await until(lambda: taken(here) == 0)
+
+
+async def test_what_sessions_keep_of_initialize_is_bounded() -> None:
+    def hello(members: int) -> Any:
+        capabilities = {"experimental": {"x": {"y": [{}] * members}}}
+        info = {"name": "raw", "version": "1"}
+        return request(
+            "initialize", {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info}
+        )
+
+    server, _ = store(http_bodies_bytes=1_200_000)
+    async with site(server) as here:
+        opened = [await here.raw.send("POST", "/mcp", BASIC, encode(hello(4_000))) for _ in range(5)]
+        assert [answer.status for answer in opened] == [200] * 2 + [503] * 3
+        small = await Stateful(here.raw).open()
+        ids = {**BASIC, "mcp-session-id": opened[0].headers["mcp-session-id"]}
+        again = await here.raw.send("POST", "/mcp", ids, encode(hello(5_000)))
+        assert again.status == 503, "a repeated initialize counts as well"
+        assert (await here.raw.send("POST", "/mcp", ids, encode(hello(1)))).status == 200
+        hellos = here.endpoint.context.handshake_budget
+        assert hellos.total > 1_000_000
+        for each in list(here.endpoint.sessions):
+            await here.endpoint.sessions.end(each, "the test ends")
+        assert hellos.total == 0
+        assert small.revision == "2025-11-25"
+
+
+def test_one_address_does_not_take_it_all() -> None:
+    budget = BodyBudget(Limits(http_bodies_bytes=100, http_bodies_bytes_per_address=60))
+    budget.charge("\0a", 60)
+    with pytest.raises(RequestRejected, match="of this address"):
+        budget.charge("\0a", 1)
+    budget.charge("b", 40)
+    with pytest.raises(RequestRejected, match="too many large requests are"):
+        budget.charge("b", 1)
+    budget.release("\0a", 60)
+    budget.charge("b", 20)
+    with pytest.raises(RequestRejected, match="of yours"):
+        budget.charge("b", 1)
+    budget.release("b", 60)
+    assert (budget.total, budget._of) == (0, {})

@@ -1,0 +1,85 @@
+"""Names in the sources: standard terms, each class name once, no function without a name."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).parent.parent / "src" / "accord"
+MODULES = sorted(SOURCES.rglob("*.py"))
+
+OTHER_LIBRARIES = ("compat",)
+"""Folders that offer the classes of another library, under its names."""
+TWICE = {"Client", "NoticeStream", "Subscription"}
+"""Those of `accord` and of `accord.sync`: the same for programs with and without an event loop."""
+
+RETIRED = (
+    "tide",
+    "weather",
+    "lane",
+    "doors",
+    "patrol",
+    "patience",
+    "telling",
+    "told",
+    "said",
+    "heard",
+    "hearing",
+    "spoken",
+    "unasked",
+    "standing",
+    "careful",
+    "discreet",
+    "misshapen",
+    "kept",
+    "repertoire",
+    "shown",
+)
+"""Private words for which the field has a term: no class or module is named by one of them."""
+
+
+def definitions(module: Path) -> list[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return [node for node in ast.walk(ast.parse(module.read_text("utf-8"))) if isinstance(node, kinds)]
+
+
+def words(name: str) -> list[str]:
+    """`JSONSchemaReader` and `json_schema_reader` are both json, schema, reader."""
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+
+
+def test_no_class_name_is_defined_twice() -> None:
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for module in MODULES:
+        where = module.relative_to(SOURCES)
+        if where.parts[0] not in OTHER_LIBRARIES:
+            for node in definitions(module):
+                if isinstance(node, ast.ClassDef) and node.name not in TWICE:
+                    places[node.name].append(f"{where}:{node.lineno}")
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_every_function_has_a_name() -> None:
+    found = [
+        f"{module.relative_to(SOURCES)}:{node.lineno}"
+        for module in MODULES
+        for node in definitions(module)
+        if not node.name.strip("_")
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("retired", RETIRED)
+def test_no_name_has_a_retired_word(retired: str) -> None:
+    found = [str(module.relative_to(SOURCES)) for module in MODULES if retired in words(module.stem)]
+    found += [
+        f"{module.relative_to(SOURCES)}:{node.lineno} {node.name}"
+        for module in MODULES
+        for node in definitions(module)
+        if isinstance(node, ast.ClassDef) and retired in words(node.name)
+    ]
+    assert found == []
