@@ -434,12 +434,12 @@ def reads_data_of_one_line(change: Change) -> None:
 
 @mutant("client-http/resume", over="http")
 def never_comes_back(change: Change) -> None:
-    change.patches.append((EventStreamReader, "_note", lambda self, parser: None))
+    change.patches.append((EventStreamReader, "_update_position", lambda self, parser: None))
 
 
 @mutant("client-http/retry", over="http")
 def comes_back_at_once(change: Change) -> None:
-    change.patches.append((EventStreamReader, "pause", 0.0))
+    change.patches.append((EventStreamReader, "retry_delay", 0.0))
 
 
 @mutant("client-http/no-get", over="http")

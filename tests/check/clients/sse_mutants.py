@@ -67,7 +67,7 @@ def reads_a_line_of_data(change: Change) -> None:
 @mutant("client-sse/refused", revision=OLD, over="http")
 def waits_for_the_stream_whatever_came_of_the_post(change: Change) -> None:
     change.options["timeout"] = 60.0
-    change.patches.append((sse.SSETransport, "_failed", lambda self, out, error: None))
+    change.patches.append((sse.SSETransport, "_fail", lambda self, out, error: None))
 
 
 @mutant("client-sse/cut", revision=OLD, over="http")
