@@ -37,7 +37,7 @@ class BaselineEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     transport: TransportName | None = None
     symptom: str | None = None
     occasional: bool = False
-    """Whether only some runs find it: then it is never stale."""
+    """True if only some runs find it; then it never counts as stale."""
     why: str = ""
 
     def __str__(self) -> str:
@@ -140,12 +140,12 @@ def _is_stale(entry: BaselineEntry, report: Report) -> bool:
 
 
 def _is_about(entry: BaselineEntry, outcome: Outcome) -> bool:
-    """Whether the entry covers the rule and the place of an outcome, whatever its verdict."""
+    """Return whether the entry covers the rule and the place of an outcome, whatever its verdict."""
     return entry.covers(outcome.rule, _place_of(outcome), entry.symptom or "")
 
 
 def _is_found(entry: BaselineEntry, finding: Finding) -> bool:
-    """Whether the entry accepts the finding, also if it is reported by another rule with the same cause."""
+    """Return whether the entry accepts the finding, also if another rule with the same cause reports it."""
     rules = (finding.rule, *finding.also)
     return any(entry.covers(rule, place, finding.symptom) for rule in rules for place in finding.places)
 

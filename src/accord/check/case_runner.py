@@ -38,7 +38,7 @@ class CaseAttempt(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether the rule counts as broken after this attempt."""
+        """True if the rule counts as broken after this attempt."""
         return isinstance(self.error, Violation | TimeoutError | UnsupportedRevision | AccordError)
 
     @property
@@ -47,7 +47,7 @@ class CaseAttempt(NamedTuple):
         return getattr(self.error, "symptom", "") or self.rule.id
 
     def is_time_dependent(self, timeout: float) -> bool:
-        """Whether a faster machine may give another verdict; `timeout` is that of one answer."""
+        """Return whether a faster machine may give another verdict; `timeout` is that of one answer, in seconds."""
         is_late = isinstance(self.error, TimeoutError) or self.symptom.startswith(NO_ANSWER)
         return is_late or self.seconds >= _TIME_DEPENDENT * timeout
 
@@ -140,7 +140,7 @@ class CaseRunner:
         return attempt, used[0] if used else None
 
     async def _answers(self, talk: Probe, attempt: CaseAttempt) -> bool:
-        """Whether a failed attempt got its answers, only wrong ones, and the next case may use the same process."""
+        """Return whether a failed attempt got answers, only wrong ones, so that the next case may use its process."""
         if (
             not isinstance(attempt.error, Violation)
             or attempt.is_time_dependent(self._settings.timeout)

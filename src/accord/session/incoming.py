@@ -186,7 +186,7 @@ class IncomingRequests:
 
     def respond(self, exchange: PendingRequest, result: Any) -> bytes | None:
         """The bytes of a result, or None."""
-        if not isinstance(result, codec.FINISHED):
+        if not isinstance(result, codec.FINISHED):  # as `finish_result` sees first; most results need no call of it
             result = codec.finish_result(result, exchange.rules, self._session.local_info.raw_info)
         return self._end(exchange, codec.encode(Response(exchange.id, result)))
 

@@ -51,7 +51,6 @@ ScriptedAnswer: TypeAlias = "JSONObject | bytes | RawMessage | None"
 """A result; or the bytes of an answer; or a whole message; or nothing at all."""
 
 RequestHandler: TypeAlias = "Callable[[IncomingRequest], Awaitable[ScriptedAnswer]]"
-NotificationSequence: TypeAlias = "Callable[[IncomingRequest], Awaitable[None]]"
 HTTPHandler: TypeAlias = "Callable[[Any, ClientExchange, ScriptedResponse], Awaitable[bool]]"
 """Answers an HTTP request in place of the server, which comes first: an `ScriptedHTTPServer`, or over HTTP+SSE
 `ScriptedSSEServer`. False leaves it to the server."""

@@ -17,7 +17,7 @@ from typing import Any
 from accord.check.clients.conversation import ClientConversation
 from accord.check.clients.features import call_result, handshake_result, text_block
 from accord.check.clients.http_listener import ClientExchange, HTTPListener, ScriptedResponse
-from accord.check.clients.incoming_request import IncomingRequest, ReplyChannel, build_notification
+from accord.check.clients.incoming_request import IncomingRequest, ReplyChannel
 from accord.check.clients.scenario import (
     FIRST_REQUEST,
     RawMessage,
@@ -252,8 +252,3 @@ DEFAULT_HANDLERS: dict[str, DefaultHandler] = {
     "ping": _answer_empty,
 }
 """By method. What is not here has an empty result."""
-
-
-def subscription_notification(id: Any, method: str, params: JSONObject | None = None) -> JSONObject:
-    """A notification of one subscription."""
-    return build_notification(method, {**(params or {}), "_meta": {SUBSCRIPTION_ID: id}})

@@ -20,8 +20,6 @@ WORDS: dict[Verdict, str] = {
 SUMMARY: tuple[Verdict, ...] = ("pass", "fail", "warn", "not-observed", "not-applicable")
 """The order in which a summary counts."""
 
-JUDGED: frozenset[Verdict] = frozenset(("pass", "fail", "warn"))
-
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """New ones before known ones, the server's own before those of its SDK, then by level, then by number of places."""

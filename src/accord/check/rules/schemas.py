@@ -14,7 +14,6 @@ from accord.messages.base import JSONObject
 DIALECT = "basic/index#schema-dialect"
 VALIDATION = "basic/index#schema-validation"
 SINCE = "2025-11-25"
-_FIRST_NAMED_DIALECT = 2019
 
 VALID = Rule(
     "schemas/valid",

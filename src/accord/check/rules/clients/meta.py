@@ -15,7 +15,6 @@ _SINCE = "2026-07-28"
 _NAME = re.compile(
     r"([A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?)*/)?([A-Za-z0-9]([\w.-]*[A-Za-z0-9])?)?"
 )
-_TRACE = frozenset(("traceparent", "tracestate", "baggage"))
 _RETRIES = 5
 
 REQUIRED = Rule(
