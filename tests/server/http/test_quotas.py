@@ -84,6 +84,18 @@ def desk(**limits: Any) -> Server:
     return server
 
 
+def add_waiting_tool(server: Server) -> asyncio.Event:
+    """Add the tool `waits`, of which all calls wait until the event is set."""
+    release = asyncio.Event()
+
+    @server.tool
+    async def waits() -> str:
+        await release.wait()
+        return "done"
+
+    return release
+
+
 def at(here: Here, address: str) -> Any:
     """The application, as who comes from this address reaches it."""
 
@@ -174,13 +186,7 @@ async def test_questions_that_an_attacker_leaves_open_end_and_those_of_others_do
 
 async def test_requests_in_flight_of_one_address_leave_room_for_those_of_others() -> None:
     server = desk(http_requests_per_address=2)
-
-    release = asyncio.Event()
-
-    @server.tool
-    async def waits() -> str:
-        await release.wait()
-        return "done"
+    release = add_waiting_tool(server)
 
     async with site(server) as here:
         attacker, honest = Modern(at(here, ATTACKER)), Modern(at(here, OTHER))
@@ -196,12 +202,7 @@ async def test_requests_in_flight_of_one_address_leave_room_for_those_of_others(
 @pytest.mark.parametrize("way", ["streamable", "sse"])
 async def test_requests_in_flight_of_all_sessions_of_one_address_are_bounded_together(way: str) -> None:
     server = desk(http_requests_per_address=3)
-    release = asyncio.Event()
-
-    @server.tool
-    async def waits() -> str:
-        await release.wait()
-        return "done"
+    release = add_waiting_tool(server)
 
     async with site(server) as here:
         if way == "streamable":
@@ -233,12 +234,7 @@ async def test_requests_in_flight_of_all_sessions_of_one_address_are_bounded_tog
 async def test_requests_in_flight_of_all_sessions_of_one_principal_are_bounded_together() -> None:
     auth = APIKeys({"key-of-ann": "ann", "key-of-bob": "bob"})
     server = Server("desk", "1", limits=quick(http_requests=1, http_requests_per_address=3), auth=auth)
-    release = asyncio.Event()
-
-    @server.tool
-    async def waits() -> str:
-        await release.wait()
-        return "done"
+    release = add_waiting_tool(server)
 
     async with site(server) as here:
         ann, bob = ({"authorization": f"Bearer key-of-{name}"} for name in ("ann", "bob"))
@@ -261,12 +257,7 @@ async def test_all_anonymous_requests_in_flight_are_bounded_whatever_their_revis
 ) -> None:
     monkeypatch.setattr(load, "MANY", 1)
     server = desk(http_requests=2)
-    release = asyncio.Event()
-
-    @server.tool
-    async def waits() -> str:
-        await release.wait()
-        return "done"
+    release = add_waiting_tool(server)
 
     async with site(server) as here:
         for _ in range(2):
