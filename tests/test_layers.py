@@ -25,7 +25,7 @@ import pytest
 SOURCES = Path(__file__).parent.parent / "src" / "accord"
 
 LINE = """
-errors limits → messages → schema | session | wire | store → transport | auth → telemetry → server → client
+errors limits → redaction → messages → schema | session | wire | store → transport | auth → telemetry → server → client
 → sync → host → gateway → dev | check → testing → inspector → install | compat → migrate → cli
 """
 

@@ -194,6 +194,29 @@ async def test_a_tool_that_fails_is_a_tool_error_with_its_exception(tool: str, r
     assert dict(event.attributes or {})["exception.type"] == raised
 
 
+async def test_secrets_in_exceptions_are_in_no_span() -> None:
+    recorder, secret = Recorder(), "sk-" + "a1B2" * 8
+    server = Server("shop", telemetry=recorder.telemetry)
+
+    @server.tool
+    async def pay() -> str:
+        raise ValueError(f"refused: api_key={secret}")
+
+    @server.prompt
+    async def advise() -> str:
+        raise InvalidParams(f"refused: api_key={secret}")
+
+    async with Client(server, telemetry=recorder.telemetry) as client:
+        await client.call_tool("pay")
+        with pytest.raises(InvalidParams):
+            await client.get_prompt("advise")
+    events = [dict(event.attributes or {}) for span in recorder.spans for event in span.events]
+    assert all("api_key=[redacted]" in str(event["exception.message"]) for event in events)
+    assert len(events) == 3
+    assert all("Traceback" in str(event["exception.stacktrace"]) for event in events)
+    assert secret not in "".join(span.to_json() for span in recorder.spans)
+
+
 async def test_a_call_that_the_client_got_wrong_is_its_error_and_none_of_the_server() -> None:
     recorder = Recorder()
     async with connected(recorder) as client:

@@ -17,8 +17,8 @@ from accord.cli.failures import red
 from accord.cli.keyboard import PromptRefused
 from accord.cli.screen import one_line, quoted, screen
 from accord.errors import Mismatch
+from accord.redaction import redact
 from accord.schema.forms import FormField, is_numbered, parse, text_of
-from accord.server.redaction import redact
 
 Content = dict[str, Any]
 

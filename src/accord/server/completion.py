@@ -22,10 +22,10 @@ from accord.messages.completion import (
     PromptReference,
     Reference,
 )
+from accord.redaction import describe_redacted
 from accord.server.argument_completions import Completer
 from accord.server.middleware.request import Request, RunMiddleware
 from accord.server.peer import Peer
-from accord.server.redaction import describe_redacted
 from accord.server.registration import Registration
 from accord.server.registry import Registry
 from accord.server.resolver import Resolver

@@ -34,13 +34,13 @@ from accord.messages.logging import SetLevelParams
 from accord.messages.meta import EmptyResult
 from accord.messages.prompts import GetPromptParams
 from accord.messages.resources import ReadResourceParams
+from accord.redaction import describe_redacted, redact_record
 from accord.server.cache import NO_CACHE
 from accord.server.completion import CompletionHandler
 from accord.server.input.attempt import Attempt
 from accord.server.invoker import Invoker
 from accord.server.lists import ListHandler
 from accord.server.peer import Peer
-from accord.server.redaction import describe_redacted, redact_record
 from accord.server.registration import CallRewriter, Registration
 from accord.server.resolver import Resolver
 from accord.server.results import ResultEncoder

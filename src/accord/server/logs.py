@@ -18,8 +18,8 @@ from msgspec import Raw
 from accord.errors import NotSupported
 from accord.messages.base import JSONValue, LoggingLevel
 from accord.messages.logging import LoggingMessageParams
+from accord.redaction import redact
 from accord.schema.json_values import to_json
-from accord.server.redaction import redact
 from accord.session.pending_request import PendingRequest
 from accord.session.rate import RateLimiter
 

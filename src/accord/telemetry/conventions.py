@@ -5,6 +5,7 @@ attributes and metrics, and what counts as an error. Nothing here needs OpenTele
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ from accord.errors import (
     RESOURCE_NOT_FOUND,
     ProtocolError,
 )
+from accord.redaction import redact
 from accord.telemetry.base import Operation, SessionOver, TransportInfo
 
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
@@ -133,6 +135,15 @@ def error_type(error: BaseException) -> str:
         return "cancelled"
     kind = type(error)
     return kind.__qualname__ if kind.__module__.startswith(("accord.", "builtins")) else _full_name(kind)
+
+
+def exception_attributes(error: BaseException) -> Attributes:
+    """An exception as an event of its span: type, text and traceback, without what looks secret."""
+    return {
+        "exception.type": _full_name(type(error)).removeprefix("builtins."),
+        "exception.message": redact(str(error)),
+        "exception.stacktrace": redact("".join(traceback.format_exception(error))),
+    }
 
 
 def _full_name(kind: type) -> str:

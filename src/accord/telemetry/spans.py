@@ -27,6 +27,7 @@ from opentelemetry.trace import (
 )
 
 from accord.errors import ProtocolError
+from accord.redaction import redact
 from accord.telemetry import conventions
 from accord.telemetry.base import Operation
 
@@ -102,7 +103,7 @@ class SpanRecorder:
     def raised(self, operation: Operation, error: BaseException) -> None:
         """Record what the handler raised."""
         if isinstance(operation.state, ActiveSpan):
-            operation.state.span.record_exception(error)
+            _record_exception(operation.state.span, error)
 
     def end(self, operation: Operation) -> None:
         """End the span, and leave its context. What is not there any more, is over already."""
@@ -124,11 +125,20 @@ class SpanRecorder:
         if conventions.ERROR_TYPE in ended:
             # "The status description SHOULD match the JSONRPCError.message if the message is available."
             error = operation.error
-            span.set_status(StatusCode.ERROR, error.message if isinstance(error, ProtocolError) else None)
+            message = redact(error.message) if isinstance(error, ProtocolError) else None
+            span.set_status(StatusCode.ERROR, message)
             if error is not None and operation.raised is None:
-                span.record_exception(error)
+                _record_exception(span, error)
         if "results" in self._record:
             span.set_attributes(conventions.result_attributes(operation))
+
+
+def _record_exception(span: Span, error: BaseException) -> None:
+    """Record an exception without the secrets in its text and in its traceback. `Span.record_exception` would take both
+    from the exception itself.
+    """
+    if span.is_recording():
+        span.add_event("exception", conventions.exception_attributes(error))
 
 
 def _late_attributes(operation: Operation) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from accord.messages.content import Resource
 from accord.messages.prompts import Prompt
 from accord.messages.resources import ResourceTemplate
 from accord.messages.tools import Tool
+from accord.redaction import describe_redacted
 from accord.server.parameters import unwrap_callable
-from accord.server.redaction import describe_redacted
 from accord.server.registration import Registration, definition_key
 from accord.server.registry_view import apply_middleware, apply_scopes
 from accord.server.schema_tool import context_of, is_context, schema_tool_registration

@@ -21,10 +21,10 @@ from urllib.parse import parse_qs
 
 from accord.errors import DeclarationError, InvalidRequest, LifespanError, StoreError
 from accord.messages.revision import HANDSHAKE, LATEST, NO_SESSIONS, RULES
+from accord.redaction import redact_record
 from accord.server.http.auth import AuthRefused, identify
 from accord.server.http.endpoint import RETRY_LATER, SHUTTING_DOWN, HTTPEndpoint
 from accord.server.http.http_context import HTTPContext
-from accord.server.redaction import redact_record
 from accord.session.incoming import error_bytes
 from accord.store.memory import MemoryEvents
 from accord.transport.asgi.request import ASGIRequest, ClientDisconnected, Receive, RequestRejected, Scope, Send

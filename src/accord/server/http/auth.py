@@ -20,8 +20,8 @@ from typing import ClassVar, Protocol
 import msgspec
 
 from accord.errors import AccordError, DeclarationError
+from accord.redaction import REDACTED, redact
 from accord.server.dispatch import is_cancelled
-from accord.server.redaction import REDACTED, redact
 from accord.transport.deadlines import with_deadline
 
 log: logging.Logger = logging.getLogger("accord")

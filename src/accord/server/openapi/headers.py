@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, TypeAlias
 
 from accord.errors import DeclarationError, InvalidArguments, TargetError, ToolError
+from accord.redaction import describe_redacted
 from accord.server.context import Context
-from accord.server.redaction import describe_redacted
 from accord.transport.http.settings import validated_headers
 
 HeaderSource: TypeAlias = (

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from accord.errors import ToolError
+from accord.redaction import redact
 from accord.server.openapi.http_client import too_large
 from accord.server.openapi.messages import APIAnswer, APIRequest, Send
-from accord.server.redaction import redact
 
 log: logging.Logger = logging.getLogger("accord.server")
 

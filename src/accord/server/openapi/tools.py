@@ -17,13 +17,13 @@ from accord.messages.base import JSONObject
 from accord.messages.content import TextContent
 from accord.messages.revision import Rules
 from accord.messages.tools import CallToolResult, Tool, ToolAnnotations
+from accord.redaction import redact
 from accord.server.context import Context
 from accord.server.openapi.api_call import APICall
 from accord.server.openapi.arguments import decode_nested_json
 from accord.server.openapi.messages import APIAnswer, APIRequest, Send
 from accord.server.openapi.operation import Route
 from accord.server.openapi.response import as_content, check_status, decode_value, status_of
-from accord.server.redaction import redact
 from accord.server.registration import AccessMetadata, Registration
 from accord.server.results import encode
 from accord.server.schema_tool import SchemaTool

@@ -21,7 +21,6 @@ from string import ascii_letters, digits
 from typing import Any
 
 from accord.errors import AccordError, describe, innermost
-from accord.messages.base import JSONValue
 
 REDACTED = "[redacted]"
 
@@ -33,7 +32,7 @@ _NAME = 64
 """Characters of a name on each side of such a word."""
 
 
-def redact(value: JSONValue) -> JSONValue:
+def redact(value: Any) -> Any:
     """The value with "[redacted]" in place of what looks secret; the same object when nothing does.
 
     Looks into dicts, lists, tuples and texts. Other values (numbers, bytes, objects of yours) stay as they are: turn
@@ -90,9 +89,9 @@ class _Redaction:
     """One value: each container in it is looked into once, however often it stands there."""
 
     def __init__(self) -> None:
-        self._done: dict[int, JSONValue] = {}
+        self._done: dict[int, Any] = {}
 
-    def value(self, value: JSONValue, depth: int) -> JSONValue:
+    def value(self, value: Any, depth: int) -> Any:
         if isinstance(value, str):
             return _text(value)
         if not isinstance(value, dict | list | tuple):
@@ -103,12 +102,12 @@ class _Redaction:
             self._done[id(value)] = (self._object if isinstance(value, dict) else self._array)(value, depth + 1)
         return self._done[id(value)]
 
-    def _object(self, value: Any, depth: int) -> JSONValue:
+    def _object(self, value: Any, depth: int) -> Any:
         made = {self.value(key, depth): self._member(key, item, depth) for key, item in value.items()}
         same = len(made) == len(value) and all(map(is_, made, value)) and all(map(is_, made.values(), value.values()))
         return value if same else made
 
-    def _member(self, key: object, item: JSONValue, depth: int) -> JSONValue:
+    def _member(self, key: object, item: Any, depth: int) -> Any:
         if not isinstance(key, str) or len(key) > 2 * _NAME or not _is_secret(key):
             return self.value(item, depth)
         if key.lower() == "pass" and not isinstance(item, str):
@@ -116,7 +115,7 @@ class _Redaction:
         # nothing, yes and no tell whether there is a secret, and not which
         return item if isinstance(item, bool | None) or item in ("", REDACTED) else REDACTED
 
-    def _array(self, value: Any, depth: int) -> JSONValue:
+    def _array(self, value: Any, depth: int) -> Any:
         made = [self.value(item, depth) for item in value]
         if all(map(is_, made, value)):
             return value

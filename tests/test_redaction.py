@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from accord.server.redaction import REDACTED, redact
+from accord.redaction import REDACTED, redact
 
 from tests.measure import assert_linear
 
