@@ -7,7 +7,7 @@ leaves out what that revision does not have; where the view is the type itself, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -20,9 +20,6 @@ from accord.messages.revision import Rules
 from accord.messages.views import view
 
 T = TypeVar("T")
-
-_META_BYTES = 1 << 10
-"""Up to here a `_meta` without repeated members is remembered."""
 
 encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode
 
@@ -58,19 +55,6 @@ def check_duplicate_members(text: bytes, what: str) -> None:
         raise InvalidParams(f"{what} are nested too deep") from None
     if name is not None:
         raise InvalidParams(f"{what} have the member {name!r:.100} twice")
-
-
-@lru_cache(maxsize=256)
-def _check_small_meta(text: bytes) -> None:
-    check_duplicate_members(text, "params")
-
-
-def check_meta_members(text: bytes) -> None:
-    """As `check_duplicate_members`, for the `_meta` of a request: mostly a client sends the same one again."""
-    if len(text) <= _META_BYTES:
-        _check_small_meta(text)
-    else:
-        check_duplicate_members(text, "params")
 
 
 def decode_result(type_: type[T], params: Any) -> T:

@@ -297,7 +297,7 @@ class Dispatcher:
         if offer is None:
             return peer.receive_notification(event)
         bound = offer.bind(codec.decode_params(event.method.params, event.params), None)
-        return self._invoker.invoke_with_dependencies(offer, *bound, None)
+        return self._invoker.invoke_bound(offer, *bound, None)
 
     # --- calling -----------------------------------------------------------------------------------------------
 
@@ -325,7 +325,7 @@ _SHORTEST_MEMBER = len(b',"name":""')
 
 def read_tool_call(params: Any) -> RawToolCall:
     """The name and the raw arguments of a call. Raises `InvalidParams`, also where a member of the params occurs twice;
-    those of the arguments are checked by whoever takes them.
+    those of the arguments and of `_meta` are checked by whoever reads them.
     """
     try:
         call = _decode_sent(params)
@@ -335,8 +335,6 @@ def read_tool_call(params: Any) -> RawToolCall:
     spare = len(params) - len(call.name) - len(call.arguments) - _BARE - (carried + 9 if carried else 0)
     if spare >= _SHORTEST_MEMBER or call.arguments is NO_ARGUMENTS:  # no room for another member: none occurs twice
         codec.check_duplicate_members(bytes(params), "params")
-    elif carried:
-        codec.check_meta_members(bytes(call.meta))
     return call
 
 

@@ -76,10 +76,10 @@ class Invoker:
         """Call a function. As `invoke_with_middleware`, without its middleware."""
         if call is None:
             args, kwargs = offer.bind(arguments, None)
-            return self._invoke_with_deadline(offer, args, kwargs, None)
+            return self.invoke_bound(offer, args, kwargs, None)
         args, kwargs = offer.bind(arguments, self.context(offer, call) if offer.context else None)
         if not offer.input_parameters:
-            return self._invoke_with_deadline(offer, args, kwargs, call)
+            return self.invoke_bound(offer, args, kwargs, call)
         return self._invoke_with_input(
             offer, args, kwargs, call, call.resolve_input(offer.input_parameters, arguments, prefix)
         )
@@ -118,28 +118,20 @@ class Invoker:
         self, offer: Registration, args: Any, kwargs: Any, call: HandlerCall, filled: Awaitable[Any]
     ) -> Any:
         """Call the function with what the client is asked for first."""
-        return await self._invoke_with_deadline(offer, args, {**kwargs, **await filled}, call)
+        return await self.invoke_bound(offer, args, {**kwargs, **await filled}, call)
 
-    def _invoke_with_deadline(
-        self, offer: Registration, args: Any, kwargs: Any, call: HandlerCall | None
-    ) -> Awaitable[Any]:
-        work = self.invoke_with_dependencies(offer, args, kwargs, call)
+    def invoke_bound(self, offer: Registration, args: Any, kwargs: Any, call: HandlerCall | None) -> Awaitable[Any]:
+        """Call the function with these arguments and its dependencies, within its time."""
+        if offer.dependencies is not None:
+            work = offer.dependencies.call(self, offer, args, kwargs, call)
+        else:
+            work = self.invoke(offer, args, kwargs)
         seconds = offer.timeout or self._limits.tool_seconds
-        if seconds is None:
-            return work
-        return self.with_deadline(seconds, work, call)
+        return work if seconds is None else self.with_deadline(seconds, work, call)
 
     def with_deadline(self, seconds: float, work: Awaitable[T], call: HandlerCall | None) -> Awaitable[T]:
         """Await `work` for so long; the time of questions does not count. Raises `OutOfTime`."""
         return with_deadline(seconds, work) if call is None else call.with_deadline(seconds, work)
-
-    def invoke_with_dependencies(
-        self, offer: Registration, args: Any, kwargs: Any, call: HandlerCall | None
-    ) -> Awaitable[Any]:
-        """Call the function with these arguments."""
-        if offer.dependencies is not None:
-            return offer.dependencies.call(self, offer, args, kwargs, call)
-        return self.invoke(offer, args, kwargs)
 
     def invoke(self, offer: Registration, args: Any, kwargs: Any) -> Awaitable[Any]:
         """Call the function with all of its arguments."""

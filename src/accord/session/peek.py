@@ -11,6 +11,7 @@ from msgspec import UNSET, Raw, UnsetType, field
 from accord.errors import InvalidParams
 from accord.messages.base import ProgressToken
 from accord.messages.bounds import META_BYTES, Name
+from accord.messages.codec import check_duplicate_members
 from accord.messages.envelope import RequestId
 from accord.messages.meta import PROTOCOL_VERSION, NotificationMeta, RequestMeta
 
@@ -63,7 +64,7 @@ class LastMeta:
         """Decode `raw`, or return the value of the same bytes. Raises `DecodeError`, `RecursionError`."""
         if raw == self._raw:
             return self._meta or _meta(raw)
-        meta = _meta(raw)
+        meta = _checked_meta(raw)
         if meta is not None and meta.progress_token is None and len(raw) <= _LAST_BYTES:
             self._raw = raw.copy()
             self._meta = meta if _is_immutable(meta) else None
@@ -101,6 +102,12 @@ _handshake_request = msgspec.json.Decoder(_HandshakeRequestParams).decode
 _notification = msgspec.json.Decoder(_NotificationParams).decode
 
 
+def _checked_meta(raw: Raw) -> RequestMeta | None:
+    """Decode a `_meta`. Raises `InvalidParams` where a member occurs twice, `DecodeError`, `RecursionError`."""
+    check_duplicate_members(bytes(raw), "params")
+    return _meta(raw)
+
+
 def request_meta(params: Raw | UnsetType, last: LastMeta | None = None) -> RequestMeta | None:
     """The known keys in the `_meta` of a request. `last` remembers that of its client. Raises `InvalidParams`."""
     if params is UNSET:
@@ -108,9 +115,10 @@ def request_meta(params: Raw | UnsetType, last: LastMeta | None = None) -> Reque
     if len(params) > META_BYTES:
         _check_size(params)
     try:
-        if last is not None:
-            raw = _raw_meta(params).meta
-            return last.decode(raw) if len(raw) else None
+        raw = _raw_meta(params).meta
+        if not len(raw):
+            return None
+        return _checked_meta(raw) if last is None else last.decode(raw)
     except (msgspec.DecodeError, RecursionError):
         pass  # read again below, for the path in the error
     try:
@@ -128,7 +136,7 @@ def mirrored_params(params: Raw | UnsetType, last: LastMeta | None = None) -> Mi
     try:
         read = _raw_request(params)
         raw = read.meta
-        meta = None if not len(raw) else _meta(raw) if last is None else last.decode(raw)
+        meta = None if not len(raw) else _checked_meta(raw) if last is None else last.decode(raw)
         return MirroredParams(meta, read.name, read.uri, read.task_id)
     except (msgspec.DecodeError, RecursionError):
         return MirroredParams(request_meta(params))

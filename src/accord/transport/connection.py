@@ -42,7 +42,7 @@ class Connection(SessionDriver):
         self.resources: AsyncExitStack = AsyncExitStack()
         """What handlers need: it is left when they have ended, and the transport is still there."""
         self._handshake = HandshakeDriver(session, transport, limits)
-        self._read_loop = ReadLoop(session, transport, limits, self._serve, self._read_event_handlers(), self._end)
+        self._read_loop = ReadLoop(session, transport, limits, self.serve, self._read_event_handlers(), self._end)
 
     # --- lifetime ----------------------------------------------------------------------------------------------
 
@@ -107,12 +107,6 @@ class Connection(SessionDriver):
         super().fail_all(error)
 
     # --- serving -----------------------------------------------------------------------------------------------
-
-    async def _serve(self, exchange: PendingRequest) -> None:
-        """Answer one request; `exchange.driver` is the task that does."""
-        message = await self.serve(exchange)
-        if message is not None:
-            self._read_loop.send_answer(message)
 
     def end_subscription(self, exchange: PendingRequest, reason: str | None = None) -> None:
         """End a subscription of the peer from our side, and cancel the handler that serves it."""

@@ -21,14 +21,15 @@ from accord.transport.eager import run_eagerly
 
 log: logging.Logger = logging.getLogger("accord")
 
-Serve = Callable[[PendingRequest], Coroutine[Any, Any, None]]
+Serve = Callable[[PendingRequest], Coroutine[Any, Any, bytes | None]]
 EventHandlers = Mapping[type, Callable[[Any], None]]
 
 
 class ReadLoop:
     """The reading tasks of one connection, which are those of its handlers too.
 
-    `serve` answers a request; `react` has what to do for each other event; `on_lost` is told when nothing more comes.
+    `serve` gives the answer to a request, if it gets one; `react` has what to do for each other event; `on_lost` is
+    called when nothing more comes.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class ReadLoop:
         """
         while self.unsent_bytes < self._limits.pending_bytes and (event := self._next_event()) is not None:
             if type(event) is events.RequestReceived:
-                task = event.exchange.driver = self._loop.create_task(self._serve(event.exchange))
+                task = event.exchange.driver = self._loop.create_task(self._answer(event.exchange))
                 self._track(task)
             else:
                 self._event_handlers[type(event)](event)
@@ -135,11 +136,18 @@ class ReadLoop:
                 self._inbox.extend(messages)
             elif type(event) is events.RequestReceived:
                 event.exchange.driver = me
-                await run_eagerly(self._serve(event.exchange), self.start_reader)
+                answer = await run_eagerly(self._serve(event.exchange), self.start_reader)
+                if answer is not None:
+                    self.send_answer(answer)
                 if self._reader is me and me is not None and me.cancelling() and not self.closing:
                     self.start_reader()  # the handler has cancelled its own task, which is this one
             else:
                 self._event_handlers[type(event)](event)
+
+    async def _answer(self, exchange: PendingRequest) -> None:
+        answer = await self._serve(exchange)
+        if answer is not None:
+            self.send_answer(answer)
 
     def _may_wait(self) -> bool:
         """Whether reading may stop until the peer has taken its answers. Not while it owes us some, short of a flood:
