@@ -30,6 +30,8 @@ from accord.messages.subscriptions import ListenParams
 from accord.messages.tools import CallToolParams, ListToolsResult
 from accord.session import peek
 
+from tests.measure import assert_linear
+
 TYPED = {"name": "a", "value": ""}
 CASES: list[tuple[Any, dict[str, Any], tuple[str, ...], int]] = [
     (CallToolParams, {"name": ""}, ("name",), NAME_LENGTH),
@@ -136,3 +138,7 @@ def test_no_text_in_the_params_of_a_client_is_without_a_bound() -> None:
 def test_structure_is_counted_and_texts_are_not(message: bytes, more: bool) -> None:
     assert len(message) > MEASURED_BYTES or not more
     assert has_more_nodes(message, 10_000) is more
+
+
+def test_a_text_that_does_not_end_is_measured_in_linear_time() -> None:
+    assert_linear(lambda size: has_more_nodes(b"[" * 20_001 + b'"' + rb"\"" * size, 20_000), 50_000)

@@ -19,6 +19,8 @@ from accord.messages.envelope import (
     Response,
 )
 
+from tests.measure import assert_linear
+
 # What comes in
 
 
@@ -152,3 +154,32 @@ def test_what_goes_out_says_its_version_and_no_more_than_there_is(message: Any, 
     encoded = msgspec.json.encode(message)
     assert msgspec.json.decode(encoded) == expected
     envelope.read(encoded)
+
+
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [
+        (b'{"jsonrpc":"2.0","id":1,"result":"', rb"\""),
+        (b'{"jsonrpc":"2.0","id":"', rb"\""),
+        (b'{"jsonrpc":"2.0","id":1,"result":"', b"\\\\"),
+        (b'{"jsonrpc":"2.0","id"', b" "),
+        (b'{"jsonrpc":"2.0","id":1', b" "),
+        (b"{", b'"" '),
+        (b"{", b"}{"),
+    ],
+)
+def test_the_id_of_an_invalid_message_is_looked_for_in_linear_time(head: bytes, piece: bytes) -> None:
+    assert_linear(lambda size: envelope.outlines(head + piece * size), 10_000)
+
+
+@pytest.mark.parametrize(
+    ("message", "id", "keys"),
+    [
+        (rb'{"jsonrpc":"2.0","id":7,"result":"\"id\":8', 7, {"jsonrpc", "id", "result"}),
+        (b'{"jsonrpc":"2.0","id":7,"result":"' + b"\\", 7, {"jsonrpc", "id", "result"}),
+        (rb'{ "result" : {"id":8, "a":"{\""}, "id" : "a\"b" , x', 'a"b', {"id", "result"}),
+    ],
+)
+def test_an_invalid_message_is_read_as_far_as_its_texts_allow(message: bytes, id: Any, keys: set[str]) -> None:
+    (outline,) = envelope.outlines(message)
+    assert (outline.id, outline.keys) == (id, keys)

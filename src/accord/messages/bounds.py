@@ -67,7 +67,8 @@ INVISIBLE: re.Pattern[str] = re.compile(
 )
 """Characters that Python counts as printable and that nobody sees; without those that choose the form of an emoji."""
 
-_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+"""It also matches a text that does not end: else each of the quotes in it would be tried as the beginning of one."""
 
 
 def has_more_nodes(message: bytes, most: int) -> bool:

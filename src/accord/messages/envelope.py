@@ -107,9 +107,14 @@ class MalformedMessage(Exception):
         self.outlines = outlines
 
 
-_TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*+)"(\s*+:\s*+)?|[{}\[\]]', re.DOTALL)
-_ID = re.compile(rb'(-?\d{1,18})(?![\w.])|"((?:[^"\\]|\\.)*+)"', re.DOTALL)
-_TAIL = re.compile(rb'"id"\s*:\s*(?:(-?\d{1,18})|"((?:[^"\\]|\\.)*+)")\s*(?:,\s*"jsonrpc"\s*:\s*"2.0"\s*)?}\s*\Z')
+_TOKEN = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(\s*+:\s*+)?|\\?\Z)|[{}\[\]]|[^"{}\[\]]++', re.DOTALL)
+"""A text, a bracket, or what stands between them. It matches wherever it begins, also a text that does not end, so that
+no byte is looked at twice."""
+
+_ID = re.compile(rb'(-?\d{1,18})(?![\w.])|"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
+_TAIL = re.compile(
+    rb'"id"\s*+:\s*+(?:(-?\d{1,18})|"((?:[^"\\]|\\.)*+)")\s*+(?:,\s*+"jsonrpc"\s*+:\s*+"2.0"\s*+)?}\s*+\Z'
+)
 """How a message ends whose id stands at its end; the last brace is that of the message itself."""
 
 _CLOSES = {b"{": b"}", b"[": b"]"}
@@ -117,8 +122,8 @@ _SHORTEST_MEMBER = len(b',"id":1')
 _SHORTEST_REQUEST = len(b'{"jsonrpc":"2.0","id":1,"method":"","params":}') + _SHORTEST_MEMBER
 _MAX_REST_BYTES = 64 << 10
 """Members that nobody here knows, and the id and the method, together."""
-_MAX_TOKENS = 20_000
-"""How many strings and brackets of an invalid message are looked at from its beginning."""
+_MAX_TOKENS = 40_000
+"""How many tokens of an invalid message are looked at from its beginning."""
 _TAIL_BYTES = 2_048
 
 _decode = msgspec.json.Decoder(Incoming).decode
