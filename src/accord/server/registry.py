@@ -267,18 +267,18 @@ class Registry:
             return None
 
     def hides(self, kind: str, name: str) -> bool:
-        """Whether something of that name is declared here, or shown by a mounted server, and not shown."""
+        """Return whether what would answer for a name, a URI or the text of a template is declared here, or on a
+        mounted server, and not shown: nothing else takes its place, least of all what a provider has.
+        """
+        if kind == "resource":
+            return self.view.hides_uri(name)
         if self.find(kind, name) is not None:
             return False
-        declared = self._declarations
-        if name in declared.of(kind):
-            return True
-        if kind == "resource":
-            if canonical(name) in map(canonical, declared.resources):
-                return True
-            if any(template.match(name) is not None for template, _ in list(declared.templates.values())):
-                return True
-        return any(mount.has(kind, name) for mount in self.mounts)
+        return (
+            name in self._declarations.of(kind)
+            or name in self.view.before_rules[kind]
+            or any(mount.has(kind, name) for mount in self.mounts)
+        )
 
     def completion_target(self, ref: Reference) -> Registration:
         """The prompt, template or resource that someone types arguments for. Raises `InvalidParams`."""

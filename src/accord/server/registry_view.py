@@ -19,6 +19,7 @@ from accord.server.template_index import TemplateIndex
 
 if TYPE_CHECKING:
     from accord.messages.revision import Rules
+    from accord.server.compose.access import Reached
     from accord.server.compose.visibility import Visibility
     from accord.server.registry import Registry
     from accord.server.templates import Template
@@ -47,7 +48,10 @@ class RegistryView:
 
     def __init__(self, registry: Registry, declared: Declarations) -> None:
         self._registry = registry
-        self._before_rules: dict[str, dict[str, Any]] = {}
+        self.before_rules: dict[str, dict[str, Any]] = {}
+        """What there is of each kind, by name, before rules hide some of it."""
+        self.listed_uris: dict[str, tuple[Registration | None, Reached | None]] = {}
+        """What answers for the URIs in a list, and what else their spellings lead to; see `Viewer.can_list`."""
         self.tools: dict[str, Registration] = self._visible("tool", declared)
         self.prompts: dict[str, Registration] = self._visible("prompt", declared)
         self.resources: dict[str, Registration] = self._visible("resource", declared)
@@ -92,16 +96,22 @@ class RegistryView:
         )
 
     @cached_property
+    def may_hide_uris(self) -> bool:
+        """Whether the URI of something that is registered may be hidden from somebody."""
+        offers = (*self.resources.values(), *(offer for _, offer in self.templates.values()))
+        return self.has_visibility_rules or any(each.metadata.scopes or each.template_guards for each in offers)
+
+    @cached_property
     def _hidden_uris(self) -> frozenset[str]:
         """The canonical URIs of resources that are hidden, here or in mounted servers."""
-        hidden = {canonical(uri) for uri in self._before_rules["resource"]}
+        hidden = {canonical(uri) for uri in self.before_rules["resource"]}
         for mount in self._registry.mounts:
             hidden |= {canonical(mount.uri(uri)) for uri in mount.server.registry.view._hidden_uris}
         return frozenset(hidden - self.by_canonical_uri.keys())
 
     @cached_property
     def _template_index_before_rules(self) -> TemplateIndex:
-        return TemplateIndex(self._before_rules["resource template"].values())
+        return TemplateIndex(self.before_rules["resource template"].values())
 
     def hides_uri(self, uri: str) -> bool:
         """Return whether what would answer for a URI is hidden, here or in a mounted server: a template that is shown
@@ -164,7 +174,7 @@ class RegistryView:
             found = _apply_changes(registry, found)
         if kind == "tool" and registry.search is not None:
             found = {**registry.search.registrations, **found}
-        self._before_rules[kind] = found
+        self.before_rules[kind] = found
         if registry.visibility:
             seen = {name: _visible(name, held, registry.visibility) for name, held in found.items()}
             found = {name: held for name, held in seen.items() if held is not None}

@@ -101,15 +101,20 @@ class Resolver:
             if registry.view.has_providers and await self._may_ask_provider(ref, kind, name, who):
                 return None
             raise
-        if who.can_see(offer) if kind == "prompt" or name in offer.names else who.can_read(registry, offer, name):
+        if kind == "prompt" and who.versions(offer):
+            return _select_version(offer, kind, name, exchange, peer)
+        if kind != "prompt" and (who.can_see(offer) if name in offer.names else who.can_read(registry, offer, name)):
             return offer
-        if registry.view.has_providers and await self._may_ask_provider(ref, kind, name, who):
+        if registry.view.has_providers and await self._may_ask_provider(ref, kind, name, who, hidden=True):
             return None  # as for what is not there
         raise InvalidParams(f"no {'prompt' if kind == 'prompt' else 'resource template'} {name!r:.200}")
 
-    async def _may_ask_provider(self, ref: Reference, kind: str, name: str, who: Viewer) -> bool:
+    async def _may_ask_provider(
+        self, ref: Reference, kind: str, name: str, who: Viewer, *, hidden: bool = False
+    ) -> bool:
         """Whether a provider may be asked. Where there are rules, only about what it has: they may be on its names. So
-        too where a template may be hidden, whose values would be left out.
+        too where a template may be hidden, whose values would be left out. `hidden`: what is declared is hidden from
+        the client, and what a provider has does not take its place.
         """
         shown = self._registry.view
         if not shown.has_rules and who.visibility is None and (kind == "prompt" or not shown.requires_scopes):
@@ -118,8 +123,9 @@ class Resolver:
             offer = await self.providers.prompt(name)
         else:
             offer = (await self.providers.listed("resources/templates/list")).get(name)
-            offer = offer or await self.providers.resource(name)
-        return offer is not None and who.can_see(offer)
+            if offer is None and (offer := await self.providers.resource(name)) is not None:
+                hidden = hidden or not who.can_read(self._registry, offer, name)
+        return offer is not None and not hidden and who.can_see(offer)
 
     def may_see_uri(self, uri: str, exchange: PendingRequest, peer: Peer) -> bool:
         """Whether this client may be told of a URI, as one that a template could have."""
@@ -127,7 +133,10 @@ class Resolver:
 
     async def list_visible(self, method: str, who: Viewer) -> dict[str, dict[str | None, Registration]]:
         """What a list has for somebody, by name, each in the versions that exist for them, the newest last."""
-        found = {name: who.versions(offer) for name, offer in (await self._list_all(method)).items()}
+        items = await self._list_all(method)
+        if method == "resources/list":
+            return {uri: {None: offer} for uri, offer in items.items() if who.can_list(self._registry, offer, uri)}
+        found = {name: who.versions(offer) for name, offer in items.items()}
         return {name: versions for name, versions in found.items() if versions}
 
     async def _list_all(self, method: str) -> dict[str, Registration]:

@@ -323,6 +323,111 @@ async def test_an_open_template_outside_gives_nothing_of_what_a_mounted_server_h
                 assert await anext(changes) == ResourceUpdated("docs://in/open")
 
 
+class Same(Provider):
+    """It has what a server declares, and answers for every URI."""
+
+    async def tools(self) -> list[Provided]:
+        return [Provided(Tool(name="wipe", input_schema={"type": "object"}), lambda _: "provided")]
+
+    async def prompts(self) -> list[Provided]:
+        return [Provided(Prompt(name="plan", arguments=[PromptArgument(name="city")]), lambda _: "provided")]
+
+    async def resources(self) -> list[Resource]:
+        return [Resource(uri=uri, name="provided") for uri in ("docs://plan", "docs://private/1", "docs://open")]
+
+    async def templates(self) -> list[ResourceTemplate]:
+        return [ResourceTemplate(uri_template="docs://private/{id}", name="provided")]
+
+    async def resource(self, uri: str) -> Provided | None:
+        return Provided(Resource(uri=uri, name=uri), lambda: "provided")
+
+    async def complete(self, ref: Reference, argument: str, typed: str) -> Sequence[str] | None:
+        return ["Oslo"]
+
+
+HIDDEN_PATHS = ("plan", "%70lan", "./plan", "PLAN", "private/1", "private%2F1", "private%252F1")
+
+
+@BOTH
+@pytest.mark.parametrize("prefix", ["", "in/"])
+@pytest.mark.parametrize("where", ["inner", "outer", "scopes"])
+@pytest.mark.parametrize("beside", ["inner", "outer"])
+async def test_a_provider_gives_nothing_in_the_place_of_what_is_hidden(
+    beside: str, where: str, prefix: str, revision: str
+) -> None:
+    scopes = {"admin"} if where == "scopes" else set[str]()
+    made, outer = Server("docs"), Server("outer", auth=WHO)
+    made.tool("wipe", tags={"secret"}, scopes=scopes)(lambda: "declared")
+    made.prompt("plan", tags={"secret"}, scopes=scopes)(lambda city="": "declared")
+    made.resource("docs://plan", tags={"secret"}, scopes=scopes)(lambda: "declared")
+    made.resource("docs://private/{id}", tags={"secret"}, scopes=scopes)(lambda id: "declared")
+    made.add_provider(Same())
+    outer.mount(made, prefix.rstrip("/"))
+    if beside == "outer" and not prefix:
+        outer.add_provider(Same())
+    outer.search_tools(budget=10**6)
+    if where != "scopes":
+        (made if where == "inner" else outer).disable(tags={"secret"})
+    name = prefix.replace("/", "_")
+    async with over_http(outer) as url, client_of(url, "eve", revision) as eve:
+        assert await tools_of(eve) == []
+        assert await eve.list_prompts() == []
+        assert [each.uri for each in await eve.list_resources()] == [at("docs://open", prefix)]
+        assert await eve.list_resource_templates() == []
+        for _ in range(2):
+            found = (await eve.call_tool("search_tools", {"query": ""})).structured_content
+            assert found["tools"] == []
+        with pytest.raises(InvalidParams):
+            await eve.call_tool(f"{name}wipe")
+        with pytest.raises(InvalidParams):
+            await eve.get_prompt(f"{name}plan")
+        for path in HIDDEN_PATHS:
+            with pytest.raises(ResourceNotFound):
+                await eve.read_resource(at(f"docs://{path}", prefix))
+        assert (await eve.read_resource(at("docs://open", prefix))).contents
+        template = ResourceTemplateReference(uri=at("docs://private/{id}", prefix))
+        with pytest.raises(InvalidParams, match="no resource template"):
+            await eve.complete(template, argument="id")
+        if where != "scopes":  # else the provider completes the names of all prompts, of absent ones too
+            with pytest.raises(InvalidParams, match="no prompt"):
+                await eve.complete(PromptReference(name=f"{name}plan"), argument="city")
+
+
+@BOTH
+async def test_a_directory_gives_no_file_in_the_place_of_a_template_with_scopes(tmp_path: Path, revision: str) -> None:
+    for name in ("open", "private"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "plan.md").write_text(name)
+    made = Server("files", auth=WHO)
+    made.resource("docs://private/{name}", scopes={"admin"})(lambda name: name)
+    made.add_directory(tmp_path, uri="docs://", watch=False)
+    async with over_http(made) as url, client_of(url, "eve", revision) as eve, client_of(url, "ann", revision) as ann:
+        assert [item.uri for item in await eve.list_resources()] == ["docs://open/plan.md"]
+        assert len(await ann.list_resources()) == 2
+        for uri in ("docs://private/plan.md", "docs://private%2Fplan.md", "docs://%70rivate/plan.md"):
+            with pytest.raises(ResourceNotFound):
+                await eve.read_resource(uri)
+            assert (await ann.read_resource(uri)).contents
+        assert (await eve.read_resource("docs://open%2Fplan.md")).contents
+
+
+@BOTH
+async def test_rules_of_a_mounted_server_hold_for_nothing_that_others_provide(tmp_path: Path, revision: str) -> None:
+    (tmp_path / "of").mkdir()
+    (tmp_path / "of" / "plan.md").write_text("plan")
+    inner, made = Server("inner"), Server("files")
+    inner.tool("tell")(lambda: "")
+    inner.enable("tell", only=True)
+    made.add_directory(tmp_path, uri="docs://", watch=False)
+    made.mount(inner)
+    async with Client(made, revisions=[revision]) as client:
+        assert "plan.md" in str((await client.read_resource("docs://of")).contents)
+        async with client.subscribe("docs://of") as changes:
+            made.resource_updated("docs://of/plan.md")
+            async with asyncio.timeout(10):
+                assert await anext(changes) == ResourceUpdated("docs://of/plan.md")
+
+
 async def test_a_template_stays_open_where_the_one_that_is_hidden_comes_after_it() -> None:
     made = Server("docs")
     made.resource("docs://{+path}")(lambda path: path)

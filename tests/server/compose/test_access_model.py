@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import count
@@ -72,6 +72,8 @@ class Node:
     hidden: Scopes = NONE
     rules: list[tuple[str, Scopes]] = field(default_factory=list)
     tag_rules: list[tuple[str, Scopes]] = field(default_factory=list)
+    shadows: list[Item] = field(default_factory=list)
+    """What a provider has under the name of something that is declared or mounted, which is never seen."""
 
     def shown(self) -> list[Item]:
         found = [*self.items]
@@ -160,7 +162,7 @@ def made_of(node: Node) -> Server:
     for item in node.items:
         if not item.provided:
             declare(server, item)
-    if provided := [item for item in node.items if item.provided]:
+    if provided := [*node.shadows, *(item for item in node.items if item.provided)]:
         server.add_provider(Shelf(provided))
     for prefix, inner in node.mounts:
         server.mount(made_of(inner), prefix)
@@ -176,13 +178,17 @@ def declare(server: Server, item: Item) -> None:
     if item.kind == "tool":
         server.tool(name=name, tags=item.tags, scopes=item.scopes, version=item.version)(lambda: "")
     elif item.kind == "prompt":
-        prompt = server.prompt(name=name, tags=item.tags, scopes=item.scopes)(lambda city="": "")
-        prompt.complete("city")(lambda typed: ["Oslo"])
+        prompt = server.prompt(name=name, tags=item.tags, scopes=item.scopes, version=item.version)(lambda city="": "")
+        prompt.complete("city")(proposing(item.version))
     elif item.kind == "resource":
         server.resource(name, tags=item.tags, scopes=item.scopes, cache=PUBLIC)(lambda: "text")
     elif item.kind == "template":
         template = server.resource(name, tags=item.tags, scopes=item.scopes, cache=PUBLIC)(lambda path: "text")
         template.complete("path")(lambda typed: list(PATHS))
+
+
+def proposing(version: str | None) -> Callable[[str], list[str]]:
+    return lambda typed: ["Oslo", *filter(None, [version])]
 
 
 SOME = st.sampled_from([NONE, NONE, frozenset("a"), frozenset("b")])
@@ -203,7 +209,7 @@ def items(draw: Any, numbers: Any) -> list[Item]:
             continue
         word = draw(st.sampled_from(["open", "private"]))
         name = f"docs://x/{word}/{number}" if kind == "resource" else f"{word}_{kind}_{number}"
-        if kind == "tool" and not provided and draw(st.booleans()):
+        if kind in ("tool", "prompt") and not provided and draw(st.booleans()):
             for version in draw(st.permutations(["1", "2", "3"]))[: draw(st.integers(1, 3))]:
                 found.append(Item(kind, (name,), draw(TAGS), draw(SOME), version))
             continue
@@ -223,6 +229,8 @@ def nodes(draw: Any, numbers: Any, depth: int = 0) -> Node:
         node.changes[name] = (f"changed_{next(numbers)}", draw(st.sampled_from([None, NONE, frozenset({"red"})])))
     several = st.frozensets(st.sampled_from([*names, "red"]), max_size=2)
     node.hidden = draw(st.sampled_from([NONE, NONE])) or draw(several if draw(st.booleans()) else st.just(NONE))
+    declared = [item for item in everything(Node(node.items, node.mounts)) if not item.provided]
+    node.shadows = draw(st.lists(st.sampled_from(declared), max_size=2)) if declared and draw(st.booleans()) else []
     patterns = ["private_*", "p_private_*", "docs://x/private/*", "docs://p/x/private/*", "data*://x/private/*", *names]
     node.rules = draw(st.lists(st.tuples(st.sampled_from(patterns), SOME.filter(bool)), max_size=2))
     node.tag_rules = draw(st.lists(st.tuples(st.sampled_from(["red", "blue"]), SOME.filter(bool)), max_size=1))
@@ -248,7 +256,7 @@ def worlds(draw: Any) -> World:
     granted = draw(st.sampled_from([None, NONE, frozenset("a"), frozenset("b"), frozenset("ab")]))
     shown = [name for item in node.shown() for name in (*item.names, *item.tags)]
     view = draw(st.frozensets(st.sampled_from(shown), max_size=2)) if shown and draw(st.booleans()) else NONE
-    provided = any(item.provided and item.kind in ("resource", "uri") for item in everything(node))
+    provided = any(item.provided and item.kind in ("resource", "uri") for item in everything(node)) or has_shadows(node)
     return World(node, granted, view, draw(st.booleans()) and not provided, draw(st.booleans()))
 
 
@@ -283,6 +291,9 @@ class Looking:
         client = self.client
         helping = {"hide", "sees", "search_tools", "call_tool"}
         assert sorted({*await tools_of(client)} - helping) == self.names("tool")
+        for listed in (*await client.list_tools(), *await client.list_prompts()):
+            versions = [item.version for item in self.seen if item.version and item.names[0] == listed.name]
+            assert ((listed.meta or {}).get("accord/versions") or []) == sorted(filter(None, versions))
         assert sorted({each.name for each in await client.list_prompts()} - {"helping"}) == self.names("prompt")
         assert sorted({each.uri for each in await client.list_resources()} - {*ABOVE}) == self.names("resource")
         templates = {each.uri_template for each in await client.list_resource_templates()} - {ALL}
@@ -298,7 +309,7 @@ class Looking:
                 assert sees == (item.names[0] in self.names("tool")) or not (sees or self.exact)
                 await self.client.call_tool(name, meta=item.version and {"accord/version": item.version})
             elif item.kind == "prompt":
-                await self.client.get_prompt(name)
+                await self.client.get_prompt(name, meta=item.version and {"accord/version": item.version})
             elif item.kind in ("resource", "uri"):
                 scope = (await self.client.read_resource(name)).cache_scope
                 assert item in self.public or scope != "public"
@@ -311,8 +322,9 @@ class Looking:
     async def completions(self) -> None:
         for item in self.known:
             if item.kind == "prompt":
-                values = await self.complete(PromptReference(name=item.names[0]), "city")
-                assert values == (["Oslo"] if item in self.seen else None)
+                ref, meta = PromptReference(name=item.names[0]), item.version and {"accord/version": item.version}
+                values = await self.complete(ref, "city", meta)
+                assert values == (["Oslo", *filter(None, [item.version])] if item in self.seen else None)
             elif item.kind == "template":
                 text = item.names[0]
                 values = await self.complete(ResourceTemplateReference(uri=text), "path")
@@ -323,9 +335,9 @@ class Looking:
                 else:
                     assert values == (wanted if item in self.seen else None)
 
-    async def complete(self, ref: Reference, argument: str) -> list[str] | None:
+    async def complete(self, ref: Reference, argument: str, meta: Any = None) -> list[str] | None:
         try:
-            return (await self.client.complete(ref, argument=argument)).values
+            return (await self.client.complete(ref, argument=argument, meta=meta)).values
         except ProtocolError:
             return None
 
@@ -339,14 +351,22 @@ class Looking:
                 granted = False
             assert granted == (uri in self.names("resource", "uri")), uri
         async with self.client.subscribe(*ABOVE) as changes:
-            for uri in (*uris, "end://x/"):
-                self.server.resource_updated(uri)
-            told = []
-            async with asyncio.timeout(100):
-                while (change := await anext(changes)) != ResourceUpdated("end://x/"):
-                    told.append(change.uri)  # type: ignore[union-attr]
+            told = await self.told(changes)
         wanted = [uri for uri in self.names("resource", "uri") if uri.startswith("docs:")]
         assert sorted(told) == wanted if self.exact else set(told) <= set(wanted)
+
+    async def told(self, changes: Any) -> list[str]:
+        """The URIs that a subscription is told of, when everything has changed."""
+        for item in self.known:
+            if item.kind in ("resource", "uri"):
+                self.server.resource_updated(item.names[0])
+        self.server.resource_updated("end://x/")
+        told: list[str] = []
+        async with asyncio.timeout(100):
+            while (change := await anext(changes)) != ResourceUpdated("end://x/"):
+                if isinstance(change, ResourceUpdated):
+                    told.append(change.uri)
+        return told
 
 
 ABOVE = ("docs://x/", "docs://p/", "docs://q/", "end://x/")
@@ -382,7 +402,7 @@ def spelled(item: Item) -> list[str]:
     return [*other, uri.replace("docs:", "DOCS:", 1)] if item.kind == "resource" and not item.provided else other
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(worlds(), st.sampled_from(["2025-11-25", "2026-07-28"]), st.booleans())
 def test_nothing_is_learned_of_what_may_not_be_seen(world: World, revision: str, answered_before: bool) -> None:
     node, granted, view = world.node, world.granted, world.view
@@ -414,9 +434,14 @@ def test_nothing_is_learned_of_what_may_not_be_seen(world: World, revision: str,
     async def run() -> None:
         who = None if granted is None else Principal("who", granted)
         async with Client(server, principal=who, revisions=[revision]) as client:
+            looking = Looking(world, server, client, seen, public)
             if view:
-                await client.call_tool("hide", {"names": sorted(view)})
-            await Looking(world, server, client, seen, public).compare()
+                before = [item.names[0] for item in seen_in(node, granted, NONE) if item.kind in ("resource", "uri")]
+                async with client.subscribe(*before, *ABOVE) as changes:
+                    await client.call_tool("hide", {"names": sorted(view)})
+                    told, wanted = await looking.told(changes), looking.names("resource", "uri")
+                    assert sorted(told) == wanted if looking.exact else set(told) <= set(wanted)
+            await looking.compare()
 
     asyncio.run(run())
 
@@ -441,6 +466,10 @@ def adding(known: list[Item]) -> Any:
         return [*made[request.method], *value] if request.lists else value
 
     return add
+
+
+def has_shadows(node: Node) -> bool:
+    return bool(node.shadows) or any(has_shadows(inner) for _, inner in node.mounts)
 
 
 def named(items: list[Item], kind: str) -> list[str]:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, strategies as st
 
-from accord import APIKeys, Client, DeclarationError, InvalidParams, Principal, Server, ToolChange
+from accord import (
+    APIKeys,
+    Client,
+    DeclarationError,
+    InvalidParams,
+    Principal,
+    PromptReference,
+    Server,
+    ToolChange,
+)
 from accord.messages.revision import REVISIONS
 from accord.server.compose.versions import version_key
 
@@ -111,6 +121,26 @@ async def test_a_version_that_somebody_may_not_see_does_not_exist_for_him() -> N
         [for_ann], [for_bob] = await ann.list_tools(), await bob.list_tools()
         assert for_ann.meta == {"accord/version": "3", "accord/versions": ["1", "2", "3"]}
         assert for_bob.meta == {"accord/version": "2", "accord/versions": ["2"]}
+
+
+def proposing(value: str) -> Callable[[str], list[str]]:
+    return lambda typed: [value]
+
+
+async def test_the_version_that_is_got_is_completed() -> None:
+    keys = APIKeys({"a": Principal("ann", frozenset({"new"})), "b": Principal("bob")})
+    made = Server("scopes", auth=keys)
+    for version, scopes in (("1", set[str]()), ("2", {"new"})):
+        prompt = made.prompt("tell", version=version, scopes=scopes)(lambda city: city)
+        prompt.complete("city")(proposing(f"city of {version}"))
+    ref = PromptReference(name="tell")
+    async with over_http(made) as url, client_of(url, "a") as ann, client_of(url, "b") as bob:
+        assert (await ann.complete(ref, argument="city")).values == ["city of 2"]
+        assert (await bob.complete(ref, argument="city")).values == ["city of 1"]
+        older = await ann.complete(ref, argument="city", meta={"accord/version": "1"})
+        assert older.values == ["city of 1"]
+        with pytest.raises(InvalidParams, match="no version"):
+            await bob.complete(ref, argument="city", meta={"accord/version": "2"})
 
 
 @pytest.mark.parametrize("revision", META)

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 NO_SCOPES: frozenset[str] = frozenset()
 
+_LISTED = 100_000
+"""URIs in lists of which it is kept what they lead to."""
+
 
 class Viewer(msgspec.Struct, frozen=True):
     """The principal and the session that look at a server."""
@@ -47,21 +50,34 @@ class Viewer(msgspec.Struct, frozen=True):
 
     def can_read(self, registry: Registry, offer: Registration, uri: str) -> bool:
         """Return whether a registration may answer it for a URI: it sees that, and whatever else of the server another
-        spelling of the URI leads to, for the handler of a template may read that out of it; nor does a rule hide what
-        would answer in its place.
+        spelling of the URI leads to, for the handler of a template, or a provider, may read that out of it; nor does a
+        rule hide what would answer in its place.
         """
-        judged = registry.view.requires_scopes or registry.view.has_visibility_rules or self.visibility is not None
-        readings = spellings(uri) if judged else ()
-        if len(readings) >= MAX_SPELLINGS or not self.can_see(offer, uri):
+        if not self.can_see(offer, uri):
             return False
-        if not judged or canonical(uri) in map(canonical, offer.names):
-            return True
-        if any(map(registry.view.hides_uri, readings)):
-            return False
-        others = {spelling: registry.find("resource", spelling) for spelling in readings[1:]}
-        return all(
-            other is None or other is offer or self.can_see(other, spelling) for spelling, other in others.items()
-        )
+        return not self._must_judge(registry) or self._sees_all(reached_by(registry, offer, uri))
+
+    def can_list(self, registry: Registry, offer: Registration, uri: str) -> bool:
+        """Return whether a resource is listed for it: it may read what answers for the URI, which may be a template
+        that the server declares, in the place of what a provider lists.
+        """
+        if not self._must_judge(registry):
+            return self.can_see(offer)
+        kept = registry.view.listed_uris
+        if (found := kept.get(uri)) is None:
+            if len(kept) >= _LISTED:
+                kept.clear()
+            answers = registry.find("resource", uri)
+            found = kept[uri] = answers, reached_by(registry, answers, uri)
+        answers, reached = found
+        return (self.can_see(offer) if answers is None else self.can_see(answers, uri)) and self._sees_all(reached)
+
+    def _must_judge(self, registry: Registry) -> bool:
+        """Return whether something of a server may be hidden from it in one spelling, and not in another."""
+        return self.visibility is not None or registry.view.may_hide_uris
+
+    def _sees_all(self, reached: Reached | None) -> bool:
+        return reached is not None and all(self.can_see(other, uri) for other, uri in reached)
 
     def has_scopes(self, scopes: frozenset[str] | None) -> bool:
         """Return whether it was granted these scopes; None is what nobody may have."""
@@ -83,7 +99,28 @@ class Viewer(msgspec.Struct, frozen=True):
         rules = rules_by_name(registry, kind, name)
         if rules is None or not self.has_scopes(rules.scopes):
             return False
+        if kind == "resource" and self._must_judge(registry) and not self._sees_all(reached_by(registry, None, name)):
+            return False
         return self.visibility is None or self.visibility.is_visible((name,), rules.tags)
+
+
+Reached = tuple[tuple["Registration", str], ...]
+"""What other spellings of a URI lead to, each with its spelling."""
+
+
+def reached_by(registry: Registry, offer: Registration | None, uri: str) -> Reached | None:
+    """Return what else of a server the readings of a URI lead to, beside the registration that answers for it, which is
+    None for what no server has registered. None where a rule hides any of that, and for a URI with too many readings.
+    """
+    readings = spellings(uri)
+    if len(readings) >= MAX_SPELLINGS:
+        return None
+    if offer is not None and canonical(uri) in map(canonical, offer.names) and registry.find("resource", uri) is offer:
+        return ()
+    if any(map(registry.view.hides_uri, readings)):
+        return None
+    found = ((registry.find("resource", spelling), spelling) for spelling in readings[1:])
+    return tuple((other, spelling) for other, spelling in found if other is not None and other is not offer)
 
 
 def has_scopes(offer: Registration, who: Principal | None) -> bool:
@@ -152,14 +189,13 @@ def rules_by_name(registry: Registry, kind: str, name: str) -> NameRules | None:
     scopes, tags, had = NO_SCOPES, NO_SCOPES, NO_SCOPES
     for mount in registry.mounts:
         inside = mount.inner(kind, before)
-        if inside is None:
+        if inside is None or not mount.has_providers:  # what is registered there, and hidden, was found above
             continue
         found = rules_by_name(mount.server.registry, kind, inside)
         if found is None:
             return None
-        if mount.has_providers:
-            scopes, names = scopes | found.scopes, names + found.names
-            tags, had = tags | found.tags, had | found.all_names
+        scopes, names = scopes | found.scopes, names + found.names
+        tags, had = tags | found.tags, had | found.all_names
     if change is not None and change[1].tags is not None:
         tags = frozenset(change[1].tags)
     had |= tags

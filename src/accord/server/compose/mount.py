@@ -68,9 +68,9 @@ class Mount:
         return self.inner_name(name) if kind in ("tool", "prompt") else self.inner_uri(name)
 
     def has(self, kind: str, name: str) -> bool:
-        """Whether the mounted server shows something that has this name outside."""
-        inside = self.inner(kind, name)
-        return inside is not None and self.server.registry.find(kind, inside) is not None
+        """Return whether the mounted server has something of this name outside, shown or hidden."""
+        inside, registry = self.inner(kind, name), self.server.registry
+        return inside is not None and (registry.find(kind, inside) is not None or registry.hides(kind, inside))
 
     @property
     def has_providers(self) -> bool:

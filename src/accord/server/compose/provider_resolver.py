@@ -22,6 +22,7 @@ from accord.messages.tools import Tool
 from accord.redaction import describe_redacted
 from accord.server.parameters import unwrap_callable
 from accord.server.registration import Registration, definition_key
+from accord.server.registry import KINDS
 from accord.server.registry_view import apply_middleware, apply_scopes
 from accord.server.schema_tool import context_of, is_context, schema_tool_registration
 
@@ -59,15 +60,17 @@ class ProviderResolver:
         if change is not None and (change.name or inside) != name:
             return None  # it has another name here
         offer = await self._find("tool", inside, lambda each: _tool(each, self._limits))
-        return self._with_middleware(name, offer if offer is None or change is None else change.apply(offer))
+        if change is not None and self._registry.hides("tool", inside):
+            return None
+        return self._with_middleware("tool", name, offer if offer is None or change is None else change.apply(offer))
 
     async def prompt(self, name: str) -> Registration | None:
         """A prompt. As `tool`."""
-        return self._with_middleware(name, await self._find("prompt", name, _prompt))
+        return self._with_middleware("prompt", name, await self._find("prompt", name, _prompt))
 
     async def resource(self, uri: str) -> Registration | None:
         """A resource. As `tool`."""
-        return self._with_middleware(uri, await self._find("resource", uri, _resource))
+        return self._with_middleware("resource", uri, await self._find("resource", uri, _resource))
 
     async def listed(self, method: str) -> dict[str, Registration]:
         """What is listed, by name or URI, with what the rules of this server and of those inside ask for."""
@@ -90,7 +93,8 @@ class ProviderResolver:
             self._registry.guards or self._registry.visibility or self._registry.tool_changes or self._registry.mounts
         ):
             return changed  # each is under the one name that it has by itself, and nobody asks for scopes
-        return {name: offer for name, offer in changed.items() if self._with_scopes(name, offer)}
+        kind = KINDS[method]
+        return {name: offer for name, offer in changed.items() if self._with_scopes(kind, name, offer)}
 
     async def _listed_by(self, place: int, provider: Provider, method: str) -> dict[str, Registration]:
         """What one provider lists, as registrations; they are made again only where it lists something else."""
@@ -155,6 +159,8 @@ class ProviderResolver:
         changed: dict[str, Registration] = {}
         for name, offer in found.items():
             change = self._registry.tool_changes.get(name)
+            if change is not None and self._registry.hides("tool", name):
+                continue
             try:
                 made = offer if change is None else change.apply(offer)
             except DeclarationError as exc:
@@ -168,17 +174,21 @@ class ProviderResolver:
             if mount.has_providers:
                 yield mount, ProviderResolver(mount.server.registry, self._limits)
 
-    def _with_middleware(self, name: str, offer: Registration | None) -> Registration | None:
-        if offer is None or self._with_scopes(name, offer) is None:
+    def _with_middleware(self, kind: str, name: str, offer: Registration | None) -> Registration | None:
+        if offer is None or self._with_scopes(kind, name, offer) is None:
             return None
         apply_middleware(name, offer, self._registry)
         return offer
 
-    def _with_scopes(self, name: str, offer: Registration) -> Registration | None:
-        """A registration with what the rules of this server ask for; None where it is hidden from everybody."""
+    def _with_scopes(self, kind: str, name: str, offer: Registration) -> Registration | None:
+        """A registration with what the rules of this server ask for; None where it is hidden from everybody, or would
+        take the place of what is hidden.
+        """
         apply_scopes(name, offer, self._registry)
         visibility = self._registry.visibility
-        return offer if visibility is None or visibility.is_visible(offer.names, offer.metadata.tags) else None
+        if visibility is not None and not visibility.is_visible(offer.names, offer.metadata.tags):
+            return None
+        return None if self._registry.hides(kind, name) else offer
 
 
 def _warn(provider: Provider, what: str, exc: Exception) -> None:

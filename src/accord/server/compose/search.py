@@ -152,7 +152,7 @@ class Search:
         if kept is None or kept[0] is not own or kept[1] != definitions:
             kept = self._catalogue = own, definitions, Catalogue({**provided, **self._own()})
         elif provided:
-            kept[2].update(provided)
+            kept[2].update({**provided, **self._own()})
         return kept[2]
 
 
