@@ -242,6 +242,12 @@ RESPONSES = {
     "empty": (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n", HTTPError),
     "not JSON": (b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{"a":', HTTPError),
     "an array": (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n[]", HTTPError),
+    "an error nested deep": (
+        b"HTTP/1.1 400 X\r\nContent-Type: application/json\r\nContent-Length: 10000\r\n\r\n"
+        + b'{"error":'
+        + b"[" * 9_991,
+        HTTPError,
+    ),
     "no type": (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", HTTPError),
     "accepted": (b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n", HTTPError),
     "no content": (b"HTTP/1.1 204 No Content\r\n\r\n", HTTPError),
@@ -260,7 +266,7 @@ RESPONSES = {
 
 
 @pytest.mark.parametrize("name", RESPONSES)
-async def test_whatever_is_no_answer_is_a_clear_error(name: str) -> None:
+async def test_whatever_is_no_answer_is_a_clear_error(name: str, caplog: pytest.LogCaptureFixture) -> None:
     response, expected = RESPONSES[name]
 
     async def play(visit: Visit) -> None:
@@ -271,6 +277,7 @@ async def test_whatever_is_no_answer_is_a_clear_error(name: str) -> None:
         with pytest.raises(expected, match=r"tools/call to http://127\.0\.0\.1:\d+/mcp"):
             async with asyncio.timeout(100):
                 await client.call_tool("echo")
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 async def test_a_body_that_never_ends_is_cut_by_the_timeout_of_the_call() -> None:

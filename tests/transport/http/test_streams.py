@@ -556,3 +556,30 @@ async def test_a_question_of_the_server_is_answered_by_a_post_of_its_own() -> No
         assert (await client.call_tool("ask")).text == "done"
     assert answers[0]["id"] == "q"
     assert answers[0]["result"] == {"action": "accept", "content": {"name": "Ada"}}
+
+
+async def test_a_batch_of_the_server_is_answered_and_the_connection_goes_on() -> None:
+    answered = asyncio.Event()
+    answers: list[Any] = []
+
+    async def ask(visit: Visit) -> None:
+        if visit.verb != "tools/call":
+            return await quiet(visit)
+        await visit.stream()
+        await visit.event([{"jsonrpc": "2.0", "id": id, "method": "ping"} for id in ("a", "b")])
+        await answered.wait()
+        await visit.event(visit.done_message())
+        await visit.end()
+
+    async def play(visit: Visit) -> None:
+        if not visit.body.startswith(b"["):
+            return await older(ask, revision="2025-03-26")(visit)
+        answers.extend(json.loads(visit.body))
+        await visit.respond(202)
+        answered.set()
+
+    async with site(play) as server, Client(server.url) as client:
+        async with asyncio.timeout(100):
+            assert (await client.call_tool("ask")).text == "done"
+        assert await client.list_tools() == []
+    assert [(each["id"], each["result"]) for each in answers] == [("a", {}), ("b", {})]

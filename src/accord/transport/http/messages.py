@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType, field
 
 from accord.errors import AccordError, RemoteProtocolError, from_wire
-from accord.messages.envelope import ErrorObject, RequestId, outlines
+from accord.messages.envelope import ErrorObject, RequestId, is_array, outlines
 from accord.messages.meta import PROTOCOL_VERSION
 from accord.messages.methods import METHODS
 
@@ -63,10 +63,15 @@ _envelope = msgspec.json.Decoder(_Envelope).decode
 
 
 def parse_sent(message: bytes) -> SentMessage:
-    """What one message of ours is. Params of extensions may have any shape: nothing is read of those."""
+    """What one message of ours is. Params of extensions may have any shape: nothing is read of those.
+
+    An array has the answers to a batch of the server (2025-03-26): it is an answer.
+    """
     try:
         return _decode_sent(message)
     except msgspec.ValidationError:
+        if is_array(message):
+            return SentMessage()
         plain = _envelope(message)
         return SentMessage(plain.id, plain.method)
 

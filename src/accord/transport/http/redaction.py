@@ -50,7 +50,7 @@ class SecretRedactor:
 
     def redact_error(self, message: bytes) -> bytes:
         """A JSON-RPC message, without them in the words of its error."""
-        with suppress(msgspec.DecodeError, UnicodeDecodeError, KeyError):
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
             members = _members(message)
             error = _members(members["error"])
             said = _text(error["message"])
