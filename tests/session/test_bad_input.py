@@ -12,6 +12,7 @@ from msgspec import Raw
 
 from accord.errors import InternalError, ProtocolError, RemoteProtocolError
 from accord.limits import Limits
+from accord.messages.bounds import RESULT_NODES
 from accord.messages.revision import HANDSHAKE, REVISIONS
 from accord.session.events import (
     CancelReceived,
@@ -884,3 +885,62 @@ def test_an_answer_comes_back_by_the_rules_of_its_own_revision(revision: str) ->
     assert S26 in new["error"]["message"]
     (old,) = replies(session, request(2, "no/such"))
     assert revision in old["error"]["message"]
+
+
+# Messages that are too much to read
+
+MANY = b"[" + b"[]," * RESULT_NODES + b"0]"
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        b'"result":{"content":[],"structuredContent":%b}' % MANY,
+        b'"result":{"content":[],"structuredContent":{"a":[%b]}}' % b",".join([b"0"] * (2 * RESULT_NODES + 1)),
+        b'"error":{"code":1,"message":"no","data":%b}' % MANY,
+        b'"result":{},"more":%b' % MANY,
+        b'"more":%b,"result":{}' % MANY,
+        b'"more":%b' % MANY,
+    ],
+)
+def test_an_answer_with_too_much_structure_ends_its_request_unread(rest: bytes) -> None:
+    session = opened_client("2025-11-25")
+    call, _ = session.request("tools/list")
+    (event,) = session.receive(b'{"jsonrpc":"2.0","id":%d,%b}' % (call.id, rest))
+    assert isinstance(event, ErrorReceived)
+    assert event.exchange is call
+    assert isinstance(event.error, RemoteProtocolError)
+    assert "the answer to tools/list is none: more than 1,000,000 arrays, objects and members" in str(event.error)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":%b}}' % MANY,
+        b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"_meta":{"a":%b}}}' % MANY,
+        b'{"jsonrpc":"2.0","method":%b}' % MANY,
+        MANY,
+        b"{%b}" % b",".join(b'"%d":1' % number for number in range(RESULT_NODES + 1)),
+    ],
+)
+def test_what_else_has_too_much_structure_is_dropped_unread(message: bytes) -> None:
+    session = opened_client("2025-11-25")
+    (event,) = session.receive(message)
+    assert isinstance(event, MessageIgnored)
+    assert "more than 1,000,000 arrays" in event.detail
+
+
+def test_a_question_with_too_much_structure_is_refused_under_its_id() -> None:
+    session = opened_client("2025-11-25")
+    (event,) = session.receive(b'{"jsonrpc":"2.0","id":"q","method":"roots/list","params":{"_meta":{"a":%b}}}' % MANY)
+    assert isinstance(event, ReplyReady)
+    assert error_of(msgspec.json.decode(event.message)) == ("q", INVALID)
+
+
+def test_a_long_text_is_no_structure_and_much_of_it_is_read() -> None:
+    session = opened_client("2025-11-25")
+    text = b'"%b"' % (b"[{,:" * RESULT_NODES)
+    for content in (text, b"[" + b"[]," * (RESULT_NODES // 2) + b"0]"):
+        call, _ = session.request("tools/list")
+        (event,) = session.receive(b'{"jsonrpc":"2.0","id":%d,"result":{"tools":%b}}' % (call.id, content))
+        assert isinstance(event, ResultReceived)

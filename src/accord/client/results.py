@@ -16,7 +16,6 @@ from msgspec import UNSET, Raw
 from accord.errors import InvalidResult, LocalProtocolError
 from accord.messages import codec
 from accord.messages.base import JSONObject
-from accord.messages.bounds import MEASURED_BYTES, RESULT_NODES, has_more_nodes
 from accord.messages.content import TextContent, decode_around_unknown
 from accord.messages.content_fallback import is_wrapper
 from accord.messages.meta import Result
@@ -87,9 +86,6 @@ class ResultReader:
         return result
 
     def _decode(self, method: str, type_: type[A], raw: Raw) -> A:
-        if len(raw) > MEASURED_BYTES and has_more_nodes(bytes(raw), RESULT_NODES):
-            why = f"more than {RESULT_NODES:,} arrays, objects and members, or twice as many items"
-            raise InvalidResult(f"{self._name}: the answer to {method} has {why}", raw=bytes(raw)[:_EXCERPT_BYTES])
         try:
             result: A = codec.decoder(cast(Any, type_)).decode(raw)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:

@@ -56,7 +56,7 @@ META_BYTES = 256 << 10
 """`_meta` of a request, in bytes of JSON."""
 
 RESULT_NODES = 1_000_000
-"""Arrays, objects and members in the result of a server, and twice as many items of arrays: 64 MiB of them would take
+"""Arrays, objects and members in a message of a server, and twice as many items of arrays: 64 MiB of them would take
 more than a gigabyte."""
 
 MEASURED_BYTES = 64 << 10

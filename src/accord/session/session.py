@@ -19,6 +19,7 @@ from msgspec import UNSET, Raw
 from accord.errors import AccordError, InvalidRequest, NotConnected, NotSupported, ParseError, ProtocolError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import envelope
+from accord.messages.bounds import MEASURED_BYTES, RESULT_NODES, has_more_nodes
 from accord.messages.envelope import Incoming, MalformedMessage, Outline, RequestId
 from accord.messages.meta import RequestMeta
 from accord.messages.methods import Method, extended_table
@@ -101,6 +102,8 @@ class Session:
     def receive(self, message: bytes) -> list[Event]:
         """What one message means. Never raises: whatever comes is answered, counted or handed up."""
         self.stats.received += 1
+        if self.role == "client" and len(message) > MEASURED_BYTES and has_more_nodes(message, RESULT_NODES):
+            return self._refuse_structure(message)
         try:
             incoming = envelope.read(message)
         except MalformedMessage as bad:
@@ -148,6 +151,13 @@ class Session:
         if incoming.id is UNSET:
             return [self.notifications.receive(incoming.method, incoming.params)]
         return [self.incoming_requests.receive(incoming, batch)]
+
+    def _refuse_structure(self, message: bytes) -> list[Event]:
+        """What a message of a server means that would take more than a gigabyte once it is decoded."""
+        found = envelope.outlines(message)
+        id = next((each.id for each in found if each.names_method), None)
+        error = InvalidRequest(f"more than {RESULT_NODES:,} arrays, objects and members, or twice as many items")
+        return self._malformed(MalformedMessage(error, id, answerable=id is not None, outlines=found))
 
     def _malformed(self, bad: MalformedMessage) -> list[Event]:
         self.stats.malformed += 1

@@ -243,9 +243,7 @@ RESPONSES = {
     "not JSON": (b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{"a":', HTTPError),
     "an array": (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n[]", HTTPError),
     "an error nested deep": (
-        b"HTTP/1.1 400 X\r\nContent-Type: application/json\r\nContent-Length: 10000\r\n\r\n"
-        + b'{"error":'
-        + b"[" * 9_991,
+        b'HTTP/1.1 400 X\r\nContent-Type: application/json\r\nContent-Length: 10000\r\n\r\n{"error":' + b"[" * 9_991,
         HTTPError,
     ),
     "no type": (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", HTTPError),

@@ -20,6 +20,7 @@ from accord.errors import (
     RemoteProtocolError,
     TargetError,
 )
+from accord.messages.bounds import RESULT_NODES
 from accord.transport.http.messages import negotiated_revision, parse_received, parse_sent
 from accord.transport.http.proxy import proxy_for
 from accord.transport.http.session_state import ClientSessionState
@@ -366,6 +367,27 @@ def test_whatever_a_server_sends_is_an_answer_an_error_or_neither(data: bytes, i
     assert found.is_answer_to(id) in (True, False)
     assert found.error is None or isinstance(found.error, AccordError)
     assert isinstance(negotiated_revision(data), str)
+
+
+MANY = b"[" + b"[]," * RESULT_NODES + b"0]"
+
+
+def test_a_message_with_too_much_structure_is_not_decoded() -> None:
+    assert parse_received(b'{"jsonrpc":"2.0","id":7,"result":{},"more":%b}' % MANY).is_answer_to(7)
+    assert parse_received(b'{"jsonrpc":"2.0","id":%b,"result":{}}' % MANY).is_orphan
+    assert parse_received(b'{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"x","data":%b}}' % MANY).error is None
+
+
+@pytest.mark.parametrize("id", [b"2", b"null"])
+async def test_an_error_body_with_too_much_structure_is_an_error(id: bytes) -> None:
+    body = b'{"jsonrpc":"2.0","id":%b,"error":{"code":1,"message":"it is full","data":%b}}' % (id, MANY)
+
+    async def play(visit: Visit) -> None:
+        await visit.respond(500, body, "application/json")
+
+    async with site(modern(play)) as server, Client(server.url) as client:
+        with pytest.raises((RemoteProtocolError, HTTPError), match=r"more than 1,000,000 arrays|it is full"):
+            await client.call_tool("echo")
 
 
 json_values = st.recursive(

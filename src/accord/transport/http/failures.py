@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from accord.errors import AccordError, ConnectionLost, HTTPError, NotExecuted, RemoteProtocolError
-from accord.messages.envelope import ErrorObject
 from accord.transport.http.redaction import SecretRedactor
 
 if TYPE_CHECKING:
@@ -29,8 +28,12 @@ _EXCERPT = 500
 """Characters of a body in an error."""
 
 
+class _ErrorMessage(msgspec.Struct):
+    message: str
+
+
 class _ErrorBody(msgspec.Struct):
-    error: ErrorObject
+    error: _ErrorMessage
 
 
 _error_body = msgspec.json.Decoder(_ErrorBody).decode

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType, field
 
 from accord.errors import AccordError, RemoteProtocolError, from_wire
+from accord.messages.bounds import RESULT_NODES, has_more_nodes
 from accord.messages.envelope import ErrorObject, RequestId, is_array, outlines
 from accord.messages.meta import PROTOCOL_VERSION
 from accord.messages.methods import METHODS
@@ -125,11 +126,13 @@ _initialized = msgspec.json.Decoder(_Initialized).decode
 
 
 def parse_received(data: bytes) -> ReceivedMessage:
-    """What one message is that came."""
+    """What one message is that came; of one with too much structure, as much as can be read in a moment."""
     try:
-        return _decode_received(data)
+        if not has_more_nodes(data, RESULT_NODES):
+            return _decode_received(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        found = outlines(data)
+        pass
+    found = outlines(data)
     answer = next((each for each in found if not each.names_method), None)
     if answer is None:
         return ReceivedMessage(method="")

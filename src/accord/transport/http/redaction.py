@@ -10,6 +10,8 @@ from contextlib import suppress
 import msgspec
 from msgspec import Raw
 
+from accord.messages.bounds import RESULT_NODES, has_more_nodes
+
 _MIN_SECRET_CHARACTERS = 8
 """A value shorter than this is no secret: it would be found in any text."""
 _MAX_RECENT = 50
@@ -50,6 +52,8 @@ class SecretRedactor:
 
     def redact_error(self, message: bytes) -> bytes:
         """A JSON-RPC message, without them in the words of its error."""
+        if has_more_nodes(message, RESULT_NODES):
+            return message
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
             members = _members(message)
             error = _members(members["error"])
