@@ -156,6 +156,46 @@ async def test_a_redirect_is_not_followed_to_a_skipped_operation(location: str) 
     assert [asked["path"] for asked in echo.asked] == ["/v1/go", "/v1/open", "/v1/go"]
 
 
+async def test_an_operation_that_says_more_than_a_skipped_one_is_not_redirected_to_that() -> None:
+    echo = Echo(
+        {
+            "/go/{id}": {"get": get(parameter("id", "path"), parameter("to"), operationId="go")},
+            "/{tenant}/{page}": {"get": get(parameter("tenant", "path"), parameter("page", "path"))},
+        },
+        lambda asked: (302, {"location": unquote(asked["query"][3:])}, b"") if asked["query"] else (200, {}, b"there"),
+    )
+    server = Server("api")
+    server.add_fastapi(echo, routes=[RouteMap(pattern="tenant", into="skip")])
+    async with Client(server) as client:
+        assert (await client.call_tool("go", {"id": "1", "to": "/go/2"})).text == "there"
+        for location in ("/acme/secret", "/go%2F../acme/secret", "/acme/secret.json"):
+            result = await client.call_tool("go", {"id": "1", "to": location})
+            assert result.is_error, location
+            assert "not followed" in result.text
+
+
+@pytest.mark.parametrize("member", ["_method=DELETE", "x=1&_Method=delete", "x;_method=DELETE", "%5Fmethod=DELETE"])
+async def test_a_redirect_does_not_choose_the_method_of_a_skipped_operation(member: str) -> None:
+    item = {
+        "post": {"operationId": "change", "parameters": [parameter("id", "path"), parameter("to")]},
+        "delete": get(parameter("id", "path")),
+    }
+    echo = Echo(
+        {"/things/{id}": item},
+        lambda asked: (
+            (307, {"location": unquote(asked["query"][3:])}, b"") if "to=" in asked["query"] else (200, {}, b"")
+        ),
+    )
+    server = Server("api")
+    server.add_fastapi(echo, routes=[RouteMap(methods={"DELETE"}, into="skip")])
+    async with Client(server) as client:
+        assert not (await client.call_tool("change", {"id": "1", "to": "/things/2?x=_method"})).is_error
+        result = await client.call_tool("change", {"id": "1", "to": f"/things/2?{member}"})
+    assert result.is_error
+    assert "to an operation that is not offered" in result.text
+    assert len(echo.asked) == 3
+
+
 def redirecting(asked: JSON) -> tuple[int, dict[str, str], bytes]:
     if asked["path"] == "/v1/go":
         return 302, {"location": unquote(asked["query"].removeprefix("to="))}, b""

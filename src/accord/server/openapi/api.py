@@ -122,8 +122,9 @@ class API:
                 raise ToolError(f"{what}: HTTP {answer.status}, to where the API is not; that is not followed")
             if request.method not in ("GET", "HEAD") and answer.status not in _KEEPS_METHOD:
                 raise ToolError(f"{what}: HTTP {answer.status}, which a {request.method} does not follow")
-            path = urlsplit(target).path.removeprefix(urlsplit(self.base.url).path)
-            if self.skipped.reached_by(request.method, what.path, path):
+            _, _, path, query, _ = urlsplit(target)
+            path = path.removeprefix(urlsplit(self.base.url).path)
+            if self.skipped.reached_by(request.method, what.path, path) or self.skipped.chosen_by_query(query):
                 raise ToolError(f"{what}: HTTP {answer.status}, to an operation that is not offered; not followed")
             request = msgspec.structs.replace(request, url=target)
         raise ToolError(f"{what}: redirected more than {_REDIRECTS} times")

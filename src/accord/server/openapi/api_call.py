@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from typing import Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import unquote
 
 from msgspec import UNSET
 
@@ -21,10 +20,6 @@ from accord.server.openapi.operation import URLENCODED, APIOperation, Route
 from accord.server.openapi.styles import in_cookie, in_header, in_path, in_query
 
 _ACCEPTED = "application/json, */*;q=0.5"
-_OVERRIDE = re.compile(r"\s*[_. ]method\s*(?:[\[\0]|$)", re.IGNORECASE)
-"""The member of a query or a body by which many frameworks choose the method; PHP takes a `.` for a `_`, and a NUL for
-the end of a name.
-"""
 
 
 class APICall:
@@ -95,14 +90,13 @@ class APICall:
 
     def _check_method(self, query: str, value: Any, body: bytes | None) -> None:
         """No member of an argument has a server take the request for one of a method with skipped operations."""
-        given: list[tuple[str, Any]] = [*parse_qsl(query)]
+        chosen = self.api.skipped.chosen_by_query(query)
         if body is not None and self.arguments.body is not None and self.arguments.body.media == URLENCODED:
-            given += parse_qsl(body.decode())
+            chosen = chosen or self.api.skipped.chosen_by_query(body.decode())
         elif isinstance(value, dict):
-            given += value.items()
-        for name, method in given:
-            if _OVERRIDE.match(name) and any(map(self.api.skipped.has, _texts(method))):
-                raise InvalidArguments(f"{name!r:.100} makes it another operation of the API, which is not offered")
+            chosen = chosen or self.api.skipped.chosen_by(value.items())
+        if chosen:
+            raise InvalidArguments("`_method` makes it another operation of the API, which is not offered")
 
     def _encoded(self, value: Any) -> tuple[bytes, str]:
         body = self.arguments.body
@@ -111,8 +105,3 @@ class APICall:
         if not (media.isascii() and media.isprintable()):
             raise InvalidArguments(f"the media type {media!r:.200} of the body cannot be sent")
         return content, media
-
-
-def _texts(value: Any) -> list[str]:
-    """Return a text, or those in a list."""
-    return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str)]

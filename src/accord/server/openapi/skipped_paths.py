@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import translate
 from functools import cached_property
 from glob import escape
-from urllib.parse import unquote
+from typing import Any
+from urllib.parse import parse_qsl, unquote
 
 from accord.server.openapi.address import VARIABLE
 
@@ -26,6 +27,10 @@ _ROUNDS = 3
 _SLASHES = re.compile(r"[/\\]")
 _QUERY = re.compile(r"[?#]")
 _FORMAT = re.compile(r"\.(?:json|xml|html?|txt|csv|ya?ml|js|pdf|rss|atom)?")
+_OVERRIDE = re.compile(r"\s*[_. ]method\s*(?:[\[\0]|$)", re.IGNORECASE)
+"""The member of a query or a body by which many frameworks choose the method; PHP takes a `.` for a `_`, and a NUL for
+the end of a name.
+"""
 _ANYTHING, _PARTLY, _LITERAL = range(3)
 """How much a segment of a template says."""
 
@@ -45,15 +50,25 @@ class SkippedPaths:
         return _same(method.strip().upper()) in self._templates
 
     def reached_by(self, method: str, template: str, path: str) -> bool:
-        """Return whether a path that `template` was filled to is one of a skipped operation."""
+        """Return whether a path that `template` was filled to, or was redirected to, is one of a skipped operation."""
         skipped = self._templates.get(_same(method))
         if not skipped:
             return False
         offered, readings = _PathPattern(template), set(_readings(path))
+        wider = [each for each in skipped.values() if offered.is_more_specific(each)]
         return any(
-            not offered.is_more_specific(each) and any(each.matches(reading) for reading in readings)
+            each.matches(reading) and not (each in wider and offered.matches(reading))
             for each in skipped.values()
+            for reading in readings
         )
+
+    def chosen_by(self, members: Iterable[tuple[str, Any]]) -> bool:
+        """Return whether a member of a query or a body has a server take a request for one of a skipped operation."""
+        return any(_OVERRIDE.match(name) and any(map(self.has, _texts(value))) for name, value in members)
+
+    def chosen_by_query(self, query: str) -> bool:
+        """Return whether a query, or a form that is written like one, does so; some servers divide it at a `;` too."""
+        return self.chosen_by(parse_qsl(query)) or (";" in query and self.chosen_by(parse_qsl(query, separator=";")))
 
 
 class _PathPattern:
@@ -127,6 +142,11 @@ def _plain(text: str) -> str:
     for _ in range(_ROUNDS):
         text = unquote(text)
     return unicodedata.normalize("NFKC", text).casefold()
+
+
+def _texts(value: Any) -> list[str]:
+    """Return a text, or those in a list."""
+    return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str)]
 
 
 def _same(method: str) -> str:
