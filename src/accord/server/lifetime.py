@@ -15,6 +15,7 @@ from inspect import isasyncgenfunction
 from typing import TYPE_CHECKING, Any
 
 from accord.errors import LifespanError, describe
+from accord.redaction import describe_redacted
 from accord.server.depends.exit_stack import FastExitStack
 from accord.server.dispatch import is_cancelled
 from accord.server.watchdog import WATCHDOG
@@ -59,7 +60,8 @@ class Lifetime:
                 await self._enter_lifespan(lifespan)
         except Exception as exc:
             await self.stop()
-            raise LifespanError(f"the lifespan of {server.name!r} failed to start: {describe(exc)}") from exc
+            why = describe_redacted(exc)  # clients of a server that this one is mounted in are told
+            raise LifespanError(f"the lifespan of {server.name!r} failed to start: {why}") from exc
 
     async def _enter_lifespan(self, lifespan: Lifespan) -> Any:
         manager: Any = asynccontextmanager(lifespan) if isasyncgenfunction(lifespan) else lifespan

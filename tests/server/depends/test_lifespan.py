@@ -138,6 +138,37 @@ async def test_the_log_of_a_failed_start_over_http_has_no_secrets(caplog: pytest
     assert "hunter2" not in caplog.text
 
 
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_client_is_told_no_secrets_of_a_mounted_server_that_cannot_start(revision: str) -> None:
+    async def broken(server: Server) -> AsyncIterator[None]:
+        raise RuntimeError("no database at postgres://ann:hunter2@db, see '/etc/desk.conf'")
+        yield
+
+    inner, outer = Server("inner", lifespan=broken), Server("outer")
+    inner.tool("answer")(lambda: 42)
+    inner.resource("docs://plan")(lambda: "plan")
+    inner.prompt("ask")(lambda: "ask")
+    inner.mount(deeper := Server("deeper", lifespan=broken))
+    deeper.resource("docs://deep")(lambda: "deep")
+
+    @outer.tool
+    async def read(uri: str, ctx: Context) -> str:
+        return str(await ctx.read_resource(uri))
+
+    outer.mount(inner)
+    async with Client(outer, revisions=[revision]) as client:
+        asks: list[Any] = [client.call_tool("answer"), client.read_resource("docs://plan"), client.get_prompt("ask")]
+        asks += [client.call_tool("read", {"uri": uri}) for uri in ("docs://plan", "docs://deep")]
+        for ask in asks:
+            try:
+                text = str(await ask)
+            except AccordError as error:
+                text = str(error)
+            assert "no database at postgres://ann:[redacted]@db" in text
+            assert "hunter2" not in text
+            assert "desk.conf" not in text
+
+
 PROGRAM = """
 from accord import Context, Server
 

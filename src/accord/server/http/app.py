@@ -262,6 +262,7 @@ class HTTPApp:
         try:
             await self.start()
         except (StoreError, LifespanError, DeclarationError) as exc:
+            log.error("accord: %s", exc, exc_info=exc.__cause__)
             await send({"type": "lifespan.startup.failed", "message": str(exc)})
             return
         await send({"type": "lifespan.startup.complete"})
