@@ -71,6 +71,16 @@ _TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 """It also matches a text that does not end: else each of the quotes in it would be tried as the beginning of one."""
 
 
+NODE_BYTES = 64
+"""Memory of a value beside its text, about."""
+
+
+def memory_of(message: bytes) -> int:
+    """Estimate the bytes that a message takes, with what it is decoded to."""
+    nodes = message.count(b",") + message.count(b":") + message.count(b"[") + message.count(b"{")
+    return 2 * len(message) + NODE_BYTES * nodes
+
+
 def has_more_nodes(message: bytes, most: int) -> bool:
     """Return whether a message has more arrays, objects and members of objects than that, or more than twice as many
     items of arrays.

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from typing import Any
 
+import msgspec
 import pytest
 
 from accord import Context, HTTPOptions, Server
@@ -74,12 +77,23 @@ def test_a_principal_counts_for_itself_whatever_it_is_called() -> None:
 # --- an attacker at one address ----------------------------------------------------------------------------------
 
 
+class Notes(msgspec.Struct):
+    """What a person may say to a question."""
+
+    text: str
+
+
 def desk(**limits: Any) -> Server:
     server = Server("desk", "1", limits=quick(**limits))
 
     @server.tool
     async def asks(ctx: Context) -> str:
         return (await ctx.elicit("go on?")).action
+
+    @server.tool
+    async def asks_about(ctx: Context, what: str) -> str:
+        notes = (await ctx.elicit("what of it?", Notes)).data
+        return f"{what} {notes} {(await ctx.elicit('go on?')).action}"
 
     return server
 
@@ -182,6 +196,63 @@ async def test_questions_that_an_attacker_leaves_open_end_and_those_of_others_do
         params = {"name": "asks", "arguments": {}, "requestState": mine["requestState"], "inputResponses": answers}
         said = (await (await honest.ask("tools/call", params)).json())["result"]
         assert said["content"][0]["text"] == "accept"
+
+
+@pytest.mark.parametrize("bound", ["http_bodies_bytes", "http_bodies_bytes_per_address"])
+@pytest.mark.parametrize("form", ["arguments", "answers"])
+async def test_what_handlers_hold_that_wait_for_answers_is_bounded(bound: str, form: str) -> None:
+    server, large = desk(**{bound: 200_000}), "x" * 30_000
+    async with site(server) as here:
+        honest, attacker = (Modern(at(here, each), {"elicitation": {}}) for each in (OTHER, ATTACKER))
+        mine = await ask_about(honest, "mine")
+        for id in range(20):
+            theirs = await ask_about(attacker, large if form == "arguments" else "theirs", id)
+            if form == "answers":
+                await answer_about(attacker, "theirs", theirs, {"text": large})
+        calls = here.app._server.round_trips.suspended_calls
+        waiting = sum(len(runs) for account, runs in calls.waiting.items() if account.endswith(ATTACKER))
+        assert 1 <= waiting <= 3
+        said = await answer_about(honest, "mine", mine, {"text": "kept"})
+        assert "inputRequests" in said
+        assert "accept" in text({"result": await answer_about(honest, "mine", said, {})})
+
+
+async def test_a_handler_that_ends_for_newer_ones_lets_go_of_its_arguments() -> None:
+    class Held:
+        pass
+
+    server, held = desk(http_parked_per_address=2), []
+
+    @server.tool
+    async def holds(ctx: Context) -> str:
+        mine = Held()
+        held.append(weakref.ref(mine))
+        return (await ctx.elicit("go on?")).action
+
+    gc.disable()
+    try:
+        async with site(server) as here:
+            client = Modern(here.raw, {"elicitation": {}})
+            for id in range(10):
+                assert "inputRequests" in (await (await client.call("holds", id=id)).json())["result"]
+            await until(lambda: sum(each() is not None for each in held) == 2)
+    finally:
+        gc.enable()
+
+
+async def ask_about(client: Modern, what: str, id: int = 1) -> Any:
+    """Call the tool that asks twice, and return its first question."""
+    asked = (await (await client.call("asks_about", {"what": what}, id=id)).json())["result"]
+    assert "inputRequests" in asked
+    return asked
+
+
+async def answer_about(client: Modern, what: str, asked: Any, content: dict[str, str]) -> Any:
+    """Answer its question, and return its next one, or its result."""
+    answers = {key: {"action": "accept", "content": content} for key in asked["inputRequests"]}
+    state = {"requestState": asked["requestState"], "inputResponses": answers}
+    params = {"name": "asks_about", "arguments": {"what": what}, **state}
+    return (await (await client.ask("tools/call", params)).json())["result"]
 
 
 async def test_requests_in_flight_of_one_address_leave_room_for_those_of_others() -> None:

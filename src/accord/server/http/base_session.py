@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from accord.errors import NotConnected, ProtocolError
 from accord.messages import envelope
+from accord.messages.bounds import memory_of
 from accord.messages.envelope import MalformedMessage
 from accord.server.http.auth import id_of
-from accord.server.http.body_budget import SMALL_BYTES, memory_of
+from accord.server.http.body_budget import SMALL_BYTES
 from accord.server.http.http_context import SEVERAL_WORKERS, HTTPContext
 from accord.server.peer import Peer
 from accord.session.events import Event, MessageIgnored, NotificationReceived, RequestReceived

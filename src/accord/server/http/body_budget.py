@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from accord.limits import Limits
+from accord.messages.bounds import NODE_BYTES, memory_of
 from accord.server.http.accounts import is_address
 from accord.transport.asgi.request import RequestRejected
 
@@ -22,16 +23,7 @@ if TYPE_CHECKING:
 SMALL_BYTES = 8 << 10
 """A body up to this size that is there at once is not counted: `Limits.requests_in_flight` bounds those."""
 
-_NODE_BYTES = 64
-"""Memory of a value beside its text."""
-
 _LATER = ((b"retry-after", b"5"), (b"connection", b"close"))
-
-
-def memory_of(body: bytes) -> int:
-    """Estimate the bytes that a body takes, with what it is decoded to."""
-    nodes = body.count(b",") + body.count(b":") + body.count(b"[") + body.count(b"{")
-    return 2 * len(body) + _NODE_BYTES * nodes
 
 
 class BodyBudget:
@@ -76,8 +68,8 @@ class BodyCharge(msgspec.Struct, eq=False):
     def add(self, size: int) -> None:
         """Charge a part that has come. Raises `RequestRejected`."""
         account = self._account = self._account or self._context.account(self._principal, self._request)
-        self._context.body_budget.charge(account, size + _NODE_BYTES)
-        self._size += size + _NODE_BYTES
+        self._context.body_budget.charge(account, size + NODE_BYTES)
+        self._size += size + NODE_BYTES
 
     def measure(self, body: bytes) -> None:
         """Charge what the whole body takes once it is decoded. Raises `RequestRejected`."""

@@ -15,6 +15,7 @@ from msgspec import Raw
 
 from accord.errors import InvalidParams, ToolError
 from accord.messages import codec
+from accord.messages.bounds import memory_of
 from accord.server.input.base import EncodedQuestion, OnceCache, decode_answer, encode_question
 from accord.server.input.question import InputQuestion
 from accord.server.input.request_state import RequestState, StateExpired
@@ -75,6 +76,9 @@ class SuspendedCall:
         """Whether the handler has ended, or was told to: nothing can be asked any more."""
         self.size: int = _BASE_BYTES
         """Bytes that are held when it has ended."""
+        self.memory: int = 0
+        """Bytes of the client that are held while it waits, about; 0 over stdio, where it has started the server."""
+        self._answers_memory = 0
         self._deadline: asyncio.TimerHandle | None = None
         self._why = "the call was cancelled while it ran; whether it took effect is not known"
 
@@ -98,6 +102,7 @@ class SuspendedCall:
             raise StateExpired("this question was answered long ago; the call has gone on since")
         if step == self._step_count:
             missing = self._receive_answers(answers)
+            self._count_answers(answers)
             if missing:  # "respond with a new InputRequiredResult requesting the missing information again"
                 return self._make_input_required(self._state, missing)
             self._begin_step()
@@ -112,6 +117,19 @@ class SuspendedCall:
             key: decode_answer(key, asked.question, answers[key]) for key, asked in open.items() if key in answers
         }
         return {key: asked for key, asked in open.items() if self._round[key] is None}
+
+    def _count_answers(self, answers: Mapping[str, bytes]) -> None:
+        """The handler may hold all answers until it has ended."""
+        if not self.account:
+            return
+        size = sum(map(memory_of, answers.values()))
+        self._answers_memory += size
+        self._suspended_calls.hold(self, size)
+
+    def _held_memory(self) -> int:
+        """Bytes of the client that its frames hold: arguments, and answers."""
+        params = self._call.exchange.params
+        return self._answers_memory + (memory_of(bytes(params)) if isinstance(params, Raw) else 0)
 
     def _rebind(self, call: HandlerCall) -> None:
         self._call.rebind(call)
@@ -200,14 +218,13 @@ class SuspendedCall:
         self._encode_question(question)
 
     async def _run(self, work: Callable[[HandlerCall], Awaitable[Outcome]]) -> None:
+        """Run the handler. A cancel is not raised again: the task would hold the frames of the handler with it."""
         try:
             self._end_step(await work(self._call), None)
         except BaseException as exc:
             cancelled = isinstance(exc, asyncio.CancelledError)
             why = ToolError(self._why)
             self._end_step(None, why if cancelled else exc)
-            if cancelled:
-                raise
         finally:
             self._end()
 
@@ -217,6 +234,7 @@ class SuspendedCall:
         self._fail_waiters(asyncio.CancelledError())
         self._set_deadline(None)
         self._suspended_calls.mark_ended(self)
+        self.task = None
         del self._call, self._make_input_required
 
     def _flush_soon(self) -> None:
@@ -232,6 +250,7 @@ class SuspendedCall:
         self._round = dict.fromkeys(self._waiting)
         self._state.step = self._step_count
         try:
+            self.memory = self._held_memory() if self.account else 0
             self._suspended_calls.admit_waiting(self)
             outcome = self._make_input_required(self._state, {key: asked for key, (asked, _) in self._waiting.items()})
         except Exception as error:  # whatever keeps it from being asked is for the handler to hear
@@ -265,6 +284,7 @@ class SuspendedCall:
             self.size += len(packed)
             step.set_result(packed)
         else:
+            self.size += self._held_memory()  # its traceback holds what the handler had
             step.set_exception(error)
             step.exception()  # seen: nobody may be waiting
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -59,6 +59,8 @@ class SuspendedCalls:
         """Handlers that wait with no request in flight, by account, the first to wait first."""
         self._anonymous = 0
         """How many of them wait for clients whom nobody vouches for."""
+        self._waiting_bytes: Counter[str] = Counter()
+        """By account: what the handlers hold that wait."""
 
     def new_nonce(self, account: str) -> bytes:
         """A nonce for a call of this account."""
@@ -127,10 +129,36 @@ class SuspendedCalls:
             ]
             most = max(accounts, key=len)
             self._evict(next(iter(most)))
+        self._make_room(run, run.memory)
         if run.nonce not in self._runs:
             self.claim(run.nonce, run)
         self._nonces[run.nonce] = time.monotonic() + self.seconds
         self._nonces.move_to_end(run.nonce)
+
+    def hold(self, run: SuspendedCall, size: int) -> None:
+        """A handler holds so many bytes more; where it waits, others end for them as in `admit_waiting`."""
+        waits = run in self.waiting.get(run.account, ())
+        if waits:
+            self._make_room(run, size)
+        run.memory += size
+        if waits:
+            self._waiting_bytes[run.account] += size
+
+    def _make_room(self, run: SuspendedCall, size: int) -> None:
+        """End others that wait until so many bytes more are within bounds."""
+        limits, held = self._limits, self._waiting_bytes
+        while held[run.account] + size > limits.http_bodies_bytes_per_address and self._evict_first(run.account, run):
+            pass
+        while held and held.total() + size > limits.http_bodies_bytes:
+            if not self._evict_first(max(held, key=held.__getitem__), run):
+                break
+
+    def _evict_first(self, account: str, but: SuspendedCall) -> bool:
+        """End the handler of an account that waits for the longest time, if there is one besides `but`."""
+        first = next((run for run in self.waiting.get(account, ()) if run is not but), None)
+        if first is not None:
+            self._evict(first)
+        return first is not None
 
     def _evict(self, run: SuspendedCall) -> None:
         """End a handler that waits for an answer."""
@@ -140,13 +168,15 @@ class SuspendedCalls:
     def set_waiting(self, run: SuspendedCall, resting: bool) -> None:
         """A handler waits with nothing in flight, or no longer does."""
         own = self.waiting.setdefault(run.account, OrderedDict())
-        self._anonymous += run.anonymous * (resting - (run in own))
+        change = resting - (run in own)
+        self._anonymous += run.anonymous * change
+        self._waiting_bytes[run.account] += run.memory * change
         if resting:
             own[run] = None
         else:
             own.pop(run, None)
         if not own:
-            del self.waiting[run.account]
+            del self.waiting[run.account], self._waiting_bytes[run.account]
 
     def add(self, run: SuspendedCall) -> None:
         """A handler has begun."""
