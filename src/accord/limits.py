@@ -142,7 +142,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     proxy stands in front."""
     http_unsent_bytes: int = 256 << 20
     """Server over HTTP: bytes of answers, in all, that clients are slow to take; beyond it a connection of the address
-    that has most of them is cut, the slow one first that is so for the longest time."""
+    that has most of them is cut, the slow one first that is so for the longest time. As much is for streams of
+    events."""
     http_head_bytes: int = 32 << 10
     """Server over HTTP: the line and the headers of a request, with the extensions of its chunks and its trailers; more
     is answered 431."""

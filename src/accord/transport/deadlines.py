@@ -23,8 +23,12 @@ class OutOfTime(AccordError, TimeoutError):
         super().__init__(f"took longer than {seconds:g} s and was stopped")
 
 
-async def with_deadline(seconds: float | None, work: Awaitable[T]) -> T:
-    """Await `work`, at most `seconds` from its first suspension. Raises `OutOfTime`, and what it raises."""
+async def with_deadline(
+    seconds: float | None, work: Awaitable[T], started: Callable[[asyncio.Timeout], None] | None = None
+) -> T:
+    """Await `work`, at most `seconds` from its first suspension. `started` gets the timeout, which it may move. Raises
+    `OutOfTime`, and what it raises.
+    """
     begun: Coroutine[Any, Any, T] = work if type(work) is CoroutineType else _awaited(work)
     try:
         waits_for = begun.send(None)
@@ -35,6 +39,8 @@ async def with_deadline(seconds: float | None, work: Awaitable[T]) -> T:
         return await resume(begun, waits_for)
     try:
         async with asyncio.timeout(seconds) as limit:
+            if started is not None:
+                started(limit)
             return await resume(begun, waits_for)
     except TimeoutError:
         if limit.expired():

@@ -48,10 +48,13 @@ class SessionDriver:
         *,
         on_notification: NotificationCallback | None = None,
         limits: Limits = DEFAULT_LIMITS,
+        on_unsent: Callable[[Any, int], None] | None = None,
     ) -> None:
         self.session: Session = session
         self.sink: MessageSink = way
         self.limits: Limits = limits
+        self.on_unsent: Callable[[Any, int], None] | None = on_unsent
+        """What its streams of events tell of clients that take too little of them (HTTP)."""
         self.closing: bool = False
         """Whether the end is wanted: then it is no loss."""
         self._loop = asyncio.get_running_loop()

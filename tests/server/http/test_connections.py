@@ -82,16 +82,16 @@ async def test_one_address_does_not_take_all_connections() -> None:
 async def test_answers_that_nobody_takes_are_bounded_and_the_address_that_is_owed_most_is_cut() -> None:
     async with listening(http_unsent_bytes=45 << 20) as (port, served):
         honest = await ask(port, "127.0.0.2")
-        await until(lambda: served.connections.owed > LARGE / 2)
+        await until(lambda: served.connections.slow_readers.unsent > LARGE / 2)
         flood = []
         for _ in range(5):
             flood.append(await ask(port, "127.0.0.3"))
-            assert LARGE < served.connections.owed <= 45 << 20
+            assert LARGE < served.connections.slow_readers.unsent <= 45 << 20
         await until(lambda: len(served.connections) == 2)
         assert await read(honest) >= LARGE
         assert await read(flood[0]) < LARGE
         assert await read(flood[-1]) >= LARGE
-        await until(lambda: served.connections.owed == 0)
+        await until(lambda: served.connections.slow_readers.unsent == 0)
         for each in (honest, *flood):
             each.close()
 
@@ -99,5 +99,5 @@ async def test_answers_that_nobody_takes_are_bounded_and_the_address_that_is_owe
 async def test_an_answer_that_is_larger_than_the_bound_is_sent_all_the_same() -> None:
     async with listening(http_unsent_bytes=1 << 20) as (port, served):
         with closing(await ask(port, "127.0.0.1")) as client:
-            await until(lambda: served.connections.owed > 1 << 20)
+            await until(lambda: served.connections.slow_readers.unsent > 1 << 20)
             assert await read(client) >= LARGE

@@ -10,8 +10,8 @@ import pytest
 from accord.server.context import Context
 from accord.server.server import Server
 
-from tests.server.http.raw import SECONDS, request_bytes, served
-from tests.server.http.speaking import LATEST, META, Modern, encode, quick, request
+from tests.server.http.raw import SECONDS, Direct, request_bytes, served
+from tests.server.http.speaking import LATEST, META, Here, Legacy, Modern, encode, quick, request, site, until
 
 MILLION = "x" * 1_000_000
 
@@ -48,3 +48,43 @@ async def test_the_call_of_a_client_that_does_not_read_is_cancelled(stream_bytes
         writer.write(asking())
         await asyncio.wait_for(pouring.stopped.wait(), SECONDS)
         writer.transport.abort()
+
+
+def slow_reader(here: Here, address: str) -> tuple[Direct, asyncio.Event]:
+    """A client at this address that takes no large event of its stream until the event is set."""
+    reads = asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        async def taken(message: Any) -> None:
+            if scope["method"] == "GET" and len(message.get("body", b"")) > 10_000:
+                await reads.wait()
+            await send(message)
+
+        await here.app({**scope, "client": (address, 1)}, receive, taken)
+
+    return Direct(app), reads
+
+
+async def test_what_waits_for_slow_readers_of_http_sse_is_bounded_and_the_address_with_most_is_cut() -> None:
+    server = Server("large", "1", limits=quick(http_unsent_bytes=6_500_000))
+
+    @server.tool
+    def large() -> str:
+        return MILLION
+
+    call = request("tools/call", {"name": "large", "arguments": {}})
+    async with site(server) as here:
+        raw, reads = slow_reader(here, "127.0.0.2")
+        honest = await (await Legacy.connect(raw)).open()
+        await honest.post(call)
+        flood = [await (await Legacy.connect(slow_reader(here, "127.0.0.3")[0])).open() for _ in range(4)]
+        posts = [asyncio.create_task(each.post({**call, "id": id})) for each in flood for id in range(3)]
+        slow = here.endpoint.context.slow_streams
+        await until(lambda: len(here.endpoint.sse) < 5)
+        assert 2_000_000 < slow.unsent <= 6_500_000
+        reads.set()
+        assert (await honest.stream.message())["result"]["content"][0]["text"] == MILLION
+        for each in (honest, *flood):
+            await each.stream.leave()
+        await asyncio.wait(posts)
+        assert slow.unsent == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -15,6 +16,7 @@ from accord.server.client_notifications import ClientNotifications
 from accord.server.dispatch import Dispatcher
 from accord.server.http.accounts import account_of, is_address
 from accord.server.http.body_budget import BodyBudget
+from accord.server.http.slow_readers import SlowReaders
 from accord.server.peer import Peer, PeerChannel
 from accord.server.results import ResultEncoder
 from accord.server.subscription_index import SubscriptionIndex, make_subscription_index
@@ -24,6 +26,7 @@ from accord.session.rate import RateLimiter
 from accord.session.session import Session
 from accord.store.base import Events
 from accord.store.checked import CheckedEvents
+from accord.transport.asgi.sse_response import SSEResponse, UnsentCallback
 from accord.transport.session_driver import SessionDriver
 
 if TYPE_CHECKING:
@@ -56,6 +59,8 @@ class HTTPContext:
         self.body_budget: BodyBudget = BodyBudget(self.limits)
         self.handshake_budget: BodyBudget = BodyBudget(self.limits)
         """What sessions keep of larger `initialize` requests."""
+        self.slow_streams: SlowReaders[SSEResponse] = SlowReaders(self.limits.http_unsent_bytes, SSEResponse.abort)
+        """Streams of events of which clients take too little."""
         self._proxied = options.public_url is not None
         self._load = RequestLoad(self.limits.http_requests)
         self._loads: WeakValueDictionary[str, RequestLoad] = WeakValueDictionary()
@@ -102,6 +107,10 @@ class HTTPContext:
     def account(self, who: Principal | None, request: ASGIRequest) -> str:
         """Whose quotas a request uses up."""
         return account_of(who, request, proxied=self._proxied)
+
+    def unsent_of(self, account: str) -> UnsentCallback:
+        """Return what counts the unsent bytes of streams of this account."""
+        return partial(self.slow_streams.update, account)
 
     def peer(self, line: SessionDriver, who: Principal | None, account: str) -> Peer:
         """A client at the end of a line. What it may do how often is bounded for its principal, not for each line."""

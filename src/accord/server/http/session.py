@@ -153,7 +153,7 @@ class HTTPSession(BaseHTTPSession):
         if self.open_requests >= self.context.limits.streams:
             raise RequestRejected(429, f"too many streams are open: the limit is {self.context.limits.streams}", _LATER)
         with self:
-            stream = SSEResponse(send, self.context.limits, self.headers)
+            stream = SSEResponse(send, self.context.limits, self.headers, self.driver.on_unsent)
             if last is None:
                 channel = self.general_stream
                 channel.attach(stream)

@@ -102,7 +102,7 @@ def _make_stream(
 ) -> tuple[ResponseStream, Coroutine[Any, Any, None]]:
     """A channel for what belongs to these requests, and what writes it."""
     channel = session.open_stream(requests)
-    stream = SSEResponse(response.asgi_send, session.context.limits, session.headers)
+    stream = SSEResponse(response.asgi_send, session.context.limits, session.headers, session.driver.on_unsent)
     channel.attach(stream)
     return channel, write_event_stream(channel, stream, response.receive)
 

@@ -151,5 +151,5 @@ class _SessionlessBatchResponse(BatchResponse):
 
 def _make_stream(post: BasePostResponse) -> tuple[ResponseStream, Coroutine[Any, Any, None]]:
     """A stream that nobody can take up again, and what writes it."""
-    stream = SSEResponse(post.asgi_send, post.driver.limits)
+    stream = SSEResponse(post.asgi_send, post.driver.limits, on_unsent=post.driver.on_unsent)
     return UnnumberedEventStream(stream), stream.run()

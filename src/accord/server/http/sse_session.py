@@ -51,7 +51,7 @@ class SSESession(BaseHTTPSession):
     """A client as long as its stream is open."""
 
     def __init__(self, site: HTTPContext, who: Principal | None, account: str, id: str, send: Send) -> None:
-        self._stream = SSEResponse(send, site.limits)
+        self._stream = SSEResponse(send, site.limits, on_unsent=site.unsent_of(account))
         super().__init__(site, who, account, SSEMessageSink(self._stream), id)
         self._tasks: set[asyncio.Task[None]] = set()
 

@@ -56,6 +56,7 @@ class StatelessClient:
             lambda exchange, _: site.dispatcher.handle(exchange, self.peer),
             on_notification=self._on_notification,
             limits=site.limits,
+            on_unsent=site.unsent_of(account),
         )
         self.peer: Peer = site.peer(self.driver, who, account)
         self._client_notifications = site.client_notifications(self.peer)

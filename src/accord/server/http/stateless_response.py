@@ -73,7 +73,7 @@ class StatelessResponse(PostResponse):
             self.exchange.driver.cancel()
 
     def make_stream(self) -> tuple[ResponseStream, Coroutine[Any, Any, None]]:
-        stream = SSEResponse(self.asgi_send, self.driver.limits, self.headers)
+        stream = SSEResponse(self.asgi_send, self.driver.limits, self.headers, self.driver.on_unsent)
         return UnnumberedEventStream(stream), stream.run()
 
     def on_written(self, writing: asyncio.Task[None]) -> None:
@@ -97,7 +97,11 @@ class ListenResponse(StatelessResponse):
         response: Send,
     ) -> None:
         line = SessionDriver(
-            session, self, lambda exchange, _: site.dispatcher.handle(exchange, self.peer), limits=site.limits
+            session,
+            self,
+            lambda exchange, _: site.dispatcher.handle(exchange, self.peer),
+            limits=site.limits,
+            on_unsent=site.unsent_of(account),
         )
         super().__init__(exchange, line, receive, response)
         self.peer: Peer = site.peer(line, exchange.principal, account)

@@ -27,10 +27,21 @@ _HEADERS: Headers = (
 )
 
 
-class SSEResponse:
-    """The response to one request, as events. `is_closed` is true once nothing more can be written."""
+_LITTLE = 64 << 10
+"""Unsent bytes of a stream that are not counted."""
 
-    def __init__(self, send: Send, limits: Limits, headers: Headers = ()) -> None:
+
+UnsentCallback = Callable[["SSEResponse", int], None]
+
+
+class SSEResponse:
+    """The response to one request, as events. `is_closed` is true once nothing more can be written. `on_unsent` is told
+    how many bytes wait while they are many, and 0 once they are not.
+    """
+
+    def __init__(
+        self, send: Send, limits: Limits, headers: Headers = (), on_unsent: UnsentCallback | None = None
+    ) -> None:
         self._send = send
         self._limits = limits
         self._headers = headers
@@ -39,6 +50,9 @@ class SSEResponse:
         self._waiter: asyncio.Future[None] | None = None
         self._writable: asyncio.Event | None = None
         self._ended = False
+        self._on_unsent = on_unsent
+        self._is_counted = False
+        self._write_timeout: asyncio.Timeout | None = None  # while a write waits for the client
         self.size: int = 0
         """Bytes that are not written yet."""
         self.is_closed: bool = False
@@ -59,7 +73,14 @@ class SSEResponse:
             return self.abort()
         self._pending.append(event)
         self.size += len(event)
+        if self.size > _LITTLE:
+            self._report_unsent(self.size)
         return self._wake()
+
+    def _report_unsent(self, size: int) -> None:
+        if self._on_unsent is not None:
+            self._is_counted = size > 0
+            self._on_unsent(self, size)
 
     def end(self) -> None:
         """Nothing more will come: what is queued is written, then the response ends."""
@@ -71,6 +92,10 @@ class SSEResponse:
         self.is_closed = True
         self._pending.clear()
         self.size = 0
+        if self._is_counted:
+            self._report_unsent(0)
+        if self._write_timeout is not None and not self._write_timeout.expired():
+            self._write_timeout.reschedule(self._loop.time())
         self._wake()
 
     async def drain(self) -> None:
@@ -99,6 +124,8 @@ class SSEResponse:
         last = self._ended
         await self._write({"type": "http.response.body", "body": chunk, "more_body": not last})
         self.size = max(0, self.size - len(chunk))
+        if self._is_counted:
+            self._report_unsent(self.size if self.size > _LITTLE else 0)
         self.is_closed = self.is_closed or last
         if self._writable is not None:
             self._writable.set()
@@ -114,7 +141,13 @@ class SSEResponse:
             beat.cancel()
 
     async def _write(self, message: object) -> None:
-        await with_deadline(self._limits.write_seconds, self._written(message))
+        try:
+            await with_deadline(self._limits.write_seconds, self._written(message), self._on_write_waits)
+        finally:
+            self._write_timeout = None
+
+    def _on_write_waits(self, timeout: asyncio.Timeout) -> None:
+        self._write_timeout = timeout
 
     async def _written(self, message: object) -> None:
         await self._send(message)

@@ -1,7 +1,6 @@
 """The connections that are open, and two bounds on them: how many one address has, and what all of them are owed.
 
-A client that does not take its answers makes the server keep them. Together they may be so large; beyond that a
-connection of the address that is owed most is cut, the one that takes too little for the longest time.
+A client that does not take its answers makes the server keep them. Together they may be so large (`slow_readers`).
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from accord.limits import Limits
 from accord.server.http.accounts import counted_address
+from accord.server.http.slow_readers import SlowReaders
 
 if TYPE_CHECKING:
     from accord.server.http.serving.protocol import HTTPProtocol
@@ -25,10 +25,8 @@ class Connections:
         self._limits = limits
         self._open: dict[HTTPProtocol, str] = {}  # and their addresses
         self._count: Counter[str] = Counter()  # by address
-        self._owed: dict[HTTPProtocol, int] = {}  # bytes of those that take too little, the longest first
-        self._owed_to: Counter[str] = Counter()  # by address
-        self.owed: int = 0
-        """Bytes of answers that wait for clients which take too little."""
+        self.slow_readers: SlowReaders[HTTPProtocol] = SlowReaders(limits.http_unsent_bytes, _cut)
+        """Those whose clients take too little of their answers."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -56,26 +54,18 @@ class Connections:
     def stalled(self, connection: HTTPProtocol, size: int) -> None:
         """So many bytes wait for this client. Cut connections until what waits is within its bound."""
         address = self._open.get(connection)
-        if address is None or connection in self._owed:
-            return
-        self._owed[connection] = size
-        self._owed_to[address] += size
-        self.owed += size
-        while self.owed > self._limits.http_unsent_bytes and len(self._owed) > 1:
-            self._cut_one()
+        if address is not None:
+            self.slow_readers.update(address, connection, size)
 
     def resumed(self, connection: HTTPProtocol) -> None:
         """The client has taken most of it."""
-        size = self._owed.pop(connection, 0)
-        if size:
-            _subtract(self._owed_to, self._open[connection], size)
-            self.owed -= size
+        address = self._open.get(connection)
+        if address is not None:
+            self.slow_readers.update(address, connection, 0)
 
-    def _cut_one(self) -> None:
-        most = max(self._owed_to, key=self._owed_to.__getitem__)
-        connection = next(each for each in self._owed if self._open[each] == most)
-        self.resumed(connection)
-        asyncio.get_running_loop().call_soon(connection.transport.abort)
+
+def _cut(connection: HTTPProtocol) -> None:
+    asyncio.get_running_loop().call_soon(connection.transport.abort)
 
 
 def _subtract(counter: Counter[str], key: str, count: int) -> None:
