@@ -30,7 +30,7 @@ def section(programs: list[Program]) -> str:
 
 
 def _table(programs: list[Program]) -> Iterator[str]:
-    yield "| source distribution | written with | programs | answer as they did |"
+    yield "| source distribution | written with | programs | same responses |"
     yield "| --- | --- | ---: | ---: |"
     for origin, name in _NAMES.items():
         own = [one for one in programs if one.of == origin]
@@ -43,7 +43,7 @@ def _working(programs: list[Program]) -> int:
 
 
 def _failures(programs: list[Program]) -> Iterator[str]:
-    yield "What does not, and why:"
+    yield "Programs that fail, and why:"
     yield ""
     for one in programs:
         if one.fails:
@@ -51,7 +51,7 @@ def _failures(programs: list[Program]) -> Iterator[str]:
 
 
 def _list(programs: list[Program]) -> Iterator[str]:
-    yield "The list:"
+    yield "All programs:"
     yield ""
     for origin, name in _NAMES.items():
         own = [Path(one.path) for one in programs if one.of == origin]
