@@ -15,7 +15,7 @@ ELICIT, SAMPLE, LIST_ROOTS = "elicitation/create", "sampling/createMessage", "ro
 
 @scenario("tools-call-sampling")
 async def sampling(peer: Peer) -> None:
-    """The tool asks the model, and tells what it said."""
+    """The tool sends a sampling request, and returns the response of the model."""
     peer.answers = {SAMPLE: said("This is a test response from the client")}
     result = await peer.call("test_sampling", {"prompt": "Test prompt for sampling"})
     (asked,) = peer.asked
@@ -27,7 +27,7 @@ async def sampling(peer: Peer) -> None:
 
 @scenario("tools-call-elicitation", since="2025-06-18")
 async def elicitation(peer: Peer) -> None:
-    """The tool asks the person, and tells what they filled in."""
+    """The tool sends an elicitation request, and returns the values of the user."""
     peer.answers = {ELICIT: accepted(username="testuser", email="test@example.com")}
     result = await peer.call("test_elicitation", {"message": "Please provide your information"})
     (asked,) = peer.asked
@@ -40,7 +40,7 @@ async def elicitation(peer: Peer) -> None:
 
 @scenario("elicitation-sep1034-defaults", since="2025-06-18")
 async def defaults(peer: Peer) -> None:
-    """A form says what it starts from; in 2025-06-18 yes or no may only."""
+    """The fields of a form have defaults; in 2025-06-18 only boolean fields."""
     wanted: dict[str, Any] = {"name": "John Doe", "age": 30, "score": 95.5, "status": "active", "verified": True}
     peer.answers = {ELICIT: accepted(**wanted)}
     result = await peer.call("test_elicitation_sep1034_defaults")
@@ -55,7 +55,7 @@ async def defaults(peer: Peer) -> None:
 
 @scenario("elicitation-sep1330-enums", since="2025-11-25")
 async def enums(peer: Peer) -> None:
-    """Every way to write a choice; the answer is taken as it was given."""
+    """Every form of an enum field; the tool returns the answer unchanged."""
     chosen = {
         "untitledSingle": "option1",
         "titledSingle": "value1",
@@ -79,7 +79,7 @@ async def enums(peer: Peer) -> None:
 
 @scenario("input-required-result-basic-elicitation", since="2026-07-28")
 async def basic_elicitation(peer: Peer) -> None:
-    """A form under the name that the tool gives it."""
+    """An elicitation request, with a key chosen by the tool."""
     peer.answers = {ELICIT: accepted(name="Alice")}
     required = await peer.start("test_input_required_result_elicitation")
     assert required["inputRequests"]["user_name"]["method"] == ELICIT
@@ -90,7 +90,7 @@ async def basic_elicitation(peer: Peer) -> None:
 
 @scenario("input-required-result-basic-sampling", since="2026-07-28")
 async def basic_sampling(peer: Peer) -> None:
-    """A question to the model."""
+    """A sampling request."""
     peer.answers = {SAMPLE: said("The capital of France is Paris.")}
     required = await peer.start("test_input_required_result_sampling")
     assert methods(required) == [SAMPLE]
@@ -100,7 +100,7 @@ async def basic_sampling(peer: Peer) -> None:
 
 @scenario("input-required-result-basic-list-roots", since="2026-07-28")
 async def basic_list_roots(peer: Peer) -> None:
-    """The folders of the client."""
+    """A request for the roots of the client."""
     peer.answers = {LIST_ROOTS: ROOTS}
     required = await peer.start("test_input_required_result_list_roots")
     assert methods(required) == [LIST_ROOTS]
@@ -110,7 +110,7 @@ async def basic_list_roots(peer: Peer) -> None:
 
 @scenario("input-required-result-request-state", since="2026-07-28")
 async def request_state(peer: Peer) -> None:
-    """The state comes back, and is taken."""
+    """The client returns the request state, and the server accepts it."""
     peer.answers = {ELICIT: accepted(ok=True)}
     required = await peer.start("test_input_required_result_request_state")
     assert isinstance(required["requestState"], str)
@@ -121,7 +121,7 @@ async def request_state(peer: Peer) -> None:
 
 @scenario("input-required-result-multiple-input-requests", since="2026-07-28")
 async def multiple_input_requests(peer: Peer) -> None:
-    """What does not depend on each other is asked at once."""
+    """Independent input requests are sent in one response."""
     peer.answers = {ELICIT: accepted(name="Alice"), SAMPLE: said("Hello there!"), LIST_ROOTS: ROOTS}
     required = await peer.start("test_input_required_result_multiple_inputs")
     assert methods(required) == [ELICIT, SAMPLE, LIST_ROOTS]
@@ -132,7 +132,7 @@ async def multiple_input_requests(peer: Peer) -> None:
 
 @scenario("input-required-result-multi-round", since="2026-07-28")
 async def multi_round(peer: Peer) -> None:
-    """One question after the other, each with a state of its own."""
+    """Several rounds of input requests, each with its own request state."""
     tool = "test_input_required_result_multi_round"
     peer.answers = {ELICIT: accepted(name="Alice")}
     first = await peer.start(tool)
@@ -146,7 +146,7 @@ async def multi_round(peer: Peer) -> None:
 
 @scenario("input-required-result-missing-input-response", since="2026-07-28")
 async def missing_input_response(peer: Peer) -> None:
-    """An answer under another name is none, so it is asked again; with or without a state."""
+    """A response with an unknown key is ignored, and the request is sent again, with or without a request state."""
     tool = "test_input_required_result_elicitation"
     wrong = {"wrong_key": accepted(data="wrong")}
     for state in ({}, state_of(await peer.start(tool))):
@@ -158,7 +158,7 @@ async def missing_input_response(peer: Peer) -> None:
 
 @scenario("input-required-result-non-tool-request", since="2026-07-28")
 async def non_tool_request(peer: Peer) -> None:
-    """A prompt may ask as well."""
+    """A prompt can request input, too."""
     peer.answers = {ELICIT: accepted(context="Testing InputRequiredResult")}
     params = {"name": "test_input_required_result_prompt"}
     required = await peer.result("prompts/get", params)
@@ -169,21 +169,21 @@ async def non_tool_request(peer: Peer) -> None:
 
 @scenario("input-required-result-result-type", since="2026-07-28")
 async def result_type(peer: Peer) -> None:
-    """A result that asks says so."""
+    """A result with input requests has the result type `input_required`."""
     required = await peer.result("tools/call", {"name": "test_input_required_result_elicitation", "arguments": {}})
     assert required["resultType"] == "input_required"
 
 
 @scenario("input-required-result-unsupported-methods", since="2026-07-28")
 async def unsupported_methods(peer: Peer) -> None:
-    """Lists do not ask."""
+    """Lists do not request input."""
     for method in ("tools/list", "prompts/list", "resources/list", "resources/templates/list"):
         assert (await peer.result(method))["resultType"] == "complete"
 
 
 @scenario("input-required-result-tampered-state", since="2026-07-28")
 async def tampered_state(peer: Peer) -> None:
-    """A state that was changed is an error of the protocol; the right one is still good."""
+    """A modified request state is a protocol error; the original state remains valid."""
     tool = "test_input_required_result_tampered_state"
     peer.answers = {ELICIT: accepted(ok=True)}
     required = await peer.start(tool)
@@ -196,14 +196,14 @@ async def tampered_state(peer: Peer) -> None:
 
 @scenario("input-required-result-capability-check", since="2026-07-28")
 async def capability_check(peer: Peer) -> None:
-    """Nothing is asked that the client did not declare with this very request."""
+    """The server requests no input that the client did not declare in the capabilities of this request."""
     required = await peer.start("test_input_required_result_capabilities", capabilities={"sampling": {}})
     assert methods(required) == [SAMPLE]
 
 
 @scenario("input-required-result-ignore-extra-params", since="2026-07-28")
 async def ignore_extra_params(peer: Peer) -> None:
-    """Answers to what was not asked change nothing; what may come unasked counts.
+    """Responses to unknown input requests have no effect; allowed unsolicited responses are used.
 
     The suite sends them with its first request. Where a question does not say that it may be answered `unasked`,
     nothing but the state of a question says that it was asked, so an answer counts only with that.
@@ -221,7 +221,7 @@ async def ignore_extra_params(peer: Peer) -> None:
 
 @scenario("input-required-result-validate-input", since="2026-07-28")
 async def validate_input(peer: Peer) -> None:
-    """What is no answer does not complete a call."""
+    """An invalid response does not complete a call."""
     tool = "test_input_required_result_elicitation"
     required = await peer.start(tool)
     for responses in ({"user_name": 12345}, None):

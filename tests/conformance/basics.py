@@ -16,7 +16,7 @@ JSONObject = dict[str, Any]
 
 @scenario("server-initialize", until="2026-07-28", opens=False)
 async def initialize(peer: Peer) -> None:
-    """The handshake agrees on the revision that was asked for, and says who is there."""
+    """The handshake negotiates the requested revision, and names the server."""
     await peer.open()
     assert peer.opened["protocolVersion"] == peer.revision
     assert peer.opened["serverInfo"] == {"name": "everything", "version": "1.0.0"}
@@ -25,20 +25,20 @@ async def initialize(peer: Peer) -> None:
 
 @scenario("ping", until="2026-07-28")
 async def ping(peer: Peer) -> None:
-    """A sign of life, and nothing in it."""
+    """The result of a ping is empty."""
     assert await peer.result("ping") == {}
 
 
 @scenario("logging-set-level", until="2026-07-28")
 async def set_level(peer: Peer) -> None:
-    """A level is taken, with nothing to say about it; what is no level is not."""
+    """A valid level has an empty result; an unknown level is an error."""
     assert await peer.result("logging/setLevel", {"level": "info"}) == {}
     assert (await peer.refused("logging/setLevel", {"level": "loud"}))["code"] == -32602
 
 
 @scenario("tools-call-with-logging")
 async def logging(peer: Peer) -> None:
-    """At level debug, all that the tool logs comes before its result."""
+    """At level debug, all log messages of the tool arrive before its result."""
     params: JSONObject = {"name": "test_tool_with_logging", "arguments": {}}
     if peer.rules.handshake:
         await peer.result("logging/setLevel", {"level": "debug"})
@@ -56,7 +56,7 @@ async def logging(peer: Peer) -> None:
 
 @scenario("completion-complete")
 async def complete(peer: Peer) -> None:
-    """An argument of a prompt is completed from what was typed of it."""
+    """An argument of a prompt is completed from the text typed so far."""
     ref = {"type": "ref/prompt", "name": "test_prompt_with_arguments"}
     result = await peer.result("completion/complete", {"ref": ref, "argument": {"name": "arg1", "value": "test"}})
     assert result["completion"]["values"] == ["test1", "test2"]
@@ -67,7 +67,7 @@ async def complete(peer: Peer) -> None:
 
 @scenario("tools-list")
 async def tools_list(peer: Peer) -> None:
-    """Every tool has a name, a description and a schema; the list is the same each time."""
+    """Every tool has a name, a description and a schema; the list is the same for each request."""
     tools = (await peer.result("tools/list"))["tools"]
     assert tools[0]["name"] == "test_simple_text"
     assert all(tool["description"] and tool["inputSchema"]["type"] == "object" for tool in tools)
@@ -77,21 +77,21 @@ async def tools_list(peer: Peer) -> None:
 
 @scenario("json-schema-2020-12")
 async def json_schema(peer: Peer) -> None:
-    """A schema is listed as it was given, down to its anchors and conditions."""
+    """A schema is listed unchanged, including its anchors and conditions."""
     tools = {tool["name"]: tool for tool in (await peer.result("tools/list"))["tools"]}
     assert tools["json_schema_2020_12_tool"]["inputSchema"] == SCHEMA
 
 
 @scenario("tools-call-simple-text")
 async def simple_text(peer: Peer) -> None:
-    """A tool without arguments is called without any."""
+    """A tool without parameters is called without arguments."""
     result = await peer.result("tools/call", {"name": "test_simple_text"})
     assert result["content"] == [{"type": "text", "text": "This is a simple text response for testing."}]
 
 
 @scenario("tools-call-image")
 async def image(peer: Peer) -> None:
-    """A picture, in base64."""
+    """An image, in base64."""
     (block,) = (await peer.call("test_image_content"))["content"]
     assert (block["type"], block["mimeType"]) == ("image", "image/png")
     assert base64.b64decode(block["data"], validate=True).startswith(b"\x89PNG")
@@ -99,7 +99,7 @@ async def image(peer: Peer) -> None:
 
 @scenario("tools-call-audio")
 async def audio(peer: Peer) -> None:
-    """A sound, in base64; where the revision has none, the same bytes as a resource."""
+    """Audio, in base64; in revisions without audio, the same bytes as a resource."""
     (block,) = (await peer.call("test_audio_content"))["content"]
     if block["type"] == "resource":
         assert peer.revision == "2024-11-05"
@@ -110,7 +110,7 @@ async def audio(peer: Peer) -> None:
 
 @scenario("tools-call-embedded-resource")
 async def embedded_resource(peer: Peer) -> None:
-    """A resource inside a result."""
+    """A result with an embedded resource."""
     (block,) = (await peer.call("test_embedded_resource"))["content"]
     assert block["type"] == "resource"
     assert block["resource"] == {
@@ -122,7 +122,7 @@ async def embedded_resource(peer: Peer) -> None:
 
 @scenario("tools-call-mixed-content")
 async def mixed_content(peer: Peer) -> None:
-    """Several kinds in one result, in order; a link is a text where the revision has none."""
+    """Several kinds of content in one result, in order; in revisions without resource links, a link is text."""
     content = (await peer.call("test_multiple_content_types"))["content"]
     link = "resource_link" if is_in_revision(peer.revision, "2025-06-18", None) else "text"
     assert [block["type"] for block in content] == ["text", "image", "resource", link]
@@ -130,7 +130,7 @@ async def mixed_content(peer: Peer) -> None:
 
 @scenario("tools-call-error")
 async def error(peer: Peer) -> None:
-    """A tool that fails is a result for the model, not an error of the protocol."""
+    """A failed tool returns a tool error, not a protocol error."""
     result = await peer.call("test_error_handling")
     assert result["isError"] is True
     assert text_of(result) == "This tool intentionally returns an error for testing"
@@ -138,7 +138,7 @@ async def error(peer: Peer) -> None:
 
 @scenario("tools-call-with-progress")
 async def progress(peer: Peer) -> None:
-    """Three steps, with the token of the call, before its result."""
+    """Three progress notifications with the token of the call, before its result."""
     result = await peer.call("test_tool_with_progress", _meta={"progressToken": "progress-test-1"})
     steps = [told["params"] for told in peer.told if told["method"] == "notifications/progress"]
     assert [(step["progressToken"], step["progress"], step["total"]) for step in steps] == [
@@ -166,7 +166,7 @@ async def resources_list(peer: Peer) -> None:
 
 @scenario("resources-read-text")
 async def read_text(peer: Peer) -> None:
-    """A text, with its URI and type."""
+    """A text resource, with its URI and type."""
     (contents,) = (await peer.result("resources/read", {"uri": "test://static-text"}))["contents"]
     assert contents == {
         "uri": "test://static-text",
@@ -177,7 +177,7 @@ async def read_text(peer: Peer) -> None:
 
 @scenario("resources-read-binary")
 async def read_binary(peer: Peer) -> None:
-    """Bytes, in base64."""
+    """A binary resource, in base64."""
     (contents,) = (await peer.result("resources/read", {"uri": "test://static-binary"}))["contents"]
     assert (contents["uri"], contents["mimeType"]) == ("test://static-binary", "image/png")
     assert base64.b64decode(contents["blob"], validate=True).startswith(b"\x89PNG")
@@ -185,7 +185,7 @@ async def read_binary(peer: Peer) -> None:
 
 @scenario("resources-templates-read")
 async def read_template(peer: Peer) -> None:
-    """A resource of a template is read by its own URI."""
+    """A resource of a template is read by its URI."""
     templates = (await peer.result("resources/templates/list"))["resourceTemplates"]
     assert [each["uriTemplate"] for each in templates] == ["test://template/{id}/data"]
     (contents,) = (await peer.result("resources/read", {"uri": "test://template/123/data"}))["contents"]
@@ -195,7 +195,7 @@ async def read_template(peer: Peer) -> None:
 
 @scenario("sep-2164-resource-not-found")
 async def resource_not_found(peer: Peer) -> None:
-    """What is not there is an error that names it, never an empty result."""
+    """Reading an unknown resource is an error with its URI, not an empty result."""
     uri = "test://nonexistent-resource-for-conformance-testing"
     error = await peer.refused("resources/read", {"uri": uri})
     assert error["code"] == (-32002 if peer.rules.handshake else -32602)
@@ -204,13 +204,13 @@ async def resource_not_found(peer: Peer) -> None:
 
 @scenario("resources-subscribe", until="2026-07-28")
 async def subscribe(peer: Peer) -> None:
-    """To be told of changes of a resource."""
+    """A client subscribes to a resource."""
     assert await peer.result("resources/subscribe", {"uri": "test://watched-resource"}) == {}
 
 
 @scenario("resources-unsubscribe", until="2026-07-28")
 async def unsubscribe(peer: Peer) -> None:
-    """And no more."""
+    """A client unsubscribes from a resource."""
     assert await peer.result("resources/subscribe", {"uri": "test://watched-resource"}) == {}
     assert await peer.result("resources/unsubscribe", {"uri": "test://watched-resource"}) == {}
 
@@ -238,7 +238,7 @@ async def get_prompt(peer: Peer) -> None:
 
 @scenario("prompts-get-with-args")
 async def get_prompt_with_arguments(peer: Peer) -> None:
-    """Its arguments stand in its words."""
+    """A prompt with its arguments in the text."""
     params = {"name": "test_prompt_with_arguments", "arguments": {"arg1": "testValue1", "arg2": "testValue2"}}
     (message,) = (await peer.result("prompts/get", params))["messages"]
     assert message["content"]["text"] == "Prompt with arguments: arg1='testValue1', arg2='testValue2'"
@@ -246,7 +246,7 @@ async def get_prompt_with_arguments(peer: Peer) -> None:
 
 @scenario("prompts-get-embedded-resource")
 async def get_prompt_with_resource(peer: Peer) -> None:
-    """A resource to look at, then what to do with it."""
+    """A prompt with an embedded resource and text."""
     params = {
         "name": "test_prompt_with_embedded_resource",
         "arguments": {"resourceUri": "test://example-resource"},
@@ -259,7 +259,7 @@ async def get_prompt_with_resource(peer: Peer) -> None:
 
 @scenario("prompts-get-with-image")
 async def get_prompt_with_image(peer: Peer) -> None:
-    """A picture to look at, then what to do with it."""
+    """A prompt with an image and text."""
     image, text = (await peer.result("prompts/get", {"name": "test_prompt_with_image"}))["messages"]
     assert (image["content"]["type"], image["content"]["mimeType"]) == ("image", "image/png")
     assert text["content"]["text"] == "Please analyze the image above."

@@ -95,7 +95,7 @@ def tool(name: str, **properties: JSONObject) -> JSONObject:
 
 @scenario("initialize", until="2026-07-28", opening=RawServer.open)
 async def initialize(host: Host, client: Client) -> None:
-    """A client says which revision it wants and who it is; then it lists."""
+    """The client sends its revision and its name in the handshake, then lists."""
     host.tools = [tool("test_tool")]
     assert [each.name for each in await client.list_tools()] == ["test_tool"]
     assert client.revision == host.raw.revision
@@ -103,7 +103,7 @@ async def initialize(host: Host, client: Client) -> None:
 
 @scenario("tools_call")
 async def tools_call(host: Host, client: Client) -> None:
-    """Numbers arrive as numbers."""
+    """Numbers in arguments arrive as numbers."""
     host.tools = [tool("add_numbers", a={"type": "number"}, b={"type": "number"})]
 
     async def add(request: JSONObject) -> None:
@@ -127,7 +127,7 @@ async def refusing_once(raw: RawServer) -> None:
     "request-metadata", since="2026-07-28", opening=refusing_once, elicitation=lambda params: None, roots=["/srv"]
 )
 async def request_metadata(host: Host, client: Client) -> None:
-    """Every request says its revision, what the client can do and who it is; one that is refused is sent again."""
+    """Every request has the client's revision, capabilities and name; after a refused revision it is sent again."""
     await client.list_tools()
     await client.call_tool("anything")
     assert [request["method"] for request in host.heard] == ["tools/list", "tools/call"]
@@ -143,7 +143,7 @@ async def request_metadata(host: Host, client: Client) -> None:
 
 @scenario("json-schema-ref-no-deref")
 async def no_dereference(host: Host, client: Client) -> None:
-    """Where a schema refers to another host, nobody goes there."""
+    """The client does not fetch a schema that refers to another host."""
     visitors: list[object] = []
 
     async def visited(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -163,7 +163,7 @@ async def no_dereference(host: Host, client: Client) -> None:
 
 @scenario("json-schema-2020-12-preservation")
 async def schema_preservation(host: Host, client: Client) -> None:
-    """A program sees a schema as the server sent it."""
+    """The program gets a schema unchanged."""
     rich = {"name": "json_schema_2020_12_tool", "description": "A tool", "inputSchema": SCHEMA}
     host.tools = [rich, tool("json_schema_echo", schema={"type": "object"})]
     tools = {each.name: each for each in await client.list_tools()}
@@ -191,7 +191,7 @@ FORM: dict[str, JSONObject] = {
 
 @scenario("elicitation-sep1034-client-defaults", since="2025-11-25", elicitation=from_defaults)
 async def client_defaults(host: Host, client: Client) -> None:
-    """A form that is left as it is is answered with its defaults."""
+    """A form without changes is answered with its defaults."""
     answered: list[JSONObject] = []
     asked = {"message": "Left as it is", "requestedSchema": {"type": "object", "properties": FORM}}
 
@@ -224,7 +224,7 @@ CONFIRM = {
 
 @scenario("sep-2322-client-request-state", since="2026-07-28", elicitation=lambda params: {"confirmed": True})
 async def request_state(host: Host, client: Client) -> None:
-    """The state goes back to the byte with a new id, to nobody else, and only where there was one."""
+    """The retry has a new id and the unchanged request state; requests and retries without a state have none."""
     state = '{"nonce": "n-1",\t"é": 1}'
 
     def asking(**fields: Any) -> Callable[[JSONObject], Awaitable[None]]:

@@ -43,15 +43,15 @@ def scenario(
     return note
 
 
-_AUTH = "about authorization: not yet"
-_TASKS = "about the tasks extension: not yet"
+_AUTH = "authorization: not supported"
+_TASKS = "tasks extension: not supported"
 
 ELSEWHERE: dict[str, str] = {
     "dns-rebinding-protection": "Host and Origin headers",
     "http-custom-header-server-validation": "Mcp-Param-* headers",
     "http-custom-headers": "Mcp-Param-* headers",
     "http-header-validation": "MCP-Protocol-Version, Mcp-Method and Mcp-Name headers",
-    "http-invalid-tool-headers": "x-mcp-header, which means something over HTTP only",
+    "http-invalid-tool-headers": "x-mcp-header, which has a meaning only over HTTP",
     "http-standard-headers": "Mcp-Method and Mcp-Name headers",
     "server-session-lifecycle": "Mcp-Session-Id and DELETE",
     "server-sse-multiple-streams": "several SSE streams at once",
@@ -76,7 +76,7 @@ ELSEWHERE: dict[str, str] = {
         ("authorization-code-grant", "authorization-server-metadata-endpoint", "auth/*"),
         _AUTH,
     ),
-    "sep-2640-*": "about the skills extension: not yet",
+    "sep-2640-*": "skills extension: not supported",
 }
 """Scenarios that are not played in memory, and what they are about: HTTP, where the suite itself plays them, or what
 accord does not have."""

@@ -15,7 +15,7 @@ ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
 @scenario("server-stateless", since="2026-07-28", opens=False)
 async def stateless(peer: Peer) -> None:
-    """A server that needs no opening, and refuses what there is no more; but for its HTTP status."""
+    """A server works without a handshake, and refuses removed methods; without HTTP status codes."""
     await _says_what_it_is(peer)
     await _wants_the_meta(peer)
     await _refuses(peer)
@@ -34,7 +34,7 @@ async def _says_what_it_is(peer: Peer) -> None:
 
 
 async def _wants_the_meta(peer: Peer) -> None:
-    """A request that carries part of it only is told what is missing; who asks may be left out."""
+    """A request with incomplete metadata gets an error that names the missing fields; `clientInfo` is optional."""
     whole = peer.meta(CAPABILITIES)
     for missing in ("protocolVersion", "clientCapabilities"):
         meta = {key: value for key, value in whole.items() if key != KEY + missing}
@@ -47,7 +47,7 @@ async def _wants_the_meta(peer: Peer) -> None:
 
 
 async def _refuses(peer: Peer) -> None:
-    """Another revision, a capability that is not there, and methods of other revisions."""
+    """Another revision, a missing capability, and methods of other revisions."""
     error = await peer.refused("server/discover", {"_meta": {f"{KEY}protocolVersion": "v999.0.0"}})
     assert error["code"] == -32022
     assert set(error["data"]["supported"]) <= set(peer.opened["supportedVersions"])
@@ -61,7 +61,7 @@ async def _refuses(peer: Peer) -> None:
 
 
 async def _sends_no_more_than_asked_for(peer: Peer) -> None:
-    """No request of its own, and no log without a level."""
+    """The server sends no requests, and no log messages without a level."""
     required = await peer.start("test_streaming_elicitation")
     assert [each["method"] for each in required["inputRequests"].values()] == ["elicitation/create"]
     assert text_of(await peer.call("test_logging_tool")) == "Logging evaluated"
@@ -69,7 +69,7 @@ async def _sends_no_more_than_asked_for(peer: Peer) -> None:
 
 
 async def _listens(peer: Peer) -> None:
-    """What was asked for is acknowledged first; then it comes, marked with the id of its listen, and nothing else."""
+    """A subscription is acknowledged first; then only its notifications arrive, with the id of their listen request."""
     tools = await _listen(peer, {"toolsListChanged": True})
     prompts = await _listen(peer, {"promptsListChanged": True})
     for _ in range(2):  # what is added by the first is gone after the second
@@ -97,7 +97,7 @@ async def _listen(peer: Peer, notifications: JSONObject) -> int:
 
 @scenario("caching", since="2026-07-28")
 async def caching(peer: Peer) -> None:
-    """How long a result may be kept, and by whom, stands in each that may be."""
+    """Every cacheable result has `ttlMs` and `cacheScope`."""
     results = [await peer.result(f"{kind}/list") for kind in ("tools", "prompts", "resources", "resources/templates")]
     results.append(await peer.result("resources/read", {"uri": results[2]["resources"][0]["uri"]}))
     results.append(await peer.result("server/discover"))

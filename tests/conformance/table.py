@@ -12,20 +12,20 @@ from tests.conformance import asking, basics, stateless  # noqa: F401  each decl
 from tests.conformance.clients import CLIENT_SCENARIOS
 from tests.conformance.scenario import ELSEWHERE, SCENARIOS
 
-HEAD = """# Conformance
+HEAD = """# Official conformance suite
 
-The server of this page is [examples/everything.py](../examples/everything.py): the tools, resources and prompts that
-the [official conformance suite](https://github.com/modelcontextprotocol/conformance) wants, by its names.
+The [official conformance suite](https://github.com/modelcontextprotocol/conformance) tests accord in two ways.
 
-The suite itself is run against it, and against [tests/conformance/client.py](../tests/conformance/client.py), over
-HTTP: [tests/conformance/test_official.py](../tests/conformance/test_official.py) plays all that 2025-11-25 and
-2026-07-28 require, and what the suite only reports, but for authorization and tasks. Nothing may fail, nothing may
-warn. `python -m tests.conformance.suite` prints the scores.
+**Over HTTP**, the suite itself runs against the server [examples/everything.py](../examples/everything.py), which has
+the tools, resources and prompts that the suite requires, and against the client
+[tests/conformance/client.py](../tests/conformance/client.py).
+[tests/conformance/test_official.py](../tests/conformance/test_official.py) runs all scenarios for 2025-11-25 and
+2026-07-28, required and informational, except authorization and tasks. The test permits no failure and no warning.
+`python -m tests.conformance.suite` prints the scores.
 
-The suite speaks HTTP only, and says of two of the five revisions what they require. So its scenarios that are not about
-HTTP itself are played here as well, over connections in memory, in every revision that has what they are about; what
-passes is kept, for people to read. A ● is such a transcript. Every message of ours is held against the exact shape of
-its revision.
+**In memory**, the tests of accord run the scenarios of the suite that do not concern HTTP, because the suite uses only
+HTTP and covers only two of the five revisions. They run in every revision that has the feature. Each message of accord
+is validated strictly against the types of its revision. In the tables, ● links to the transcript.
 """
 
 
@@ -33,13 +33,13 @@ def page() -> str:
     """The page as Markdown."""
     lines = [HEAD, "## Servers\n", *_table(SCENARIOS.values(), ""), "", "## Clients\n"]
     lines += _table(CLIENT_SCENARIOS.values(), "client/")
-    lines += ["", "## Not played in memory\n", "| | about |", "| --- | --- |"]
+    lines += ["", "## Scenarios not run in memory\n", "| scenario | reason |", "| --- | --- |"]
     lines += [f"| {name} | {why} |" for name, why in sorted(ELSEWHERE.items())]
     return "\n".join(lines) + "\n"
 
 
 def _table(scenarios: Iterable[Any], folder: str) -> Iterator[str]:
-    yield f"| | {' | '.join(REVISIONS)} | |"
+    yield f"| scenario | {' | '.join(REVISIONS)} | content |"
     yield f"| --- | {' | '.join(':-:' for _ in REVISIONS)} | --- |"
     for scenario in scenarios:
         files = {
