@@ -17,6 +17,8 @@ import hypothesis
 import pytest
 from hypothesis.database import DirectoryBasedExampleDatabase
 
+from tests.durations import Durations, ProcessorTime
+
 hypothesis.settings.register_profile(
     "accord",
     deadline=None,  # a busy machine is not a failure; pytest-timeout bounds the test
@@ -37,6 +39,14 @@ GRACE = 20.0
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="write transcripts anew instead of comparing them")
+    parser.addoption("--record-durations", action="store_true", help="write tests/durations.json anew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--record-durations"):
+        config.pluginmanager.register(ProcessorTime())
+        if not hasattr(config, "workerinput"):
+            config.pluginmanager.register(Durations())
 
 
 @pytest.fixture
