@@ -39,15 +39,22 @@ async def go_on() -> None:
 
 
 @server.tool
-async def hang(name: str, seconds: float = 60) -> str:
+async def hang(name: str) -> None:
     """Its end can be asked for with `fate`."""
     fates[name] = "hangs"
     try:
-        await asyncio.sleep(seconds)
-        fates[name] = "ended"
+        await asyncio.Event().wait()
     except asyncio.CancelledError:
         fates[name] = "cancelled"
         raise
+
+
+@server.tool
+async def until_exists(name: str, path: str) -> str:
+    """It ends when there is this file, which needs no connection."""
+    fates[name] = "hangs"
+    while not os.path.exists(path):  # noqa: ASYNC240 - it takes no time
+        await asyncio.sleep(0.01)
     return name
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from typing import Any
+
+import pytest
 
 from accord.limits import Limits
 from accord.server.http.serving.address import bind, parse_address
 from accord.server.http.serving.asgi_server import ASGIServer
+from accord.server.http.serving.serve import new_loop
+from accord.server.http.serving.unsent import unsent_bytes
 
 from tests.server.http.raw import SECONDS
 from tests.server.http.speaking import until
@@ -52,12 +56,12 @@ async def ask(port: int, address: str) -> socket.socket:
     return client
 
 
-async def read(client: socket.socket) -> int:
-    """Bytes that come until the whole answer is there, or the connection ends."""
+async def read(client: socket.socket, wanted: int = LARGE) -> int:
+    """Bytes that come until so many are there, or the connection ends."""
     loop, got = asyncio.get_running_loop(), 0
     async with asyncio.timeout(SECONDS):
         try:
-            while got < LARGE and (data := await loop.sock_recv(client, 1 << 20)):
+            while got < wanted and (data := await loop.sock_recv(client, 1 << 20)):
                 got += len(data)
         except ConnectionError:
             pass
@@ -101,3 +105,29 @@ async def test_an_answer_that_is_larger_than_the_bound_is_sent_all_the_same() ->
         with closing(await ask(port, "127.0.0.1")) as client:
             await until(lambda: served.connections.slow_readers.unsent > 1 << 20)
             assert await read(client) >= LARGE
+
+
+@pytest.mark.parametrize("loop_factory", [new_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"])
+def test_a_client_that_takes_its_answer_slowly_gets_all_of_it(loop_factory: Callable[[], Any]) -> None:
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(read_slowly())
+
+
+async def read_slowly() -> None:
+    """Take some of the answer before each deadline, and nothing before the last one; the time is that of the test."""
+    async with listening(http_unread_seconds=4) as (port, served):
+        timeouts, now = served._timeouts, 0.0
+        timeouts.stop()
+        with closing(await ask(port, "127.0.0.1")) as slow, closing(await ask(port, "127.0.0.2")) as silent:
+            await until(lambda: len(served.connections) == 2)
+            transports = {each.transport.get_extra_info("peername")[0]: each.transport for each in served.connections}
+            got, transport = len(HEAD), transports["127.0.0.1"]
+            while (before := unsent_bytes(transport)) > LARGE / 2:
+                for _ in range(7):  # half a second each: the longest that a look counts
+                    timeouts.check(now := now + 0.5)
+                while unsent_bytes(transport) == before:
+                    got += len(await asyncio.wait_for(asyncio.get_running_loop().sock_recv(slow, 1 << 18), SECONDS))
+            assert now > 20
+            await until(lambda: len(served.connections) == 1)
+            assert got + await read(slow, LARGE - got) >= LARGE
+            assert await read(silent) < LARGE
