@@ -58,6 +58,8 @@ URL_ELICITATION_REQUIRED = -32042
 SAMPLING_DECLINED = -1
 RATE_LIMITED = 429
 
+_LOG_CHARACTERS = 500
+
 
 class AccordError(Exception):
     """The root: `except AccordError` catches whatever this library raises on its own account."""
@@ -360,6 +362,19 @@ def describe(exc: BaseException) -> str:
     if isinstance(exc, AccordError):
         return text
     return f"{type(exc).__name__}: {text}" if text else type(exc).__name__
+
+
+def log_line(text: object) -> str:
+    """Return what a peer may have written as a log takes it: one line of at most 500 characters, none of which steers a
+    terminal."""
+    whole = str(text)
+    line = whole if len(whole) <= _LOG_CHARACTERS else f"{whole[: _LOG_CHARACTERS - 1]}…"
+    return visible(line)
+
+
+def visible(text: str) -> str:
+    """Return a text with its control characters, and those that turn its direction, written out."""
+    return text if text.isprintable() else "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def copy_error(error: AccordError) -> AccordError:

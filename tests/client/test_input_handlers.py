@@ -210,7 +210,10 @@ async def test_an_answer_that_does_not_fit_the_form_is_not_sent(
         error = (await server.ask("elicitation/create", form(ORDER)))["error"]
         assert error["code"] == -32603
         assert why in error["message"]
-        assert "could not be answered" in caplog.text
+        (record,) = caplog.records
+        assert "elicitation/create could not be answered: " in record.getMessage()
+        assert why in record.getMessage()
+        assert record.exc_info is None
         await still_there(server, client)
 
 

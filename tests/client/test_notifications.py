@@ -334,3 +334,16 @@ def test_what_waits_for_a_reader_is_bounded_in_bytes_too() -> None:
     assert queue.dropped == 4
     queue.clear()
     assert queue.put(5, 1_000)
+
+
+async def test_what_a_server_says_stands_in_the_log_in_one_short_line(caplog: pytest.LogCaptureFixture) -> None:
+    said = "\x1b[31m\n\u202e" * 30_000
+    async with raw_server("2025-11-25", offers=OFFERS) as (server, client):
+        server.say({"method": said[:1_000]})
+        calling = asyncio.create_task(client.call_tool("echo"))
+        server.answer(await server.hear(), content=[], structuredContent={})
+        server.refuse(await server.hear(), -32603, said)  # tools/list
+        await calling
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 2
+    assert all(line.isprintable() and r"\x1b[31m\n\u202e" in line and len(line) < 10_000 for line in lines)

@@ -25,6 +25,8 @@ from accord.messages.completion import PromptReference
 from accord.messages.revision import REVISIONS
 
 from tests.client.raw import Message, RawServer, raw_server
+from tests.clock import Clock
+from tests.transport.http.site import Visit, older, quiet, site
 
 S26 = "2026-07-28"
 ID = "io.modelcontextprotocol/subscriptionId"
@@ -195,6 +197,54 @@ async def test_a_server_that_does_not_answer_holds_up_who_leaves_once_for_all_re
         await entered(server, subscription, uris)
         async with asyncio.timeout(100):  # to wait for each of them takes longer
             await subscription.__aexit__(None, None, None)
+
+
+async def test_leaving_waits_for_no_other_subscription() -> None:
+    async with served("2025-11-25") as (server, client):
+        one, two = client.subscribe("res://a"), client.subscribe("res://b")
+        await entered(server, one, ["res://a"])
+        entering = asyncio.create_task(two.__aenter__())
+        unanswered = await server.hear()
+        async with asyncio.timeout(100):
+            await leave(server, one, ["res://a"])
+        server.answer(unanswered)
+        await entering
+        await leave(server, two, ["res://b"])
+
+
+async def test_a_resource_is_subscribed_to_again_once_it_is_unsubscribed_from() -> None:
+    async with served("2025-11-25") as (server, client):
+        one, two = client.subscribe("res://a"), client.subscribe("res://a")
+        await entered(server, one, ["res://a"])
+        leaving = asyncio.create_task(one.__aexit__(None, None, None))
+        unsubscribed = await server.hear()
+        entering = asyncio.create_task(two.__aenter__())
+        with pytest.raises(TimeoutError):
+            await server.hear(0.05)
+        server.answer(unsubscribed)
+        await leaving
+        request = await server.hear()
+        assert (request["method"], request["params"]) == ("resources/subscribe", {"uri": "res://a"})
+        server.answer(request)
+        await entering
+        await leave(server, two, ["res://a"])
+
+
+async def test_an_event_loop_that_is_late_unsubscribes_all_the_same() -> None:
+    heard: list[str] = []
+
+    async def play(visit: Visit) -> None:
+        heard.append(visit.verb)
+        await quiet(visit)
+
+    async with site(older(play, offers={"resources": {"subscribe": True}})) as server, Client(server.url) as client:
+        subscription = client.subscribe("res://a")
+        await subscription.__aenter__()
+        leaving = asyncio.create_task(subscription.__aexit__(None, None, None))
+        await asyncio.sleep(0)
+        Clock().move(10)
+        await leaving
+    assert heard.count("resources/unsubscribe") == 1
 
 
 async def test_an_update_of_something_unheard_of_is_told_to_all_who_want_updates() -> None:

@@ -29,6 +29,7 @@ from accord.errors import (
     RequestTimeout,
     UrlElicitationRequired,
     describe,
+    log_line,
 )
 from accord.limits import Limits
 from accord.messages import codec
@@ -151,7 +152,7 @@ class InputHandlers:
             else:
                 error.elicitations.append(page)
         if why is not None:
-            log.warning("accord: %s: pages to visit are left out, the first because: %s", self._server, why)
+            log.warning("accord: %s: pages to visit are left out, the first because: %s", self._server, log_line(why))
         if self.elicitation is not None:
             for page in error.elicitations:
                 self.elicitation.expect_page(page.get("elicitationId"))
@@ -195,5 +196,6 @@ class InputHandlers:
             raise
         except Exception as exc:  # a handler may raise anything: that ends its question and nothing else
             method = question.handler.method
-            log.warning("accord: %s: %s could not be answered", self._server, method, exc_info=exc)
+            log.warning("accord: %s: %s could not be answered: %s", self._server, method, log_line(describe(exc)))
+            log.debug("accord: %s was not answered here", method, exc_info=exc)
             raise InternalError(f"{method} failed: {describe(exc)}") from exc

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from accord.client.retry import TimeBudget
-from accord.errors import AccordError, HeaderMismatch
+from accord.errors import AccordError, HeaderMismatch, log_line
 from accord.messages.tools import Tool
 from accord.transport.base import has_headers
 from accord.transport.connection import Connection
@@ -63,7 +63,7 @@ class MirroredTools:
         kept = [tool for tool in tools if self._add_tool(tool)]
         for name, why in self._invalid.items():
             if before.get(name) != why:
-                log.warning("accord: %s: tool %.100r is left out: %s", self._name, name, why)
+                log.warning("accord: %s: tool %.100r is left out: %s", self._name, name, log_line(why))
         return kept
 
     def _add_tool(self, tool: Tool) -> bool:

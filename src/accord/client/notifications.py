@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from accord.errors import InvalidParams, NotConnected
+from accord.errors import InvalidParams, NotConnected, log_line
 from accord.limits import Limits
 from accord.messages import codec
 from accord.messages.base import RequestId
@@ -185,7 +185,7 @@ class NotificationRouter:
             params = codec.decode_params(event.method.params, event.params)
         except InvalidParams as exc:
             if name not in self._malformed:
-                log.warning("accord: dropped a malformed %s: %s", name, exc.message)
+                log.warning("accord: dropped a malformed %s: %s", name, log_line(exc.message))
                 self._malformed.add(name)
             return None
         return Notice(name, params, event.subscription)

@@ -38,6 +38,7 @@ from accord.errors import (
     RequestTimeout,
     SessionEnded,
     copy_error,
+    log_line,
 )
 from accord.transport.connection import Connection
 
@@ -202,7 +203,7 @@ class ReconnectingConnection:
         """Open it again; False when that is given up, which is told."""
         last: AccordError = lost
         while (pause := self._pause(last, backoff, lived)) is not None:
-            log.warning("accord: %s; trying again in %.2g s", last, pause)
+            log.warning("accord: %s; trying again in %.2g s", log_line(last), pause)
             await self._end(self.connection)
             await asyncio.sleep(pause)
             try:

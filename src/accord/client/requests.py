@@ -28,6 +28,7 @@ from accord.errors import (
     RemoteProtocolError,
     RequestTimeout,
     UrlElicitationRequired,
+    log_line,
 )
 from accord.limits import Limits
 from accord.messages.base import LoggingLevel, Meta
@@ -286,7 +287,8 @@ class Requests:
         except NotSupported:
             log.info("accord: %s has no log messages", connection.transport.name)
         except (ProtocolError, RequestTimeout) as exc:
-            log.warning("accord: %s does not take the log level %s: %s", connection.transport.name, self._level, exc)
+            name, why = connection.transport.name, log_line(exc)
+            log.warning("accord: %s does not take the log level %s: %s", name, self._level, why)
 
     def _set_level_meta(self, connection: Connection) -> None:
         """Where each request carries the level it does, whatever the server says it offers: many send logs unsaid."""

@@ -17,7 +17,15 @@ from accord.client.backoff import Backoff, Reconnect
 from accord.client.cache import is_part
 from accord.client.notifications import Notice, NotificationRouter
 from accord.client.subscription import ListChanged, Missed, ResourceUpdated, Subscription, event_of
-from accord.errors import AccordError, ConnectionLost, NotConnected, NotSupported, RemoteProtocolError, RequestTimeout
+from accord.errors import (
+    AccordError,
+    ConnectionLost,
+    NotConnected,
+    NotSupported,
+    RemoteProtocolError,
+    RequestTimeout,
+    log_line,
+)
 from accord.messages.resources import SubscribeParams, UnsubscribeParams
 from accord.messages.subscriptions import ListenParams, SubscriptionFilter, SubscriptionsAcknowledgedParams
 from accord.session.events import NotificationReceived
@@ -27,6 +35,9 @@ log: logging.Logger = logging.getLogger("accord.client")
 
 _MAX_CONCURRENT = 64
 """Requests to unsubscribe in flight: a server takes only so many."""
+
+_PARTS = 10
+"""Parts that a wait is made of: time in which the event loop did not run counts as one of them."""
 
 
 class SharedSubscriptions:
@@ -38,6 +49,7 @@ class SharedSubscriptions:
         self._unsubscribe_timeout = notices.limits.close_seconds if seconds is None else seconds
         self._uris_of: dict[Subscription, list[str]] = {}
         self._shared: Counter[str] = Counter()
+        self._unsubscribing: dict[str, asyncio.Task[None]] = {}
         self._lock = asyncio.Lock()
 
     async def subscribe(self, subscription: Subscription) -> None:
@@ -67,6 +79,8 @@ class SharedSubscriptions:
         )
 
     async def _add(self, uri: str) -> None:
+        if (before := self._unsubscribing.get(uri)) is not None:  # else the server may take it after this
+            await asyncio.wait([before])
         if not self._shared[uri]:
             await self._connection.request("resources/subscribe", SubscribeParams(uri=uri), timeout=self._timeout)
         self._shared[uri] += 1
@@ -74,28 +88,34 @@ class SharedSubscriptions:
     async def unsubscribe(self, subscription: Subscription) -> None:
         """Unsubscribe from what nobody else here wants."""
         held = self._uris_of.pop(subscription, [])
-        async with self._lock:
-            self._shared.subtract(held)
-            alone = [uri for uri in held if not self._shared[uri]]
-            if not self._connection.ended.is_set():
-                await self._unsubscribe(alone)
+        self._shared.subtract(held)
+        alone = [uri for uri in held if not self._shared[uri]]
+        if alone and not self._connection.ended.is_set():
+            await self._unsubscribe(alone)
 
     async def _unsubscribe(self, uris: list[str]) -> None:
         """Side by side, in one bound: nobody waits for it, and what still comes is dropped."""
         few = asyncio.Semaphore(_MAX_CONCURRENT)
+        tasks = {uri: asyncio.ensure_future(self._unsubscribe_one(uri, few)) for uri in uris}
+        self._unsubscribing |= tasks
         try:
-            async with asyncio.timeout(self._unsubscribe_timeout):
-                await asyncio.gather(*(self._unsubscribe_one(uri, few) for uri in uris))
-        except TimeoutError:
-            name = self._connection.transport.name
-            log.info("accord: %s did not answer resources/unsubscribe in %g s", name, self._unsubscribe_timeout)
+            for _ in range(_PARTS):
+                _, late = await asyncio.wait(tasks.values(), timeout=self._unsubscribe_timeout / _PARTS)
+                if not late:
+                    return
+        finally:
+            for uri, task in tasks.items():
+                task.cancel()
+                self._unsubscribing.pop(uri, None)
+        name = self._connection.transport.name
+        log.info("accord: %s did not answer resources/unsubscribe in %g s", name, self._unsubscribe_timeout)
 
     async def _unsubscribe_one(self, uri: str, few: asyncio.Semaphore) -> None:
         async with few:
             try:
                 await self._connection.request("resources/unsubscribe", UnsubscribeParams(uri=uri))
             except AccordError as exc:
-                log.info("accord: resources/unsubscribe of %s failed: %s", uri, exc)
+                log.info("accord: resources/unsubscribe of %s failed: %s", uri, log_line(exc))
 
     def on_notification(self, notice: Notice) -> None:
         """Pass on what the server tells to those who want it."""

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from accord.client.results import ToolResult
-from accord.errors import AccordError, InvalidResult, Mismatch, SchemaError
+from accord.errors import AccordError, InvalidResult, Mismatch, SchemaError, log_line
 from accord.limits import Limits
 from accord.messages.base import JSONObject
 from accord.messages.tools import Tool
@@ -125,7 +125,7 @@ class ToolCatalog:
     def _report(self, text: str) -> None:
         if self._strict:
             raise InvalidResult(f"{self._name}: {text}")
-        log.warning("accord: %s: %s", self._name, text)
+        log.warning("accord: %s: %s", self._name, log_line(text))
 
 
 def _with_schema(result: ToolResult, schema: JSONObject | None) -> ToolResult:

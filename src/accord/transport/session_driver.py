@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from accord.errors import AccordError, InternalError, NotConnected, ProtocolError
+from accord.errors import AccordError, InternalError, NotConnected, ProtocolError, log_line
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages.revision import Rules
 from accord.session import events
@@ -252,7 +252,7 @@ class SessionDriver:
 
     def _on_ignored(self, event: events.MessageIgnored) -> None:
         if event.first:
-            log.warning("accord: %s: dropped a message (%s) %s", self.sink.name, event.kind, event.detail)
+            log.warning("accord: %s: dropped a message (%s) %s", self.sink.name, event.kind, log_line(event.detail))
 
 
 def _cancellation_reason() -> str:

@@ -238,14 +238,16 @@ def modern(play: Play) -> Play:
     return played
 
 
-def older(play: Play, session: str | None = "session-1", revision: str = "2025-11-25") -> Play:
+def older(
+    play: Play, session: str | None = "session-1", revision: str = "2025-11-25", offers: Message = OFFERS
+) -> Play:
     """A server with a handshake; `play` has what comes after it, GET and DELETE included."""
 
     async def played(visit: Visit) -> None:
         if visit.verb == "server/discover":
             await visit.respond(400, b"Bad Request: no session")
         elif visit.verb == "initialize":
-            said = {"protocolVersion": revision, "capabilities": OFFERS, "serverInfo": INFO}
+            said = {"protocolVersion": revision, "capabilities": offers, "serverInfo": INFO}
             await visit.result({"Mcp_Session_Id": session} if session else {}, **said)
         elif visit.verb == "notifications/initialized":
             await visit.respond(202)

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from accord.errors import Mismatch, ToolError
+from accord.errors import Mismatch, ToolError, visible
 from accord.messages.content import AudioContent, EmbeddedResource, ImageContent, ResourceContents
 from accord.redaction import redact
 from accord.schema.validate import Validator
 from accord.server.openapi.body import is_written
 from accord.server.openapi.messages import APIAnswer
-from accord.transport.http.failures import excerpt, visible
+from accord.transport.http.failures import excerpt
 from accord.transport.http.redaction import SecretRedactor, without_credentials
 
 

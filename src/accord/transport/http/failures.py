@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from accord.errors import AccordError, ConnectionLost, HTTPError, NotExecuted, RemoteProtocolError
+from accord.errors import AccordError, ConnectionLost, HTTPError, NotExecuted, RemoteProtocolError, visible
 from accord.transport.http.redaction import SecretRedactor
 
 if TYPE_CHECKING:
@@ -170,8 +170,3 @@ def excerpt(body: bytes, secrets: SecretRedactor) -> str:
     """How a body begins, on one line, without what we have sent as a secret."""
     shown = visible(secrets.redact(" ".join(body[: 4 * _EXCERPT].decode(errors="replace").split())))
     return shown if len(shown) <= _EXCERPT else f"{shown[: _EXCERPT - 1]}…"
-
-
-def visible(text: str) -> str:
-    """Text with its control characters, and those that turn its direction, written out."""
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)

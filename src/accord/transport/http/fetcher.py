@@ -10,9 +10,9 @@ import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from accord.errors import HTTPError, NotExecuted, TargetError
+from accord.errors import HTTPError, NotExecuted, TargetError, visible
 from accord.limits import Limits
-from accord.transport.http.failures import http_errors, request_error, response_error, visible
+from accord.transport.http.failures import http_errors, request_error, response_error
 from accord.transport.http.proxy import NO_PROXY, basic_auth, proxy_for
 from accord.transport.http.redaction import SecretRedactor, without_credentials
 from accord.transport.http.settings import HTTPSettings, resolve_headers, validated_headers
