@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -59,6 +60,27 @@ for line in sys.stdin:
         for level, data, logger in told:
             send(method="notifications/message", params={"level": level, "data": data, "logger": logger})
         send(method="notifications/message", params={"level": "alert", "data": "bye"})
+    elif "id" in asked:
+        send(id=asked["id"], error={"code": -32601, "message": "no"})
+"""
+
+
+FLOODS = """
+import json, sys
+
+def send(**message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["method"] == "initialize":
+        known = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "s", "version": "1"}}
+        send(id=asked["id"], result={**known, "capabilities": {"logging": {}, "resources": {"subscribe": True}}})
+    elif asked["method"] == "resources/subscribe":
+        for _ in range(40):
+            send(method="notifications/message", params={"level": "info", "data": "x" * 1_000_000})
+        if sys.argv[1:] != ["never"]:
+            send(id=asked["id"], result={})
     elif "id" in asked:
         send(id=asked["id"], error={"code": -32601, "message": "no"})
 """
@@ -135,6 +157,24 @@ def test_it_ends_after_so_many_seconds(accord: Run, changing: str) -> None:
         done = accord("watch", changing, "--for", "0.1", "--revision", revision)
         assert (done.returncode, done.stdout) == (0, "")
         assert done.stderr.startswith(f"watching ({revision}): changes of the tools, ")
+
+
+def test_what_a_server_says_before_it_is_watched_takes_bounded_memory(watch: Watch, tmp_path: Path) -> None:
+    (tmp_path / "floods").write_text(FLOODS)
+    process = watch(f"{sys.executable} floods", "--resource", "state://now")
+    assert "watching" in line_with(process.stderr, "watching")
+    line_with(process.stdout, "message")
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    dropped, *_ = re.findall(r"warning: (\d+) notifications came faster", said)
+    assert int(dropped) >= 20
+    assert process.returncode == 0
+
+
+def test_it_ends_in_time_though_the_server_does_not_answer(accord: Run, tmp_path: Path) -> None:
+    (tmp_path / "floods").write_text(FLOODS)
+    done = accord("watch", f"{sys.executable} floods never", "--resource", "state://now", "--for", "0.2")
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_log_messages_come_with_their_level_and_steer_no_terminal(watch: Watch, tmp_path: Path) -> None:

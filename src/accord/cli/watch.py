@@ -24,6 +24,7 @@ from accord.client.notifications import Notice, NotificationBuffer
 from accord.client.subscription import Missed, Subscription
 from accord.errors import NotSupported
 from accord.limits import DEFAULT_LIMITS
+from accord.messages import codec
 from accord.messages.methods import table
 from accord.messages.subscriptions import SubscriptionsAcknowledgedParams
 
@@ -55,19 +56,25 @@ def command(
     agreed to tell is said on stderr.
     """
 
-    told: NotificationBuffer[Notice] = NotificationBuffer(DEFAULT_LIMITS.notices)
+    told: NotificationBuffer[Notice] = NotificationBuffer(DEFAULT_LIMITS.notices, DEFAULT_LIMITS.notice_bytes)
+
+    def tell(notice: Notice) -> None:
+        told.put(notice, len(codec.encode(notice.params)))
+
+    async def watch(client: Client) -> None:
+        async with AsyncExitStack() as stack:
+            subscription = await _subscribe(client, uris, stack)
+            _print_subscribed(client, subscription, log_level)
+            await _wait_first([_print(told, settings), _wait_ended(client, subscription)])
 
     async def work(client: Client) -> None:
         stop = asyncio.Event()
         _end_on_signals(stop)
-        async with AsyncExitStack() as stack:
-            subscription = await _subscribe(client, uris, stack)
-            _print_subscribed(client, subscription, log_level)
-            await _wait_first([_print(told, settings), _wait_ended(client, subscription), stop.wait()], seconds)
-            if told.dropped:
-                screen.warn(f"{told.dropped} notifications came faster than they could be shown")
+        await _wait_first([watch(client), stop.wait()], seconds)
+        if told.dropped:
+            screen.warn(f"{told.dropped} notifications came faster than they could be shown")
 
-    options = {"on_notification": told.put, "log_level": log_level}  # what comes with the opening is told as well
+    options = {"on_notification": tell, "log_level": log_level}  # what comes with the opening is told as well
     return run_with_client(target, settings, work, {**client_options(target, asking), **options})
 
 
@@ -133,6 +140,7 @@ async def _print(told: NotificationBuffer[Notice], settings: ConnectionSettings)
         if not isinstance(notice.params, SubscriptionsAcknowledgedParams):  # that was said on stderr
             line = notice_json if settings.as_json else notice_text
             screen.print_line(line(notice, datetime.now()), err=False)  # both are printable
+        await asyncio.sleep(0)  # what waits may be much, and a signal comes between
 
 
 async def _wait_ended(client: Client, subscription: Subscription | None) -> None:
@@ -148,8 +156,8 @@ async def _wait_ended(client: Client, subscription: Subscription | None) -> None
     screen.print_line("the server has ended the subscription")
 
 
-async def _wait_first(endings: list[Coroutine[Any, Any, Any]], seconds: float | None) -> None:
-    """Wait for the first of them, so many seconds at most. Raises what it raises."""
+async def _wait_first(endings: list[Coroutine[Any, Any, Any]], seconds: float | None = None) -> None:
+    """Wait for the first of them, so many seconds at most, and cancel the others. Raises what it raises."""
     tasks = [asyncio.ensure_future(each) for each in endings]
     try:
         done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
