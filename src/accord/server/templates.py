@@ -175,6 +175,14 @@ class Template:
             found += _named(self._parameters[separator], pieces)
         return self._agreed(found)
 
+    def plain(self, uri: str) -> str:
+        """The URI of the same values, which has no parameters beside those that the template reads, and none of them
+        twice; the same URI where it does not match, and where the template has no parameters.
+        """
+        if not any(self._parameters.values()) or (values := self.match(uri)) is None:
+            return uri
+        return self.expand(values)
+
     def unsafe_in(self, values: Mapping[str, Any]) -> str | None:
         """Why values must not become file paths: `..`, NUL, an absolute path, a drive; also where a handler would
         decode them a second time, or put them together as the template does. None for safe values, and for all where

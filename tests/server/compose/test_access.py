@@ -428,6 +428,35 @@ async def test_rules_of_a_mounted_server_hold_for_nothing_that_others_provide(tm
                 assert await anext(changes) == ResourceUpdated("docs://of/plan.md")
 
 
+PARAMETERS = ["x=1&q=secret", "q=secret&x=1", "q=secret&q=open", "&q=secret", "q&q=secret", "q=secret&%71=open"]
+
+
+@BOTH
+@pytest.mark.parametrize("prefix", ["", "in/"])
+@pytest.mark.parametrize("by", ["rule", "scopes", "name"])
+async def test_a_template_gives_nothing_for_more_parameters_than_it_reads(by: str, prefix: str, revision: str) -> None:
+    rule = RequireScopes({"find://items?q=secret*": {"admin"}, "row://a;q=secret": {"admin"}})
+    made, outer = Server("items", middleware=[rule] if by == "rule" else []), Server("outer", auth=WHO)
+    if by == "scopes":
+        made.resource("find://items?q=secret", scopes={"admin"})(lambda: "secret")
+        made.resource("row://a;q=secret", scopes={"admin"})(lambda: "secret")
+    made.resource("find://items{?q}")(lambda q="": f"found {q}")
+    made.resource("row://a{;q}")(lambda q="": f"found {q}")
+    if by == "name":
+        made.disable("find://items?q=secret", "row://a;q=secret")
+    outer.mount(made, prefix.rstrip("/"))
+    async with over_http(outer) as url, client_of(url, "eve", revision) as eve:
+        for query in ("q=secret", *PARAMETERS):
+            for uri in (f"find://items?{query}", f"row://a;{query.replace('&', ';')}"):
+                try:
+                    read = await eve.read_resource(at(uri, prefix))
+                except ResourceNotFound:
+                    continue
+                assert "secret" not in str(read.contents[0].text), uri  # type: ignore[union-attr]
+        for uri in ("find://items?q=open", "find://items?x=1&q=open", "find://items", "row://a;q=open"):
+            assert (await eve.read_resource(at(uri, prefix))).contents
+
+
 async def test_a_template_stays_open_where_the_one_that_is_hidden_comes_after_it() -> None:
     made = Server("docs")
     made.resource("docs://{+path}")(lambda path: path)

@@ -276,3 +276,22 @@ async def test_whoever_started_the_server_may_do_all_that_it_can() -> None:
     async with Client(guarded()) as client:
         assert len(await tools_of(client)) == 8
         assert (await client.call_tool("report")).text == "report"
+
+
+async def test_what_is_hidden_by_its_query_hides_no_other_query() -> None:
+    made = Server("lists")
+    uris = ["docs://list", *(f"docs://list{more}" for more in ("?tag=a", "?tag=b", "#top", ";v=1"))]
+    for uri in uris:
+        made.resource(uri)(lambda: "a list")
+    made.resource("find://items{?q}")(lambda q="": q)
+    for hidden in ("docs://list?tag=a", "docs://list#top", "docs://list;v=1", "find://items?q=a"):
+        made.disable(hidden)
+        async with Client(made) as client:
+            assert [each.uri for each in await client.list_resources()] == [uri for uri in uris if uri != hidden]
+            for uri in (*uris, "find://items", "find://items?q=a", "find://items?q=b", "docs://./list?tag=%61"):
+                if uri == hidden or hidden in uri.replace("./", "").replace("%61", "a"):
+                    with pytest.raises(ResourceNotFound):
+                        await client.read_resource(uri)
+                elif "./" not in uri:
+                    assert (await client.read_resource(uri)).contents
+        made.enable(hidden)

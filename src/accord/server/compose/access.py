@@ -51,11 +51,17 @@ class Viewer(msgspec.Struct, frozen=True):
     def can_read(self, registry: Registry, offer: Registration, uri: str) -> bool:
         """Return whether a registration may answer it for a URI: it sees that, and whatever else of the server another
         spelling of the URI leads to, for the handler of a template, or a provider, may read that out of it; nor does a
-        rule hide what would answer in its place.
+        rule hide what would answer in its place. A URI of a template is also judged without the parameters that the
+        template does not read.
         """
         if not self.can_see(offer, uri):
             return False
-        return not self._must_judge(registry) or self._sees_all(reached_by(registry, offer, uri))
+        if not self._must_judge(registry):
+            return True
+        plain = plain_uri(registry, offer, uri)
+        return self._sees_all(reached_by(registry, offer, uri)) and (
+            plain == uri or (self.can_see(offer, plain) and self._sees_all(reached_by(registry, offer, plain)))
+        )
 
     def can_list(self, registry: Registry, offer: Registration, uri: str) -> bool:
         """Return whether a resource is listed for it: it may read what answers for the URI, which may be a template
@@ -119,8 +125,14 @@ def reached_by(registry: Registry, offer: Registration | None, uri: str) -> Reac
         return ()
     if any(map(registry.view.hides_uri, readings)):
         return None
-    found = ((registry.find("resource", spelling), spelling) for spelling in readings[1:])
+    found = ((registry.find("resource", spelling), spelling) for spelling in readings)
     return tuple((other, spelling) for other, spelling in found if other is not None and other is not offer)
+
+
+def plain_uri(registry: Registry, offer: Registration, uri: str) -> str:
+    """Return the URI with what a template reads of it and no more; of what is no template, as it is."""
+    template, held = registry.templates.get(offer.names[0], (None, None))
+    return uri if template is None or held is not offer else template.plain(uri)
 
 
 def has_scopes(offer: Registration, who: Principal | None) -> bool:

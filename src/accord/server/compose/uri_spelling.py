@@ -48,8 +48,9 @@ def canonical(uri: str) -> str:
     return _ESCAPE.sub(_normal_escape, _lower_host(_ESCAPE.sub(_normal_escape, uri)))
 
 
-def spellings(name: str, *, without_port: bool = True) -> tuple[str, ...]:
-    """Return the readings of a URI that rules are compared with, itself first; a name that is no URI has one.
+def spellings(name: str, *, whole: bool = False) -> tuple[str, ...]:
+    """Return the readings of a URI that rules are compared with, itself first; a name that is no URI has one. `whole`:
+    only those with all of its parts, of a URI whose port, parameters, query and fragment a program names and means.
 
     There are at most `MAX_SPELLINGS`; a URI with that many has more, which are left out.
     """
@@ -57,11 +58,11 @@ def spellings(name: str, *, without_port: bool = True) -> tuple[str, ...]:
         return (name,)
     found = dict.fromkeys((name, *decoded(name)))
     for form in list(found):
-        for parsed in _parsed(form, without_port):
+        for parsed in _parsed(form, whole):
             if parsed not in found:
                 found |= dict.fromkeys((parsed, *decoded(parsed)))  # whoever parses first decodes each part
     for form in list(found):
-        path = re.split("[?#]", form, maxsplit=1)[0]
+        path = form if whole else re.split("[?#]", form, maxsplit=1)[0]
         found |= dict.fromkeys((path, *resolved(path)))
         if path != form:
             found |= dict.fromkeys(resolved(form))  # as a file system, where `?` and `#` are letters of a name
@@ -81,7 +82,7 @@ def decoded(name: str) -> Iterator[str]:
         name = decoded
 
 
-def _parsed(uri: str, without_port: bool) -> Iterator[str]:
+def _parsed(uri: str, whole: bool) -> Iterator[str]:
     """Yield what the parser of a URL makes of a URI: `urllib.parse.urlsplit` drops line breaks, tabs and what stands
     before the scheme, `hostname` has no user and no port, IDNA has one form of a letter (UTS 46), and parameters behind
     a `;` are not part of the path.
@@ -93,7 +94,8 @@ def _parsed(uri: str, without_port: bool) -> Iterator[str]:
     for user in _USERS:
         alone = _lower_host(user.sub(r"\1", plain))
         yield alone
-        yield _PARAMETERS.sub("", _PORT.sub(r"\1", alone) if without_port else alone)
+        if not whole:
+            yield _PARAMETERS.sub("", _PORT.sub(r"\1", alone))
 
 
 def resolved(path: str) -> Iterator[str]:
@@ -125,8 +127,8 @@ def _lower_host(uri: str) -> str:
 
 @lru_cache(maxsize=256)
 def all_spellings(names: frozenset[str]) -> frozenset[str]:
-    """Return the spellings of names that a program gave; a port that it names is meant."""
-    return frozenset(spelling for name in names for spelling in spellings(name, without_port=False))
+    """Return the spellings of names that a program gave; a port or a query that it names is meant."""
+    return frozenset(spelling for name in names for spelling in spellings(name, whole=True))
 
 
 @lru_cache(maxsize=256)
