@@ -98,7 +98,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     sessions: int = 10_000
     """Server: sessions over HTTP. One more ends the one that was idle for the longest time, of the principal or address
     that has most: idle for `session_unused_seconds`, or for any time where that one has over 100 sessions and more than
-    its share of the room. Where there is none, it is answered with 503."""
+    its share of the room; there also one that only has streams open. Where there is none, it is answered with 503."""
     sessions_per_principal: int = 100
     """Server: sessions of one principal, where it is known who asks; one more ends its own that was idle for the
     longest time, or is answered with 503."""
@@ -138,8 +138,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Server over HTTP: connections at once, or what leaves 256 file descriptors if that is less; one more is answered
     503."""
     http_connections_per_address: int | None = 10_000
-    """Server over HTTP: connections of one address; one more is answered 503. No bound where `public_url` says that a
-    proxy stands in front."""
+    """Server over HTTP: connections of one address, or half of all where file descriptors leave fewer than
+    `http_connections` and that is less; one more is answered 503. No bound where `public_url` says that a proxy stands
+    in front."""
     http_unsent_bytes: int = 256 << 20
     """Server over HTTP: bytes of answers, in all, that clients are slow to take; beyond it a connection of the address
     that has most of them is cut, the slow one first that is so for the longest time. As much is for streams of

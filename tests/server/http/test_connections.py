@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from accord.limits import Limits
+from accord.server.http.serving import asgi_server
 from accord.server.http.serving.address import bind, parse_address
 from accord.server.http.serving.asgi_server import ASGIServer
 from accord.server.http.serving.serve import new_loop
@@ -79,6 +80,19 @@ async def test_one_address_does_not_take_all_connections() -> None:
         await until(lambda: len(served.connections) == 2)
         with closing(await ask(port, "127.0.0.2")) as again:
             assert await read(again) >= LARGE
+        for each in first:
+            each.close()
+
+
+async def test_one_address_does_not_take_all_connections_where_descriptors_are_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(asgi_server, "connection_cap", lambda limits: 4)
+    async with listening() as (port, _):
+        first = [await ask(port, "127.0.0.2") for _ in range(2)]
+        with closing(await ask(port, "127.0.0.2")) as third, closing(await ask(port, "127.0.0.3")) as other:
+            assert await read(third) < 1000
+            assert await read(other) >= LARGE
         for each in first:
             each.close()
 

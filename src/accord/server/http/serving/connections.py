@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Connections:
-    """The open connections of one server."""
+    """The open connections of one server, which may have `cap` of them."""
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+    def __init__(self, limits: Limits, cap: int) -> None:
+        self._per_address = _per_address(limits, cap)
         self._open: dict[HTTPProtocol, str] = {}  # and their addresses
         self._count: Counter[str] = Counter()  # by address
         self.slow_readers: SlowReaders[HTTPProtocol] = SlowReaders(limits.http_unsent_bytes, _cut)
@@ -37,8 +37,7 @@ class Connections:
     def add(self, connection: HTTPProtocol) -> bool:
         """Add a connection, unless its address has as many as it may."""
         address = "" if connection.peer is None else counted_address(connection.peer[0])
-        most = self._limits.http_connections_per_address
-        if address and most is not None and self._count[address] >= most:
+        if address and self._per_address is not None and self._count[address] >= self._per_address:
             return False
         self._open[connection] = address
         self._count[address] += 1
@@ -62,6 +61,12 @@ class Connections:
         address = self._open.get(connection)
         if address is not None:
             self.slow_readers.update(address, connection, 0)
+
+
+def _per_address(limits: Limits, cap: int) -> int | None:
+    """Return how many connections one address may have: at most half of them where descriptors leave fewer."""
+    most = limits.http_connections_per_address
+    return most if most is None or cap >= limits.http_connections else min(most, max(1, cap // 2))
 
 
 def _cut(connection: HTTPProtocol) -> None:
