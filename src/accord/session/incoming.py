@@ -51,6 +51,8 @@ class IncomingRequests:
         """How many of them are subscriptions."""
         self.load: RequestLoad | None = None
         """What bounds them together with those of other sessions, without the subscriptions."""
+        self.subscription_load: RequestLoad | None = None
+        """What bounds the subscriptions together with those of other sessions, where one connection may have many."""
         self.last_meta: peek.LastMeta = peek.LastMeta()
         self._per_request_revisions = [revision for revision in PER_REQUEST if revision in session.revisions]
         self._built_in: Mapping[str, Callable[[PendingRequest], Event | None]] = self._built_in_handlers()
@@ -103,6 +105,8 @@ class IncomingRequests:
         self.in_flight[key] = exchange
         if exchange.method.stays:
             self.subscription_count += 1
+            if self.subscription_load is not None:
+                self.subscription_load.add(1)
         elif self.load is not None:
             self.load.add(1)
         return RequestReceived(exchange)
@@ -141,6 +145,8 @@ class IncomingRequests:
                 raise InternalError(f"too many subscriptions: the limit is {limits.subscriptions}")
             if batch is not None:
                 raise InvalidRequest("a request that stays open must not be part of a batch")
+            if self.subscription_load is not None:
+                self.subscription_load.check()
         elif len(self.in_flight) - self.subscription_count >= limits.requests_in_flight:
             raise InternalError(f"too many requests in flight: the limit is {limits.requests_in_flight}")
         elif self.load is not None and method.name not in self._built_in:
@@ -219,6 +225,8 @@ class IncomingRequests:
             return
         if exchange.method.stays:
             self.subscription_count -= 1
+            if self.subscription_load is not None:
+                self.subscription_load.add(-1)
         elif self.load is not None:
             self.load.add(-1)
 

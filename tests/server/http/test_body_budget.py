@@ -114,6 +114,16 @@ async def test_what_sessions_keep_of_initialize_is_bounded() -> None:
         assert small.revision == "2025-11-25"
 
 
+async def test_what_many_sessions_keep_of_small_initialize_requests_is_bounded() -> None:
+    server, _ = store(http_bodies_bytes=1_200_000)
+    async with site(server) as here:
+        client = Stateful(here.raw, capabilities={"experimental": {"x": {"y": [{"": 0}] * 700}}})
+        assert 1 << 10 < len(encode(client.hello())) < SMALL_BYTES
+        opened = [await client.post(client.hello()) for _ in range(12)]
+        assert 503 in [answer.status for answer in opened]
+        assert (await Stateful(here.raw, capabilities={}).initialize()).status == 200
+
+
 def test_one_address_does_not_take_it_all() -> None:
     budget = BodyBudget(Limits(http_bodies_bytes=100, http_bodies_bytes_per_address=60))
     budget.charge("\0a", 60)

@@ -174,6 +174,33 @@ async def test_addresses_over_their_share_make_room_though_their_sessions_are_us
         assert sorted([(await each.ask("ping")).status for each in flood]) == [200] * 4 + [404] * 2
 
 
+@pytest.mark.parametrize("way", ["streamable", "sse"])
+async def test_addresses_over_their_share_make_room_though_all_their_sessions_have_open_streams(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "_FEW", 1)
+    server = desk(sessions=6, sessions_per_address=3)
+    release = add_waiting_tool(server)
+
+    async def connect(address: str) -> Any:
+        if way == "sse":
+            client = await (await Legacy.connect(at(here, address))).open()
+            return client, client.stream
+        client = await Stateful(at(here, address)).open()
+        return client, await client.listen()
+
+    async with site(server) as here:
+        flood = [await connect(address) for address in (ATTACKER, "192.0.2.9") for _ in range(3)]
+        calls = [asyncio.create_task(client.post(CALL)) for client, _ in flood[:2]]
+        await until(lambda: sum(map(len, here.busy())) == 2)
+        honest = [await connect(OTHER) for _ in range(2)]
+        assert sum(map(len, here.busy())) == 2
+        release.set()
+        await asyncio.gather(*calls)
+        for _, stream in (*flood, *honest):
+            await stream.leave()
+
+
 async def test_behind_a_proxy_each_forwarded_address_has_a_quota_of_its_own() -> None:
     options = HTTPOptions(public_url="https://localhost/mcp")
     async with site(desk(sessions_per_address=2), options=options) as here:
@@ -300,6 +327,26 @@ async def test_requests_in_flight_of_all_sessions_of_one_address_are_bounded_tog
         if way == "sse":
             for each in flood:
                 await each.stream.leave()
+
+
+async def test_subscriptions_of_all_http_sse_sessions_of_one_address_are_bounded_together() -> None:
+    async with site(desk(http_requests_per_address=3)) as here:
+        flood = [await (await Legacy.connect(at(here, ATTACKER))).open() for _ in range(2)]
+        listen = Modern(here.raw).request("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+        for id in range(3):
+            await flood[0].post({**listen, "id": id})
+            assert "acknowledged" in (await flood[0].stream.message())["method"]
+        await flood[1].post(listen)
+        assert "too many requests in flight" in (await flood[1].stream.message())["error"]["message"]
+        other = await (await Legacy.connect(at(here, OTHER))).open()
+        await other.post(listen)
+        assert "acknowledged" in (await other.stream.message())["method"]
+        await flood[0].stream.leave()
+        await until(lambda: len(here.endpoint.sse) == 2)
+        await flood[1].post(listen)
+        assert "acknowledged" in (await flood[1].stream.message())["method"]
+        for each in (flood[1], other):
+            await each.stream.leave()
 
 
 async def test_requests_in_flight_of_all_sessions_of_one_principal_are_bounded_together() -> None:

@@ -30,6 +30,7 @@ class Moody(MemoryEvents):
         self.failing: set[str] = set()
         self.gates: dict[str, asyncio.Event] = {}
         self.pages: list[int] = []
+        self.saved: list[bytes] = []
 
     async def _mood(self, what: str) -> None:
         if what in self.gates:
@@ -51,6 +52,11 @@ class Moody(MemoryEvents):
         kept = await super().load(session)
         await self._mood("load")
         return kept
+
+    async def save(self, session: str, record: bytes) -> None:
+        self.saved.append(record)
+        await self._mood("save")
+        await super().save(session, record)
 
     async def forget(self, session: str) -> None:
         await self._mood("forget")
@@ -159,6 +165,31 @@ async def test_sessions_are_closed_side_by_side_where_the_store_hangs() -> None:
         for call in calls:
             await call.leave()
         events.gates["append"].set()
+
+
+async def test_what_many_requests_change_while_the_store_is_slow_is_saved_once_for_all() -> None:
+    server, events = Server("notes", "1", limits=quick()), Moody()
+
+    @server.resource("note://{name}")
+    def note(name: str) -> str:
+        return name
+
+    async with site(server, options=HTTPOptions(events=events)) as here:
+        client = await Stateful(here.raw).open()
+        before, uris = len(events.saved), [f"note://{number}" for number in range(20)]
+        events.gates["save"] = asyncio.Event()
+        asked = [
+            asyncio.create_task(client.ask("resources/subscribe", {"uri": uri}, id=id)) for id, uri in enumerate(uris)
+        ]
+        session = here.endpoint.sessions.get(client.id)
+        assert session is not None
+        await until(lambda: len(here.endpoint.context.subscription_index.uris(session.peer)) == len(uris))
+        assert len(events.saved) == before + 1
+        events.gates["save"].set()
+        answers = [await answer.json() for answer in await asyncio.gather(*asked)]
+        assert all("result" in answer for answer in answers)
+        assert len(events.saved) == before + 2
+        assert all(uri.encode() in events.saved[-1] for uri in uris)
 
 
 # --- what cannot be kept -----------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ import os
 import secrets
 from base64 import urlsafe_b64encode
 from collections import OrderedDict
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from hashlib import blake2b
 from hmac import compare_digest
 from typing import TYPE_CHECKING
@@ -17,7 +17,6 @@ from accord.messages import envelope
 from accord.messages.bounds import memory_of
 from accord.messages.envelope import MalformedMessage
 from accord.server.http.auth import id_of
-from accord.server.http.body_budget import SMALL_BYTES
 from accord.server.http.http_context import SEVERAL_WORKERS, HTTPContext
 from accord.server.peer import Peer
 from accord.session.events import Event, MessageIgnored, NotificationReceived, RequestReceived
@@ -30,6 +29,10 @@ from accord.transport.session_driver import SessionDriver
 
 if TYPE_CHECKING:
     from accord.server.http.auth import Principal
+
+
+_SMALL_HANDSHAKE_BYTES = 1 << 10
+"""Bytes of an `initialize` that is not charged. A session keeps it, and takes up to 32 times as many bytes for it."""
 
 
 class BaseHTTPSession:
@@ -50,6 +53,7 @@ class BaseHTTPSession:
         """When it was last heard of."""
         self.open_requests: int = 0
         """Requests of its client that are being answered, and streams that are open."""
+        self._open_streams = 0  # those of the requests that only listen
         self._request_count = 0
         self._handshake_bytes = 0  # bytes charged for what it keeps of `initialize`
         self.context: HTTPContext = site
@@ -73,13 +77,17 @@ class BaseHTTPSession:
     def receive(self, body: bytes, who: Principal | None, headers: Mapping[bytes, bytes]) -> list[Event]:
         """What one POST brought. Its requests may do what whoever posted it may, not what the session began with."""
         self.peer.identity = who
-        if len(body) > SMALL_BYTES and _is_initialize(body):
+        if len(body) > _SMALL_HANDSHAKE_BYTES and self._may_initialize(body) and _is_initialize(body):
             self._charge_handshake(memory_of(body))
         events = self.session.receive(body)
         for event in events:
             if type(event) is RequestReceived:
                 event.exchange.principal, event.exchange.headers = who, headers
         return events
+
+    def _may_initialize(self, body: bytes) -> bool:
+        """Whether a body may be an `initialize`, at little cost for what is none."""
+        return self.session.phase is Phase.NEW or b'"initialize"' in body or rb"\u" in body
 
     def _charge_handshake(self, size: int) -> None:
         """Charge what is kept of `initialize`: of the largest, where it is repeated. Raises `RequestRejected`."""
@@ -103,6 +111,11 @@ class BaseHTTPSession:
         return bool(self.open_requests or self.session.incoming)
 
     @property
+    def is_listening(self) -> bool:
+        """Whether it has nothing to do but to hold streams open."""
+        return not self.session.incoming and self.open_requests == self._open_streams
+
+    @property
     def unused(self) -> bool:
         """Whether nothing has come of it since `initialize`."""
         return self._request_count < 2 and self.session.phase is not Phase.OPEN and not self.busy
@@ -118,6 +131,15 @@ class BaseHTTPSession:
         self.last_used_at = self.context.loop.time()
         if self.account_sessions is not None:
             self.account_sessions.move_to_end(self)
+
+    @contextmanager
+    def with_stream(self) -> Iterator[None]:
+        """As long as a request of its client only listens."""
+        self._open_streams += 1
+        try:
+            yield
+        finally:
+            self._open_streams -= 1
 
     async def close(self, why: str) -> None:
         """End it: what runs is answered with an error and cancelled, what waits for the client fails."""

@@ -81,6 +81,8 @@ class HTTPSession(BaseHTTPSession):
         self._streams: dict[str, EventStream] = {GENERAL: self.general_stream}
         self._incomplete: set[str] = set()
         self._resuming = asyncio.Lock()
+        self._saving = asyncio.Lock()
+        self._is_changed = False  # since it was last saved
         self._saved_visibility: VisibilityRules | None = None
 
     # --- POST --------------------------------------------------------------------------------------------------
@@ -152,7 +154,7 @@ class HTTPSession(BaseHTTPSession):
         """
         if self.open_requests >= self.context.limits.streams:
             raise RequestRejected(429, f"too many streams are open: the limit is {self.context.limits.streams}", _LATER)
-        with self:
+        with self, self.with_stream():
             stream = SSEResponse(send, self.context.limits, self.headers, self.driver.on_unsent)
             if last is None:
                 channel = self.general_stream
@@ -222,7 +224,21 @@ class HTTPSession(BaseHTTPSession):
         return None if self.peer.visibility is None else self.peer.visibility.rules
 
     async def _save(self) -> None:
-        """Keep what the next process must know."""
+        """Keep what the next process must know. What several requests change while a save is under way is saved once
+        for all of them: a record may be large.
+        """
+        self._is_changed = True
+        async with self._saving:
+            if not self._is_changed:
+                return
+            self._is_changed = False
+            try:
+                await self._save_record()
+            except BaseException:
+                self._is_changed = True
+                raise
+
+    async def _save_record(self) -> None:
         session = self.session
         if not self.context.is_persistent or session.peer_info is None or self.is_ended:
             return

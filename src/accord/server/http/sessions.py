@@ -89,22 +89,23 @@ class SessionTable(Generic[V]):
 
     def _longest_idle(self, account: str) -> V | None:
         """Of this account; or of the one that has most of all. One that has no more than its share of the room loses
-        only sessions that were idle for a while; one that has more also loses others, if nothing runs in them:
-        otherwise two addresses that use each of theirs now and then would keep everyone else out.
+        only sessions that were idle for a while; one that has more also loses others, if nothing runs in them, and
+        then those that only listen: otherwise two addresses that use each of theirs now and then, or have a stream of
+        each open, would keep everyone else out.
         """
         if account:
             return self._idle_of(self._by_account[account])
         most, limits = max(self._by_account.values(), key=len), self._context.limits
         found = self._idle_of(most)
         if len(most) > max(_FEW, limits.sessions // (len(self._by_account) + 1)):
-            return found
+            return found or self._idle_of(most, may_listen=True)
         idle = self._context.loop.time() - limits.session_unused_seconds
         return found if found is not None and found.last_used_at <= idle else None
 
-    def _idle_of(self, visitors: OrderedDict[BaseHTTPSession, None]) -> V | None:
+    def _idle_of(self, visitors: OrderedDict[BaseHTTPSession, None], *, may_listen: bool = False) -> V | None:
         for _ in range(min(_EVICTION_TRIES, len(visitors))):
             visitor = next(iter(visitors))
-            if not visitor.busy:
+            if not visitor.busy or (may_listen and visitor.is_listening):
                 return self._by_id[visitor.id]
             visitors.move_to_end(visitor)
         return None

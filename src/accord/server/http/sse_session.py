@@ -53,13 +53,15 @@ class SSESession(BaseHTTPSession):
     def __init__(self, site: HTTPContext, who: Principal | None, account: str, id: str, send: Send) -> None:
         self._stream = SSEResponse(send, site.limits, on_unsent=site.unsent_of(account))
         super().__init__(site, who, account, SSEMessageSink(self._stream), id)
+        # 2026-07-28 has a stream for each subscription, and thus a connection; here one stream carries any number.
+        self.session.incoming_requests.subscription_load = self.session.incoming_requests.load
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, endpoint: str, receive: Receive) -> None:
         """Write the stream until the client goes away or the session is closed."""
         address = f"{quote(endpoint)}?session_id={self.id}"
         self._stream.send(sse.encode(address.encode(), event="endpoint"))
-        with self:
+        with self, self.with_stream():
             await write_until_disconnect(self._stream, receive)
 
     async def post(
