@@ -221,12 +221,13 @@ class Template:
                 continue
             given = [values[field.name] for field in part.fields if field.name in values]
             behind = _begins_with_slash(self._parts[at + 1 : at + 2], values)
+            is_empty = not _expand(part, values)
             if part.operator.first == "/":
                 if "" in given[: None if behind else -1]:
                     return True
-            elif behind and not (part.operator.first or any(given)) and _begins_a_path(before):
+            elif behind and is_empty and _begins_a_path(before):
                 return True
-            before = ""
+            before = before if is_empty else ""
         return False
 
     def _agreed(self, found: _Found) -> dict[str, Any] | None:

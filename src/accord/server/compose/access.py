@@ -60,8 +60,12 @@ class Viewer(msgspec.Struct, frozen=True):
             return True
         plain = plain_uri(registry, offer, uri)
         return self._sees_all(reached_by(registry, offer, uri)) and (
-            plain == uri or (self.can_see(offer, plain) and self._sees_all(reached_by(registry, offer, plain)))
+            plain == uri or self._can_read_plain(registry, plain)
         )
+
+    def _can_read_plain(self, registry: Registry, uri: str) -> bool:
+        answers = registry.find("resource", uri)
+        return answers is None or (self.can_see(answers, uri) and self._sees_all(reached_by(registry, answers, uri)))
 
     def can_list(self, registry: Registry, offer: Registration, uri: str) -> bool:
         """Return whether a resource is listed for it: it may read what answers for the URI, which may be a template
@@ -125,12 +129,14 @@ def reached_by(registry: Registry, offer: Registration | None, uri: str) -> Reac
         return ()
     if any(map(registry.view.hides_uri, readings)):
         return None
-    found = ((registry.find("resource", spelling), spelling) for spelling in readings)
+    found = ((registry.find("resource", spelling), spelling) for spelling in readings[1:])
     return tuple((other, spelling) for other, spelling in found if other is not None and other is not offer)
 
 
 def plain_uri(registry: Registry, offer: Registration, uri: str) -> str:
     """Return the URI with what a template reads of it and no more; of what is no template, as it is."""
+    if not any(sign in uri for sign in "?&;"):
+        return uri
     template, held = registry.templates.get(offer.names[0], (None, None))
     return uri if template is None or held is not offer else template.plain(uri)
 
