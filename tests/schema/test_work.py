@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from accord.errors import Mismatch
+from accord.errors import Mismatch, SchemaError
 from accord.limits import Limits
 from accord.schema.cost import measure
 from accord.schema.validate import compile
 from accord.schema.work import MOST, Work
+
+from tests.measure import assert_linear
 
 TREE = {
     "$ref": "#/$defs/node",
@@ -124,3 +126,27 @@ def test_the_count_itself_is_bounded_where_many_subschemas_look_at_any_of_many_p
     found = work({"items": {"allOf": [any_place, places]}})
     assert found.steps < 110_000
     assert found.widths[-1] >= 2_000, "what was not counted is taken to look at every place"
+
+
+def test_anchors_are_looked_for_once() -> None:
+    def schema(size: int) -> dict[str, Any]:
+        properties = {f"p{number}": {"$ref": "#x"} for number in range(size)}
+        return {"$defs": {"x": {"$anchor": "x"}}, "properties": properties, "examples": [[]] * 20 * size}
+
+    assert_linear(lambda size: measure(schema(size), Limits()), 100)
+
+
+def test_an_anchor_belongs_to_its_own_resource() -> None:
+    schema = {
+        "properties": {"a": {"$ref": "#x"}},
+        "$defs": {
+            "one": {"$anchor": "x", "type": "integer"},
+            "two": {"$id": "inner", "$anchor": "x", "type": "string"},
+        },
+    }
+    assert measure(schema, Limits()).branching == 1
+    compile(schema).validate({"a": 1})
+    with pytest.raises(Mismatch, match="integer"):
+        compile(schema).validate({"a": "x"})
+    with pytest.raises(SchemaError, match="there is nothing there"):
+        measure({"$ref": "#z", "$defs": {"a": {"$id": "inner", "$anchor": "z"}}}, Limits())

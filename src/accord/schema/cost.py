@@ -50,6 +50,9 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 ValuePath = tuple[str, ...]
 
+Anchors = dict[int, dict[str, Any]]
+"""What the anchors of a resource lead to, by the `id()` of the resource: each is looked through once."""
+
 
 class _SubschemaCost(msgspec.Struct):
     """Subschemas after expansion, and references back to what is open: (target, place in the value)."""
@@ -107,6 +110,7 @@ class _CostWalk:
     def __init__(self, root: Any, limits: Limits) -> None:
         self._root = root
         self._limits = limits
+        self._anchors: Anchors = {}
         self._done: dict[tuple[int, int], _SubschemaCost] = {}
         self._open: set[tuple[int, int]] = set()
         self._branching = 1
@@ -137,7 +141,7 @@ class _CostWalk:
         total = _SubschemaCost(1 + sum(_PATTERN + len(pattern) // _PATTERN_CHARACTERS for pattern in _patterns(schema)))
         self._check(total)
         again = UNEVALUATED if looks_again(schema) else 1
-        for step, inner in subschemas(schema, base):
+        for step, inner in subschemas(schema, base, self._anchors):
             place = "[]" if step[:1] == "[" else step
             measured = self._measure(inner, base, depth + 1)
             looks = 1 if place else again
@@ -165,13 +169,13 @@ class _CostWalk:
         self._branching = max(self._branching, _max_references(own))
 
 
-def subschemas(schema: dict[str, Any], base: Any) -> Iterator[tuple[str, Any]]:
+def subschemas(schema: dict[str, Any], base: Any, anchors: Anchors) -> Iterator[tuple[str, Any]]:
     """Each subschema that applies, with the step to the place of the value it looks at: "" for the same place, "[]" for
     any item and "[0]" for one, "*" for any member and ".name" for one.
     """
     for keyword, value in schema.items():
         if keyword in _REFERENCES and isinstance(value, str):
-            yield "", target(value, base)
+            yield "", target(value, base, anchors)
         elif keyword in _ONE and not isinstance(value, list):
             yield _ONE[keyword], value
         elif keyword in _MANY and isinstance(value, list):
@@ -225,14 +229,17 @@ def _leads_to(shorter: ValuePath, longer: ValuePath) -> bool:
     )
 
 
-def target(reference: str, base: Any) -> Any:
-    """What a reference leads to. Raises SchemaError if that is not inside this schema."""
+def target(reference: str, base: Any, anchors: Anchors) -> Any:
+    """What a reference leads to; `anchors` are those that are known, and get more.
+
+    Raises SchemaError if that is not inside this schema.
+    """
     if not reference.startswith("#"):
         raise SchemaError(f"the schema refers to {reference!r}: only references inside it (#...) are followed")
     pointer = unquote(reference[1:])
     if not pointer:
         return base
-    found = _at_pointer(pointer, base) if pointer.startswith("/") else _at_anchor(pointer, base)
+    found = _at_pointer(pointer, base) if pointer.startswith("/") else _at_anchor(pointer, base, anchors)
     if found is None:
         raise SchemaError(f"the schema refers to {reference!r}, and there is nothing there")
     return found
@@ -250,13 +257,24 @@ def _at_pointer(pointer: str, value: Any) -> Any:
     return value
 
 
-def _at_anchor(name: str, base: Any) -> Any:
+def _at_anchor(name: str, base: Any, anchors: Anchors) -> Any:
+    if id(base) not in anchors:
+        anchors[id(base)] = _anchors_of(base)
+    return anchors[id(base)].get(name)
+
+
+def _anchors_of(base: Any) -> dict[str, Any]:
+    """The anchors of a resource. Those of resources inside it are their own."""
+    found: dict[str, Any] = {}
     pending = [base]
     while pending:
         value = pending.pop()
-        if isinstance(value, dict) and (
-            name in (value.get("$anchor"), value.get("$dynamicAnchor")) or value.get("$id") == f"#{name}"
-        ):
-            return value
+        if isinstance(value, dict):
+            if value is not base and is_resource(value):
+                continue
+            own = value.get("$id")
+            fragment = own[1:] if isinstance(own, str) and own.startswith("#") else None
+            names = value.get("$anchor"), value.get("$dynamicAnchor"), fragment
+            found.update((name, value) for name in names if isinstance(name, str) and name not in found)
         pending.extend(_inside(value))
-    return None
+    return found

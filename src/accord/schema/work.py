@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from accord.limits import Limits
-from accord.schema.cost import UNEVALUATED, is_resource, looks_again, subschemas
+from accord.schema.cost import UNEVALUATED, Anchors, is_resource, looks_again, subschemas
 
 MOST = 2_000_000
 """Steps that any value may take: a second or so, and up to four for each of its parts."""
@@ -37,6 +37,7 @@ class Work:
 
     def __init__(self, schema: Any, nodes: int, limits: Limits) -> None:
         self._nodes = nodes
+        self._anchors: Anchors = {}
         self._known: dict[_Key, tuple[dict[str, Any], Any]] = {}
         self._closures: dict[_Key, tuple[int, dict[str, _Group]]] = {_PLAIN: (1, {})}
         self.steps: int = 0
@@ -94,7 +95,7 @@ class Work:
             schema, base = self._known[key]
             work, inside = 1 + _alternatives(schema), dict[str, _Group]()
             again = UNEVALUATED if looks_again(schema) else 1
-            for step, inner in subschemas(schema, base):
+            for step, inner in subschemas(schema, base, self._anchors):
                 group = self._group(inner, base)
                 if step:
                     inside.setdefault(step, Counter()).update(group)

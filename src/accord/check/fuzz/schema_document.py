@@ -53,7 +53,7 @@ class SchemaDocument:
 
     def resolve_reference(self, reference: str) -> Schema:
         """What a reference leads to."""
-        found: Schema = target(reference, self._root_document)
+        found: Schema = target(reference, self._root_document, {})
         return found
 
     def matches(self, value: Any, conjunction: Conjunction | None = None) -> bool:
