@@ -29,16 +29,20 @@ CODE = re.compile(r"^-\d+( \([\d-]+\))?:? ")
 
 YES, INSIDE, NO = "●", "○", ""
 
-HEAD = """# The protocol, whole
+HEAD = """# Protocol
 
-Every method, notification, capability, error code and header of the five revisions, and the test that covers it. This
-page is made of the tables that accord runs on (`messages/methods.py`, `messages/capabilities.py`, `errors.py`,
-`wire/headers.py`); a test finds it stale.
+This page lists every method, notification, capability, error code and header of the five revisions, with the test that
+covers it. It is generated from the tables that accord runs on (`messages/methods.py`, `messages/capabilities.py`,
+`errors.py`, `wire/headers.py`); a test fails if it is out of date.
 
-● the revision has it. ○ it is asked inside the result of another request, with `resultType: "input_required"`.
-*needs* is the capability that the receiver must have declared, *offers* the one that the sender must have. Where only
-the shape is covered, accord reads and writes the message and does nothing with it. Scenarios are those of the official
-conformance suite: see [conformance](conformance.md).
+| mark | meaning |
+| --- | --- |
+| ● | the revision has it |
+| ○ | sent as an input request in the result of another request, with `resultType: "input_required"` |
+| *needs* | the capability that the receiver must declare |
+| *offers* | the capability that the sender must declare |
+| *its shape* | accord encodes and decodes the message, but has no behaviour for it |
+| *scenario* | a scenario of the official [conformance suite](conformance.md) |
 """
 
 
@@ -64,14 +68,14 @@ class Section(NamedTuple):
 def sections() -> list[Section]:
     """Everything on the page."""
     return [
-        Section("What a client asks", ("needs", ""), tuple(_methods(CLIENT, notifications=False))),
-        Section("What a client tells", ("offers",), tuple(_methods(CLIENT, notifications=True))),
-        Section("What a server asks", ("needs", ""), tuple(_methods(SERVER, notifications=False))),
-        Section("What a server tells", ("offers",), tuple(_methods(SERVER, notifications=True))),
+        Section("Requests of the client", ("needs", "notes"), tuple(_methods(CLIENT, notifications=False))),
+        Section("Notifications of the client", ("offers",), tuple(_methods(CLIENT, notifications=True))),
+        Section("Requests of the server", ("needs", "notes"), tuple(_methods(SERVER, notifications=False))),
+        Section("Notifications of the server", ("offers",), tuple(_methods(SERVER, notifications=True))),
         Section("Capabilities of a client", (), tuple(_capabilities("client", ClientCapabilities))),
         Section("Capabilities of a server", (), tuple(_capabilities("server", ServerCapabilities))),
-        Section("Error codes", ("raised as", ""), tuple(_errors())),
-        Section("Over HTTP", ("",), tuple(_http())),
+        Section("Error codes", ("exception", "meaning"), tuple(_errors())),
+        Section("HTTP", ("purpose",), tuple(_http())),
     ]
 
 
@@ -101,7 +105,7 @@ def _about(rows: list[Method], notifications: bool) -> tuple[str, ...]:
     paths += [f"needs `{_in_camel_case(path)}`" if notifications else f"`{path}`" for path in sorted(needs)]
     if notifications:
         return (", ".join(paths),)
-    return ", ".join(paths), "may ask for input" if rows[0].may_ask else "stays open" if rows[0].stays else ""
+    return ", ".join(paths), "may request input" if rows[0].may_ask else "stays open" if rows[0].stays else ""
 
 
 def _capabilities(who: str, type_: type) -> Iterator[Row]:
@@ -172,17 +176,17 @@ class Life(NamedTuple):
 
 
 HTTP: dict[str, Life] = {
-    "POST": Life("brings a message; its response is JSON or a stream", "2025-03-26"),
-    "GET": Life(
-        "the stream of what belongs to no request; one that broke, from an event on", "2025-03-26", "2025-11-25"
+    "POST": Life("sends a message; the response is JSON or an event stream", "2025-03-26"),
+    "GET": Life("opens the GET stream, or resumes a stream after an event", "2025-03-26", "2025-11-25"),
+    "DELETE": Life("ends a session", "2025-03-26", "2025-11-25"),
+    "HTTP+SSE": Life("one event stream, whose first event has the URL for POST", None, "2024-11-05"),
+    headers.SESSION_ID.decode(): Life("the id of the session", "2025-03-26", "2025-11-25"),
+    headers.LAST_EVENT_ID.decode(): Life(
+        "the id of the last event that the client received", "2025-03-26", "2025-11-25"
     ),
-    "DELETE": Life("the end of a session", "2025-03-26", "2025-11-25"),
-    "HTTP+SSE": Life("one stream, and the address to post to that it begins with", None, "2024-11-05"),
-    headers.SESSION_ID.decode(): Life("which session", "2025-03-26", "2025-11-25"),
-    headers.LAST_EVENT_ID.decode(): Life("the last event that a client has", "2025-03-26", "2025-11-25"),
-    headers.PROTOCOL_VERSION.decode(): Life("the revision", "2025-06-18"),
+    headers.PROTOCOL_VERSION.decode(): Life("the revision of the request", "2025-06-18"),
     headers.METHOD.decode(): Life("the method of the body", LATEST),
-    headers.NAME.decode(): Life("the tool, the prompt or the resource of the body", LATEST),
+    headers.NAME.decode(): Life("the name of the tool or prompt, or the URI of the resource", LATEST),
     f"{headers.PARAM_PREFIX.decode()}*": Life(f"an argument whose schema has `{headers.ANNOTATION}`", LATEST),
 }
 """Ways and headers of HTTP; what the specification says of them stands in no type."""
@@ -213,7 +217,7 @@ def page() -> str:
 def _section(section: Section) -> Iterator[str]:
     revisions = tuple(RULES)
     yield f"## {section.title}\n"
-    yield _line(("", *revisions, *section.about, "covered by"))
+    yield _line(("name", *revisions, *section.about, "test"))
     yield _line(("---", *(":-:" for _ in revisions), *("---" for _ in section.about), "---"))
     for row in section.rows:
         yield _line((row.name, *row.marks, *row.about, _covered_by(row.key)))

@@ -17,24 +17,25 @@ from accord.check.spec_links import spec_url
 from accord.messages.base import Life
 from accord.messages.revision import REVISIONS
 
-HEAD = """# Every sentence of the specification
+HEAD = """# Requirements
 
-What becomes of each sentence with a MUST, a SHOULD or a MAY, in five revisions and in what extends them: the rules of
-[`accord check`](checking.md) that judge it, or why nobody can. Sentences are named by their page and a number, which
-counts them from the top; the texts are the specification's. The comments of a revision's `schema.ts` are its page
-`schema`: there, paragraphs and items count, also those that say "must" or "should" without capitals. This page is made
-of what the checker runs on (`check/requirements`, `check/rules`); a test finds it stale, and another finds a sentence
-without a line.
+This page lists every sentence of the specification with MUST, SHOULD or MAY, in five revisions and the tasks extension.
+For each sentence it names the rules of [`accord check`](checking.md) that judge it, or the reason why no rule can.
+
+A sentence is identified by its page and its number on that page; the text is in the specification. The page `schema`
+stands for the comments in `schema.ts`: there, paragraphs and list items count, also those that have "must" or "should"
+in lower case. This page is generated from `check/requirements` and `check/rules`. Tests fail if it is out of date, or
+if a sentence of the specification is missing.
 """
 
 MEANINGS: dict[Kind, str] = {
-    "rule": "judged by rules: each has a case that would see a breach",
-    "inside": "what a peer keeps to itself: nobody outside can see it",
-    "permission": "something that is allowed, and so accepted",
-    "person": "about people, interfaces, models, operators",
-    "heading": "announces sentences that are counted themselves, or defines a word",
-    "authorization": "waits for the rules about authorization",
-    "advice": "advice without an outward sign",
+    "rule": "judged by rules; each rule has a case that detects a violation",
+    "inside": "about internal behaviour, which no message shows",
+    "permission": "a permission; accord check accepts both behaviours",
+    "person": "about users, user interfaces, models or operators",
+    "heading": "introduces other sentences, which are counted themselves, or defines a term",
+    "authorization": "about authorization; no rules yet",
+    "advice": "a recommendation that no message shows",
 }
 
 REPOSITORY = "https://github.com/modelcontextprotocol/modelcontextprotocol/blob/main"
@@ -55,8 +56,8 @@ def page() -> str:
 
 def _sentences() -> Iterator[str]:
     counted = Counter((each.kind, each.source) for each in sentences())
-    yield "## In figures\n"
-    yield from _head(("sentences", *SOURCES, "all", ""))
+    yield "## Summary\n"
+    yield from _head(("sentences", *SOURCES, "all", "meaning"))
     for kind in KINDS:
         yield _line((kind, *_numbers(counted[kind, source] for source in SOURCES), MEANINGS[kind]))
     totals = (sum(counted[kind, source] for kind in KINDS) for source in SOURCES)
@@ -96,7 +97,7 @@ def _page(name: str, found: Sequence[Sentence]) -> Iterator[str]:
     for each in found:
         rows.setdefault((each.kind, each.rest), []).append(each)
     yield f"## {name}\n"
-    yield from _head((*(_linked(name, source) for source in sources), "", "what becomes of it"))
+    yield from _head((*(_linked(name, source) for source in sources), "kind", "rules, or the reason why there is none"))
     for (kind, rest), group in rows.items():
         yield _line((*(_in(source, group) for source in sources), kind, _outcome(kind, rest)))
     yield ""
@@ -137,7 +138,7 @@ def _outcome(kind: Kind, rest: str) -> str:
 
 def _listed(title: str, rules: Iterable[Rule]) -> Iterator[str]:
     yield f"## {title}\n"
-    yield from _head(("rule", "level", "revisions", "cases", "what it wants"))
+    yield from _head(("rule", "level", "revisions", "cases", "requirement"))
     for rule in rules:
         yield _line((f"`{rule.id}`", rule.level, _life(rule.life), f"{len(rule.cases)}", _escaped(rule.says)))
     yield ""
