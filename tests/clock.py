@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import selectors
 import time
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+from unittest.mock import patch
+
+T = TypeVar("T")
+
+
+_monotonic = time.monotonic
 
 
 class Clock:
@@ -14,7 +23,7 @@ class Clock:
 
     def monotonic(self) -> float:
         """Return the monotonic time in seconds, with all jumps."""
-        return time.monotonic() + self.ahead
+        return _monotonic() + self.ahead
 
     def time(self) -> float:
         """Return the time of the system in seconds, with all jumps."""
@@ -30,3 +39,29 @@ class Clock:
         self.move(seconds)
         for _ in range(10):
             await asyncio.sleep(0)
+
+
+def run_without_waiting(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a loop of its own, whose time jumps to the next timer as soon as there is nothing to do.
+
+    `time.monotonic` jumps with it. Work in threads and other processes counts as nothing to do: have none.
+    """
+    clock = Clock()
+    with patch("time.monotonic", clock.monotonic), asyncio.Runner(loop_factory=lambda: _loop(clock)) as runner:
+        return runner.run(work)
+
+
+def _loop(clock: Clock) -> asyncio.AbstractEventLoop:
+    return asyncio.SelectorEventLoop(_JumpingSelector(clock))
+
+
+class _JumpingSelector(selectors.DefaultSelector):  # type: ignore[valid-type,misc]
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def select(self, timeout: float | None = None) -> Any:
+        events = super().select(None if timeout is None else 0)
+        if timeout is not None and not events:
+            self._clock.ahead += max(timeout, 0)
+        return events

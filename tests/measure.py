@@ -6,6 +6,7 @@ minutes. Where something else can be counted (calls, bytes, messages), a test co
 
 from __future__ import annotations
 
+import functools
 import gc
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,21 @@ def processor_seconds(work: Callable[[], object]) -> float:
         return time.process_time() - begun
     finally:
         gc.enable()
+
+
+def slowness() -> float:
+    """Return how many times longer work takes now than on a machine with nothing else to do: 1 to 5.
+
+    A bound that real time has to set is multiplied by it: the test stays quick on a quiet machine.
+    """
+    return _slowness(int(time.monotonic() / 10))
+
+
+@functools.lru_cache(1)
+def _slowness(_tens_of_seconds: int) -> float:
+    begun = time.perf_counter()
+    processor = processor_seconds(lambda: [_unit() for _ in range(3)])
+    return min(max(1.0, (time.perf_counter() - begun) / processor), 5.0)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.measure import assert_linear, costs_at_most
+from tests.measure import assert_linear, costs_at_most, slowness
 
 
 def test_linear_work_passes() -> None:
@@ -21,3 +21,7 @@ def test_work_that_takes_long_is_noticed() -> None:
         sum(range(1_000_000))
     with costs_at_most(50):
         sum(range(100_000))
+
+
+def test_slowness_is_within_its_bounds() -> None:
+    assert 1 <= slowness() <= 5

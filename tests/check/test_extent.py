@@ -20,6 +20,7 @@ from accord.check.wires.child import ChildWire
 
 from tests.check.mutants.change import Change, Changed
 from tests.check.mutants.right import right
+from tests.waiting import until
 
 TWO_ERAS = """
 import json, sys
@@ -177,8 +178,7 @@ async def test_ctrl_c_prints_what_was_found_and_exits_with_130(tmp_path: Path) -
     check = await asyncio.create_subprocess_exec(sys.executable, "-m", "accord", *words, stdout=subprocess.PIPE)
     try:
         async with asyncio.timeout(60):
-            while not pinged.exists():
-                await asyncio.sleep(0.05)
+            await until(pinged.exists)
             check.send_signal(signal.SIGINT)
             printed, _ = await check.communicate()
     finally:

@@ -15,6 +15,8 @@ from accord.check.rule import Violation
 from accord.check.wires.processor import ProcessorUse, processor_use
 from accord.messages.base import JSONObject
 
+from tests.waiting import until
+
 LIMIT = 0.2
 IDLE, WORKING = False, True
 
@@ -65,8 +67,7 @@ async def test_a_server_that_is_kept_from_the_processor_is_waited_for_until_it_a
     waiting = Waiting(ProcessorUse(1.0, WORKING), ProcessorUse(1.01, WORKING))
     request = pending(waiting)
     answered = asyncio.create_task(request.wait(LIMIT))
-    while waiting.looks < 4 and not answered.done():
-        await asyncio.sleep(0.01)
+    await until(lambda: waiting.looks >= 4 or answered.done())
     assert not answered.done()
     request.future.set_result(Answer(request=request.request, id=1, message={}))
     assert (await answered).error is None

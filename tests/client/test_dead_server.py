@@ -22,6 +22,7 @@ from accord.limits import Limits
 
 from tests.client import hostile
 from tests.client.test_hostile_server import connected, still_there
+from tests.waiting import turns, until
 
 AT_ONCE = 100.0
 """Seconds in which happens what waits for nothing, however busy the machine is."""
@@ -56,9 +57,7 @@ class Started:
     async def start(self) -> asyncio.Task[Client]:
         """Begin to connect; return when the process runs."""
         task = asyncio.create_task(self.client.connect())
-        async with asyncio.timeout(AT_ONCE):
-            while not self.stderr:
-                await asyncio.sleep(0.01)
+        await until(lambda: self.stderr)
         return task
 
 
@@ -330,8 +329,7 @@ async def test_nothing_is_left_in_the_loop() -> None:
     for opening in ("fine", "exits on discover", "ignores the end"):
         async with connected(opening) as client:
             await client.call_tool("fine")
-    for _ in range(20):
-        await asyncio.sleep(0)
+    await turns(20)
     assert asyncio.all_tasks() == before
     assert len(os.listdir("/proc/self/fd")) == descriptors
 

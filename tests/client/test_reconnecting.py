@@ -29,6 +29,7 @@ from accord.transport.base import Transport
 from accord.transport.connection import Connection
 
 from tests.clock import Clock
+from tests.waiting import until
 
 S26 = "2026-07-28"
 ERAS = pytest.mark.parametrize("revision", ["2025-11-25", S26])
@@ -251,8 +252,7 @@ async def test_closing_while_connecting_leaves_no_process(tmp_path: Path, reconn
     async with asyncio.timeout(100):
         client = mortal.client(reconnect)
         connecting = [asyncio.create_task(client.connect()) for _ in range(2)]
-        while not mortal.processes:
-            await asyncio.sleep(0.001)
+        await until(lambda: mortal.processes)
         await client.close()
         assert mortal.left() == []
         for task in connecting:

@@ -26,6 +26,7 @@ from accord.transport.connection import Connection
 
 from tests.server.raw import META, RawPeer
 from tests.server.test_stdio_process import AT_ONCE, INIT, call, end_of, hear, lines, opened, running, say
+from tests.waiting import turns, until
 
 PARSE, INVALID, UNKNOWN, PARAMS = -32700, -32600, -32601, -32602
 WITHOUT_ID = ("2025-11-25", "2026-07-28")
@@ -88,8 +89,7 @@ async def watched(made: Server, revision: str | None, monkeypatch: pytest.Monkey
     )
     ours, theirs = memory.pair()
     serving = asyncio.create_task(made.serve(theirs))
-    while not seen:
-        await asyncio.sleep(0)
+    await until(lambda: seen)
     peer = Watched(ours)
     peer.connection = seen[0]
     try:
@@ -100,8 +100,7 @@ async def watched(made: Server, revision: str | None, monkeypatch: pytest.Monkey
         await ours.close()
         async with asyncio.timeout(100):
             await serving
-        for _ in range(5):
-            await asyncio.sleep(0)
+        await turns(5)
     assert peer.connection.session.incoming == {}
     assert asyncio.all_tasks() == before
 
@@ -322,8 +321,7 @@ async def test_two_servers_back_to_back_fall_silent_after_garbage(monkeypatch: p
     monkeypatch.setattr(here, "send", lambda message, send=here.send: (sent.append(message), send(message)))
     serving = [asyncio.create_task(server().serve(end)) for end in (here, there)]
     here._inbox.put([b"garbage"], 7)
-    for _ in range(100):
-        await asyncio.sleep(0)
+    await turns(100)
     assert len(sent) == 1, "garbage was answered, and the answer to it as well"
     await here.close()
     await asyncio.gather(*serving)

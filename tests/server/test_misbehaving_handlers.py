@@ -22,6 +22,7 @@ from accord.server.server import Server
 
 from tests.server.input.caller import caller
 from tests.server.raw import raw_peer
+from tests.waiting import until
 
 RAISED: list[BaseException] = [
     ValueError("bad value"),
@@ -380,9 +381,7 @@ async def test_the_threads_of_a_connection_end_with_it() -> None:
     for _ in range(5):
         async with raw_peer(server_with(lambda: "x")) as peer:
             assert (await peer.call("it"))["content"][0]["text"] == "x"
-    async with asyncio.timeout(100):
-        while set(threading.enumerate()) - before:
-            await asyncio.sleep(0.01)
+    await until(lambda: not set(threading.enumerate()) - before)
 
 
 async def fetch() -> int:

@@ -21,6 +21,7 @@ from accord.store.base import Replay
 from accord.store.sqlite import SQLiteEvents
 
 from tests.store.stores import messages, opened
+from tests.waiting import turns
 
 
 @pytest.fixture
@@ -445,8 +446,7 @@ async def test_a_file_that_another_process_holds_does_not_hold_the_loop(path: Pa
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         asked = asyncio.create_task(events.append("s", "a", [b"one"]))
-        for _ in range(1_000):
-            await asyncio.sleep(0)
+        await turns(1_000)
         assert not asked.done()
         other.execute("COMMIT")
         other.close()

@@ -29,6 +29,7 @@ from accord.transport.connection import Connection
 
 from tests.session import pair as wired
 from tests.session.pair import S26
+from tests.waiting import turns, until
 
 S25 = "2025-11-25"
 UPDATED = "notifications/resources/updated"
@@ -96,15 +97,6 @@ async def forever(exchange: PendingRequest | None = None) -> Any:
     await asyncio.Event().wait()
 
 
-async def until(condition: Callable[[], object]) -> None:
-    """Some turns of the loop later it is so."""
-    for _ in range(1_000):
-        if condition():
-            return
-        await asyncio.sleep(0)
-    raise AssertionError("it did not come to be")
-
-
 # Asking from a server
 
 
@@ -135,8 +127,7 @@ INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 async def test_what_a_server_asks_too_early_waits_for_the_client_to_be_ready() -> None:
     async with half_open() as (server, client):
         asking = asyncio.ensure_future(server.request("roots/list", total_timeout=10))
-        for _ in range(5):
-            await asyncio.sleep(0)
+        await turns(5)
         assert server.stats.requests_sent == 0
         client.send(INITIALIZED)
         (request,) = map(msgspec.json.decode, await client.receive())  # type: ignore[arg-type]

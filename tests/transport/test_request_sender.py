@@ -18,6 +18,7 @@ from accord.transport.connection import Connection
 
 from tests.session import pair as wired
 from tests.transport.test_connection import connected, forever, until
+from tests.waiting import turns
 
 S25 = "2025-11-25"
 
@@ -108,8 +109,7 @@ async def test_who_asks_much_waits_for_the_peer_to_take_it() -> None:
     answered = 0
     while answered < len(calls):
         await until(lambda: client.session.outgoing)
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await turns(20)
         assert 1 <= len(client.session.outgoing) <= 3, "no more is sent than the bound, and the one that passes it"
         for message in await server.receive():
             server.send(wired.answer_to(msgspec.json.decode(message)["id"]))  # type: ignore[arg-type]
@@ -132,8 +132,7 @@ async def test_a_call_that_waits_for_the_peer_to_read_can_be_cancelled_and_lost(
     client, _ = await hand_made(Limits(pending_bytes=1_000))
     params = {"name": "x" * 2_000}
     sent, cancelled, lost = (asyncio.ensure_future(client.request("tools/call", params)) for _ in range(3))
-    for _ in range(10):
-        await asyncio.sleep(0)
+    await turns(10)
     assert len(client.session.outgoing) == 1
     cancelled.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -180,8 +179,7 @@ async def test_closing_waits_for_handlers_to_clean_up() -> None:
         try:
             await forever()
         finally:
-            for _ in range(10):
-                await asyncio.sleep(0)
+            await turns(10)
             cleaned.set()
 
     async with connected() as ends:
@@ -251,9 +249,7 @@ async def test_a_report_that_is_held_goes_out_while_the_handler_still_runs() -> 
         for value in range(200):
             ends.server.report(ends.asked[0], value, None, None)
         assert ends.asked[0].held_report is not None
-        async with asyncio.timeout(100):
-            while 199 not in heard:
-                await asyncio.sleep(0.001)
+        await until(lambda: 199 in heard)
         assert heard == [*range(len(heard) - 1), 199]
         assert len(heard) < 60
         asking.cancel()

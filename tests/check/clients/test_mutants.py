@@ -14,6 +14,7 @@ from accord.limits import Limits
 
 from tests.check.clients import ext_task_mutants, fitting_mutants, mutants, rough_mutants, sse_mutants
 from tests.check.clients.wrong import MUTANTS, Change, Mutant, client_of
+from tests.measure import slowness
 
 MOST_FINDINGS = 3
 RULES = {rule.id: rule for rule in client_rules()}
@@ -30,7 +31,7 @@ async def test_a_wrong_client_is_caught_by_the_rule_that_it_breaks(
     record_property("counted", "mutants caught")
     change = Change()
     mutant.make(change)
-    settings = CheckSettings(revisions=(mutant.revision,), only=(mutant.rule,), opening=10, jobs=4)
+    settings = CheckSettings(revisions=(mutant.revision,), only=(mutant.rule,), opening=10 * slowness(), jobs=4)
     report = await check_client(client_of(change, monkeypatch), mutant.over, settings)
     caught: list[Any] = [found for found in report.findings if mutant.rule == found.rule]
     assert caught, [(each.rule, each.verdict, each.text) for each in report.outcomes]

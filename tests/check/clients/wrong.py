@@ -21,6 +21,11 @@ from accord.transport.http.fetcher import Fetcher
 from accord.transport.recording import RecordingTransport
 from accord.wire.transcript import Transcript
 
+from tests.measure import slowness
+
+PATIENCE = 1.6
+"""How many times longer a client waits on a busy machine, at most: the checker ends one that says nothing for 3.5 s."""
+
 _EXAMPLE = Path(__file__).parents[3] / "examples" / "checked_client.py"
 
 
@@ -131,8 +136,10 @@ def client_of(change: Change, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
         if change.main is not None:
             await change.main(target)
             return
-        options = {"record": lambda inner: Changed(inner, change)} if change.sent or change.heard else {}
-        async with EXAMPLE.client_for(target, **options, **change.options) as opened:
+        options: dict[str, Any] = {"timeout": EXAMPLE.TIMEOUT * min(slowness(), PATIENCE)}
+        if change.sent or change.heard:
+            options["record"] = lambda inner: Changed(inner, change)
+        async with EXAMPLE.client_for(target, **options | change.options) as opened:
             await change.use(opened)
 
     return client

@@ -13,6 +13,8 @@ from hypothesis import given, settings, strategies as st
 
 from accord import Client, Context, DeclarationError, Depends, Elicit, Handles, Server, ToolError
 
+from tests.waiting import until
+
 REVISIONS = ["2024-11-05", "2025-11-25", "2026-07-28"]
 
 happened: list[str] = []
@@ -271,11 +273,9 @@ async def test_a_cancelled_call_closes_what_it_had() -> None:
 
     async with Client(server) as client:
         call = asyncio.create_task(client.call_tool("wait"))
-        while "wait" not in happened:
-            await asyncio.sleep(0.001)
+        await until(lambda: "wait" in happened)
         call.cancel()
-        while "close" not in happened:
-            await asyncio.sleep(0.001)
+        await until(lambda: "close" in happened)
     assert happened == ["open", "wait", "CancelledError", "close"]
 
 

@@ -29,6 +29,8 @@ from accord import (
 )
 from accord.server.lifetime import Lifetime
 
+from tests.waiting import turns
+
 
 async def test_a_lasting_dependency_that_was_cancelled_itself_takes_nothing_along() -> None:
     """Its `CancelledError` is an error like others: nobody has cancelled the server."""
@@ -153,8 +155,7 @@ async def test_the_next_client_finds_a_lifespan_that_has_not_begun_before_the_la
     leaving = asyncio.create_task(server.lifetimes.leave())
     await ends.wait()
     entering = asyncio.create_task(server.lifetimes.enter())
-    for _ in range(10):
-        await asyncio.sleep(0)  # it has had its chances
+    await turns(10)  # it has had its chances
     go.set()
     await asyncio.gather(leaving, entering)
     await server.lifetimes.leave()

@@ -27,6 +27,8 @@ from accord.server.files.root import DirectoryEntry, ServedRoot
 from accord.server.files.tree import Tree
 from accord.server.media import File
 
+from tests.waiting import until
+
 Event = tuple[str, str]
 
 
@@ -360,9 +362,7 @@ def watchers() -> list[str]:
 
 async def nothing_is_watched() -> None:
     """In a moment: the system closes what it watched in a thread of its own."""
-    async with asyncio.timeout(100):
-        while watchers():
-            await asyncio.sleep(0.01)
+    await until(lambda: not watchers())
 
 
 def descriptors() -> list[str]:

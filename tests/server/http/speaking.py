@@ -20,6 +20,7 @@ from accord.server.http.options import HTTPOptions
 from accord.server.server import Server
 
 from tests.server.http.raw import BASIC, JSON, Answer, Direct, Event, Raw, served
+from tests.waiting import until
 
 LATEST = "2026-07-28"
 META = "io.modelcontextprotocol/"
@@ -234,16 +235,6 @@ async def site(server: Server, way: str = "direct", options: HTTPOptions | None 
     await until(lambda: not asyncio.all_tasks() - before, lambda: asyncio.all_tasks() - before)
     gc.collect()
     await until(lambda: _files() <= files, lambda: (files, _files()))
-
-
-async def until(true: Any, why: Any = None, seconds: float = 100) -> None:
-    """Return once this is so, which it must be soon."""
-    try:
-        async with asyncio.timeout(seconds):
-            while not true():
-                await asyncio.sleep(0.001)
-    except TimeoutError:
-        raise AssertionError(f"still: {why() if why is not None else true}") from None
 
 
 def _files() -> int:

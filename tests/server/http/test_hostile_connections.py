@@ -22,6 +22,7 @@ from accord.server.http.serving.asgi_server import ASGIServer
 
 from tests.server.http.raw import SECONDS, Socket, request_bytes
 from tests.server.http.speaking import Modern, encode, quick, site, text
+from tests.waiting import until
 
 CONNECTIONS = 4
 MOST = 24 << 20
@@ -218,9 +219,7 @@ async def test_one_request_of_a_connection_runs_at_a_time(kind: str) -> None:
     await served.start(sockets)
     ended = asyncio.Event()
     one = asyncio.create_task(flood(sockets[0].getsockname()[1], *KINDS[kind], ended))
-    async with asyncio.timeout(SECONDS):
-        while not any(not each.http.reading for each in served.connections):
-            await asyncio.sleep(0.01)
+    await until(lambda: running["most"] and any(not each.http.reading for each in served.connections))
     assert running["most"] == 1
     ended.set()
     await one

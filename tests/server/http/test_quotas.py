@@ -289,8 +289,7 @@ async def test_requests_in_flight_of_one_address_leave_room_for_those_of_others(
     async with site(server) as here:
         attacker, honest = Modern(at(here, ATTACKER)), Modern(at(here, OTHER))
         calls = [asyncio.create_task(attacker.call("waits", id=id)) for id in range(2)]
-        while sum(map(len, here.busy())) < 2:
-            await asyncio.sleep(0)
+        await until(lambda: sum(map(len, here.busy())) == 2)
         assert "too many requests" in (await (await attacker.call("waits", id=3)).json())["error"]["message"]
         assert (await (await honest.ask("tools/list")).json())["result"]["tools"]
         release.set()

@@ -21,6 +21,7 @@ from accord.store.memory import MemoryEvents
 
 from tests.server.http.raw import BASIC, JSON, served
 from tests.server.http.speaking import LATEST, Modern, Stateful, both_ways, notification, quick, request, site, text
+from tests.waiting import until
 
 OLDER = ["2025-03-26", "2025-06-18", "2025-11-25"]
 STATELESS = HTTPOptions(stateless=True)
@@ -202,12 +203,10 @@ async def test_a_client_that_goes_away_cancels_nothing() -> None:
     server = Desk()
     async with site(server, "socket", STATELESS) as here:
         call = await plain(here.raw).begin("POST", json.dumps(plain(here.raw).calling("slow")).encode())
-        while not here.busy():
-            await asyncio.sleep(0.001)
+        await until(here.busy)
         await call.leave()
         server.gone.set()
-        while not server.ended:
-            await asyncio.sleep(0.001)
+        await until(lambda: server.ended)
         assert server.ended == ["done"]
 
 

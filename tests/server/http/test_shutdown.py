@@ -16,6 +16,7 @@ from accord.store.sqlite import SQLiteEvents
 
 from tests.server.http.raw import BASIC, JSON, SECONDS
 from tests.server.http.speaking import META, Legacy, Modern, Stateful, both_ways, quick, request, site, text, until
+from tests.waiting import turns
 
 WANTED = {"notifications": {"toolsListChanged": True}}
 
@@ -87,8 +88,7 @@ async def test_whoever_drains_hears_of_the_end_though_others_drain_too() -> None
         draining = [asyncio.create_task(here.app.drain(SECONDS)) for _ in range(2)]
         await until(lambda: here.endpoint.idle is not None)
         draining.append(asyncio.create_task(here.app.drain(SECONDS)))
-        for _ in range(5):
-            await asyncio.sleep(0)
+        await turns(5)
         assert not any(each.done() for each in draining)
         server.release.set()
         async with asyncio.timeout(SECONDS / 2):
@@ -105,8 +105,7 @@ async def test_a_call_of_the_oldest_form_is_finished_though_no_request_is_open_f
         await until(here.busy)
         draining = asyncio.create_task(here.app.drain(SECONDS))
         await until(lambda: here.app.draining)
-        for _ in range(5):
-            await asyncio.sleep(0)
+        await turns(5)
         assert not draining.done()
         server.release.set()
         assert text(await client.stream.message()) == "done"
@@ -255,8 +254,7 @@ async def test_a_request_of_which_auth_is_not_done_is_answered_as_the_server_end
         draining = asyncio.create_task(here.app.drain(SECONDS))
         await until(lambda: here.app.draining)
         assert (await client.ask("tools/list")).status == 503  # `auth` is asked no more
-        for _ in range(5):
-            await asyncio.sleep(0)
+        await turns(5)
         assert not draining.done()
         auth.release.set()
         for refused in (await call.start(), await stream):

@@ -17,6 +17,7 @@ from accord.session.pending_request import PendingRequest
 
 from tests.clock import Clock
 from tests.server.input.caller import asks, caller, questions, retry, texts
+from tests.waiting import turns
 
 SAFE = ToolAnnotations(read_only_hint=True)
 MARKS = [None, SAFE]
@@ -154,8 +155,7 @@ async def test_a_handler_may_tidy_up_before_its_server_is_gone() -> None:
         try:
             await ctx.elicit("Sure?", bool)
         finally:
-            for _ in range(100):
-                await asyncio.sleep(0)
+            await turns(100)
             tidied.append(True)
         return "done"
 

@@ -26,6 +26,7 @@ from accord import (
 from tests.clock import Clock
 from tests.server.input.caller import Later, asks, caller, retry
 from tests.server.middleware.ways import SOME, WAYS, called, reached, text
+from tests.waiting import until
 
 # --- how large -----------------------------------------------------------------------------------------------------
 
@@ -255,8 +256,7 @@ async def test_a_cancelled_call_is_not_tried_again() -> None:
     server, ran = failing(Retry(5, pause=600, longest=600), *(ConnectionError() for _ in range(5)))
     async with caller(server, "2025-11-25") as client:
         id = client.send(*called("reads"))
-        while not ran:
-            await asyncio.sleep(0)
+        await until(lambda: ran)
         client.cancel(id)
         server.tool(name="fine")(lambda: "fine")
         assert text(await client.ask(*called("fine"))) == "fine"

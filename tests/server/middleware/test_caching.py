@@ -28,6 +28,7 @@ from accord import (
 from tests.server.http.speaking import Modern, site
 from tests.server.input.caller import caller
 from tests.server.middleware.ways import SOME, WAYS, called, reached, text
+from tests.waiting import turns, until
 
 READ_ONLY = ToolAnnotations(read_only_hint=True)
 
@@ -219,8 +220,7 @@ async def test_what_was_under_way_when_it_changed_is_not_kept() -> None:
 
     async with caller(server, "2025-11-25") as client:
         id = client.send("resources/read", {"uri": "data://slow"})
-        while not seen:
-            await asyncio.sleep(0)
+        await until(lambda: seen)
         server.resource_updated("data://slow")
         go.set()
         assert text(await client.answer(id)) == "before"
@@ -244,17 +244,12 @@ def slow_server(caching: Caching) -> tuple[Server, list[int], asyncio.Event]:
     return server, ran, go
 
 
-async def turns(count: int = 20) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
-
-
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 async def test_equal_requests_at_once_run_once(revision: str) -> None:
     server, ran, go = slow_server(Caching())
     async with caller(server, revision) as client:
         ids = [client.send(*called("look")) for _ in range(10)]
-        await turns()
+        await turns(20)
         go.set()
         assert {text(await client.answer(id)) for id in ids} == {"done 1"}
     assert len(ran) == 1
@@ -265,9 +260,9 @@ async def test_when_the_first_is_cancelled_the_next_takes_its_place(revision: st
     server, ran, go = slow_server(Caching())
     async with caller(server, revision) as client:
         first, *others = [client.send(*called("look")) for _ in range(5)]
-        await turns()
+        await turns(20)
         client.cancel(first)
-        await turns()
+        await turns(20)
         go.set()
         assert {text(await client.answer(id)) for id in others} == {"done 2"}
     assert len(ran) == 2
@@ -277,7 +272,7 @@ async def test_when_the_first_fails_each_finds_out_alone() -> None:
     server, ran, go = slow_server(Caching())
     async with caller(server, "2025-11-25") as client:
         ids = [client.send(*called("look", fail=True)) for _ in range(3)]
-        await turns()
+        await turns(20)
         go.set()
         assert sorted([text(await client.answer(id)) for id in ids])[0] == "failed 1"
     assert len(ran) == 3
