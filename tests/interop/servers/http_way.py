@@ -8,7 +8,7 @@ sse          HTTP+SSE at /sse
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Way(NamedTuple):
@@ -27,3 +27,24 @@ def asked() -> Way | None:
         return None
     host, _, port = sys.argv[2].rpartition(":")
     return Way(sys.argv[1], host, int(port))
+
+
+def run_mcp1(server: Any) -> None:
+    """Run a server on the official SDK 1.x as the command line asks."""
+    way = asked()
+    if way is not None:
+        server.settings.host, server.settings.port = way.host, way.port
+        server.settings.stateless_http = server.settings.json_response = way.stateless
+    server.run("stdio" if way is None else "sse" if way.name == "sse" else "streamable-http")
+
+
+def run_mcp2(server: Any) -> None:
+    """Run a server on the official SDK 2.x as the command line asks."""
+    way = asked()
+    if way is None:
+        server.run()
+    elif way.name == "sse":
+        server.run("sse", host=way.host, port=way.port)
+    else:
+        options = {"stateless_http": way.stateless, "json_response": way.stateless}
+        server.run("streamable-http", host=way.host, port=way.port, **options)

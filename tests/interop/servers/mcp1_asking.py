@@ -50,8 +50,4 @@ async def visit(ctx: Context) -> str:
 
 
 if __name__ == "__main__":
-    way = http_way.asked()
-    if way is not None:
-        server.settings.host, server.settings.port = way.host, way.port
-        server.settings.stateless_http = server.settings.json_response = way.stateless
-    server.run("stdio" if way is None else "sse" if way.name == "sse" else "streamable-http")
+    http_way.run_mcp1(server)

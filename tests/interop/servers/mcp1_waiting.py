@@ -2,43 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
-import anyio
 from mcp.server.fastmcp import FastMCP
 
 import http_way
+from story_server import add_waiting
 
 server = FastMCP("waiting")
-begins: asyncio.Queue[str] = asyncio.Queue()
-ends: asyncio.Queue[str] = asyncio.Queue()
-
-
-@server.tool()
-async def wait() -> str:
-    """Wait until nobody waits for it."""
-    begins.put_nowait("begun")
-    try:
-        await anyio.sleep_forever()
-    finally:
-        ends.put_nowait("cancelled")
-
-
-@server.tool()
-async def begun() -> str:
-    """Return once `wait` has begun."""
-    return await begins.get()
-
-
-@server.tool()
-async def ended() -> str:
-    """Return once `wait` was cancelled."""
-    return await ends.get()
-
+add_waiting(server)
 
 if __name__ == "__main__":
-    way = http_way.asked()
-    if way is not None:
-        server.settings.host, server.settings.port = way.host, way.port
-        server.settings.stateless_http = server.settings.json_response = way.stateless
-    server.run("stdio" if way is None else "sse" if way.name == "sse" else "streamable-http")
+    http_way.run_mcp1(server)

@@ -41,11 +41,4 @@ async def change(ctx: Context) -> str:
 
 
 if __name__ == "__main__":
-    way = http_way.asked()
-    if way is None:
-        server.run()
-    elif way.name == "sse":
-        server.run("sse", host=way.host, port=way.port)
-    else:
-        options = {"stateless_http": way.stateless, "json_response": way.stateless}
-        server.run("streamable-http", host=way.host, port=way.port, **options)
+    http_way.run_mcp2(server)

@@ -2,46 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
-import anyio
 from mcp.server.mcpserver import MCPServer
 
 import http_way
+from story_server import add_waiting
 
 server = MCPServer("waiting")
-begins: asyncio.Queue[str] = asyncio.Queue()
-ends: asyncio.Queue[str] = asyncio.Queue()
-
-
-@server.tool()
-async def wait() -> str:
-    """Wait until nobody waits for it."""
-    begins.put_nowait("begun")
-    try:
-        await anyio.sleep_forever()
-    finally:
-        ends.put_nowait("cancelled")
-
-
-@server.tool()
-async def begun() -> str:
-    """Return once `wait` has begun."""
-    return await begins.get()
-
-
-@server.tool()
-async def ended() -> str:
-    """Return once `wait` was cancelled."""
-    return await ends.get()
-
+add_waiting(server)
 
 if __name__ == "__main__":
-    way = http_way.asked()
-    if way is None:
-        server.run()
-    elif way.name == "sse":
-        server.run("sse", host=way.host, port=way.port)
-    else:
-        options = {"stateless_http": way.stateless, "json_response": way.stateless}
-        server.run("streamable-http", host=way.host, port=way.port, **options)
+    http_way.run_mcp2(server)
