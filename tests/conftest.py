@@ -17,7 +17,8 @@ import hypothesis
 import pytest
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-from tests.durations import Durations, ProcessorTime
+from tests.durations import Durations, ProcessorTime, function_id
+from tests.quick import in_peer_folder, slow_functions
 
 hypothesis.settings.register_profile(
     "accord",
@@ -40,13 +41,31 @@ GRACE = 20.0
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="write transcripts anew instead of comparing them")
     parser.addoption("--record-durations", action="store_true", help="write tests/durations.json anew")
+    parser.addoption("--quick", action="store_true", help="leave out tests that need peers, and those that take long")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--record-durations"):
-        config.pluginmanager.register(ProcessorTime())
-        if not hasattr(config, "workerinput"):
-            config.pluginmanager.register(Durations())
+    if not config.getoption("--record-durations"):
+        return
+    config.pluginmanager.register(ProcessorTime())
+    if hasattr(config, "workerinput"):
+        return
+    if config.args_source is not config.ArgsSource.TESTPATHS or any(map(config.getoption, ("-k", "-m", "--quick"))):
+        raise pytest.UsageError("--record-durations needs a whole run: it takes no paths, -k, -m or --quick")
+    config.pluginmanager.register(Durations())
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return True if config.getoption("--quick") and in_peer_folder(collection_path) else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--quick"):
+        return
+    slow = slow_functions()
+    left_out = {item for item in items if in_peer_folder(item.path) or function_id(item) in slow}
+    config.hook.pytest_deselected(items=[*left_out])
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture

@@ -10,11 +10,10 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Generator
-from pathlib import Path
 
 import pytest
 
-FILE = Path(__file__).parent / "durations.json"
+from tests.quick import DURATIONS
 
 FUNCTIONS = 300
 """How many the file has."""
@@ -51,7 +50,7 @@ class Durations:
         self.cases: defaultdict[str, int] = defaultdict(int)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        function = report.nodeid.partition("[")[0]
+        function = function_id(report)
         self.seconds[function] += report.duration
         if report.when == "teardown":
             self.cases[function] += 1
@@ -61,7 +60,7 @@ class Durations:
         slowest = sorted(self.cases, key=lambda each: (-round(self.processor[each], 2), each))[:FUNCTIONS]
         total = self._row(list(self.cases))
         rows = ",\n".join(f"  {json.dumps(each)}: {json.dumps(self._row([each]))}" for each in slowest)
-        FILE.write_text(f'{{\n"total": {json.dumps(total)},\n"slowest": {{\n{rows}\n}}\n}}\n', encoding="utf-8")
+        DURATIONS.write_text(f'{{\n"total": {json.dumps(total)},\n"slowest": {{\n{rows}\n}}\n}}\n', encoding="utf-8")
 
     def _row(self, functions: list[str]) -> dict[str, float]:
         return {
@@ -69,6 +68,11 @@ class Durations:
             "seconds": round(sum(self.seconds[each] for each in functions), 2),
             "cases": sum(self.cases[each] for each in functions),
         }
+
+
+def function_id(test: pytest.Item | pytest.TestReport) -> str:
+    """Return the id of a test without that of its case."""
+    return test.nodeid.partition("[")[0]
 
 
 def processor_seconds() -> float:

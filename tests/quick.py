@@ -1,0 +1,48 @@
+"""What a run with `--quick` leaves out: the folders that need peers, and the test functions that take long.
+
+A function takes long if all its cases together took `SLOW` seconds in the run that `durations.json` holds. So there is
+no list to keep: `scripts/test --record-durations` writes that file. Only the standard library is used here, since
+`scripts/test` runs this file before anything is installed: it exits with 0 if pytest with these arguments needs peers.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parent
+DURATIONS = TESTS / "durations.json"
+
+PEER_FOLDERS = tuple(TESTS / name for name in ("check/known_bad", "check/peers", "conformance", "interop", "switching"))
+"""Folders with tests that need peers. No test outside of them imports `tests.interop.peers`."""
+
+SLOW = 0.5
+"""Seconds of processor time of a test function, with set-up, tear-down and child processes."""
+
+
+def in_peer_folder(path: Path) -> bool:
+    """Return whether a test in this file or folder may need peers."""
+    return any(path.is_relative_to(folder) for folder in PEER_FOLDERS)
+
+
+def needs_peers(arguments: Iterable[str]) -> bool:
+    """Return whether a run of pytest with these arguments may collect a test that needs peers."""
+    arguments = list(arguments)
+    if "--quick" in arguments:
+        return False
+    paths = [path for each in arguments if (path := Path(each.partition("::")[0]).resolve()).exists()]
+    return not paths or any(
+        path.is_relative_to(folder) or folder.is_relative_to(path) for path in paths for folder in PEER_FOLDERS
+    )
+
+
+def slow_functions() -> frozenset[str]:
+    """Return the ids of the test functions that take long."""
+    slowest: dict[str, dict[str, float]] = json.loads(DURATIONS.read_text("utf-8"))["slowest"]
+    return frozenset(function for function, took in slowest.items() if took["processor_seconds"] >= SLOW)
+
+
+if __name__ == "__main__":
+    sys.exit(0 if needs_peers(sys.argv[1:]) else 1)

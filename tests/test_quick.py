@@ -1,0 +1,109 @@
+"""The quick run: no test in it needs peers, it leaves out what takes long, and durations are recorded for that."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import durations, quick
+from tests.durations import PROCESSOR, Durations
+
+ROOT = Path(__file__).parent.parent
+PEERS = ROOT / "tests" / "interop" / "peers.py"
+
+
+@cache
+def imports(module: Path) -> frozenset[Path]:
+    """The modules of the tests that a module imports."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {each.name for each in node.names}
+    files = (ROOT / f"{name.replace('.', '/')}.py" for name in names if name.startswith("tests."))
+    return frozenset(file for file in files if file.exists())
+
+
+def reached(module: Path) -> set[Path]:
+    """The modules of the tests that a module imports, itself or through others."""
+    found: set[Path] = set()
+    new = {module}
+    while new:
+        found |= new
+        new = {each for module in new for each in imports(module)} - found
+    return found
+
+
+def test_only_tests_in_the_folders_that_need_peers_import_them() -> None:
+    modules = [module for module in (ROOT / "tests").rglob("*.py") if module.name.startswith(("test_", "conftest"))]
+    found = [module for module in modules if PEERS in reached(module)]
+    assert len(found) > 20
+    assert [module for module in found if not quick.in_peer_folder(module)] == []
+
+
+def test_the_quick_run_collects_no_test_that_needs_peers_and_none_that_takes_long() -> None:
+    folders = [str(folder.relative_to(ROOT)) for folder in quick.PEER_FOLDERS]
+    named = [*folders, "tests/interop/test_traces.py", "tests/test_measure.py", "tests/test_clone.py"]
+    one_a_line = ["-o", "addopts=--import-mode=importlib -p no:asyncio", "-q"]
+    collect = [sys.executable, "-m", "pytest", "--collect-only", "--quick", *one_a_line, *named]
+    done = subprocess.run(collect, cwd=ROOT, capture_output=True, text=True, timeout=170, check=False)
+    collected = [line for line in done.stdout.splitlines() if "::" in line]
+    assert {test.partition("::")[0] for test in collected} == {"tests/test_measure.py", "tests/test_clone.py"}
+    assert {test.partition("[")[0] for test in collected}.isdisjoint(quick.slow_functions())
+    assert any(function.startswith("tests/test_clone.py::") for function in quick.slow_functions())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needed"),
+    [
+        ([], True),
+        (["-k", "sse"], True),
+        (["--quick"], False),
+        (["tests"], True),
+        (["tests/wire", "-k", "sse"], False),
+        (["tests/check"], True),
+        (["tests/check/fuzz", "tests/check/peers/test_peers.py::test_a_peer"], True),
+        (["tests/interop/test_traces.py::test_a_trace"], True),
+    ],
+)
+def test_peers_are_needed_where_a_path_may_hold_a_test_that_needs_them(
+    arguments: list[str], needed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert quick.needs_peers(arguments) == needed
+
+
+def report(id: str, when: Any, seconds: float, processor: float | None = None) -> pytest.TestReport:
+    properties = [] if processor is None else [(PROCESSOR, processor)]
+    return pytest.TestReport(id, ("", 0, ""), {}, "passed", None, when, duration=seconds, user_properties=properties)
+
+
+def test_durations_are_those_of_a_function_with_all_its_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(durations, "DURATIONS", tmp_path / "durations.json")
+    run = Durations()
+    for case, processor in (("1", 0.25), ("2[]", 0.5)):
+        run.pytest_runtest_logreport(report(f"tests/test_a.py::test_b[{case}]", "call", 2))
+        run.pytest_runtest_logreport(report(f"tests/test_a.py::test_b[{case}]", "teardown", 1, processor))
+    run.pytest_runtest_logreport(report("tests/test_a.py::test_c", "teardown", 1, 3.0))
+    run.pytest_sessionfinish()
+    written = json.loads((tmp_path / "durations.json").read_text("utf-8"))
+    assert written["total"] == {"processor_seconds": 3.75, "seconds": 7, "cases": 3}
+    assert [*written["slowest"].items()] == [
+        ("tests/test_a.py::test_c", {"processor_seconds": 3, "seconds": 1, "cases": 1}),
+        ("tests/test_a.py::test_b", {"processor_seconds": 0.75, "seconds": 6, "cases": 2}),
+    ]
+
+
+def test_durations_of_a_part_are_not_recorded() -> None:
+    record = [sys.executable, "-m", "pytest", "--record-durations", "tests/test_measure.py"]
+    done = subprocess.run(record, cwd=ROOT, capture_output=True, text=True, timeout=170, check=False)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "--record-durations needs a whole run" in done.stderr
