@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -42,9 +44,22 @@ RETIRED = (
 """Private words for which the field has a term: no class or module is named by one of them."""
 
 
-def definitions(module: Path) -> list[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+class Definition(NamedTuple):
+    """A class or function."""
+
+    name: str
+    lineno: int
+    is_class: bool
+
+
+@cache
+def definitions(module: Path) -> list[Definition]:
     kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    return [node for node in ast.walk(ast.parse(module.read_text("utf-8"))) if isinstance(node, kinds)]
+    return [
+        Definition(node.name, node.lineno, isinstance(node, ast.ClassDef))
+        for node in ast.walk(ast.parse(module.read_text("utf-8")))
+        if isinstance(node, kinds)
+    ]
 
 
 def words(name: str) -> list[str]:
@@ -58,7 +73,7 @@ def test_no_class_name_is_defined_twice() -> None:
         where = module.relative_to(SOURCES)
         if where.parts[0] not in OTHER_LIBRARIES:
             for node in definitions(module):
-                if isinstance(node, ast.ClassDef) and node.name not in TWICE:
+                if node.is_class and node.name not in TWICE:
                     places[node.name].append(f"{where}:{node.lineno}")
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
@@ -80,6 +95,6 @@ def test_no_name_has_a_retired_word(retired: str) -> None:
         f"{module.relative_to(SOURCES)}:{node.lineno} {node.name}"
         for module in MODULES
         for node in definitions(module)
-        if isinstance(node, ast.ClassDef) and retired in words(node.name)
+        if node.is_class and retired in words(node.name)
     ]
     assert found == []

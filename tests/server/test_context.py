@@ -89,12 +89,12 @@ async def test_what_a_handler_sends_between_a_question_and_its_answer_is_no_mist
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     server = Server("test", "1")
-    told = asyncio.Event()
+    asked, told = asyncio.Event(), asyncio.Event()
 
     @server.tool
     async def book(ctx: Context) -> str:
         async def tell() -> None:
-            await asyncio.sleep(0.05)
+            await asked.wait()
             ctx.info("still there")
             ctx.report_progress(1)
             told.set()
@@ -105,6 +105,7 @@ async def test_what_a_handler_sends_between_a_question_and_its_answer_is_no_mist
         return "booked"
 
     async def answer(params: Any, context: Any) -> str:
+        asked.set()
         await told.wait()
         return "that one"
 

@@ -16,6 +16,8 @@ from accord.errors import InternalError
 from accord.limits import Limits
 from accord.server.workers import WorkerPool
 
+from tests.waiting import until
+
 
 async def test_calls_that_come_together_are_all_answered() -> None:
     workers = WorkerPool(Limits(workers=4, worker_queue=10_000))
@@ -96,10 +98,10 @@ def test_an_idle_pool_does_not_keep_the_loop_busy() -> None:
 
 async def test_a_call_that_was_cancelled_while_it_waited_is_not_run() -> None:
     workers = WorkerPool(Limits(workers=1))
-    release, ran = threading.Event(), threading.Event()
-    blocked = asyncio.ensure_future(workers.run(release.wait, 10))
+    began, release, ran = threading.Event(), threading.Event(), threading.Event()
+    blocked = asyncio.ensure_future(workers.run(lambda: began.set() or release.wait(10)))
     waits = asyncio.ensure_future(workers.run(ran.set))
-    await asyncio.sleep(0.01)
+    await until(began.is_set)
     waits.cancel()
     await asyncio.sleep(0)
     release.set()

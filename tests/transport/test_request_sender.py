@@ -218,7 +218,7 @@ async def test_closing_that_is_cancelled_has_closed_all_the_same() -> None:
         try:
             await forever()
         finally:
-            await asyncio.sleep(0.05)
+            await turns(20)
 
     async with connected() as ends:
         ends.answer = slow

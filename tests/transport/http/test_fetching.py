@@ -23,9 +23,11 @@ SECRET = "SECRET-0123456789"
 
 
 async def test_requests_that_are_redirected_at_once_all_get_to_the_same_place() -> None:
+    together = asyncio.Barrier(3)
+
     async def play(visit: Visit) -> None:
         if visit.path == "/a/mcp":
-            await asyncio.sleep(0.05)
+            await together.wait()
             await visit.respond(307, Location="v2/mcp")
         else:
             await visit.done()

@@ -27,6 +27,7 @@ from accord.transport.http.session_state import ClientSessionState
 from accord.transport.http.settings import HTTPSettings
 
 from .site import VERSION, Play, Visit, modern, older, quiet, runs_out_of_time, site
+from tests.waiting import turns
 
 
 async def test_a_request_of_2026_says_in_headers_what_its_body_says() -> None:
@@ -68,11 +69,11 @@ async def test_a_server_without_sessions_gets_no_delete() -> None:
 
 
 async def test_nothing_is_asked_before_the_server_has_taken_initialized() -> None:
-    taken = asyncio.Event()
+    take, taken = asyncio.Event(), asyncio.Event()
 
     async def play(visit: Visit) -> None:
         if visit.verb == "notifications/initialized":
-            await asyncio.sleep(0.1)
+            await take.wait()
             taken.set()
             await visit.respond(202)
         else:
@@ -80,7 +81,11 @@ async def test_nothing_is_asked_before_the_server_has_taken_initialized() -> Non
             await older(quiet)(visit)
 
     async with site(play) as server, Client(server.url) as client:
-        assert (await client.call_tool("echo")).text == "done"
+        call = asyncio.create_task(client.call_tool("echo"))
+        await server.seen("notifications/initialized")
+        await turns(100)  # in which the call would come
+        take.set()
+        assert (await call).text == "done"
 
 
 async def test_connections_are_used_again() -> None:
@@ -114,18 +119,22 @@ async def test_no_more_requests_than_connections_are_in_flight_and_none_is_forgo
 
 
 async def test_a_request_that_fails_fails_alone() -> None:
+    failed = asyncio.Event()
+
     async def play(visit: Visit) -> None:
         if visit.message["params"]["name"] == "bad":
             visit.reset()
         else:
-            await asyncio.sleep(0.05)
+            await failed.wait()
             await visit.done()
 
     async with site(modern(play)) as server, Client(server.url) as client:
-        good, bad = await asyncio.gather(client.call_tool("good"), client.call_tool("bad"), return_exceptions=True)
-        assert not isinstance(good, BaseException)
-        assert good.text == "done"
-        assert isinstance(bad, ConnectionLost)
+        good = asyncio.create_task(client.call_tool("good"))
+        await server.seen("tools/call")
+        with pytest.raises(ConnectionLost):
+            await client.call_tool("bad")
+        failed.set()
+        assert (await good).text == "done"
         assert (await client.call_tool("good")).text == "done"
 
 
