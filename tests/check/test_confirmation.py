@@ -13,6 +13,7 @@ from accord.check.settings import CheckSettings
 
 from tests.check.mutants.change import Change, Changed
 from tests.check.mutants.right import right
+from tests.clock import without_waiting
 
 FAILS = """
 import pathlib, sys
@@ -54,6 +55,7 @@ def silent_at(times: set[int]) -> Any:
 SETTINGS = CheckSettings(revisions=("2025-11-25",), only=("ping/answered",), whole_traffic=False, timeout=3)
 
 
+@without_waiting
 async def test_a_silence_that_does_not_come_again_is_no_finding_and_is_told() -> None:
     report = await check_server(silent_at({1}), SETTINGS)
     assert report.findings == ()
@@ -62,6 +64,7 @@ async def test_a_silence_that_does_not_come_again_is_no_finding_and_is_told() ->
     assert told.startswith("ping/answered (")
 
 
+@without_waiting
 async def test_a_silence_that_comes_again_is_a_finding() -> None:
     report = await check_server(silent_at(set(range(100))), SETTINGS)
     assert [finding.rule for finding in report.findings] == ["ping/answered"]

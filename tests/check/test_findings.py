@@ -13,6 +13,7 @@ from accord.check.settings import CheckSettings
 
 from tests.check.mutants.change import Change, Changed
 from tests.check.mutants.right import right
+from tests.clock import without_waiting
 
 
 async def finding(change: Change, rule: str, revision: str) -> Finding:
@@ -23,6 +24,7 @@ async def finding(change: Change, rule: str, revision: str) -> Finding:
     return found
 
 
+@without_waiting
 async def test_a_server_that_ignores_arrays_is_not_said_to_lose_requests() -> None:
     change = Change()
     change.heard(lambda message: None if isinstance(message, list) else message)

@@ -19,7 +19,7 @@ from accord.check.server_target import ServerTarget
 from accord.check.session_factory import SessionFactory
 from accord.check.settings import CheckSettings
 
-from tests.clock import run_without_waiting
+from tests.clock import without_waiting
 
 SETTINGS = CheckSettings(call_tools=True, timeout=10, revisions=("2025-11-25",))
 """Nobody waits so long: the time jumps."""
@@ -52,11 +52,8 @@ def called(talk: Probe) -> int:
     return sum(message.get("method") == "tools/call" for message in talk.log.sent_messages())
 
 
-def test_what_there_is_no_time_for_is_left_out_and_told() -> None:
-    run_without_waiting(is_left_out_and_told())
-
-
-async def is_left_out_and_told() -> None:
+@without_waiting
+async def test_what_there_is_no_time_for_is_left_out_and_told() -> None:
     async with talking(slow()) as talk:
         (left_out,) = await run_ordinary_traffic(talk, 300)
         assert 0 < called(talk) < TOOLS
@@ -77,9 +74,9 @@ async def test_nothing_is_left_out_of_a_server_that_answers() -> None:
         assert called(talk) == 1
 
 
-def test_the_report_says_what_was_left_out() -> None:
-    settings = replace(SETTINGS, only=("ping", "shapes"), whole_traffic=False)
-    report = run_without_waiting(check_server(slow(), settings))
+@without_waiting
+async def test_the_report_says_what_was_left_out() -> None:
+    report = await check_server(slow(), replace(SETTINGS, only=("ping", "shapes"), whole_traffic=False))
     (visit,) = report.visits
     assert "ordinary traffic ended after 120 s" in visit.left_out[0]
     assert not visit.error

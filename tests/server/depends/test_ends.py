@@ -29,6 +29,7 @@ from accord import (
 )
 from accord.server.lifetime import Lifetime
 
+from tests.clock import without_waiting
 from tests.waiting import turns
 
 
@@ -80,6 +81,7 @@ async def test_what_is_needed_after_the_end_is_an_error_and_no_wait() -> None:
             await lifetime.start_mounted(Server("other"))
 
 
+@without_waiting
 async def test_whoever_waits_for_what_could_not_be_made_in_time_waits_no_longer() -> None:
     server = Server("desk", limits=Limits(grace_seconds=0.01))
     one, other = _Stuck("one"), _Stuck("other")

@@ -10,6 +10,7 @@ import pytest
 from accord import CallNext, Context, Request, Server, ToolError
 from accord.errors import InvalidParams
 
+from tests.clock import without_waiting
 from tests.server.input.caller import caller
 from tests.server.middleware.ways import SOME, WAYS, called, reached, text
 from tests.server.test_misbehaving_handlers import RAISED
@@ -144,6 +145,7 @@ async def test_a_cancelled_call_that_is_swallowed_is_not_answered_and_holds_up_n
         assert id not in client.heard
 
 
+@without_waiting
 async def test_the_end_of_a_connection_ends_what_a_middleware_waits_for() -> None:
     began, ended = asyncio.Event(), asyncio.Event()
 
