@@ -1,8 +1,9 @@
 """What a run with `--quick` leaves out: the folders that need peers, and the test functions that take long.
 
-A function takes long if all its cases together took `SLOW` seconds in the run that `durations.json` holds. So there is
-no list to keep: `scripts/test --record-durations` writes that file. Only the standard library is used here, since
-`scripts/test` runs this file before anything is installed: it exits with 0 if pytest with these arguments needs peers.
+A function takes long if all its cases together took `SLOW` seconds of processor time in the run that `durations.json`
+holds, or `WAITING` seconds by the clock, since a few wait for one timeout after the other. So there is no list to keep:
+`scripts/test --record-durations` writes that file. Only the standard library is used, since `scripts/test` runs this
+file before anything is installed: it exits with 0 if pytest with these arguments needs peers.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ PEER_FOLDERS = tuple(TESTS / name for name in ("check/known_bad", "check/peers",
 
 SLOW = 0.5
 """Seconds of processor time of a test function, with set-up, tear-down and child processes."""
+
+WAITING = 9.0
+"""Seconds by the clock."""
 
 
 def in_peer_folder(path: Path) -> bool:
@@ -41,7 +45,11 @@ def needs_peers(arguments: Iterable[str]) -> bool:
 def slow_functions() -> frozenset[str]:
     """Return the ids of the test functions that take long."""
     slowest: dict[str, dict[str, float]] = json.loads(DURATIONS.read_text("utf-8"))["slowest"]
-    return frozenset(function for function, took in slowest.items() if took["processor_seconds"] >= SLOW)
+    return frozenset(
+        function
+        for function, took in slowest.items()
+        if took["processor_seconds"] >= SLOW or took["seconds"] >= WAITING
+    )
 
 
 if __name__ == "__main__":
