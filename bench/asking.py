@@ -14,11 +14,11 @@ from typing import Annotated
 
 from accord import Context, Server
 from accord.messages.tools import ToolAnnotations
-from accord.server.dispatch import Dispatcher
+from accord.server.core.dispatch import Dispatcher
+from accord.server.core.peer import Peer
+from accord.server.core.results import ResultEncoder
 from accord.server.input.questions import Elicit
-from accord.server.peer import Peer
-from accord.server.results import ResultEncoder
-from accord.server.subscription_index import SubscriptionIndex
+from accord.server.notify.subscription_index import SubscriptionIndex
 from accord.session.events import RequestReceived
 from accord.session.session import Session
 from accord.transport import memory

@@ -15,10 +15,10 @@ from accord.messages import codec, envelope
 from accord.messages.identity import Implementation
 from accord.messages.revision import RULES
 from accord.messages.tools import Tool, ToolExecution
-from accord.server.registry import Registry
-from accord.server.results import ResultEncoder
+from accord.server.core.registry import Registry
+from accord.server.core.results import ResultEncoder
+from accord.server.declare.signature import signature
 from accord.server.server import Server
-from accord.server.signature import signature
 from accord.session.events import RequestReceived
 from accord.session.peer_info import PeerInfo
 from accord.session.session import Session

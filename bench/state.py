@@ -8,7 +8,7 @@ from __future__ import annotations
 import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
-from accord.server.input.seal import Keyring
+from accord.server.input.request_state import Keyring
 from bench.inside import Step, of_step
 from bench.measure import Figure
 

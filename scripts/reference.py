@@ -25,7 +25,7 @@ import griffe
 import msgspec
 
 import accord
-from accord.server.signature import signature
+from accord.server.declare.signature import signature
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
@@ -49,9 +49,8 @@ PAGES = (
         "Server",
         "Declaring tools, resources and prompts, and running a server. Guides: [tutorial](../tutorial.md), "
         "[tool results](../results.md), [notifications, logging and completion](../notifications.md).",
-        ("server.server", "server.context", "server.completable", "server.cache", "server.content", "server.media",
-         "server.handles", "server.header", "server.imported", "server.depends", "server.files", "server.roots"),
-        ("server.declaration_mixin.ToolOptions", "server.declaration_mixin.PromptOptions"),
+        ("server.server", "server.core", "server.declare", "server.depends", "server.files"),
+        ("server.declare.declaration_mixin.ToolOptions", "server.declare.declaration_mixin.PromptOptions"),
     ),
     Page(
         "elicitation.md",

@@ -22,7 +22,7 @@ def _in(file: str, test: str) -> str:
 
 _ASKED, _SUBSCRIPTIONS, _LISTS, _BAD, _ALONE, _HTTP_SESSION = (
     "client/test_input_handlers",
-    "server/test_subscriptions",
+    "server/notify/test_subscriptions",
     "server/test_list_changes",
     "session/test_bad_input",
     "server/http/test_stateless",
@@ -110,7 +110,7 @@ COVERAGE: dict[str, str] = {
     "capability of a server: extensions": _in(
         "session/test_extensions", "what_the_server_does_not_offer_is_not_asked_and_not_served"
     ),
-    "capability of a server: logging": _in("server/test_logs", "logging_is_declared_where_a_handler_can_log"),
+    "capability of a server: logging": _in("server/notify/test_logs", "logging_is_declared_where_a_handler_can_log"),
     **dict.fromkeys(
         (
             f"capability of a server: {name}{part}"

@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from accord.client.backoff import Reconnect as Reconnect
     from accord.client.cache import Cache as Cache
     from accord.client.client import Client as Client
     from accord.client.handlers import ClientContext as ClientContext
     from accord.client.model_selection import HostModel as HostModel, choose_model as choose_model
     from accord.client.notifications import Notice as Notice
     from accord.client.results import ToolResult as ToolResult
+    from accord.client.retry import Reconnect as Reconnect
     from accord.client.subscription import (
         ListChanged as ListChanged,
         Missed as Missed,
@@ -77,8 +77,9 @@ if TYPE_CHECKING:
     from accord.messages.elicitation import ElicitParams as ElicitParams, ElicitResult as ElicitResult
     from accord.messages.extension import Extension as Extension
     from accord.messages.identity import Icon as Icon, Implementation as Implementation
-    from accord.messages.logging import LoggingMessageParams as LoggingMessageParams
+    from accord.messages.input_required import Root as Root
     from accord.messages.methods import Method as Method
+    from accord.messages.notifications import LoggingMessageParams as LoggingMessageParams
     from accord.messages.prompts import (
         GetPromptResult as GetPromptResult,
         Prompt as Prompt,
@@ -90,7 +91,6 @@ if TYPE_CHECKING:
         ResourceTemplate as ResourceTemplate,
     )
     from accord.messages.revision import REVISIONS as REVISIONS
-    from accord.messages.roots import Root as Root
     from accord.messages.sampling import (
         CreateMessageParams as CreateMessageParams,
         CreateMessageResult as CreateMessageResult,
@@ -104,16 +104,17 @@ if TYPE_CHECKING:
         ToolAnnotations as ToolAnnotations,
     )
     from accord.schema.forms import Email as Email, Uri as Uri
-    from accord.server.cache import CacheHint as CacheHint
-    from accord.server.completable import Completable as Completable
     from accord.server.compose.change import ArgumentChange as ArgumentChange, ToolChange as ToolChange
     from accord.server.compose.provider import Provided as Provided, Provider as Provider
-    from accord.server.content import ToolOutput as ToolOutput
-    from accord.server.context import Context as Context
+    from accord.server.core.content import CacheHint as CacheHint, ToolOutput as ToolOutput
+    from accord.server.core.context import Context as Context
+    from accord.server.declare.completions import Completable as Completable
+    from accord.server.declare.handles import Handles as Handles
+    from accord.server.declare.header import Header as Header
+    from accord.server.declare.import_mixin import Imported as Imported
+    from accord.server.declare.media import Audio as Audio, File as File, Image as Image
     from accord.server.depends.markers import Depends as Depends
     from accord.server.files.directory import Directory as Directory
-    from accord.server.handles import Handles as Handles
-    from accord.server.header import Header as Header
     from accord.server.http.auth import (
         APIKeys as APIKeys,
         Auth as Auth,
@@ -122,7 +123,6 @@ if TYPE_CHECKING:
         Unauthorized as Unauthorized,
     )
     from accord.server.http.options import HTTPOptions as HTTPOptions
-    from accord.server.imported import Imported as Imported
     from accord.server.input.questions import (
         Accepted as Accepted,
         Cancelled as Cancelled,
@@ -133,27 +133,28 @@ if TYPE_CHECKING:
         Sample as Sample,
         Sampled as Sampled,
     )
-    from accord.server.media import Audio as Audio, File as File, Image as Image
-    from accord.server.middleware.caching import Caching as Caching
-    from accord.server.middleware.mask_errors import MaskErrors as MaskErrors
-    from accord.server.middleware.rate_store import (
-        MemoryRates as MemoryRates,
-        RateStore as RateStore,
-        SQLiteRates as SQLiteRates,
+    from accord.server.input.roots import RootList as RootList
+    from accord.server.middleware.caching import (
+        Caching as Caching,
+        MemoryResults as MemoryResults,
+        ResultStore as ResultStore,
     )
-    from accord.server.middleware.ratelimit import RateLimit as RateLimit
+    from accord.server.middleware.errors import MaskErrors as MaskErrors, Retry as Retry
+    from accord.server.middleware.limits import (
+        MemoryRates as MemoryRates,
+        RateLimit as RateLimit,
+        RateStore as RateStore,
+        SizeLimit as SizeLimit,
+        SQLiteRates as SQLiteRates,
+        Timeout as Timeout,
+    )
     from accord.server.middleware.request import CallNext as CallNext, Middleware as Middleware, Request as Request
-    from accord.server.middleware.result_store import MemoryResults as MemoryResults, ResultStore as ResultStore
-    from accord.server.middleware.retry import Retry as Retry
     from accord.server.middleware.scopes import RequireScopes as RequireScopes
-    from accord.server.middleware.sizelimit import SizeLimit as SizeLimit
-    from accord.server.middleware.timeout import Timeout as Timeout
     from accord.server.middleware.timing import Timing as Timing
     from accord.server.openapi.importer import OpenAPIOptions as OpenAPIOptions
     from accord.server.openapi.messages import APIAnswer as APIAnswer, APIRequest as APIRequest
     from accord.server.openapi.operation import Route as Route
     from accord.server.openapi.routes import READS_AS_RESOURCES as READS_AS_RESOURCES, RouteMap as RouteMap
-    from accord.server.roots import RootList as RootList
     from accord.server.server import Server as Server
     from accord.store.base import Events as Events, Replay as Replay
     from accord.store.memory import MemoryEvents as MemoryEvents
@@ -173,11 +174,11 @@ _HOMES = {
     "APIKeys": "accord.server.http.auth",
     "APIRequest": "accord.server.openapi.messages",
     "ArgumentChange": "accord.server.compose.change",
-    "Audio": "accord.server.media",
+    "Audio": "accord.server.declare.media",
     "AudioContent": "accord.messages.content",
     "Auth": "accord.server.http.auth",
     "Cache": "accord.client.cache",
-    "CacheHint": "accord.server.cache",
+    "CacheHint": "accord.server.core.content",
     "Caching": "accord.server.middleware.caching",
     "CallNext": "accord.server.middleware.request",
     "CallToolResult": "accord.messages.tools",
@@ -185,11 +186,11 @@ _HOMES = {
     "choose_model": "accord.client.model_selection",
     "Client": "accord.client.client",
     "ClientContext": "accord.client.handlers",
-    "Completable": "accord.server.completable",
+    "Completable": "accord.server.declare.completions",
     "Completion": "accord.messages.completion",
     "ConnectError": "accord.errors",
     "ConnectionLost": "accord.errors",
-    "Context": "accord.server.context",
+    "Context": "accord.server.core.context",
     "CreateMessageParams": "accord.messages.sampling",
     "CreateMessageResult": "accord.messages.sampling",
     "DeclarationError": "accord.errors",
@@ -205,31 +206,31 @@ _HOMES = {
     "Events": "accord.store.base",
     "EventsGone": "accord.errors",
     "Extension": "accord.messages.extension",
-    "File": "accord.server.media",
+    "File": "accord.server.declare.media",
     "Forbidden": "accord.server.http.auth",
     "GetPromptResult": "accord.messages.prompts",
-    "Handles": "accord.server.handles",
-    "Header": "accord.server.header",
+    "Handles": "accord.server.declare.handles",
+    "Header": "accord.server.declare.header",
     "HostModel": "accord.client.model_selection",
     "HTTPError": "accord.errors",
     "HTTPOptions": "accord.server.http.options",
     "HTTPSettings": "accord.transport.http.settings",
     "Icon": "accord.messages.identity",
-    "Image": "accord.server.media",
+    "Image": "accord.server.declare.media",
     "ImageContent": "accord.messages.content",
     "Implementation": "accord.messages.identity",
-    "Imported": "accord.server.imported",
+    "Imported": "accord.server.declare.import_mixin",
     "InternalError": "accord.errors",
     "InvalidParams": "accord.errors",
     "InvalidResult": "accord.errors",
     "LifespanError": "accord.errors",
     "Limits": "accord.limits",
     "ListChanged": "accord.client.subscription",
-    "LoggingMessageParams": "accord.messages.logging",
-    "MaskErrors": "accord.server.middleware.mask_errors",
+    "LoggingMessageParams": "accord.messages.notifications",
+    "MaskErrors": "accord.server.middleware.errors",
     "MemoryEvents": "accord.store.memory",
-    "MemoryRates": "accord.server.middleware.rate_store",
-    "MemoryResults": "accord.server.middleware.result_store",
+    "MemoryRates": "accord.server.middleware.limits",
+    "MemoryResults": "accord.server.middleware.caching",
     "Method": "accord.messages.methods",
     "MethodNotFound": "accord.errors",
     "Middleware": "accord.server.middleware.request",
@@ -253,12 +254,12 @@ _HOMES = {
     "ProtocolError": "accord.errors",
     "Provided": "accord.server.compose.provider",
     "Provider": "accord.server.compose.provider",
-    "RateLimit": "accord.server.middleware.ratelimit",
+    "RateLimit": "accord.server.middleware.limits",
     "RateLimited": "accord.errors",
-    "RateStore": "accord.server.middleware.rate_store",
+    "RateStore": "accord.server.middleware.limits",
     "ReadResourceResult": "accord.messages.resources",
     "READS_AS_RESOURCES": "accord.server.openapi.routes",
-    "Reconnect": "accord.client.backoff",
+    "Reconnect": "accord.client.retry",
     "RemoteProtocolError": "accord.errors",
     "Replay": "accord.store.base",
     "Request": "accord.server.middleware.request",
@@ -271,11 +272,11 @@ _HOMES = {
     "ResourceTemplate": "accord.messages.resources",
     "ResourceTemplateReference": "accord.messages.completion",
     "ResourceUpdated": "accord.client.subscription",
-    "ResultStore": "accord.server.middleware.result_store",
-    "Retry": "accord.server.middleware.retry",
+    "ResultStore": "accord.server.middleware.caching",
+    "Retry": "accord.server.middleware.errors",
     "REVISIONS": "accord.messages.revision",
-    "Root": "accord.messages.roots",
-    "RootList": "accord.server.roots",
+    "Root": "accord.messages.input_required",
+    "RootList": "accord.server.input.roots",
     "Roots": "accord.server.input.questions",
     "Route": "accord.server.openapi.operation",
     "RouteMap": "accord.server.openapi.routes",
@@ -286,21 +287,21 @@ _HOMES = {
     "SchemaError": "accord.errors",
     "Server": "accord.server.server",
     "SessionEnded": "accord.errors",
-    "SizeLimit": "accord.server.middleware.sizelimit",
+    "SizeLimit": "accord.server.middleware.limits",
     "SQLiteEvents": "accord.store.sqlite",
-    "SQLiteRates": "accord.server.middleware.rate_store",
+    "SQLiteRates": "accord.server.middleware.limits",
     "StoreError": "accord.errors",
     "Subscription": "accord.client.subscription",
     "TargetError": "accord.errors",
     "Telemetry": "accord.telemetry.base",
     "TextContent": "accord.messages.content",
-    "Timeout": "accord.server.middleware.timeout",
+    "Timeout": "accord.server.middleware.limits",
     "Timing": "accord.server.middleware.timing",
     "Tool": "accord.messages.tools",
     "ToolAnnotations": "accord.messages.tools",
     "ToolChange": "accord.server.compose.change",
     "ToolError": "accord.errors",
-    "ToolOutput": "accord.server.content",
+    "ToolOutput": "accord.server.core.content",
     "ToolResult": "accord.client.results",
     "ToolResultContent": "accord.messages.content",
     "ToolUseContent": "accord.messages.content",

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
+from accord.check.engine.findings import spec_url
+from accord.check.engine.rule import Rule
 from accord.check.requirements import EXTENSIONS, KINDS, Kind, Sentence, sentences
-from accord.check.rule import Rule
 from accord.check.rules import client_rules, server_rules
 from accord.check.settings import LEVELS
-from accord.check.spec_links import spec_url
 from accord.messages.base import Life
 from accord.messages.revision import REVISIONS
 

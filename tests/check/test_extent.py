@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from accord.check.outcomes import NullWatcher
-from accord.check.report import Outcome
+from accord.check.engine.outcomes import NullWatcher
+from accord.check.engine.report import Outcome
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 from accord.check.wires.child import ChildWire

@@ -13,14 +13,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from accord.check.budget import VisitBudget
-from accord.check.client_messages import elicitation_result
-from accord.check.findings import repeat_command
-from accord.check.message_log import MemoryBudget, MessageLog
-from accord.check.report import Outcome, Report, TransportName, Visit
-from accord.check.rule import Rule
+from accord.check.engine.case_runner import VisitBudget
+from accord.check.engine.findings import repeat_command
+from accord.check.engine.report import Outcome, Report, TransportName, Visit
+from accord.check.engine.rule import Rule
+from accord.check.engine.server_target import ServerTarget
+from accord.check.probes.client_messages import elicitation_result
+from accord.check.probes.message_log import MemoryBudget, MessageLog
 from accord.check.server import check_server
-from accord.check.server_target import ServerTarget
 from accord.check.settings import CheckSettings
 from accord.check.wires.http import HTTPWire
 from accord.client.target import Command

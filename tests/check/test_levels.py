@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from accord.check.report import Level
+from accord.check.engine.report import Level
 from accord.check.requirements import sentences
 from accord.check.rules import client_rules, server_rules
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from accord.check.baseline import Baseline, save, update
+from accord.check.engine.baseline import Baseline, save, update
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from accord.check.report import Finding
+from accord.check.engine.report import Finding
 from accord.check.settings import CheckSettings
 from accord.check.wires.socket import Socket, head
 

@@ -9,14 +9,14 @@ import click
 import pytest
 from hypothesis import given, strategies as st
 
+from accord.cli.call import bar, progress_text
 from accord.cli.columns import ColumnRow, rows
 from accord.cli.content import binaries, block_text, result_lines
 from accord.cli.failures import exit_code, message, printable, report_error
-from accord.cli.progress import bar, progress_text
+from accord.cli.input_handlers import url_lines as page_lines
 from accord.cli.sampling import request_lines as request_lines
 from accord.cli.screen import Screen, quoted
 from accord.cli.trace import message_text
-from accord.cli.url_consent import url_lines as page_lines
 from accord.client.results import ToolResult
 from accord.errors import (
     ConnectError,

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from accord import Client
-from accord.client.connect_methods import CONNECT_METHODS, ConnectMethod
+from accord.client.connect import CONNECT_METHODS, ConnectMethod
 from accord.client.target import identity, parse
 from accord.errors import AccordError, ConnectError, ConnectionLost, NotConnected, RequestTimeout
 from accord.limits import Limits

@@ -8,8 +8,8 @@ import ssl
 import pytest
 
 from accord import Cache, Client, HTTPSettings, Limits, Missed, Reconnect, ResourceUpdated
-from accord.client import connect_methods
-from accord.client.connect_methods import CONNECT_METHODS, ConnectMethod, ConnectMethodCache
+from accord.client import connect
+from accord.client.connect import CONNECT_METHODS, ConnectMethod, ConnectMethodCache
 from accord.client.target import Remote, identity, parse
 from accord.errors import ConnectError, ConnectionLost, HTTPError, NotExecuted, OutcomeUnknown, TargetError
 
@@ -271,12 +271,12 @@ def test_who_asks_is_seen_from_all_that_is_sent_and_not_to_be_read() -> None:
 
 def test_what_is_known_is_bounded_and_grows_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     known = ConnectMethodCache()
-    monkeypatch.setattr(connect_methods, "_MAX_SERVERS", 3)
+    monkeypatch.setattr(connect, "_MAX_SERVERS", 3)
     for n in range(5):
         known.set(f"http://x/{n}", ConnectMethod.HANDSHAKE)
     assert [known.get(f"http://x/{n}") for n in range(5)] == [None, None, *[ConnectMethod.HANDSHAKE] * 3]
-    later = connect_methods.time.monotonic() + 4_000
-    monkeypatch.setattr(connect_methods.time, "monotonic", lambda: later)
+    later = connect.time.monotonic() + 4_000
+    monkeypatch.setattr(connect.time, "monotonic", lambda: later)
     assert known.get("http://x/4") is None
 
 

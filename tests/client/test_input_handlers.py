@@ -26,8 +26,8 @@ from accord.errors import (
 )
 from accord.messages.content import ImageContent, TextContent, ToolUseContent
 from accord.messages.elicitation import ElicitationCompleteParams, ElicitParams, ElicitResult
+from accord.messages.input_required import Root
 from accord.messages.revision import HANDSHAKE
-from accord.messages.roots import Root
 from accord.messages.sampling import CreateMessageParams, CreateMessageResult
 
 from tests.client.raw import RawServer, raw_server

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from accord import Client
-from accord.client.backoff import Reconnect
+from accord.client.retry import Reconnect
 from accord.client.subscription import ListChanged, Missed, Subscription
 from accord.errors import NotConnected, OutcomeUnknown
 from accord.limits import Limits

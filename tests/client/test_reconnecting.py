@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 
 from accord import Client, Server, Tool
-from accord.client.backoff import Backoff, Reconnect
+from accord.client.retry import Backoff, Reconnect
 from accord.client.subscription import Missed
 from accord.errors import ConnectError, ConnectionLost, NotConnected, OutcomeUnknown, RequestTimeout, TargetError
 from accord.limits import Limits

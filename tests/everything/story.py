@@ -25,7 +25,7 @@ from accord import (
     TextContent,
     ToolUseContent,
 )
-from accord.messages.logging import LoggingMessageParams
+from accord.messages.notifications import LoggingMessageParams
 
 from tests.everything.program import TODAY
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import pytest
 
 from accord import Client, ToolResult
-from accord.client.connect_methods import CONNECT_METHODS
+from accord.client.connect import CONNECT_METHODS
 from accord.client.target import identity, parse
 
 from tests.interop.peers import Sdk, TypeScript, peer_client

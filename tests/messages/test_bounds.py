@@ -23,10 +23,9 @@ from accord.messages.completion import CompleteParams
 from accord.messages.envelope import MalformedMessage
 from accord.messages.meta import PaginatedParams
 from accord.messages.methods import METHODS
-from accord.messages.progress import CancelledParams, ProgressParams
+from accord.messages.notifications import CancelledParams, ListenParams, ProgressParams
 from accord.messages.prompts import GetPromptParams, ListPromptsResult
 from accord.messages.resources import ReadResourceParams, SubscribeParams
-from accord.messages.subscriptions import ListenParams
 from accord.messages.tools import CallToolParams, ListToolsResult
 from accord.session import peek
 

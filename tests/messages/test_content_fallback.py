@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from accord.messages.content import Annotations, AudioContent, ResourceLink, TextContent
-from accord.messages.content_fallback import adapt_content, is_wrapper, wrap_schema
+from accord.messages.content import (
+    Annotations,
+    AudioContent,
+    ResourceLink,
+    TextContent,
+    adapt_content,
+    is_wrapper,
+    wrap_schema,
+)
 from accord.messages.revision import REVISIONS
 
 SOUND = AudioContent(data="AAAA", mime_type="audio/wav", annotations=Annotations(priority=1))

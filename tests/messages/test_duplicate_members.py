@@ -14,7 +14,7 @@ from accord.messages import codec, envelope
 from accord.messages.duplicate_members import find_duplicate, first_repeated, has_duplicates
 from accord.messages.envelope import MalformedMessage
 from accord.messages.prompts import GetPromptParams
-from accord.server.dispatch import read_tool_call
+from accord.server.core.dispatch import read_tool_call
 
 REPEATED: list[tuple[bytes, str]] = [
     (b'{"a":1,"a":2}', "a"),

@@ -9,8 +9,7 @@ import pytest
 from accord.errors import Mismatch, SchemaError
 from accord.limits import Limits
 from accord.schema.cost import measure
-from accord.schema.validate import compile
-from accord.schema.work import MOST, Work
+from accord.schema.validate import MOST, Work, compile
 
 from tests.measure import assert_linear
 

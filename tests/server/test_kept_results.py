@@ -9,7 +9,7 @@ import pytest
 from accord import Context, ResourceContents, Server
 from accord.messages.resources import ReadResourceResult
 from accord.messages.revision import REVISIONS
-from accord.server.cache import CacheHint
+from accord.server.core.content import CacheHint
 
 from tests.server.raw import META, raw_peer
 

@@ -17,7 +17,7 @@ from accord.messages.content import Annotations
 from accord.messages.identity import Icon
 from accord.messages.revision import HANDSHAKE, REVISIONS
 from accord.messages.tools import ToolAnnotations
-from accord.server.cache import CacheHint
+from accord.server.core.content import CacheHint
 
 from tests.server.raw import raw_peer
 

@@ -16,7 +16,7 @@ from accord.limits import Limits
 from accord.messages.content import AudioContent, ResourceLink
 from accord.messages.revision import REVISIONS
 from accord.messages.tools import CallToolResult
-from accord.server.context import Context
+from accord.server.core.context import Context
 from accord.server.input.questions import Elicit
 from accord.server.server import Server
 

@@ -17,7 +17,7 @@ from accord.errors import (
     ProtocolError,
     ResourceNotFound,
 )
-from accord.messages.progress import ProgressParams
+from accord.messages.notifications import ProgressParams
 from accord.messages.revision import HANDSHAKE, REVISIONS
 from accord.messages.tools import CallToolParams, CallToolResult, ListToolsResult
 from accord.session.events import (

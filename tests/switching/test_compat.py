@@ -18,8 +18,8 @@ from accord import Client, ElicitResult, ProtocolError, ToolError
 from accord.compat import fastmcp, mcpserver, types
 from accord.compat.differ import Different
 from accord.compat.fastmcp import FastMCP
+from accord.compat.http import ResourceSecurity, escapes_base
 from accord.compat.mcpserver import Elicit, FastMCP as FastMCP1, MCPServer, Resolve
-from accord.compat.security import ResourceSecurity, escapes_base
 from accord.messages.tools import ListToolsResult
 
 from tests.switching.sources import ROOT

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 
 from accord import Client, DeclarationError, OpenTelemetry, Server
 from accord.telemetry.base import Operation, SessionOver
-from accord.telemetry.request_fields import MAX_FIELD_LENGTH, trace_context
+from accord.telemetry.recorder import MAX_FIELD_LENGTH, trace_context
 
 from tests.telemetry.recorder import Recorder
 

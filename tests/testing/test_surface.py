@@ -13,7 +13,7 @@ from accord import Server
 from accord.messages.revision import REVISIONS
 from accord.sync import Client
 from accord.testing import assert_surface, surface
-from accord.testing.differences import differences
+from accord.testing.files import differences
 
 from tests.testing.shops import shop
 

@@ -13,7 +13,7 @@ import pytest
 
 from accord.errors import ConnectError
 from accord.limits import Limits
-from accord.transport.environment import child_environment, left_out
+from accord.transport.process import child_environment, left_out
 from accord.transport.subprocess import SubprocessTransport
 
 CHILD = str(Path(__file__).parent / "child.py")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from accord.errors import DeclarationError
-from accord.wire.cors import CORS
+from accord.wire.hosts import CORS
 
 APP = b"https://app.example.com"
 

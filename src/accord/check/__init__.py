@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from accord.check.clients.client import check_client as check_client
-    from accord.check.fleet import Fleet as Fleet, check_fleet as check_fleet
-    from accord.check.outcomes import Watcher as Watcher
-    from accord.check.report import (
+    from accord.check.engine.fleet import Fleet as Fleet, check_fleet as check_fleet
+    from accord.check.engine.outcomes import Watcher as Watcher
+    from accord.check.engine.report import (
         Finding as Finding,
         Outcome as Outcome,
         Place as Place,
         Report as Report,
         Visit as Visit,
     )
-    from accord.check.rule import (
+    from accord.check.engine.rule import (
         NotApplicable as NotApplicable,
         NotObserved as NotObserved,
         Rule as Rule,
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
     from accord.check.settings import CheckSettings as CheckSettings
 
 _HOMES = {
-    "Violation": "rule",
+    "Violation": "engine.rule",
     "CheckSettings": "settings",
-    "Finding": "report",
-    "Fleet": "fleet",
-    "NotApplicable": "rule",
-    "NotObserved": "rule",
-    "Outcome": "report",
-    "Place": "report",
-    "Report": "report",
-    "Rule": "rule",
-    "Visit": "report",
-    "Watcher": "outcomes",
+    "Finding": "engine.report",
+    "Fleet": "engine.fleet",
+    "NotApplicable": "engine.rule",
+    "NotObserved": "engine.rule",
+    "Outcome": "engine.report",
+    "Place": "engine.report",
+    "Report": "engine.report",
+    "Rule": "engine.rule",
+    "Visit": "engine.report",
+    "Watcher": "engine.outcomes",
     "check_client": "clients.client",
-    "check_fleet": "fleet",
+    "check_fleet": "engine.fleet",
     "check_server": "server",
     "client_rules": "rules",
     "server_rules": "rules",

@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from accord.check.outcomes import NullWatcher, Watcher
-from accord.check.redaction import RedactingWatcher, redact
-from accord.check.report import Report
-from accord.check.report_builder import ReportBuilder
+from accord.check.engine.outcomes import NullWatcher, Watcher
+from accord.check.engine.report import Report
+from accord.check.engine.report_builder import ReportBuilder
+from accord.check.engine.sdks import attribute_to_sdk
+from accord.check.engine.selection import background_rules, select_rules
+from accord.check.engine.server_target import RedactingWatcher, ServerTarget, redact
+from accord.check.engine.visits import ServerVisits
 from accord.check.rules import server_rules
-from accord.check.sdks import attribute_to_sdk
-from accord.check.selection import background_rules, select_rules
-from accord.check.server_target import ServerTarget
 from accord.check.settings import CheckSettings
-from accord.check.visits import ServerVisits
 from accord.errors import ConnectError, TargetError
 from accord.messages.revision import REVISIONS
 

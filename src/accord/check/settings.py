@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from accord.check.report import Level, TransportName
+from accord.check.engine.report import Level, TransportName
 
 LEVELS: tuple[Level, ...] = ("must", "should", "may")
 """The strictest first."""

@@ -1,8 +1,12 @@
-"""`accord call`: call a tool."""
+"""`accord call`: call a tool.
+
+Progress as it comes, on stderr: one line that moves on a terminal, a line per report elsewhere.
+"""
 
 from __future__ import annotations
 
 import difflib
+import sys
 from typing import Any
 
 import click
@@ -11,14 +15,49 @@ from msgspec import UNSET
 
 from accord.cli import completion, content, values
 from accord.cli.answer_options import AnswerOptions, asking_options, client_options
+from accord.cli.columns import width
 from accord.cli.failures import EXIT_CODES, TOOL_FAILED, printable, red
-from accord.cli.notification_text import log_level_option, log_options
-from accord.cli.progress import ProgressLine
 from accord.cli.run_client import run_with_client
+from accord.cli.screen import screen
 from accord.cli.settings import ConnectionSettings, settings_options
+from accord.cli.trace import log_level_option, log_options
 from accord.client.client import Client
 from accord.client.results import ToolResult
 from accord.errors import InvalidParams
+
+_BAR = 24
+
+
+class ProgressLine:
+    """Shows reports; `done()` clears the line."""
+
+    def __init__(self) -> None:
+        self._live = sys.stderr.isatty()
+
+    def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        text = progress_text(progress, total, message)
+        if not self._live:
+            screen.print_line(f"progress: {text}")
+            return
+        line = f"{bar(progress, total)} {text}" if total else text
+        screen.update_line(line[: width(sys.stderr) - 1])
+
+    def done(self) -> None:
+        """Leave a clean line behind."""
+        screen.clear_line()
+
+
+def progress_text(progress: float, total: float | None, message: str | None) -> str:
+    """`2/5 message`."""
+    counted = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
+    return f"{counted} {' '.join(printable(message).split())}" if message else counted
+
+
+def bar(progress: float, total: float) -> str:
+    """How much of it is done, drawn."""
+    full = round(_BAR * min(max(progress / total, 0), 1))
+    return "█" * full + "░" * (_BAR - full)
+
 
 _EPILOG = f"""\
 \b

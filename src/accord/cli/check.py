@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from accord.check import baseline as baselines
-from accord.check.report import Report
+from accord.check.engine import baseline as baselines
+from accord.check.engine.report import Report
 from accord.check.reports import formats
 from accord.check.reports.as_json import report_data
 from accord.check.reports.fleet_terminal import fleet_lines
@@ -117,7 +117,7 @@ async def _check(asked: CheckOptions, target: str | None, live: ProgressDisplay,
 
 
 def _fleet(asked: CheckOptions, file: Path) -> int:
-    from accord.check.fleet import check_fleet
+    from accord.check.engine.fleet import check_fleet
 
     wanted = [formats.parse_report_option(each, formats.FLEET_FORMATS) for each in asked.reports]
     servers = entries(file)
@@ -138,7 +138,7 @@ def _fleet(asked: CheckOptions, file: Path) -> int:
 
 
 def _diff(asked: CheckOptions, old: str, new: str) -> int:
-    from accord.check.diff import compare, comparison_lines
+    from accord.check.surface.diff import compare, comparison_lines
 
     comparison = _run(compare(old, new, every=bool(asked.revisions)))
     if asked.as_json:

@@ -9,8 +9,8 @@ from typing import Any, get_args
 
 import click
 
+from accord.check.engine.report import FailOn, Level, TransportName
 from accord.check.fuzz.sequences import decode_steps
-from accord.check.report import FailOn, Level, TransportName
 from accord.check.settings import LEVELS, CheckSettings
 from accord.cli.run_client import with_environment
 from accord.cli.settings import (

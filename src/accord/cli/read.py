@@ -8,9 +8,9 @@ from accord.cli import completion, content
 from accord.cli.answer_options import AnswerOptions, asking_options, client_options
 from accord.cli.columns import heading
 from accord.cli.failures import EXIT_CODES
-from accord.cli.notification_text import log_level_option, log_options
 from accord.cli.run_client import run_with_client
 from accord.cli.settings import ConnectionSettings, settings_options
+from accord.cli.trace import log_level_option, log_options
 from accord.client.client import Client
 from accord.messages.resources import ReadResourceResult
 

@@ -22,8 +22,8 @@ from accord.client.target import Command, Remote, Target, parse
 from accord.errors import ConnectionLost, TargetError
 from accord.limits import Limits
 from accord.messages.revision import REVISIONS
-from accord.transport.environment import left_out
 from accord.transport.http.settings import validated_headers
+from accord.transport.process import left_out
 
 TERMINATED = 143
 

@@ -20,7 +20,7 @@ import accord
 from accord.cli import failures
 from accord.errors import AccordError, DeclarationError, TargetError
 from accord.server.server import Server
-from accord.transport.guard import GuardedStdout
+from accord.transport.stdio import GuardedStdout
 
 NAMES = ("server", "mcp", "app")
 """What people call their server."""

@@ -15,10 +15,10 @@ import click
 from accord.cli import completion
 from accord.cli.answer_options import AnswerOptions, asking_options, client_options
 from accord.cli.failures import EXIT_CODES
-from accord.cli.notification_text import log_level_option, notice_json, notice_text
 from accord.cli.run_client import run_with_client
 from accord.cli.screen import one_line, screen
 from accord.cli.settings import ConnectionSettings, positive_seconds, settings_options
+from accord.cli.trace import log_level_option, notice_json, notice_text
 from accord.client.client import Client
 from accord.client.notifications import Notice, NotificationBuffer
 from accord.client.subscription import Missed, Subscription
@@ -26,7 +26,7 @@ from accord.errors import NotSupported
 from accord.limits import DEFAULT_LIMITS
 from accord.messages import codec
 from accord.messages.methods import table
-from accord.messages.subscriptions import SubscriptionsAcknowledgedParams
+from accord.messages.notifications import SubscriptionsAcknowledgedParams
 
 _LISTS = {
     "tools_list_changed": "changes of the tools",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from accord.client.backoff import Reconnect
 from accord.client.cache import Cache, ClientCache
 from accord.client.connect import Connector
 from accord.client.elicitation import Mode
@@ -19,6 +18,7 @@ from accord.client.reconnecting import ReconnectingConnection
 from accord.client.request_methods import RequestMethods
 from accord.client.requests import Requests
 from accord.client.results import ResultReader
+from accord.client.retry import Reconnect
 from accord.client.roots import RootsLike
 from accord.client.subscription import Subscription, subscription_filter
 from accord.client.subscriptions import SubscriptionManager
@@ -29,8 +29,8 @@ from accord.messages.base import JSONObject, LoggingLevel, Meta
 from accord.messages.capabilities import ServerCapabilities
 from accord.messages.extension import Extension, results_of, rows_of, settings_of
 from accord.messages.identity import Implementation
-from accord.messages.logging import LoggingMessageParams
 from accord.messages.methods import table
+from accord.messages.notifications import LoggingMessageParams
 from accord.messages.resources import ResourceUpdatedParams
 from accord.messages.revision import REVISIONS
 from accord.session.events import NotificationReceived

@@ -3,6 +3,11 @@
 Through 2025-11-25 these are requests of the server, taken by `handle`; from 2026-07-28 on they stand in a result,
 and `rounds` takes them. Both read all that is asked before anybody is bothered (`read`), then let the handlers
 answer (`IncomingQuestion.answer`). What is given decides what is declared: `capabilities`.
+
+A model's answers (client, Sampling): from what a handler gives to a `CreateMessageResult`.
+
+A handler gives the whole result, or the text alone; `None` declines, as does raising `SamplingDeclined`. What it is
+asked goes to it as it came: `includeContext` too, which it may leave be. Nothing of other servers is added here.
 """
 
 from __future__ import annotations
@@ -16,30 +21,72 @@ import msgspec
 from msgspec import Raw
 
 from accord.client.elicitation import ElicitationHandler, Mode, check_url
-from accord.client.handlers import ClientContext, HandlerThreads
+from accord.client.handlers import ClientContext, HandlerThreads, UserHandler
 from accord.client.roots import RootsHandler, RootsLike
-from accord.client.sampling import SamplingHandler
 from accord.errors import (
     DeclarationError,
     InternalError,
     InvalidParams,
     MethodNotFound,
+    Mismatch,
     NotSupported,
     ProtocolError,
     RequestTimeout,
+    SamplingDeclined,
     UrlElicitationRequired,
     describe,
     log_line,
 )
 from accord.limits import Limits
 from accord.messages import codec
-from accord.messages.capabilities import ClientCapabilities
+from accord.messages.capabilities import ClientCapabilities, SamplingCapability
+from accord.messages.content import TextContent
 from accord.messages.elicitation import ElicitationCompleteParams
 from accord.messages.input_required import INPUT_RESPONSES
-from accord.messages.revision import Rules
+from accord.messages.revision import RULES, Rules
+from accord.messages.sampling import CreateMessageParams, CreateMessageResult, check_balanced, fit_blocks
 from accord.session.pending_request import PendingRequest
 from accord.session.session import Session
 from accord.transport.connection import Connection
+
+_UNKNOWN_MODEL = "unknown"
+"""The model, where a handler gives a text and does not say whose."""
+
+
+class SamplingHandler:
+    """Answers `sampling/createMessage` with a user's function. `tools`: it hands tools to the model."""
+
+    method: ClassVar[str] = "sampling/createMessage"
+
+    def __init__(self, function: Callable[..., Any], *, tools: bool, threads: HandlerThreads) -> None:
+        self._handler = UserHandler("sampling", function, 2, threads)
+        self._tools = tools
+
+    @property
+    def capability(self) -> SamplingCapability:
+        """What is declared."""
+        return SamplingCapability(tools={} if self._tools else None)
+
+    def read(self, raw: Any, rules: Rules) -> CreateMessageParams:
+        """The params of a question. Raises `InvalidParams`, and `NotSupported` for tools that are not offered."""
+        params = codec.decode_params(CreateMessageParams, raw)
+        if (params.tools or params.tool_choice is not None) and not (self._tools and rules.sampling_tools):
+            # "The client MUST return an error if this field is provided but sampling.tools is not declared"
+            raise NotSupported("this client gives its model no tools, and has not declared that it does")
+        check_balanced(params.messages)
+        return params
+
+    async def answer(self, params: CreateMessageParams, context: ClientContext) -> CreateMessageResult:
+        """What the model says. Raises what the handler raises, `SamplingDeclined`, `Mismatch` for what is no answer."""
+        given = await self._handler(params, context)
+        if given is None:
+            raise SamplingDeclined
+        if isinstance(given, str):
+            given = CreateMessageResult(role="assistant", content=TextContent(text=given), model=_UNKNOWN_MODEL)
+        if not isinstance(given, CreateMessageResult):
+            raise Mismatch(f"a sampling handler gives a CreateMessageResult or a text, not {type(given).__name__}")
+        return fit_blocks(given, RULES[context.revision])
+
 
 log: logging.Logger = logging.getLogger("accord.client")
 

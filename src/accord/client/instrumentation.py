@@ -19,8 +19,7 @@ from accord.client.target import Command, Remote
 from accord.messages.meta import InputResponseParams, Result
 from accord.session.pending_request import PendingRequest
 from accord.telemetry.base import UNKNOWN_TRANSPORT, Operation, SessionOver, Telemetry, TransportInfo
-from accord.telemetry.recorder import TelemetryRecorder
-from accord.telemetry.request_fields import read, text_or_empty
+from accord.telemetry.recorder import TelemetryRecorder, read, text_or_empty
 from accord.transport.connection import Connection
 from accord.transport.session_driver import Handler
 

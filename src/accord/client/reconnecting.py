@@ -16,10 +16,11 @@ from typing import Any
 
 from msgspec import Raw
 
-from accord.client.backoff import Backoff, Reconnect
 from accord.client.connect import Connector
 from accord.client.retry import (
+    Backoff,
     MayRetry,
+    Reconnect,
     StickyConnection,
     StickyConnectionLost,
     TimeBudget,

@@ -1,4 +1,7 @@
-"""What a client can ask of its server: a method for each request, typed."""
+"""What a client can ask of its server: a method for each request, typed.
+
+What a completion is asked for: an argument of a prompt or of a resource template (server, Completion).
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,22 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar, overload
 
 from accord.client.cache import READ_METHOD, CacheableRequest
-from accord.client.completion import completion_params
-from accord.client.mirrored_tools import MirroredTools
 from accord.client.requests import Requests, always_retry, never_retry
 from accord.client.results import ToolResult, encode_arguments
-from accord.client.tools import ToolCatalog
-from accord.errors import InvalidParams, InvalidResult, Mismatch, ResourceNotFound, ToolError
+from accord.client.tools import MirroredTools, ToolCatalog
+from accord.errors import InvalidParams, InvalidResult, LocalProtocolError, Mismatch, ResourceNotFound, ToolError
 from accord.limits import Limits
 from accord.messages.base import Meta
-from accord.messages.completion import CompleteResult, Completion, Reference
+from accord.messages.completion import (
+    CompleteParams,
+    CompleteResult,
+    Completion,
+    CompletionArgument,
+    CompletionContext,
+    PromptReference,
+    Reference,
+    ResourceTemplateReference,
+)
 from accord.messages.content import Resource
 from accord.messages.prompts import GetPromptParams, GetPromptResult, ListPromptsResult, Prompt
 from accord.messages.resources import (
@@ -25,6 +35,34 @@ from accord.messages.resources import (
     ResourceTemplate,
 )
 from accord.messages.tools import CallToolParams, ListToolsResult, Tool
+
+
+def completion_params(
+    reference: Reference | None,
+    prompt: str | None,
+    template: str | None,
+    argument: str,
+    value: str,
+    context: Mapping[str, str] | None,
+) -> CompleteParams:
+    """The params of `completion/complete`. Raises `LocalProtocolError` unless one thing is referred to."""
+    given = [
+        each
+        for each in (
+            reference,
+            None if prompt is None else PromptReference(name=prompt),
+            None if template is None else ResourceTemplateReference(uri=template),
+        )
+        if each is not None
+    ]
+    if len(given) != 1:
+        raise LocalProtocolError("say what to complete: give one of a reference, `prompt` and `template`")
+    return CompleteParams(
+        ref=given[0],
+        argument=CompletionArgument(name=argument, value=value),
+        context=CompletionContext(arguments=dict(context)) if context else None,
+    )
+
 
 T = TypeVar("T")
 

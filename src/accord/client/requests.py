@@ -32,9 +32,9 @@ from accord.errors import (
 )
 from accord.limits import Limits
 from accord.messages.base import LoggingLevel, Meta
-from accord.messages.logging import SetLevelParams
 from accord.messages.meta import LOG_LEVEL, CacheableResult, InputResponseParams, PaginatedParams, Result, check_meta
 from accord.messages.methods import table
+from accord.messages.notifications import SetLevelParams
 from accord.transport.connection import Connection
 
 log: logging.Logger = logging.getLogger("accord.client")

@@ -16,8 +16,7 @@ from msgspec import UNSET, Raw
 from accord.errors import InvalidResult, LocalProtocolError
 from accord.messages import codec
 from accord.messages.base import JSONObject
-from accord.messages.content import TextContent, decode_around_unknown
-from accord.messages.content_fallback import is_wrapper
+from accord.messages.content import TextContent, decode_around_unknown, is_wrapper
 from accord.messages.meta import Result
 from accord.messages.tools import CallToolResult
 from accord.schema.json_values import to_json

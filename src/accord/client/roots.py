@@ -16,8 +16,8 @@ from accord.client.handlers import ClientContext, HandlerThreads, UserHandler
 from accord.errors import LocalProtocolError
 from accord.messages import codec
 from accord.messages.capabilities import RootsCapability
+from accord.messages.input_required import ListRootsParams, ListRootsResult, Root
 from accord.messages.revision import Rules
-from accord.messages.roots import ListRootsParams, ListRootsResult, Root
 
 RootLike: TypeAlias = str | os.PathLike[str] | Root
 """A folder: a path, a `file:` URI, or a `Root` with a name of its own."""

@@ -10,8 +10,8 @@ import msgspec
 
 from accord.client.notifications import Notice, NotificationBuffer
 from accord.errors import LocalProtocolError
+from accord.messages.notifications import SubscriptionFilter
 from accord.messages.resources import ResourceUpdatedParams
-from accord.messages.subscriptions import SubscriptionFilter
 
 Kind: TypeAlias = Literal["tools", "prompts", "resources"]
 

@@ -12,8 +12,8 @@ from accord.compat.differ import Different
 from accord.messages.base import LoggingLevel
 from accord.messages.capabilities import ClientCapabilities
 from accord.messages.content import ResourceContents
-from accord.messages.roots import ListRootsResult
-from accord.server.context import Context as Native
+from accord.messages.input_required import ListRootsResult
+from accord.server.core.context import Context as Native
 from accord.server.input.questions import Sampled
 
 

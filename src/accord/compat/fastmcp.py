@@ -19,21 +19,24 @@ from accord.compat.declared import (
     Prompt as Prompt,
     TextResource as TextResource,
     Tool as Tool,
+    declared_function,
+    prompt as prompt,
+    resource as resource,
+    tool as tool,
 )
-from accord.compat.decorators import declared_function, prompt as prompt, resource as resource, tool as tool
 from accord.compat.differ import Different, refuse, significant_options
 from accord.compat.fastmcp_client import Client as Client
-from accord.compat.fastmcp_context import Context as Context, ToolResult as ToolResult
-from accord.compat.fastmcp_settings import settings as settings
+from accord.compat.fastmcp_context import Context as Context, ToolResult as ToolResult, settings as settings
+from accord.compat.http import DEFAULT_RESOURCE_SECURITY, ResourceSecurity as ResourceSecurity
 from accord.compat.messages import Message as Message
 from accord.compat.name_map import REPLACEMENTS
-from accord.compat.security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity as ResourceSecurity
 from accord.compat.server import CompatServer, convert_annotations, without_none
 from accord.compat.types import Icon as Icon
 from accord.errors import InvalidParams, ProtocolError, ResourceNotFound, ToolError as ToolError
 from accord.messages.tools import ToolAnnotations
-from accord.server.cache import CacheHint
-from accord.server.context import Context as Plain
+from accord.server.core.content import CacheHint
+from accord.server.core.context import Context as Plain
+from accord.server.declare.media import Audio as Audio, File as File, Image as Image
 from accord.server.depends.markers import Depends as Depends
 from accord.server.http.app import HTTPApp
 from accord.server.http.options import HTTPOptions
@@ -42,7 +45,6 @@ from accord.server.input.questions import (
     Cancelled as Cancelled,
     Declined as Declined,
 )
-from accord.server.media import Audio as Audio, File as File, Image as Image
 
 __all__ = [
     "AcceptedElicitation",

@@ -1,17 +1,24 @@
-"""What the official SDK gives a handler, and the errors that a handler raises there."""
+"""What the official SDK gives a handler, and the errors that a handler raises there.
 
-# mypy: disable-error-code="override"
-# The words of another library are taken in the place of accord's own: that is what this is for.
+The official SDK's clients of a server in the same process, as programs test themselves with.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from accord.client.client import Client as Native
 from accord.compat.context import CompatContext as Shared, ResourceContent
 from accord.compat.types import ErrorData
 from accord.errors import ProtocolError, ResourceNotFound, UrlElicitationRequired
 from accord.messages.base import LoggingLevel
+from accord.messages.prompts import ListPromptsResult
+from accord.messages.resources import ListResourcesResult, ListResourceTemplatesResult
+from accord.messages.tools import ListToolsResult
+
+# mypy: disable-error-code="override"
+# The words of another library are taken in the place of accord's own: that is what this is for.
 
 
 class Context(Shared):
@@ -84,3 +91,35 @@ class UrlElicitationRequiredError(UrlElicitationRequired):
         pages = [{"mode": "url", "message": one.message, "url": one.url, "elicitationId": one.elicitation_id}
                  for one in elicitations]  # fmt: skip
         super().__init__(message or "the person must visit a page first", elicitations=pages)
+
+
+# mypy: disable-error-code="override"
+# The words of another library are taken in the place of accord's own: that is what this is for.
+
+
+class Client(Native):
+    """A client whose lists are results: `(await client.list_tools()).tools`."""
+
+    async def list_tools(self, **options: Any) -> Any:
+        """All tools, as `.tools`."""
+        return ListToolsResult(tools=await super().list_tools(**options))
+
+    async def list_prompts(self, **options: Any) -> Any:
+        """All prompts, as `.prompts`."""
+        return ListPromptsResult(prompts=await super().list_prompts(**options))
+
+    async def list_resources(self, **options: Any) -> Any:
+        """All resources, as `.resources`."""
+        return ListResourcesResult(resources=await super().list_resources(**options))
+
+    async def list_resource_templates(self, **options: Any) -> Any:
+        """All templates, as `.resource_templates`."""
+        return ListResourceTemplatesResult(resource_templates=await super().list_resource_templates(**options))
+
+    async def initialize(self) -> None:
+        """Nothing: entering the client has done so."""
+
+
+def create_connected_server_and_client_session(server: Any, **options: Any) -> Client:
+    """A client of a server in this process, to be entered."""
+    return Client(server, **options)

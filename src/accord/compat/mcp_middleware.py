@@ -18,9 +18,9 @@ from accord.errors import ProtocolError, describe
 from accord.messages.completion import CompleteResult, Completion
 from accord.messages.content import TextContent
 from accord.messages.tools import CallToolResult
+from accord.server.core.registry import RESULTS
+from accord.server.core.results import EncodedToolResult
 from accord.server.middleware.request import CallNext as Next, Middleware, Request
-from accord.server.registry import RESULTS
-from accord.server.results import EncodedToolResult
 
 HandlerResult: TypeAlias = Any
 """A result of the protocol, a dict of one, or None."""

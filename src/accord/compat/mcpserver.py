@@ -24,16 +24,21 @@ from accord.compat.declared import (
     Tool as Tool,
 )
 from accord.compat.differ import refuse, significant_options
-from accord.compat.mcp_client import (
-    Client as Client,
-    create_connected_server_and_client_session as create_connected_server_and_client_session,
+from accord.compat.http import (
+    DEFAULT_RESOURCE_SECURITY,
+    PathEscapeError as PathEscapeError,
+    ResourceSecurity,
+    TransportSecuritySettings as TransportSecuritySettings,
+    safe_join as safe_join,
 )
 from accord.compat.mcp_context import (
+    Client as Client,
     Context as Context,
     MCPError as MCPError,
     McpError as McpError,
     ResourceNotFoundError as ResourceNotFoundError,
     UrlElicitationRequiredError as UrlElicitationRequiredError,
+    create_connected_server_and_client_session as create_connected_server_and_client_session,
 )
 from accord.compat.mcp_middleware import (
     CallNext as CallNext,
@@ -48,20 +53,14 @@ from accord.compat.messages import (
     UserMessage as UserMessage,
 )
 from accord.compat.resolve import Resolve as Resolve
-from accord.compat.security import (
-    DEFAULT_RESOURCE_SECURITY,
-    PathEscapeError as PathEscapeError,
-    ResourceSecurity,
-    TransportSecuritySettings as TransportSecuritySettings,
-    safe_join as safe_join,
-)
 from accord.compat.server import CompatServer
 from accord.compat.tool_manager import ToolManager
 from accord.compat.types import Icon as Icon
 from accord.errors import ToolError as ToolError
 from accord.messages.revision import LATEST, RULES
-from accord.server.cache import CacheHint as Native
-from accord.server.context import Context as Plain
+from accord.server.core.content import CacheHint as Native
+from accord.server.core.context import Context as Plain
+from accord.server.declare.media import Audio as Audio, Image as Image
 from accord.server.http.app import HTTPApp
 from accord.server.http.options import HTTPOptions
 from accord.server.input.questions import (
@@ -72,7 +71,6 @@ from accord.server.input.questions import (
     Roots as ListRoots,
     Sample as Sample,
 )
-from accord.server.media import Audio as Audio, Image as Image
 
 __all__ = [
     "DEFAULT_RESOURCE_SECURITY",

@@ -8,7 +8,7 @@ from accord.messages.base import ModelMeta
 from accord.messages.content import ContentBlock, TextContent
 from accord.messages.prompts import PromptMessage
 from accord.schema.json_values import to_json
-from accord.server.media import Media
+from accord.server.declare.media import Media
 
 
 class _PromptMessageMeta(ModelMeta):

@@ -13,12 +13,12 @@ from typing import Annotated, Any, get_args, get_origin
 
 from accord.compat.wrapping import call, with_filled_arguments
 from accord.errors import DeclarationError, ToolError
-from accord.messages.roots import ListRootsResult
+from accord.messages.input_required import ListRootsResult
 from accord.schema.hints import HintReader
-from accord.server.context import Context
+from accord.server.core.context import Context
+from accord.server.declare.parameters import enclosing_names
 from accord.server.input.question import InputQuestion
 from accord.server.input.questions import Accepted, Cancelled, Declined, Roots
-from accord.server.parameters import enclosing_names
 
 _CONTEXT = "_accord_context"
 """The parameter that a tool with resolvers gets, if it has no context of its own."""

@@ -1,34 +1,76 @@
-"""What both other libraries' servers share, on top of accord's: how things are declared, and how it is run."""
+"""What both other libraries' servers share, on top of accord's: how things are declared, and how it is run.
 
-# mypy: disable-error-code="override"
-# The words of another library are taken in the place of accord's own: that is what this is for.
+One function that completes every argument of every prompt and template, as the other libraries have it.
+
+Here each argument has its own: so one is made for each, which calls theirs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from inspect import Parameter, Signature
 from typing import Any, ClassVar, NoReturn, TypeVar
 
 from accord.client.client import Client
-from accord.compat.completion import Handler, complete_prompt, complete_template
 from accord.compat.context import CompatContext
 from accord.compat.declared import FunctionResource
 from accord.compat.differ import Different
-from accord.compat.plain_classes import as_record, unstructured
+from accord.compat.http import CustomRoutes, ResourceSecurity, RoutedApp, with_security
 from accord.compat.resolve import with_resolvers
-from accord.compat.routes import CustomRoutes, RoutedApp
-from accord.compat.security import ResourceSecurity, with_security
 from accord.compat.types import normalize_fields
+from accord.compat.wrapping import as_record, call, unstructured, with_signature
 from accord.errors import DeclarationError
 from accord.messages.base import JSONObject
+from accord.messages.completion import CompletionArgument, CompletionContext, PromptReference, ResourceTemplateReference
 from accord.messages.content import Annotations
+from accord.messages.revision import LATEST, RULES
 from accord.messages.tools import ToolAnnotations
-from accord.server.context import Context as Plain
-from accord.server.declaration import make_tool
+from accord.server.core.context import Context as Plain
+from accord.server.declare.declaration import make_tool
+from accord.server.declare.schema_tool import with_output
 from accord.server.http.app import HTTPApp
 from accord.server.http.options import HTTPOptions
-from accord.server.schema_tool import with_output
 from accord.server.server import Server
+
+Handler = Callable[..., Any]
+"""Takes a reference, a `CompletionArgument`, and a `CompletionContext` or None; gives a `Completion` or None."""
+
+
+def complete_prompt(server: Server, name: str, handler: Handler) -> None:
+    """Complete every argument of a prompt by `handler`."""
+    prompt = server.registry.prompts[name].define(RULES[LATEST])
+    reference = PromptReference(name=name)
+    _complete(server, name, reference, [one.name for one in prompt.arguments or ()], handler)
+
+
+def complete_template(server: Server, uri: str, handler: Handler) -> None:
+    """Complete every variable of a template by `handler`."""
+    template, _ = server.registry.templates[uri]
+    _complete(server, uri, ResourceTemplateReference(uri=uri), list(template.variables), handler)
+
+
+def _complete(server: Server, ref: str, reference: Any, arguments: Sequence[str], handler: Handler) -> None:
+    for argument in arguments:
+        others = [one for one in arguments if one != argument]
+        server.complete(ref, argument)(_completer(reference, argument, others, handler))
+
+
+def _completer(reference: Any, argument: str, others: Sequence[str], handler: Handler) -> Callable[..., Any]:
+    async def complete(typed: str, **known: str | None) -> Any:
+        given = {name: value for name, value in known.items() if value is not None}
+        context = CompletionContext(arguments=given) if given else None
+        found = await call(handler, reference, CompletionArgument(name=argument, value=typed), context)
+        return [] if found is None else found
+
+    typed = Parameter("typed", Parameter.POSITIONAL_OR_KEYWORD, annotation=str)
+    known = [Parameter(one, Parameter.KEYWORD_ONLY, default=None, annotation=str | None) for one in others]
+    return with_signature(complete, Signature([typed, *known]))
+
+
+# mypy: disable-error-code="override"
+# The words of another library are taken in the place of accord's own: that is what this is for.
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -17,10 +17,10 @@ from accord.messages import (
     content,
     elicitation,
     identity,
-    logging,
+    input_required,
+    notifications,
     prompts,
     resources,
-    roots,
     sampling,
     tools,
 )
@@ -257,11 +257,11 @@ class ModelPreferences(sampling.ModelPreferences, metaclass=SpellingMeta):
     """What matters in the choice of a model, each from 0 to 1."""
 
 
-class Root(roots.Root, metaclass=SpellingMeta):
+class Root(input_required.Root, metaclass=SpellingMeta):
     """A folder, as a `file:` URI."""
 
 
-class ListRootsResult(roots.ListRootsResult, metaclass=SpellingMeta):
+class ListRootsResult(input_required.ListRootsResult, metaclass=SpellingMeta):
     """Result of `roots/list`, or the answer to it in a retry."""
 
 
@@ -281,7 +281,7 @@ class SamplingCapability(capabilities.SamplingCapability, metaclass=SpellingMeta
     """`sampling`: perhaps with context of servers, and with tools."""
 
 
-class LoggingMessageNotificationParams(logging.LoggingMessageParams, metaclass=SpellingMeta):
+class LoggingMessageNotificationParams(notifications.LoggingMessageParams, metaclass=SpellingMeta):
     """Params of `notifications/message`."""
 
 

@@ -76,10 +76,12 @@ from accord.messages.input_required import (
     InputRequest,
     InputRequiredResult,
     InputResponse,
+    ListRootsParams,
     ListRootsRequest,
+    ListRootsResult,
+    Root,
 )
 from accord.messages.lifecycle import DiscoverResult, InitializeParams, InitializeResult
-from accord.messages.logging import LoggingMessageParams, SetLevelParams
 from accord.messages.meta import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
@@ -107,7 +109,17 @@ from accord.messages.meta import (
     check_meta_key,
 )
 from accord.messages.methods import METHODS, Method, Sender, table
-from accord.messages.progress import CancelledParams, ProgressParams
+from accord.messages.notifications import (
+    CancelledParams,
+    ListenParams,
+    ListenResult,
+    ListenResultMeta,
+    LoggingMessageParams,
+    ProgressParams,
+    SetLevelParams,
+    SubscriptionFilter,
+    SubscriptionsAcknowledgedParams,
+)
 from accord.messages.prompts import (
     GetPromptParams,
     GetPromptResult,
@@ -126,7 +138,6 @@ from accord.messages.resources import (
     SubscribeParams,
     UnsubscribeParams,
 )
-from accord.messages.roots import ListRootsParams, ListRootsResult, Root
 from accord.messages.sampling import (
     CreateMessageParams,
     CreateMessageResult,
@@ -134,13 +145,6 @@ from accord.messages.sampling import (
     ModelPreferences,
     SamplingMessage,
     ToolChoice,
-)
-from accord.messages.subscriptions import (
-    ListenParams,
-    ListenResult,
-    ListenResultMeta,
-    SubscriptionFilter,
-    SubscriptionsAcknowledgedParams,
 )
 from accord.messages.tasks import (
     CancelTaskResult,

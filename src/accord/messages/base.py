@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, dataclass_trans
 import msgspec
 from msgspec import field
 
-from .bounds import Token
+from accord.messages.bounds import Token
 
 JSONValue: TypeAlias = Any
 """Any JSON value. `Any` in a message type always means this."""

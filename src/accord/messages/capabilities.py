@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from .base import JSONObject, Model, lives, open_ended, since
+from accord.messages.base import JSONObject, Model, lives, open_ended, since
 
 
 class ListCapability(Model):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, TypeAlias
 
-from .base import Model, lives, since
-from .bounds import URI, Name, Remark, Remarks
-from .meta import Params, Result
+from accord.messages.base import Model, lives, since
+from accord.messages.bounds import URI, Name, Remark, Remarks
+from accord.messages.meta import Params, Result
 
 
 class PromptReference(Model, tag_field="type", tag="ref/prompt"):

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from msgspec import field
 
-from .base import Arm, JSONObject, Meta, Model, Number, arms, lives, seen_as, since
-from .bounds import Name
-from .meta import NotificationParams, RequestMeta
-from .tasks import TaskMetadata
+from accord.messages.base import Arm, JSONObject, Meta, Model, Number, arms, lives, seen_as, since
+from accord.messages.bounds import Name
+from accord.messages.meta import NotificationParams, RequestMeta
+from accord.messages.tasks import TaskMetadata
 
 
 @lives(since="2025-11-25")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .base import Model, lives, open_ended
-from .capabilities import ClientCapabilities
-from .elicitation import ElicitParams
+from accord.messages.base import Model, lives, open_ended
+from accord.messages.capabilities import ClientCapabilities
+from accord.messages.elicitation import ElicitParams
 
 
 @lives(since="2026-07-28")

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from .base import JSONObject
-from .meta import check_meta_key
-from .methods import Method
+from accord.messages.base import JSONObject
+from accord.messages.meta import check_meta_key
+from accord.messages.methods import Method
 
 _NAME = re.compile(r"[^/\s]+/[^/\s]+")
 

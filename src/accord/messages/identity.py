@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from .base import Model, lives, since
-from .bounds import URI, Name
+from accord.messages.base import Model, lives, since
+from accord.messages.bounds import URI, Name
 
 
 @lives(since="2025-11-25")

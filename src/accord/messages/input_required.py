@@ -2,18 +2,44 @@
 
 The answers carry no tag: what was asked under a key tells how to read the answer there, so that they stay
 plain JSON in the params, and `INPUT_RESPONSES` names their types.
+
+Roots: the folders a client lets a server work in (client, Roots).
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
-from .base import Model, lives
-from .bounds import State
-from .elicitation import ElicitParams, ElicitResult
-from .meta import Result
-from .roots import ListRootsParams, ListRootsResult
-from .sampling import CreateMessageParams, CreateMessageResult
+import msgspec
+from msgspec import field
+
+from accord.messages.base import Meta, Model, lives, open_ended, seen_as, since
+from accord.messages.bounds import ITEMS, URI, Name, State
+from accord.messages.elicitation import ElicitParams, ElicitResult
+from accord.messages.meta import RequestMeta, Result
+from accord.messages.sampling import CreateMessageParams, CreateMessageResult
+
+
+class Root(Model):
+    """A folder, as a `file:` URI."""
+
+    uri: URI
+    name: Name | None = None
+    meta: Annotated[Meta | None, since("2025-06-18")] = field(default=None, name="_meta")
+
+
+@open_ended
+class ListRootsParams(Model):
+    """Params of `roots/list`. Not `Params`: inside `input_required` it needs no revision in `_meta`."""
+
+    meta: Annotated[Meta | None, seen_as(RequestMeta, until="2026-07-28")] = field(default=None, name="_meta")
+
+
+class ListRootsResult(Model):
+    """Result of `roots/list`, or the answer to it in a retry."""
+
+    roots: Annotated[list[Root], msgspec.Meta(max_length=ITEMS)]
+    meta: Annotated[Meta | None, since("2024-11-05", until="2026-07-28")] = field(default=None, name="_meta")
 
 
 @lives(since="2026-07-28")

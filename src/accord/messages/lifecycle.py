@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .base import lives
-from .bounds import Name, Names
-from .capabilities import ClientCapabilities, ServerCapabilities
-from .identity import Implementation
-from .meta import CacheableResult, Params, Result
+from accord.messages.base import lives
+from accord.messages.bounds import Name, Names
+from accord.messages.capabilities import ClientCapabilities, ServerCapabilities
+from accord.messages.identity import Implementation
+from accord.messages.meta import CacheableResult, Params, Result
 
 
 @lives(until="2026-07-28")

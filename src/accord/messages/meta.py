@@ -13,8 +13,7 @@ from typing import Annotated, Literal
 from msgspec import field
 
 from accord.errors import LocalProtocolError
-
-from .base import (
+from accord.messages.base import (
     LoggingLevel,
     Meta,
     Model,
@@ -26,9 +25,9 @@ from .base import (
     seen_as,
     since,
 )
-from .bounds import Answers, Cursor, Name, State
-from .capabilities import ClientCapabilities
-from .identity import Implementation
+from accord.messages.bounds import Answers, Cursor, Name, State
+from accord.messages.capabilities import ClientCapabilities
+from accord.messages.identity import Implementation
 
 PROGRESS_TOKEN = "progressToken"
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"

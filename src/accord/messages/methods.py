@@ -13,15 +13,23 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from .base import Life
-from .completion import CompleteParams, CompleteResult
-from .elicitation import ElicitationCompleteParams, ElicitParams, ElicitResult
-from .lifecycle import DiscoverResult, InitializeParams, InitializeResult
-from .logging import LoggingMessageParams, SetLevelParams
-from .meta import EmptyNotificationParams, EmptyParams, EmptyResult, PaginatedParams
-from .progress import CancelledParams, ProgressParams
-from .prompts import GetPromptParams, GetPromptResult, ListPromptsResult
-from .resources import (
+from accord.messages.base import Life
+from accord.messages.completion import CompleteParams, CompleteResult
+from accord.messages.elicitation import ElicitationCompleteParams, ElicitParams, ElicitResult
+from accord.messages.input_required import ListRootsParams, ListRootsResult
+from accord.messages.lifecycle import DiscoverResult, InitializeParams, InitializeResult
+from accord.messages.meta import EmptyNotificationParams, EmptyParams, EmptyResult, PaginatedParams
+from accord.messages.notifications import (
+    CancelledParams,
+    ListenParams,
+    ListenResult,
+    LoggingMessageParams,
+    ProgressParams,
+    SetLevelParams,
+    SubscriptionsAcknowledgedParams,
+)
+from accord.messages.prompts import GetPromptParams, GetPromptResult, ListPromptsResult
+from accord.messages.resources import (
     ListResourcesResult,
     ListResourceTemplatesResult,
     ReadResourceParams,
@@ -30,11 +38,9 @@ from .resources import (
     SubscribeParams,
     UnsubscribeParams,
 )
-from .revision import REVISIONS, is_in_revision
-from .roots import ListRootsParams, ListRootsResult
-from .sampling import CreateMessageParams, CreateMessageResult
-from .subscriptions import ListenParams, ListenResult, SubscriptionsAcknowledgedParams
-from .tasks import (
+from accord.messages.revision import REVISIONS, is_in_revision
+from accord.messages.sampling import CreateMessageParams, CreateMessageResult
+from accord.messages.tasks import (
     CancelTaskResult,
     GetTaskPayloadResult,
     GetTaskResult,
@@ -42,7 +48,7 @@ from .tasks import (
     TaskParams,
     TaskStatusParams,
 )
-from .tools import CallToolParams, CallToolResult, ListToolsResult
+from accord.messages.tools import CallToolParams, CallToolResult, ListToolsResult
 
 Sender: TypeAlias = Literal["client", "server"]
 

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from msgspec import field
 
-from .base import Meta, Model, Role, since
-from .bounds import Name, Texts
-from .content import ContentBlock
-from .identity import Icon
-from .meta import InputResponseParams, ListResult, Result
+from accord.messages.base import Meta, Model, Role, since
+from accord.messages.bounds import Name, Texts
+from accord.messages.content import ContentBlock
+from accord.messages.identity import Icon
+from accord.messages.meta import InputResponseParams, ListResult, Result
 
 
 class PromptArgument(Model):

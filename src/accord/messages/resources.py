@@ -6,11 +6,11 @@ from typing import Annotated
 
 from msgspec import field
 
-from .base import Meta, Model, lives, since
-from .bounds import URI, Name
-from .content import Annotations, Resource, ResourceContents
-from .identity import Icon
-from .meta import CacheableResult, InputResponseParams, ListResult, NotificationParams, Params
+from accord.messages.base import Meta, Model, lives, since
+from accord.messages.bounds import URI, Name
+from accord.messages.content import Annotations, Resource, ResourceContents
+from accord.messages.identity import Icon
+from accord.messages.meta import CacheableResult, InputResponseParams, ListResult, NotificationParams, Params
 
 
 class ResourceTemplate(Model):

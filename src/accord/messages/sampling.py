@@ -8,13 +8,12 @@ from typing import Annotated, Literal, TypeVar
 from msgspec import field, structs
 
 from accord.errors import InvalidParams, NotSupported
-
-from .base import JSONObject, Meta, Model, Number, Role, bounded, lives, seen_as, since
-from .content import SamplingMessageContentBlock, ToolResultContent, ToolUseContent
-from .meta import RequestMeta
-from .revision import Rules
-from .tasks import TaskMetadata
-from .tools import Tool
+from accord.messages.base import JSONObject, Meta, Model, Number, Role, bounded, lives, seen_as, since
+from accord.messages.content import SamplingMessageContentBlock, ToolResultContent, ToolUseContent
+from accord.messages.meta import RequestMeta
+from accord.messages.revision import Rules
+from accord.messages.tasks import TaskMetadata
+from accord.messages.tools import Tool
 
 
 class ModelHint(Model):

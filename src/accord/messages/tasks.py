@@ -6,9 +6,9 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import field
 
-from .base import JSONObject, Meta, Model, lives, seen_as
-from .bounds import Cursor, Name
-from .meta import NotificationMeta, Params, Result, ResultMeta
+from accord.messages.base import JSONObject, Meta, Model, lives, seen_as
+from accord.messages.bounds import Cursor, Name
+from accord.messages.meta import NotificationMeta, Params, Result, ResultMeta
 
 TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 

@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, UnsetType, field
 
-from .base import JSONObject, JSONValue, Meta, Model, lives, open_ended, required, seen_as, since
-from .bounds import Name
-from .content import ContentBlock
-from .identity import Icon
-from .meta import InputResponseParams, ListResult, Result
-from .tasks import TaskMetadata
+from accord.messages.base import JSONObject, JSONValue, Meta, Model, lives, open_ended, required, seen_as, since
+from accord.messages.bounds import Name
+from accord.messages.content import ContentBlock
+from accord.messages.identity import Icon
+from accord.messages.meta import InputResponseParams, ListResult, Result
+from accord.messages.tasks import TaskMetadata
 
 
 @lives(since="2025-03-26")

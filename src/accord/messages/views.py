@@ -20,9 +20,8 @@ import msgspec
 from msgspec import NODEFAULT, UNSET, UnsetType
 
 from accord.errors import NotSupported
-
-from .base import ARMS, LIVES, OPEN, Arm, Bounded, Life, Required, SeenAs
-from .revision import is_in_revision
+from accord.messages.base import ARMS, LIVES, OPEN, Arm, Bounded, Life, Required, SeenAs
+from accord.messages.revision import is_in_revision
 
 
 @cache

@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from accord.migrate.arguments import keywords_of, rename_keywords
-from accord.migrate.edits import Edit, ManualStep, SourceText
+from accord.migrate.edits import Edit, ManualStep, SourceText, keywords_of, rename_keywords
 
 CONTEXT = "Context"
 """What it is called."""

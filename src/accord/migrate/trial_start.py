@@ -29,7 +29,7 @@ import msgspec
 from accord.compat.name_map import FOREIGN_PACKAGES
 from accord.errors import AccordError, DeclarationError
 from accord.messages.revision import LATEST, RULES
-from accord.server.registration import Registration
+from accord.server.core.registration import Registration
 from accord.server.server import Server
 
 SECONDS = 30.0

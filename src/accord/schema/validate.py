@@ -4,22 +4,147 @@ Schemas come from peers, so they are measured first (`cost`), never fetch anythi
 an engine of linear time; only a pattern that engine does not know (look-around, back-references) gets one
 that counts its backtracking. The default dialect is 2020-12, as the specification says; the older drafts are
 read when `$schema` names them.
+
+How much work it is to check a value against a schema: for each level of the value, how many subschemas look at one
+place there.
+
+A schema within the bounds of `cost` can still take minutes: 4,000 alternatives for the items of an array, and an array
+of 10,000 items. What an object of many properties costs is one subschema at each, so places are told apart by their
+names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from accord.errors import Mismatch, SchemaError
 from accord.limits import DEFAULT_LIMITS, Limits
-from accord.schema.cost import Cost, measure
-from accord.schema.work import MOST, Work
+from accord.schema.cost import UNEVALUATED, Anchors, Cost, is_resource, looks_again, measure, subschemas
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator as Compiled
+
+MOST = 2_000_000
+"""Steps that any value may take: a second or so, and up to four for each of its parts."""
+
+_STEPS = 100_000
+"""Steps of the count itself, each a subschema at a place; a schema for which it takes more is taken to look at every
+place with all it has."""
+
+_WILD = {".": "*", "[": "[]"}
+"""What looks at any member looks at one as well, and what looks at any item."""
+
+_Key = tuple[int, int]
+_PLAIN = (0, 0)
+
+_Group = Counter[_Key]
+"""The subschemas that look at one place, and how many times each."""
+
+
+class Work:
+    """The widths of one schema that was measured (`cost.measure`), which has so many `nodes`."""
+
+    def __init__(self, schema: Any, nodes: int, limits: Limits) -> None:
+        self._nodes = nodes
+        self._anchors: Anchors = {}
+        self._known: dict[_Key, tuple[dict[str, Any], Any]] = {}
+        self._closures: dict[_Key, tuple[int, dict[str, _Group]]] = {_PLAIN: (1, {})}
+        self.steps: int = 0
+        """Subschemas that were added to the places they look at, to find the widths."""
+        self.widths: list[int] = list(self._levels(schema, limits.depth))
+        """For each level, how many subschemas look at its fullest place; the last stands for all that are deeper."""
+        self._widest = max(self.widths)
+
+    def fits(self, levels: Sequence[int]) -> bool:
+        """Whether a value with so many parts on each of its levels can be checked in time."""
+        parts = sum(levels)
+        most = max(MOST, 4 * parts)
+        if parts * self._widest <= most:
+            return True
+        deeper = self.widths[-1:] * len(levels)
+        return sum(parts * width for parts, width in zip(levels, [*self.widths, *deeper], strict=False)) <= most
+
+    def _levels(self, schema: Any, depth: int) -> Iterator[int]:
+        groups = [self._group(schema, schema)]
+        seen: list[set[frozenset[Any]]] = []
+        widest = 0
+        for _ in range(depth + 1):
+            looks = [self._look(group) for group in groups]
+            width = max((work for work, _ in looks), default=0)
+            yield width
+            widest = max(widest, width)
+            if self.steps > _STEPS:
+                yield max(widest, self._nodes)
+                return
+            below = {frozenset(group.items()): group for _, inside in looks for group in inside.values()}
+            if not below or below.keys() in seen:  # it ends, or repeats itself
+                yield widest if below else 0
+                return
+            seen.append(set(below))
+            groups = list(below.values())
+
+    def _look(self, group: _Group) -> tuple[int, dict[str, _Group]]:
+        """The work at one place, and what looks at the places inside of it."""
+        work = 0
+        inside: dict[str, _Group] = {}
+        for key, times in group.items():
+            own, steps = self._closure(key)
+            work += times * own
+            self._add(inside, steps, times)
+        for step, below in inside.items():
+            wild = _WILD.get(step[:1])
+            if wild in inside and wild != step and self.steps <= _STEPS:
+                self.steps += len(inside[wild])
+                below.update(inside[wild])
+        return work, inside
+
+    def _closure(self, key: _Key) -> tuple[int, dict[str, _Group]]:
+        """The same for one subschema, with those that look at the same place for it."""
+        if key not in self._closures:
+            schema, base = self._known[key]
+            work, inside = 1 + _alternatives(schema), dict[str, _Group]()
+            again = UNEVALUATED if looks_again(schema) else 1
+            for step, inner in subschemas(schema, base, self._anchors):
+                group = self._group(inner, base)
+                if step:
+                    inside.setdefault(step, Counter()).update(group)
+                    continue
+                for each in group:
+                    own, steps = self._closure(each)
+                    work += again * own
+                    self._add(inside, steps, again)
+            self._closures[key] = work, inside
+        return self._closures[key]
+
+    def _add(self, inside: dict[str, _Group], more: dict[str, _Group], times: int) -> None:
+        for step, group in more.items():
+            if self.steps > _STEPS:  # the widths are not used then
+                return
+            self.steps += 1 + len(group)
+            held = inside.setdefault(step, Counter())
+            for key, count in group.items():
+                held[key] += count * times
+
+    def _group(self, schema: Any, base: Any) -> _Group:
+        if not isinstance(schema, dict):  # true or false
+            return Counter({_PLAIN: 1})
+        base = schema if is_resource(schema) else base
+        key = id(schema), id(base)
+        self._known[key] = schema, base
+        return Counter({key: 1})
+
+
+def _alternatives(schema: dict[str, Any]) -> int:
+    """Values that one is compared with in turn; texts and whole numbers are looked up."""
+    values = schema.get("enum")
+    if not isinstance(values, list) or {type(value) for value in values} in ({str}, {int}):
+        return 0
+    return len(values)
+
 
 _DIALECTS = {
     "https://json-schema.org/draft/2020-12/schema",

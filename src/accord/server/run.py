@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accord.errors import DeclarationError, LifespanError
-from accord.server.client_notifications import ClientNotifications
-from accord.server.dispatch import Dispatcher
-from accord.server.peer import Peer
-from accord.server.results import ResultEncoder
-from accord.server.subscription_index import SubscriptionIndex, make_subscription_index
+from accord.server.core.dispatch import Dispatcher
+from accord.server.core.peer import ClientNotifications, Peer
+from accord.server.core.results import ResultEncoder
+from accord.server.notify.subscription_index import SubscriptionIndex, make_subscription_index
 from accord.session.session import Session
 from accord.transport.base import Transport
 from accord.transport.connection import Connection

@@ -15,24 +15,24 @@ from accord.messages.base import JSONObject
 from accord.messages.extension import Extension, settings_of
 from accord.messages.identity import Icon, Implementation
 from accord.messages.revision import REVISIONS, Rules
-from accord.server.cache import NO_CACHE, CacheHint
-from accord.server.change_bus import ChangeBus
-from accord.server.context import Context
-from accord.server.extension_methods import ExtensionMethods
-from accord.server.import_mixin import ImportMixin
+from accord.server.core.content import NO_CACHE, CacheHint
+from accord.server.core.context import Context
+from accord.server.core.extension_methods import ExtensionMethods
+from accord.server.core.registry import Registry
+from accord.server.declare.import_mixin import ImportMixin
 from accord.server.middleware.chain import middleware_steps
-from accord.server.registry import Registry
+from accord.server.notify.subscription_index import ChangeBus
 from accord.session.negotiation import check_revisions
 from accord.session.peer_info import PeerInfo
 
 if TYPE_CHECKING:
+    from accord.server.core.instrumentation import ServerInstrumentation
+    from accord.server.core.lifetime import Lifespan
     from accord.server.http.app import HTTPApp
     from accord.server.http.auth import Auth, Principal
     from accord.server.http.options import HTTPOptions
     from accord.server.input.multi_round_trip import MultiRoundTrip
-    from accord.server.input.seal import Keyring
-    from accord.server.instrumentation import ServerInstrumentation
-    from accord.server.lifetime import Lifespan
+    from accord.server.input.request_state import Keyring
     from accord.server.middleware.request import Middleware
     from accord.server.openapi.document import Source
     from accord.server.openapi.importer import OpenAPIOptions
@@ -131,7 +131,7 @@ class Server(ImportMixin):
         """The calls that ask the client, and wait for its answers."""
         if self.active_round_trips is None:
             from accord.server.input.multi_round_trip import MultiRoundTrip
-            from accord.server.input.seal import Keyring
+            from accord.server.input.request_state import Keyring
 
             self.active_round_trips = MultiRoundTrip(self.name, self._keyring or Keyring(), self.limits)
         return self.active_round_trips
@@ -259,12 +259,12 @@ class Server(ImportMixin):
 
 def _keyring(keys: Sequence[bytes]) -> Keyring:
     """Checked when a server is made, rather than at its first question."""
-    from accord.server.input.seal import Keyring
+    from accord.server.input.request_state import Keyring
 
     return Keyring(keys)
 
 
 def _instrumentation(telemetry: Telemetry) -> ServerInstrumentation:
-    from accord.server.instrumentation import ServerInstrumentation
+    from accord.server.core.instrumentation import ServerInstrumentation
 
     return ServerInstrumentation(telemetry)

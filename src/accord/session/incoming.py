@@ -27,14 +27,13 @@ from accord.messages.capabilities import declares, required_capabilities
 from accord.messages.envelope import ErrorObject, ErrorResponse, Incoming, Notification, RequestId, Response
 from accord.messages.meta import SUBSCRIPTION_ID, RequestMeta
 from accord.messages.methods import Method
-from accord.messages.progress import CancelledParams
+from accord.messages.notifications import CancelledParams, ListenResult
 from accord.messages.revision import PER_REQUEST, RULES, Rules
-from accord.messages.subscriptions import ListenResult
 from accord.session import peek
 from accord.session.events import CancelReceived, Event, ReplyReady, RequestReceived
 from accord.session.handshake import ServerHandshake
-from accord.session.load import RequestLoad
 from accord.session.pending_request import Batch, PendingRequest
+from accord.session.rate import RequestLoad
 
 if TYPE_CHECKING:
     from accord.session.session import Session

@@ -11,7 +11,7 @@ from msgspec import Raw, UnsetType
 from accord.errors import InvalidParams
 from accord.messages import codec
 from accord.messages.envelope import Notification, RequestId
-from accord.messages.progress import CancelledParams
+from accord.messages.notifications import CancelledParams
 from accord.messages.revision import HANDSHAKE, Rules
 from accord.session import peek
 from accord.session.events import Event, NotificationReceived

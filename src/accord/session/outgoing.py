@@ -20,7 +20,7 @@ from accord.messages.base import Meta
 from accord.messages.envelope import ErrorObject, Incoming, Notification, RequestId, id_at_end, outlines
 from accord.messages.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROGRESS_TOKEN, PROTOCOL_VERSION, RequestMeta
 from accord.messages.methods import Method
-from accord.messages.progress import CancelledParams
+from accord.messages.notifications import CancelledParams
 from accord.messages.revision import Rules
 from accord.session.events import ErrorReceived, Event, ResultReceived, SubscriptionEnded
 from accord.session.handshake import ClientHandshake

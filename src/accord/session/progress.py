@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Raw, UnsetType
 
 from accord.messages import codec
-from accord.messages.progress import ProgressParams
+from accord.messages.notifications import ProgressParams
 from accord.session.events import Event, ProgressReceived
 from accord.session.rate import Pace
 

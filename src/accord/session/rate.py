@@ -4,11 +4,15 @@ One number is remembered: when the next would be due if all kept an even pace (t
 comes before it is due is let through while it is early by no more than a burst. `Pace` is the arithmetic, for those
 who keep the number themselves; `RateLimiter` keeps it. Neither has a clock: times are seconds of the caller's, from any
 start.
+
+Requests in flight that several sessions have together, and the bound on them.
 """
 
 from __future__ import annotations
 
 from math import inf
+
+from accord.errors import InternalError
 
 _ROUNDING_TOLERANCE = 0.01
 """The part of an interval by which anything may be early: rounding shall not take the last one out of a burst."""
@@ -76,3 +80,34 @@ class RateLimiter:
     def delay(self, now: float) -> float:
         """Seconds until `allow` will allow the next: 0 when it does now, `inf` when it never will."""
         return self._pace.wait(self._due, now)
+
+
+MANY = 256
+"""Requests in flight from which on a part is refused more where the whole has too many: those with few go on."""
+
+
+class RequestLoad:
+    """The requests in flight of all sessions that share it: at most `most`, and no more than `whole` has room for."""
+
+    __slots__ = ("__weakref__", "most", "running", "whole")
+
+    def __init__(self, most: int, whole: RequestLoad | None = None) -> None:
+        self.most: int = most
+        self.whole: RequestLoad | None = whole
+        self.running: int = 0
+        """Requests in flight."""
+
+    def check(self) -> None:
+        """Raise `InternalError` where there is no room for one request more."""
+        whole = self.whole
+        if self.running >= self.most:
+            whose = "yours" if whole is None else "this address"
+            raise InternalError(f"too many requests in flight of {whose}: the limit is {self.most:,}")
+        if whole is not None and self.running >= MANY and whole.running >= whole.most:
+            raise InternalError("too many requests in flight of all clients together; come back later")
+
+    def add(self, count: int) -> None:
+        """Count requests that begin, or with a negative number those that end."""
+        self.running += count
+        if self.whole is not None:
+            self.whole.running += count

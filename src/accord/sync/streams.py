@@ -12,7 +12,7 @@ from accord.client import notifications, subscription
 from accord.client.notifications import Notice
 from accord.client.subscription import Kind, SubscriptionEvent
 from accord.errors import NotConnected, RequestTimeout
-from accord.messages.subscriptions import SubscriptionFilter
+from accord.messages.notifications import SubscriptionFilter
 from accord.sync.background_loop import BackgroundLoop
 
 E = TypeVar("E")

@@ -10,7 +10,7 @@ import msgspec
 
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
 from accord.messages.base import JSONObject
-from accord.testing.transcript_messages import (
+from accord.testing.recording import (
     PROGRESS,
     TranscriptMessage,
     decode_messages,

@@ -3,24 +3,26 @@
 What may be another each time is not compared: ids that the server gives its requests, what it seals for itself, and
 progress, which depends on time. Messages are matched by what they answer, or by their method, so that answers may
 come in another order.
+
+A bare transport to a target: for who plays a client, word by word.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from accord.client.target import Target
+from accord.client.target import Command, InProcessServer, Remote, Target, parse
+from accord.limits import DEFAULT_LIMITS
 from accord.messages.base import JSONObject
 from accord.sync.background_loop import BackgroundLoop
-from accord.testing.differences import differences
-from accord.testing.files import write_expected
-from accord.testing.open_transport import open_transport
-from accord.testing.transcript_messages import (
+from accord.testing.files import differences, write_expected
+from accord.testing.recording import (
     PROGRESS,
     TranscriptMessage,
     decode_messages,
@@ -28,9 +30,39 @@ from accord.testing.transcript_messages import (
     replace_texts,
     request_label,
 )
+from accord.transport import memory
 from accord.transport.base import Transport
+from accord.transport.http.settings import HTTPSettings
+from accord.transport.http.streamable import StreamableTransport
 from accord.transport.recording import RecordingTransport
+from accord.transport.subprocess import SubprocessTransport
 from accord.wire.transcript import Transcript
+
+
+@asynccontextmanager
+async def open_transport(target: Target) -> AsyncIterator[Transport]:
+    """A transport to the target, open. Raises `TargetError`, `ConnectError`."""
+    async with AsyncExitStack() as stack:
+        transport = await _make_transport(target, stack)
+        stack.push_async_callback(transport.close)
+        await transport.open()
+        yield transport
+
+
+async def _make_transport(target: Target, stack: AsyncExitStack) -> Transport:
+    where = parse(target)
+    if isinstance(where, Command):
+        return SubprocessTransport(where.argv, name=str(where), env=where.env, cwd=where.cwd)
+    if isinstance(where, Remote):
+        settings = HTTPSettings(headers=dict(where.headers or {}))
+        return StreamableTransport(where.url, name=str(where), settings=settings, limits=DEFAULT_LIMITS)
+    if isinstance(where, InProcessServer):
+        ours, theirs = memory.pair()
+        serving = asyncio.ensure_future(where.serve(theirs))
+        stack.push_async_callback(asyncio.wait, [serving])  # after the transport is closed, which ends it
+        return ours
+    return where
+
 
 OPAQUE = ("requestState", "nextCursor", "elicitationId", "taskId")
 """Values that a server makes up, and that come back to it as they are."""

@@ -18,15 +18,14 @@ from typing import Any
 
 import pytest
 
-from accord.check import baseline as baselines
-from accord.check.findings import repeat_command
-from accord.check.report import Outcome, Report, by_rule, worst_verdict
-from accord.check.rule import Rule
+from accord.check.engine import baseline as baselines
+from accord.check.engine.findings import repeat_command, spec_urls
+from accord.check.engine.report import Outcome, Report, by_rule, worst_verdict
+from accord.check.engine.rule import Rule
+from accord.check.engine.selection import select_rules
 from accord.check.rules import server_rules
-from accord.check.selection import select_rules
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
-from accord.check.spec_links import spec_urls
 from accord.client.target import Target
 from accord.errors import AccordError
 

@@ -10,15 +10,14 @@ from typing import Any
 
 import msgspec
 
-from accord.check.schema_diff.change import KINDS, Change
-from accord.check.surface import LISTS, build_surface, encode_surface, offered_lists
-from accord.check.surface_changes import surface_changes
+from accord.check.surface.changes import surface_changes
+from accord.check.surface.schema_changes import KINDS, Change
+from accord.check.surface.surface import LISTS, build_surface, encode_surface, offered_lists
 from accord.client.target import Target
 from accord.errors import MethodNotFound
 from accord.messages.base import JSONObject
 from accord.sync.client import Client
-from accord.testing.differences import placed_differences
-from accord.testing.files import read_expected, write_expected
+from accord.testing.files import placed_differences, read_expected, write_expected
 
 _KIND = max(map(len, KINDS))
 
@@ -57,7 +56,7 @@ def surface(client: Client) -> JSONObject:
     for kind in offered_lists(client.server_capabilities):
         try:
             found[kind] = getattr(client, LISTS[kind].client_method)()
-        except MethodNotFound:  # as `accord.check.surface` has it
+        except MethodNotFound:  # as `accord.check.surface.surface` has it
             continue
     return build_surface(client.revision, client.instructions, client.server_capabilities, found)
 

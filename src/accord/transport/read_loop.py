@@ -1,6 +1,13 @@
 """Reading: one task takes what comes, acts on what it means, and serves requests itself until a handler waits.
 
 Then another task reads on (`run_eagerly`). What a peer does not take of its answers pauses the reading, within bounds.
+
+Leader and follower: await a handler in the reader's own task, and hand the reading on when it first waits.
+
+Most handlers never wait, and a task for each costs more than they do. So the task that reads awaits the handler
+itself; at its first real suspension `suspended` is called, once, to let another task read on. The handler still runs
+inside a task, so that `asyncio.timeout`, task groups and cancellation work, and in a context of its own, so that a
+context variable it sets is not seen by the next call.
 """
 
 from __future__ import annotations
@@ -8,8 +15,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from contextvars import copy_context
+from types import coroutine
+from typing import Any, TypeVar
 
 from accord.errors import ConnectionLost
 from accord.limits import Limits
@@ -17,7 +26,23 @@ from accord.session import events
 from accord.session.pending_request import PendingRequest
 from accord.session.session import Session
 from accord.transport.base import Message, SkippedMessage, Transport, answer_overhead, delivers_answers
-from accord.transport.eager import run_eagerly
+from accord.transport.deadlines import resume
+
+T = TypeVar("T")
+
+
+@coroutine
+def run_eagerly(handler: Coroutine[Any, Any, T], suspended: Callable[[], None]) -> Generator[Any, Any, T]:
+    """Await `handler`; call `suspended` when it waits for the first time. Raises what it raises."""
+    run = copy_context().run
+    try:
+        waits_for = run(handler.send, None)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    suspended()
+    return (yield from resume(handler, waits_for, run))
+
 
 log: logging.Logger = logging.getLogger("accord")
 

@@ -16,9 +16,8 @@ from typing import IO
 from accord.errors import ConnectError, ConnectionLost
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.transport.base import Message
-from accord.transport.environment import child_environment
 from accord.transport.pipes import LineTransport
-from accord.transport.process import ProcessGroup
+from accord.transport.process import ProcessGroup, child_environment
 from accord.transport.readers import read_from
 from accord.wire.lines import LineReader, SkippedMessage
 

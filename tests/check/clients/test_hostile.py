@@ -20,8 +20,8 @@ from accord.check.clients.ordinary_scenario import ORDINARY
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario_runner import Client, run_scenario
 from accord.check.clients.scripted_server import ScriptedServer
-from accord.check.message_log import MemoryBudget
-from accord.check.report import TransportName
+from accord.check.engine.report import TransportName
+from accord.check.probes.message_log import MemoryBudget
 from accord.check.settings import CheckSettings
 
 REVISION = "2025-11-25"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from accord.check.clients.http_listener import ClientExchange, HTTPListener, ScriptedResponse
-from accord.check.message_log import MemoryBudget
+from accord.check.probes.message_log import MemoryBudget
 
 Answer = Callable[[ClientExchange, ScriptedResponse], Coroutine[Any, Any, None]]
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from accord import Client
-from accord.client.connect_methods import CONNECT_METHODS
+from accord.client.connect import CONNECT_METHODS
 from accord.client.target import identity, parse
 from accord.transport.base import Message, Transport
 from accord.transport.http.fetcher import Fetcher

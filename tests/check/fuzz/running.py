@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from accord.check.engine.report import TransportName
+from accord.check.engine.server_target import ServerTarget
+from accord.check.engine.session_factory import SessionFactory
 from accord.check.fuzz.fuzz_result import FuzzFailure, FuzzResult
 from accord.check.fuzz.fuzz_run import replay_sequence, run_fuzzing
 from accord.check.fuzz.sequences import CallStep, decode_steps
-from accord.check.message_log import MessageLog
-from accord.check.report import TransportName
-from accord.check.server_target import ServerTarget
-from accord.check.session_factory import SessionFactory
+from accord.check.probes.message_log import MessageLog
 from accord.check.settings import CheckSettings
 
 LATEST = "2025-11-25"

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from accord.check.findings import build_findings
+from accord.check.engine.findings import build_findings
+from accord.check.engine.report import Outcome, TransportName
 from accord.check.fuzz.fuzz_result import FuzzFailure
 from accord.check.fuzz.fuzz_run import replay_sequence, run_fuzzing
 from accord.check.fuzz.sequences import CallStep, encode_steps, value_reference
-from accord.check.report import Outcome, TransportName
 from accord.check.rules.generated import CRASH
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings

@@ -17,6 +17,7 @@ from accord.check.fuzz.fuzz_targets import FuzzTarget
 from accord.check.fuzz.leaks import CANARY, find_leak
 from accord.check.fuzz.pattern_texts import matching_texts
 from accord.check.fuzz.schema_document import SchemaDocument
+from accord.check.fuzz.sequence_reducer import shrink
 from accord.check.fuzz.sequences import (
     CallStep,
     MissingValue,
@@ -27,7 +28,6 @@ from accord.check.fuzz.sequences import (
     resolve_arguments,
     value_reference,
 )
-from accord.check.fuzz.shrinking import shrink
 from accord.check.fuzz.trial_plan import TrialPlan
 from accord.check.fuzz.value_pool import ValuePool
 from accord.errors import TargetError
@@ -350,7 +350,7 @@ def test_arguments_of_any_form_are_resolved_or_missing(arguments: Any, results: 
 
 DRAW = """
 import json, sys
-from accord.check.fuzz.hypothesis_draw import draw_values
+from accord.check.fuzz.values import draw_values
 text, number = {"type": "string"}, {"type": "number"}
 schema = {"type": "object", "properties": {"a": text, "n": number}, "required": ["a", "n"]}
 print(json.dumps(draw_values(schema, 120, 1)))

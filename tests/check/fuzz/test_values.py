@@ -12,11 +12,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from accord import Client
 from accord.check.fuzz.boundaries import boundaries
-from accord.check.fuzz.hypothesis_draw import draw_values
 from accord.check.fuzz.invalid_values import invalid_variants
 from accord.check.fuzz.schema_document import GenerationError
 from accord.check.fuzz.smallest import smallest
-from accord.check.fuzz.values import values
+from accord.check.fuzz.values import draw_values, values
 from accord.errors import Mismatch, SchemaError
 from accord.schema.validate import compile
 

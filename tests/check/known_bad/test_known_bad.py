@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from accord.check.report import Report
+from accord.check.engine.report import Report
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 

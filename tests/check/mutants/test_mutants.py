@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from accord.check.report import Report
-from accord.check.rule import Rule
+from accord.check.engine.report import Report
+from accord.check.engine.rule import Rule
 from accord.check.rules import AREAS
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from accord.check.report import TransportName
+from accord.check.engine.report import TransportName
 
 ALL = ("2025-03-26", "2025-06-18", "2025-11-25")
 LAST = ("2025-11-25",)

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from accord.check.report import Report, worst_verdict
+from accord.check.engine.report import Report, worst_verdict
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 

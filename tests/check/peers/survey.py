@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from accord.check.report import Report
+from accord.check.engine.report import Report
 from accord.check.reports.markdown import markdown
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings

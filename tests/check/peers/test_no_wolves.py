@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from accord import Context, Server
-from accord.check.message_log import MessageLog
-from accord.check.pending_answer import Answer
-from accord.check.rule import Violation
+from accord.check.engine.rule import Violation
+from accord.check.engine.server_target import ServerTarget
+from accord.check.engine.session_factory import SessionFactory
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.pending_answer import Answer
 from accord.check.rules.stdio import ONLY_MESSAGES
 from accord.check.server import check_server
-from accord.check.server_target import ServerTarget
-from accord.check.session_factory import SessionFactory
 from accord.check.settings import CheckSettings
 from accord.wire.transcript import RECEIVED
 

@@ -13,7 +13,7 @@ import pytest
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 
-from tests.check.test_selection import verdicts
+from tests.check.engine.test_selection import verdicts
 from tests.interop.peers import npm_server, peer_server
 from tests.interop.serving import free_port, serving
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from accord.check.report import Outcome, Report
+from accord.check.engine.report import Outcome, Report
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 

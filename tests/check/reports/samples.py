@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from accord.check.fleet import CheckedServer, Fleet
-from accord.check.fleet_history import FleetChange, FleetChangeKind, FleetRun, ServerStatus, fleet_changes
-from accord.check.report import Finding, Outcome, Place, Report, Verdict, Visit, counts, score
+from accord.check.engine.fleet import CheckedServer, Fleet
+from accord.check.engine.fleet_history import FleetChange, FleetChangeKind, FleetRun, ServerStatus, fleet_changes
+from accord.check.engine.report import Finding, Outcome, Place, Report, Verdict, Visit, counts, score
 from accord.messages.revision import REVISIONS
 
 SPECIFICATION = "https://modelcontextprotocol.io/specification"

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, strategies as st
 
-from accord.check.baseline import Baseline, BaselineEntry, apply, load, save, update
-from accord.check.report import Report
+from accord.check.engine.baseline import Baseline, BaselineEntry, apply, load, save, update
+from accord.check.engine.report import Report
 from accord.cli.commands import accord
 from accord.errors import TargetError
 

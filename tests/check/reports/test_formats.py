@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from accord.check.report import Report
+from accord.check.engine.report import Report
 from accord.check.reports.as_json import as_json
 from accord.check.reports.badge import badge, draw_badge
 from accord.check.reports.formats import FLEET_FORMATS, REPORT_FORMATS, ReportFile, parse_report_option, write_reports

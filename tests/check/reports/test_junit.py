@@ -8,10 +8,10 @@ from xml.etree.ElementTree import Element
 import msgspec
 from hypothesis import given, settings
 
-from accord.check.baseline import Baseline, BaselineEntry, apply
-from accord.check.report import UntestedRevision
+from accord.check.engine.baseline import Baseline, BaselineEntry, apply
+from accord.check.engine.report import UntestedRevision
 from accord.check.reports.junit import junit
-from accord.check.reports.visible_text import visible
+from accord.check.reports.wording import visible
 
 from tests.check.reports import samples
 from tests.check.reports.hostile import TEXTS

@@ -10,9 +10,9 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given, settings
 
-from accord.check.reports.markup import joined, link, tag, untrusted_text
+from accord.check.reports.html import joined, link, tag, untrusted_text
 from accord.check.reports.report_page import report_page
-from accord.check.reports.visible_text import visible
+from accord.check.reports.wording import visible
 
 from tests.check.reports import samples
 from tests.check.reports.hostile import TEXTS

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from accord.check.report import Finding, Report
+from accord.check.engine.report import Finding, Report
 from accord.check.reports.sarif import fingerprint, sarif
 
 from tests.check.reports import samples

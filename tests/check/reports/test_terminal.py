@@ -6,7 +6,7 @@ import click
 from hypothesis import given, settings, strategies as st
 
 from accord.check.reports.terminal import report_lines
-from accord.check.reports.visible_text import is_hidden
+from accord.check.reports.wording import is_hidden
 
 from tests.check.reports import samples
 from tests.check.reports.hostile import TEXTS

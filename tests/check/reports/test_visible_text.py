@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from accord.check.reports.visible_text import encodable, is_hidden, single_line, truncate, visible
+from accord.check.reports.wording import encodable, is_hidden, single_line, truncate, visible
 
 from tests.check.reports.hostile import TEXTS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accord.check.report import Place
+from accord.check.engine.report import Place
 from accord.check.reports.wording import places_text, worst_first
 
 from tests.check.reports import samples

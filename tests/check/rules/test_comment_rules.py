@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from accord.check.rules.elicitation import PAGE_IDS
+from accord.check.rules.elicitation import PAGE_IDS, TOOL_OUTPUT, TOOL_RESULTS
 from accord.check.rules.resource_reads import TEMPLATE_TYPE, TEXT
-from accord.check.rules.sampling import TOOL_OUTPUT, TOOL_RESULTS
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 from accord.transport.base import Transport

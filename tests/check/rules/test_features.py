@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from accord import Server
-from accord.check.content import all_strings, base64_fault, mime_fault, uri_fault
-from accord.check.schema_fit import invalid_arguments, matches_schema
+from accord.check.probes.content import all_strings, base64_fault, mime_fault, uri_fault
+from accord.check.probes.schemas import invalid_arguments, matches_schema
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 from accord.messages.revision import REVISIONS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accord.check.spec_links import spec_url, spec_urls
+from accord.check.engine.findings import spec_url, spec_urls
 
 SITE = "https://modelcontextprotocol.io/specification"
 

@@ -11,18 +11,17 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from accord.check.message_log import LoggedResponse, MessageLog
-from accord.check.report import TransportName
-from accord.check.rule import Rule, Violation
+from accord.check.engine.report import TransportName
+from accord.check.engine.rule import Rule, Violation
+from accord.check.probes.message_log import LoggedResponse, MessageLog
 from accord.check.rules.cancellation import OWN_REQUESTS
 from accord.check.rules.capabilities import ONLY_DECLARED, REVISION
 from accord.check.rules.codes import ONE_SENTENCE
-from accord.check.rules.envelope import ERROR_CODE, ERROR_FORM, JSON_RPC, RESULT_OBJECT, RESULT_OR_ERROR
-from accord.check.rules.icons import DATA, SIZES, SOURCE
+from accord.check.rules.envelope import ERROR_CODE, ERROR_FORM, JSON_RPC, MESSAGES, RESULT_OBJECT, RESULT_OR_ERROR
 from accord.check.rules.ids import ONE_ANSWER, SAME, UNUSED
-from accord.check.rules.message_types import MESSAGES
 from accord.check.rules.meta import KEYS, REVERSE_DNS, TRACE_CONTEXT
 from accord.check.rules.progress import ENDS, GROWS, KNOWN_TOKEN, OWN_TOKENS
+from accord.check.rules.tools import DATA, SIZES, SOURCE
 from accord.wire.transcript import RECEIVED, SENT
 
 Say = tuple[str, Any]
@@ -146,7 +145,7 @@ def test_progress_that_a_resumed_stream_repeats_is_no_progress_after_the_answer(
     made = record(("→", called(1, "t")), ("←", progress("t", 1)), ("←", answers(1)), transport="http")
     made.responses.append(LoggedResponse(stream=7, method="GET", request_headers=sent))
     later = time.monotonic() + 60
-    monkeypatch.setattr("accord.check.message_log.time", SimpleNamespace(monotonic=lambda: later))
+    monkeypatch.setattr("accord.check.probes.message_log.time", SimpleNamespace(monotonic=lambda: later))
     made.add(RECEIVED, msgspec.json.encode(progress("t", 1)), stream=7)
     if repeats:
         assert reads(ENDS)([made]) == 2

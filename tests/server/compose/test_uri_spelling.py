@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
+from accord.server.compose.access import Visibility
 from accord.server.compose.uri_spelling import MAX_SPELLINGS, canonical, spellings
-from accord.server.compose.visibility import Visibility
 from accord.server.middleware.scopes import NamePattern
 
 SECRET = "docs://private/plan"

@@ -27,7 +27,7 @@ from accord import (
     Server,
     StoreError,
 )
-from accord.server.lifetime import Lifetime
+from accord.server.core.lifetime import Lifetime
 
 from tests.clock import without_waiting
 from tests.waiting import turns

@@ -19,13 +19,13 @@ import pytest
 
 from accord import DeclarationError, InternalError, ResourceNotFound, ResourceTemplateReference, Server
 from accord.messages.completion import PromptReference
+from accord.server.declare.media import File
 from accord.server.files import watcher
 from accord.server.files.directory import Directory, changed_at
 from accord.server.files.media_types import BYTES
 from accord.server.files.names import PathFilter
 from accord.server.files.root import DirectoryEntry, ServedRoot
 from accord.server.files.tree import Tree
-from accord.server.media import File
 
 from tests.waiting import until
 

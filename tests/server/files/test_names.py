@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from accord import DeclarationError
+from accord.server.declare.templates import Template
 from accord.server.files.names import DEEPEST, LONGEST, PathFilter, is_name, split
-from accord.server.templates import Template
 
 from tests.measure import costs_at_most
 

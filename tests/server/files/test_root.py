@@ -15,8 +15,7 @@ import pytest
 
 from accord.server.files.listing import listing
 from accord.server.files.names import PathFilter
-from accord.server.files.resolved_root import ResolvedRoot
-from accord.server.files.root import MISSING, FileTooLarge, ServedRoot, read_file
+from accord.server.files.root import MISSING, FileTooLarge, ResolvedRoot, ServedRoot, read_file
 
 INSIDE, OUTSIDE = b"inside", b"OUTSIDE"
 

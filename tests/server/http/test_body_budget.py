@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accord import Limits, Server
-from accord.server.http.body_budget import SMALL_BYTES, BodyBudget
+from accord.server.http.quotas import SMALL_BYTES, BodyBudget
 from accord.transport.asgi.request import RequestRejected
 
 from tests.server.http.raw import Socket

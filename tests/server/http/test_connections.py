@@ -14,8 +14,8 @@ from accord.limits import Limits
 from accord.server.http.serving import asgi_server
 from accord.server.http.serving.address import bind, parse_address
 from accord.server.http.serving.asgi_server import ASGIServer
+from accord.server.http.serving.refusals import unsent_bytes
 from accord.server.http.serving.serve import new_loop
-from accord.server.http.serving.unsent import unsent_bytes
 
 from tests.server.http.raw import SECONDS
 from tests.server.http.speaking import until

@@ -12,9 +12,9 @@ import pytest
 
 from accord import Context, HTTPOptions, Server
 from accord.server.http import sessions
-from accord.server.http.accounts import account_of, is_address
 from accord.server.http.auth import APIKeys, Principal
-from accord.session import load
+from accord.server.http.quotas import account_of, is_address
+from accord.session import rate
 from accord.transport.asgi.request import ASGIRequest
 
 from tests.server.http.raw import Direct
@@ -372,7 +372,7 @@ async def test_requests_in_flight_of_all_sessions_of_one_principal_are_bounded_t
 async def test_all_anonymous_requests_in_flight_are_bounded_whatever_their_revision(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(load, "MANY", 1)
+    monkeypatch.setattr(rate, "MANY", 1)
     server = desk(http_requests=2)
     release = add_waiting_tool(server)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from accord.server.context import Context
+from accord.server.core.context import Context
 from accord.server.server import Server
 
 from tests.server.http.raw import SECONDS, Direct, request_bytes, served

@@ -19,7 +19,7 @@ from accord.limits import Limits
 from accord.messages.tools import ToolAnnotations
 from accord.server.input.question import InputQuestion
 from accord.server.input.questions import Elicit, Roots, Sample
-from accord.server.roots import RootList
+from accord.server.input.roots import RootList
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from accord.errors import AnswerError
 from accord.messages.revision import REVISIONS, RULES
 from accord.messages.tools import Tool, ToolAnnotations
 from accord.server.input.questions import Accepted, Cancelled, Declined, Elicit, ElicitUrl, Roots, Sample, Sampled
-from accord.server.roots import RootList
+from accord.server.input.roots import RootList
 
 from tests.clock import Clock
 from tests.server.input.caller import JSON, Later, Refused, asks, caller, params_of, questions, retry, texts, yes

@@ -11,9 +11,9 @@ from accord import Context, Server
 from accord.errors import ToolError
 from accord.limits import Limits
 from accord.server import run
+from accord.server.core.peer import Peer
 from accord.server.input import suspended_calls as asking_runs
 from accord.server.input.questions import Elicit
-from accord.server.peer import Peer
 
 from tests.clock import Clock
 from tests.server.input.caller import JSON, Later, asks, caller, retry, texts, yes

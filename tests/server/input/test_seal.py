@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from accord import DeclarationError, Server
-from accord.server.input.seal import Keyring, SealBroken
+from accord.server.input.request_state import Keyring, SealBroken
 
 OLD, NEW, OTHER = bytes(range(32)), bytes(range(32, 64)), b"k" * 16
 LETTERS = string.ascii_letters + string.digits + "-_"

@@ -15,10 +15,9 @@ from accord.errors import AccordError, InvalidParams
 from accord.limits import Limits
 from accord.messages.tools import ToolAnnotations
 from accord.server import run
+from accord.server.core.peer import Peer
 from accord.server.input.questions import Elicit
-from accord.server.input.request_state import NOT_OURS, RequestState, RequestStates
-from accord.server.input.seal import Keyring
-from accord.server.peer import Peer
+from accord.server.input.request_state import NOT_OURS, Keyring, RequestState, RequestStates
 
 from tests.clock import Clock
 from tests.server.input.caller import JSON, Caller, asks, caller, questions, retry, texts

@@ -11,9 +11,9 @@ from yarl import URL
 
 from accord.errors import DeclarationError, InvalidArguments, SchemaError
 from accord.server.openapi.address import BaseURL, PathTemplate, has_dot_segment
+from accord.server.openapi.body import in_path, in_query
 from accord.server.openapi.headers import sendable
 from accord.server.openapi.operation import APIParameter
-from accord.server.openapi.styles import in_path, in_query
 
 HOSTILE = ["..", ".", "../", "../admin", "..\\admin", "%2e%2e", "%2e%2e%2f", "%252e%252e", "//evil.example", "a/../b"]
 HOSTILE += ["?x=1", "#top", "\\", "https://evil.example/", "@evil.example", ":80", "a\r\nHost: evil", "\0", "a\tb", ""]

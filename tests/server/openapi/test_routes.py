@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from accord import Client, DeclarationError, ResourceNotFound, Server
 from accord.errors import ProtocolError
-from accord.server.openapi.naming import OperationNames
+from accord.server.openapi.importer import OperationNames
 from accord.server.openapi.operation import Route
 from accord.server.openapi.routes import READS_AS_RESOURCES, RouteMap, decide
 

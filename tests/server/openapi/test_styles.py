@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from accord.errors import InvalidArguments
+from accord.server.openapi.body import in_cookie, in_header, in_path, in_query
 from accord.server.openapi.operation import APIParameter
-from accord.server.openapi.styles import in_cookie, in_header, in_path, in_query
 
 LIST, TABLE = ["blue", "black", "brown"], {"R": 100, "G": 200, "B": 150}
 

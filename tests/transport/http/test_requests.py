@@ -21,8 +21,8 @@ from accord.errors import (
     TargetError,
 )
 from accord.messages.bounds import RESULT_NODES
+from accord.transport.http.fetcher import proxy_for
 from accord.transport.http.messages import negotiated_revision, parse_received, parse_sent
-from accord.transport.http.proxy import proxy_for
 from accord.transport.http.session_state import ClientSessionState
 from accord.transport.http.settings import HTTPSettings
 

@@ -1,4 +1,7 @@
-"""Checking a client: run it against the scripted server in every revision it speaks, scene by scene, and judge it."""
+"""Checking a client: run it against the scripted server in every revision it speaks, scene by scene, and judge it.
+
+Why a client opened nothing, in words that tell what to do.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,71 @@ from functools import cache
 from importlib import import_module
 from typing import Literal
 
-from accord.check.clients.connection_failure import describe_failure
+from accord.check.clients.http_listener import ClientExchange
+from accord.check.clients.http_requests import describe_exchange
 from accord.check.clients.ordinary_scenario import ORDINARY, client_name, speaks_revision
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import Scenario
 from accord.check.clients.scenario_runner import Client, run_scenario
 from accord.check.clients.visit import ClientVisit
-from accord.check.message_log import MemoryBudget
-from accord.check.outcomes import NullWatcher, Watcher
-from accord.check.report import Outcome, Report, TransportName, Visit
-from accord.check.report_builder import ReportBuilder
-from accord.check.rule import Rule
+from accord.check.engine.outcomes import NullWatcher, Watcher
+from accord.check.engine.report import Outcome, Report, TransportName, Visit
+from accord.check.engine.report_builder import ReportBuilder
+from accord.check.engine.rule import Rule
+from accord.check.engine.selection import select_rules
+from accord.check.probes.message_log import LogEntry, MemoryBudget
 from accord.check.rules import CLIENT_AREAS, client_rules
-from accord.check.selection import select_rules
 from accord.check.settings import CheckSettings
 from accord.errors import ConnectError, TargetError
 from accord.messages.revision import REVISIONS, RULES
+
+_PLACES = {"http": "{url}", "sse": "{url}", "stdio": "{server}"}
+_SHOWN = 200
+_REQUESTS = 4
+
+
+def describe_failure(runs: Sequence[ClientRun]) -> str:
+    """Of first runs in which nothing was opened, that in which the client came furthest. There is at least one."""
+    best = max(runs, key=lambda run: (len([*run.messages()]), len(_received_entries(run)), len(run.exchanges)))
+    words = f"; it said:\n{best.output}" if best.output else ""
+    return f"opened a connection in none of {', '.join(run.revision for run in runs)}: {_reason(best)}{words}"
+
+
+def _reason(run: ClientRun) -> str:
+    methods = [str(each.method) for each in run.messages() if each.method is not None]
+    if methods:
+        said = ", ".join(dict.fromkeys(methods))
+        return f"in {run.revision} it sent {said}, did not go on, and {_ending(run)}"
+    if heard := _received_entries(run):
+        line = heard[0].raw
+        shown = line.decode(errors="replace") if isinstance(line, bytes) else line.reason
+        return f"what it sent is no message of MCP: {shown!r:.{_SHOWN}}"
+    if run.exchanges:
+        last = "; ".join(_exchange_line(each) for each in run.exchanges[-_REQUESTS:])
+        return f"in {run.revision} its requests led nowhere ({last}), and it {_ending(run)}"
+    begun = "started the server, said nothing" if run.conversations else "never connected"
+    begun = "connected, sent no HTTP" if run.connections else begun
+    place = _PLACES[run.transport]
+    return f"it {begun}, and {_ending(run)}; does it speak to what stands in place of {place}, without being asked to?"
+
+
+def _received_entries(run: ClientRun) -> list[LogEntry]:
+    return [said for each in run.conversations for said in each.log.entries if said.direction == "←"]
+
+
+def _exchange_line(exchange: ClientExchange) -> str:
+    """`POST /sse with initialize: 405`."""
+    carried = "" if describe_exchange(exchange) == exchange.verb else f" with {describe_exchange(exchange):.{_SHOWN}}"
+    return f"{exchange.verb} {exchange.target:.{_SHOWN}}{carried}: {exchange.status or 'no answer'}"
+
+
+def _ending(run: ClientRun) -> str:
+    """How it ended, without its subject."""
+    seconds = run.finished_at - run.started_at
+    if run.ending == "itself":
+        return f"ended by itself with {run.exit_code} after {seconds:.1f} s"
+    return f"had to be ended after {seconds:.0f} s"
+
 
 _SILENCE_LIMIT = 3.5
 """Seconds without a word after which a client is ended, at least."""

@@ -7,7 +7,7 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from accord.check.clients.incoming_request import IncomingRequest, ReplyChannel, encode_message
-from accord.check.message_log import MessageLog, message_objects
+from accord.check.probes.message_log import MessageLog, message_objects
 from accord.messages.base import JSONObject
 from accord.messages.revision import RULES, Rules
 from accord.wire.transcript import RECEIVED, SENT

@@ -16,7 +16,7 @@ from http import HTTPStatus
 import msgspec
 
 from accord.check.clients.loopback import LoopbackListener
-from accord.check.message_log import MemoryBudget
+from accord.check.probes.message_log import MemoryBudget
 
 _HEAD_BYTES = 256 << 10
 _READ = 65_536

@@ -5,7 +5,7 @@ from __future__ import annotations
 from accord.check.clients.http_listener import ClientExchange
 from accord.check.clients.run import PATH, ClientRun
 from accord.check.clients.scripted_server import ScriptedServer
-from accord.check.message_log import decode_json, message_objects
+from accord.check.probes.message_log import decode_json, message_objects
 from accord.messages.base import JSONObject
 from accord.messages.meta import PROTOCOL_VERSION
 

@@ -10,7 +10,7 @@ from accord.check.clients.conversation import ClientConversation
 from accord.check.clients.http_listener import ClientExchange, HTTPListener, ScriptedResponse
 from accord.check.clients.run import PATH
 from accord.check.clients.scripted_server import ScriptedServer
-from accord.check.message_log import decode_json, message_objects
+from accord.check.probes.message_log import decode_json, message_objects
 from accord.errors import HEADER_MISMATCH, METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION
 from accord.messages.revision import RULES
 from accord.wire.sse import encode

@@ -15,10 +15,10 @@ import msgspec
 
 from accord.check.clients.conversation import ClientConversation
 from accord.check.clients.http_listener import ClientExchange
-from accord.check.message_log import LogEntry, message_objects
-from accord.check.message_reader import id_key
-from accord.check.report import TransportName
-from accord.check.rule import NotObserved, Violation
+from accord.check.engine.report import TransportName
+from accord.check.engine.rule import NotObserved, Violation
+from accord.check.probes.message_log import LogEntry, message_objects
+from accord.check.probes.message_reader import id_key
 from accord.messages.base import JSONObject
 from accord.wire.transcript import RECEIVED, SENT
 

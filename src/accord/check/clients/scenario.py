@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from accord.check.clients.features import ScriptedFeatures
-from accord.check.report import TransportName
-from accord.check.rule import ALL_TRANSPORTS, Case, Rule
+from accord.check.engine.report import TransportName
+from accord.check.engine.rule import ALL_TRANSPORTS, Case, Rule
 from accord.messages.base import JSONObject, Life
 from accord.messages.revision import is_in_revision
 

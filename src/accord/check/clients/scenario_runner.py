@@ -7,16 +7,15 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from accord.check.clients.client_process import ClientProcess, build_argv
+from accord.check.clients.client_process import ClientProcess, InProcess, InProcessClient, build_argv
 from accord.check.clients.http_server import ScriptedHTTPServer
-from accord.check.clients.in_process import InProcess, InProcessClient
 from accord.check.clients.run import ClientRun, Ending
 from accord.check.clients.scenario import Scenario
 from accord.check.clients.scripted_server import ScriptedServer
 from accord.check.clients.sse_server import ScriptedSSEServer
 from accord.check.clients.stdio_server import ScriptedStdioServer
-from accord.check.message_log import MemoryBudget
-from accord.check.report import TransportName
+from accord.check.engine.report import TransportName
+from accord.check.probes.message_log import MemoryBudget
 
 if TYPE_CHECKING:
     from accord.check.settings import CheckSettings

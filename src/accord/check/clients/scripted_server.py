@@ -26,8 +26,8 @@ from accord.check.clients.scenario import (
     ScriptedAnswer,
     ScriptedError,
 )
-from accord.check.message_log import MemoryBudget
-from accord.check.report import TransportName
+from accord.check.engine.report import TransportName
+from accord.check.probes.message_log import MemoryBudget
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND, UNSUPPORTED_VERSION
 from accord.messages.base import JSONObject
 from accord.messages.meta import PROTOCOL_VERSION, SUBSCRIPTION_ID

@@ -12,7 +12,7 @@ from accord.check.clients import relay
 from accord.check.clients.conversation import ClientConversation
 from accord.check.clients.loopback import LoopbackListener
 from accord.check.clients.scripted_server import ScriptedServer
-from accord.check.message_log import MemoryBudget
+from accord.check.probes.message_log import MemoryBudget
 from accord.wire.lines import LineReader, SkippedMessage
 from accord.wire.transcript import RECEIVED
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from accord.check.clients.run import ClientMessage, ClientRun
-from accord.check.rule import NotObserved
+from accord.check.engine.rule import NotObserved
 from accord.messages.base import JSONObject
 
 

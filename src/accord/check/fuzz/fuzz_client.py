@@ -4,12 +4,12 @@ when no answer comes.
 
 from __future__ import annotations
 
+from accord.check.engine.rule import UnsupportedRevision, Violation
+from accord.check.engine.session_factory import SessionFactory
 from accord.check.fuzz import response_checks as judged
 from accord.check.fuzz.response_checks import ResponseProblem
-from accord.check.pending_answer import CONNECTION_LOST, NO_ANSWER, Answer, PendingAnswer
-from accord.check.probe import Probe
-from accord.check.rule import UnsupportedRevision, Violation
-from accord.check.session_factory import SessionFactory
+from accord.check.probes.pending_answer import CONNECTION_LOST, NO_ANSWER, Answer, PendingAnswer
+from accord.check.probes.probe import Probe
 from accord.check.wires.child import ChildWire
 from accord.errors import ConnectError
 from accord.messages.base import JSONObject

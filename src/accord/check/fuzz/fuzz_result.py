@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from accord.check.engine.rule import Violation
 from accord.check.fuzz.sequences import CallStep, Steps, encode_steps
-from accord.check.rule import Violation
 
 _LONGEST = 8_000
 """Characters of calls that still fit on a command line, and before the eyes of a person."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from accord.check.engine.rule import Violation
+from accord.check.engine.session_factory import SessionFactory
 from accord.check.fuzz.failure_finder import FailureFinder
 from accord.check.fuzz.fuzz_client import FuzzClient, FuzzStopped
 from accord.check.fuzz.fuzz_result import FuzzFailure, FuzzResult
@@ -22,8 +24,6 @@ from accord.check.fuzz.sequence_runner import SequenceResult, SequenceRunner
 from accord.check.fuzz.sequences import Steps
 from accord.check.fuzz.trial_plan import TrialPlan
 from accord.check.fuzz.value_pool import ValuePool
-from accord.check.rule import Violation
-from accord.check.session_factory import SessionFactory
 from accord.errors import TargetError
 
 _SECONDS = 180.0

@@ -9,14 +9,14 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from accord.check.content import get_object, get_objects
+from accord.check.engine.rule import Violation
 from accord.check.fuzz.sequences import StepKind
-from accord.check.lists import LIST_KINDS
-from accord.check.probe import Probe
-from accord.check.rule import Violation
+from accord.check.probes.content import get_object, get_objects
+from accord.check.probes.lists import LIST_KINDS
+from accord.check.probes.probe import Probe
 from accord.errors import DeclarationError
 from accord.messages.base import JSONObject
-from accord.server.templates import Template
+from accord.server.declare.templates import Template
 
 _MOST = 50
 """Prompts, templates, and completions that are asked for."""

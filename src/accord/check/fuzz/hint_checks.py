@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from accord.check.content import get_object
 from accord.check.fuzz.fuzz_targets import FuzzTarget
 from accord.check.fuzz.response_checks import is_error
-from accord.check.lists import LIST_KINDS
-from accord.check.pending_answer import Answer
-from accord.check.probe import Probe
+from accord.check.probes.content import get_object
+from accord.check.probes.lists import LIST_KINDS
+from accord.check.probes.pending_answer import Answer
+from accord.check.probes.probe import Probe
 
 READ_ONLY = "generated/read-only"
 IDEMPOTENT = "generated/idempotent"

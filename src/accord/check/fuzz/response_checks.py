@@ -9,13 +9,12 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from accord.check.content import get_object
 from accord.check.fuzz.fuzz_targets import FuzzTarget
 from accord.check.fuzz.leaks import find_leak
 from accord.check.fuzz.sequences import CallStep
-from accord.check.pending_answer import Answer
-from accord.check.schema_fit import schema_mismatch
-from accord.check.values import preview_json
+from accord.check.probes.content import get_object, preview_json
+from accord.check.probes.pending_answer import Answer
+from accord.check.probes.schemas import schema_mismatch
 from accord.errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
 from accord.messages.base import JSONObject
 from accord.messages.revision import is_in_revision

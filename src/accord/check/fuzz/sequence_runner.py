@@ -16,8 +16,8 @@ from accord.check.fuzz.response_checks import ResponseProblem, check_response
 from accord.check.fuzz.sequences import CallStep, MissingValue, Steps, resolve_arguments
 from accord.check.fuzz.trial_plan import TrialPlan
 from accord.check.fuzz.value_pool import ValuePool
-from accord.check.pending_answer import Answer
-from accord.check.probe import Probe
+from accord.check.probes.pending_answer import Answer
+from accord.check.probes.probe import Probe
 
 _ALWAYS = (judged.CRASH, judged.HANG, judged.UNANSWERED, judged.INTERNALS)
 _OF_TOOLS = {True: (judged.REFUSED, judged.OUTPUT), False: (judged.ACCEPTED, judged.LIMITS, judged.ARGUMENT_ERRORS)}

@@ -14,8 +14,7 @@ from itertools import islice
 from typing import Any
 
 from accord.check.fuzz.alternatives import alternatives
-from accord.check.fuzz.pattern_texts import matching_texts
-from accord.check.fuzz.samples import FORMATS
+from accord.check.fuzz.pattern_texts import FORMATS, matching_texts
 from accord.check.fuzz.schema_document import Conjunction, GenerationError, SchemaDocument
 from accord.check.fuzz.shape import KINDS, ValueShape
 

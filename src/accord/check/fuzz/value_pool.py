@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from accord.check.content import get_object, get_objects
 from accord.check.fuzz.sequences import CallStep, ResultPath, Steps
+from accord.check.probes.content import get_object, get_objects
 
 _MAX_VALUES = 20
 """Sources under one name; the first ones stay."""

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from accord.check.fleet import Fleet
-from accord.check.report import Report
-from accord.check.reports.visible_text import encodable
+from accord.check.engine.fleet import Fleet
+from accord.check.engine.report import Report
+from accord.check.reports.wording import encodable
 
 FORMAT = 1
 

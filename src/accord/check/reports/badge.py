@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from accord.check.report import Report
-from accord.check.reports.markup import Markup, joined, tag
+from accord.check.engine.report import Report
+from accord.check.reports.html import Markup, joined, tag
 
 _COLOURS = ((100, "#3c9a2c"), (95, "#7f9a17"), (80, "#a67c00"), (60, "#c05621"), (0, "#c3342f"))
 """From which score on; white can be read on each of them."""

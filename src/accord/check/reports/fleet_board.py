@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from accord.check.fleet import Fleet
-from accord.check.fleet_history import ServerStatus
+from accord.check.engine.fleet import Fleet
+from accord.check.engine.fleet_history import ServerStatus
 from accord.check.reports.wording import counted
 
 _MOST_RUNS = 30

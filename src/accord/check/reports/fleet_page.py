@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from accord.check.fleet import CheckedServer, Fleet
-from accord.check.report import Report
-from accord.check.reports.charts import grade, sparkline
+from accord.check.engine.fleet import CheckedServer, Fleet
+from accord.check.engine.report import Report
 from accord.check.reports.fleet_board import FleetRow, fleet_rows, fleet_summary, revisions
-from accord.check.reports.markup import Markup, joined, tag, untrusted_text
-from accord.check.reports.page import page
+from accord.check.reports.html import Markup, grade, joined, page, sparkline, tag, untrusted_text
 from accord.check.reports.report_page import finding_item
-from accord.check.reports.visible_text import truncate
-from accord.check.reports.wording import place_text, worst_first
+from accord.check.reports.wording import place_text, truncate, worst_first
 
 _LONGEST_NAME = 120
 _CHANGE_MARKS = {"worse": "▼", "better": "▲", "new": "+", "gone": "-"}

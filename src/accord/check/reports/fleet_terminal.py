@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import click
 
-from accord.check.fleet import Fleet
+from accord.check.engine.fleet import Fleet
 from accord.check.reports.fleet_board import FleetRow, fleet_rows, fleet_summary, revisions
-from accord.check.reports.visible_text import single_line, truncate
+from accord.check.reports.wording import single_line, truncate
 
 _STEPS = "▁▂▃▄▅▆▇█"
 _LONGEST_NAME = 32

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from accord.check.fleet import Fleet
-from accord.check.report import Report
+from accord.check.engine.fleet import Fleet
+from accord.check.engine.report import Report
 from accord.check.reports.as_json import as_json
 from accord.check.reports.badge import badge
 from accord.check.reports.fleet_page import fleet_page

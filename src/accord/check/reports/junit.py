@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from accord.check.report import Outcome, Report, Visit, by_rule
-from accord.check.reports.visible_text import visible
-from accord.check.reports.wording import WORDS, is_known, known_places, peer_name, place_text, worst_outcome
+from accord.check.engine.report import Outcome, Report, Visit, by_rule
+from accord.check.reports.wording import WORDS, is_known, known_places, peer_name, place_text, visible, worst_outcome
 
 
 def junit(report: Report) -> str:

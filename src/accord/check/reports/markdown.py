@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accord.check.report import Finding, Report, Verdict, Visit
-from accord.check.reports.markup import Markup, joined, link, tag
-from accord.check.reports.visible_text import single_line, truncate
+from accord.check.engine.report import Finding, Report, Verdict, Visit
+from accord.check.reports.html import Markup, joined, link, tag
 from accord.check.reports.wording import (
     MARKS,
     WORDS,
@@ -19,7 +18,9 @@ from accord.check.reports.wording import (
     peer_name,
     places_text,
     remarks,
+    single_line,
     summary,
+    truncate,
     worst_first,
 )
 

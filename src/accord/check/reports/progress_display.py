@@ -7,11 +7,10 @@ from collections.abc import Callable
 import click
 import msgspec
 
-from accord.check.fleet import CheckedServer
-from accord.check.report import Outcome, Verdict, Visit, counts
+from accord.check.engine.fleet import CheckedServer
+from accord.check.engine.report import Outcome, Verdict, Visit, counts
 from accord.check.reports.terminal import COLOURS
-from accord.check.reports.visible_text import single_line
-from accord.check.reports.wording import MARKS, WORDS, place_text, tally
+from accord.check.reports.wording import MARKS, WORDS, place_text, single_line, tally
 
 _BAR = 16
 

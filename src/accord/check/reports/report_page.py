@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from accord.check.report import VERDICTS, Finding, Outcome, Place, Report, Verdict, Visit, by_rule, counts
-from accord.check.reports.charts import bar, grade, ring
-from accord.check.reports.markup import Markup, joined, link, tag, untrusted_text
-from accord.check.reports.page import page
-from accord.check.reports.visible_text import truncate
+from accord.check.engine.report import VERDICTS, Finding, Outcome, Place, Report, Verdict, Visit, by_rule, counts
+from accord.check.reports.html import Markup, bar, grade, joined, link, page, ring, tag, untrusted_text
 from accord.check.reports.wording import (
     MARKS,
     SUMMARY,
@@ -19,6 +16,7 @@ from accord.check.reports.wording import (
     place_text,
     places_text,
     remarks,
+    truncate,
     worst_first,
     worst_outcome,
 )

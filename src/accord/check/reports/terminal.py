@@ -10,9 +10,18 @@ from collections.abc import Iterator
 
 import click
 
-from accord.check.report import Finding, Report, Verdict, Visit
-from accord.check.reports.visible_text import single_line, visible
-from accord.check.reports.wording import MARKS, WORDS, headline, places_text, remarks, summary, worst_first
+from accord.check.engine.report import Finding, Report, Verdict, Visit
+from accord.check.reports.wording import (
+    MARKS,
+    WORDS,
+    headline,
+    places_text,
+    remarks,
+    single_line,
+    summary,
+    visible,
+    worst_first,
+)
 
 COLOURS: dict[Verdict, str] = {"fail": "red", "warn": "yellow", "pass": "green"}
 _BOARD: tuple[Verdict, ...] = ("pass", "fail", "warn", "not-observed", "not-applicable")

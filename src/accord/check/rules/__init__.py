@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 
-from accord.check.rule import Rule
+from accord.check.engine.rule import Rule
 
 AREAS: tuple[str, ...] = (
-    "message_types",
     "envelope",
     "ids",
     "errors",
@@ -23,10 +22,8 @@ AREAS: tuple[str, ...] = (
     "cancellation",
     "progress",
     "schemas",
-    "icons",
     "tools",
     "tool_calls",
-    "tool_results",
     "resources",
     "resource_reads",
     "prompts",
@@ -37,14 +34,11 @@ AREAS: tuple[str, ...] = (
     "robustness",
     "input_requests",
     "elicitation",
-    "sampling",
-    "input_responses",
     "multi_round_trip",
     "subscriptions",
     "tasks",
     "task_states",
     "task_results",
-    "task_requests",
     "ext_tasks",
     "ext_task_states",
     "ext_task_ids",
@@ -55,11 +49,9 @@ AREAS: tuple[str, ...] = (
     "sse",
     "http_messages",
     "http_sessions",
-    "http_origin",
     "http_versions",
     "http_headers",
     "http_streams",
-    "http_faults",
     "http_framing",
     "generated",
 )
@@ -67,13 +59,10 @@ AREAS: tuple[str, ...] = (
 
 CLIENT_AREAS: tuple[str, ...] = (
     "envelope",
-    "message_types",
     "initialization",
-    "server_capabilities",
     "meta",
     "version_negotiation",
     "http",
-    "sessions",
     "streams",
     "sse",
     "headers",
@@ -82,7 +71,6 @@ CLIENT_AREAS: tuple[str, ...] = (
     "client_features",
     "url_elicitation",
     "multi_round_trip",
-    "multi_round_trip_forms",
     "pagination",
     "notifications",
     "cancellation",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from accord.check.message_log import LogEntry, message_objects
-from accord.check.message_reader import ObservedMessage, is_response, was_refused_by_http
-from accord.check.probe import Probe
-from accord.check.rule import LINE_TRANSPORTS, Rule, Violation
-from accord.check.values import preview_json
+from accord.check.engine.rule import LINE_TRANSPORTS, Rule, Violation
+from accord.check.probes.content import preview_json
+from accord.check.probes.message_log import LogEntry, message_objects
+from accord.check.probes.message_reader import ObservedMessage, is_response, was_refused_by_http
+from accord.check.probes.probe import Probe
 from accord.messages.base import JSONObject
 from accord.wire.transcript import RECEIVED
 

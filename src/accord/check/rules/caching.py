@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from accord.check.content import complete_result, get_object
-from accord.check.lists import LIST_KINDS
-from accord.check.message_log import MessageLog
-from accord.check.message_reader import AnsweredRequest, answered_requests
-from accord.check.probe import Probe
-from accord.check.rule import NotApplicable, Rule
-from accord.check.values import preview_json
+from accord.check.engine.rule import NotApplicable, Rule
+from accord.check.probes.content import complete_result, get_object, preview_json
+from accord.check.probes.lists import LIST_KINDS
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import AnsweredRequest, answered_requests
+from accord.check.probes.probe import Probe
 
 BORN = "2026-07-28"
 CACHED = ("server/discover", *(listing.method for listing in LIST_KINDS), "resources/read")

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.message_log import MessageLog
-from accord.check.message_reader import ObservedMessage, id_key, is_response, logged_messages
-from accord.check.probe import Probe
-from accord.check.rule import LINE_TRANSPORTS, Rule
+from accord.check.engine.rule import LINE_TRANSPORTS, Rule
+from accord.check.probes.content import NOTIFICATION_ANSWERED, preview_json
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import ObservedMessage, id_key, is_response, logged_messages
+from accord.check.probes.probe import Probe
+from accord.check.probes.slow_calls import require_slow_tool, start_slow_call
 from accord.check.rules.progress import PROGRESS, token_of
-from accord.check.slow_calls import require_slow_tool, start_slow_call
-from accord.check.symptoms import NOTIFICATION_ANSWERED
-from accord.check.values import preview_json
 from accord.messages.base import JSONObject
 from accord.messages.methods import CLIENT, table
 from accord.wire.transcript import SENT

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accord.check.client_messages import LIST_METHODS
-from accord.check.content import get_object
-from accord.check.message_log import MessageLog
-from accord.check.message_reader import ObservedMessage, logged_messages, received_messages
-from accord.check.probe import Probe
-from accord.check.rule import NotApplicable, Rule
+from accord.check.engine.rule import NotApplicable, Rule
+from accord.check.probes.client_messages import LIST_METHODS
+from accord.check.probes.content import declares, get_object, preview_json
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import ObservedMessage, logged_messages, received_messages
+from accord.check.probes.probe import Probe
 from accord.check.rules.lifecycle import ENDS
-from accord.check.values import declares, preview_json
 from accord.errors import METHOD_NOT_FOUND
 from accord.messages.base import JSONObject
 from accord.messages.methods import METHODS, SERVER, table

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from accord.check.message_log import MessageLog
-from accord.check.message_reader import ObservedMessage, id_key, is_web_server_error, logged_messages, received_messages
-from accord.check.probe import UNKNOWN_NAME, Probe
-from accord.check.rule import Rule
-from accord.check.values import preview_json
+from accord.check.engine.rule import Rule
+from accord.check.probes.content import preview_json
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import (
+    ObservedMessage,
+    id_key,
+    is_web_server_error,
+    logged_messages,
+    received_messages,
+)
+from accord.check.probes.probe import UNKNOWN_NAME, Probe
 from accord.errors import (
     HEADER_MISMATCH,
     INVALID_REQUEST,

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from accord.check.content import get_object, get_objects
-from accord.check.message_log import MessageLog
-from accord.check.message_reader import answered_requests
-from accord.check.probe import Probe
-from accord.check.rule import NotObserved, Rule
-from accord.check.values import preview_json
+from accord.check.engine.rule import NotObserved, Rule
+from accord.check.probes.content import get_object, get_objects, preview_json
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import answered_requests
+from accord.check.probes.probe import Probe
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND, DeclarationError
 from accord.messages.base import JSONObject
-from accord.server.templates import Template
+from accord.server.declare.templates import Template
 
 _MOST = 5
 """Arguments that are completed."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from accord.check.client_messages import INFO, LIST_METHODS, initialize_params, request_body
-from accord.check.pending_answer import Answer
-from accord.check.probe import Probe
-from accord.check.rule import NotApplicable, Rule
+from accord.check.engine.rule import NotApplicable, Rule
+from accord.check.probes.client_messages import INFO, LIST_METHODS, initialize_params, request_body
+from accord.check.probes.content import preview_json
+from accord.check.probes.pending_answer import Answer
+from accord.check.probes.probe import Probe
 from accord.check.rules.meta import NAME, PREFIX
-from accord.check.values import preview_json
 from accord.errors import INVALID_PARAMS, UNSUPPORTED_VERSION
 from accord.messages.base import JSONObject
 from accord.messages.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION

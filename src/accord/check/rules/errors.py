@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.message_log import LogEntry, MessageLog
-from accord.check.message_reader import id_key, is_response, received_messages, was_refused_by_http
-from accord.check.pending_answer import Answer
-from accord.check.probe import Probe
-from accord.check.rule import NotObserved, Rule, Violation
-from accord.check.values import preview_json
+from accord.check.engine.rule import NotObserved, Rule, Violation
+from accord.check.probes.content import preview_json
+from accord.check.probes.message_log import LogEntry, MessageLog
+from accord.check.probes.message_reader import id_key, is_response, received_messages, was_refused_by_http
+from accord.check.probes.pending_answer import Answer
+from accord.check.probes.probe import Probe
 from accord.errors import METHOD_NOT_FOUND, PARSE_ERROR
 from accord.messages.base import JSONObject
 from accord.wire.transcript import SENT

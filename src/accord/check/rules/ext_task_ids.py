@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
-from accord.check.content import get_object
-from accord.check.extension_tasks import (
+from accord.check.engine.rule import LINE_TRANSPORTS, Rule
+from accord.check.probes.content import get_object, preview_json
+from accord.check.probes.extension_tasks import (
     CAPABILITY,
     PAGE,
     SINCE,
@@ -18,12 +19,10 @@ from accord.check.extension_tasks import (
     start_task,
     task_states,
 )
-from accord.check.message_log import MessageLog
-from accord.check.message_reader import AnsweredRequest, answered_requests
-from accord.check.probe import Probe
-from accord.check.rule import LINE_TRANSPORTS, Rule
-from accord.check.tasks import TaskObservation
-from accord.check.values import preview_json
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import AnsweredRequest, answered_requests
+from accord.check.probes.probe import Probe
+from accord.check.probes.tasks import TaskObservation
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
 
 _DIFFERENCE = 8

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accord.check.content import get_object
-from accord.check.extension_task_types import state_fault
-from accord.check.extension_tasks import (
+from accord.check.engine.rule import NotApplicable, NotObserved, Rule
+from accord.check.probes.content import get_object, preview_json
+from accord.check.probes.extension_tasks import (
     CAPABILITY,
     PAGE,
     SINCE,
@@ -16,21 +16,20 @@ from accord.check.extension_tasks import (
     is_task,
     start_request,
     start_task,
+    state_fault,
     task_states,
 )
-from accord.check.message_log import MessageLog
-from accord.check.message_reader import id_key, received_messages
-from accord.check.pending_answer import PendingAnswer
-from accord.check.probe import Probe
-from accord.check.rule import NotApplicable, NotObserved, Rule
-from accord.check.subscriptions import (
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import id_key, received_messages
+from accord.check.probes.pending_answer import PendingAnswer
+from accord.check.probes.probe import Probe
+from accord.check.probes.subscriptions import (
     requested_filters,
     subscription_id,
     subscription_notifications,
     wait_for_acknowledgment,
 )
-from accord.check.tasks import TERMINAL_STATUSES
-from accord.check.values import preview_json
+from accord.check.probes.tasks import TERMINAL_STATUSES
 from accord.errors import METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY
 from accord.messages.base import JSONObject
 

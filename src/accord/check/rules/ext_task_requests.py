@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.content import get_object
-from accord.check.extension_tasks import (
+from accord.check.engine.rule import HTTP, NotObserved, Rule
+from accord.check.probes.content import get_object, preview_json
+from accord.check.probes.extension_tasks import (
     CAPABILITY,
     PAGE,
     SINCE,
@@ -21,14 +22,12 @@ from accord.check.extension_tasks import (
     task_states,
     task_tools,
 )
-from accord.check.http_responses import require_refusal
-from accord.check.input_requests import input_responses
-from accord.check.message_log import MessageLog
-from accord.check.message_reader import answered_requests
-from accord.check.probe import Probe
-from accord.check.rule import HTTP, NotObserved, Rule
-from accord.check.tasks import TERMINAL_STATUSES
-from accord.check.values import preview_json
+from accord.check.probes.input_requests import input_responses
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import answered_requests
+from accord.check.probes.probe import Probe
+from accord.check.probes.raw_http import require_refusal
+from accord.check.probes.tasks import TERMINAL_STATUSES
 from accord.errors import HEADER_MISMATCH
 from accord.messages.base import JSONObject
 

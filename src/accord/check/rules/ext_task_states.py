@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.content import get_object, time_fault
-from accord.check.extension_task_types import handle_fault, result_fault, state_fault
-from accord.check.extension_tasks import CAPABILITY, PAGE, SINCE, TASK_METHODS, is_task, task_states
-from accord.check.message_log import MessageLog
-from accord.check.message_reader import answered_requests
-from accord.check.rule import Rule
-from accord.check.tasks import TaskObservation
-from accord.check.values import preview_json
+from accord.check.engine.rule import Rule
+from accord.check.probes.content import get_object, preview_json, time_fault
+from accord.check.probes.extension_tasks import (
+    CAPABILITY,
+    PAGE,
+    SINCE,
+    TASK_METHODS,
+    handle_fault,
+    is_task,
+    result_fault,
+    state_fault,
+    task_states,
+)
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import answered_requests
+from accord.check.probes.tasks import TaskObservation
 from accord.messages.base import JSONObject
 
 MARKED = Rule(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
-from accord.check.content import get_object
-from accord.check.extension_tasks import (
+from accord.check.engine.rule import NotObserved, Rule, Violation
+from accord.check.probes.content import get_object, preview_json
+from accord.check.probes.extension_tasks import (
     CAPABILITY,
     EXTENSION,
     PAGE,
@@ -23,12 +24,10 @@ from accord.check.extension_tasks import (
     start_task,
     task_tools,
 )
-from accord.check.message_log import MessageLog
-from accord.check.message_reader import answered_requests
-from accord.check.probe import Probe
-from accord.check.rule import NotObserved, Rule, Violation
-from accord.check.tasks import call_params
-from accord.check.values import preview_json
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import answered_requests
+from accord.check.probes.probe import Probe
+from accord.check.probes.tasks import call_params
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY
 from accord.messages.base import JSONObject
 

@@ -6,10 +6,10 @@ made from their schemas, of prompts, templates and completions. `generated.troub
 
 from __future__ import annotations
 
+from accord.check.engine.rule import Rule, Violation
 from accord.check.fuzz import hint_checks, memory_growth, response_checks
 from accord.check.fuzz.fuzz_client import CASE_NAME
 from accord.check.fuzz.fuzz_result import FuzzResult
-from accord.check.rule import Rule, Violation
 
 _CALLS = "server/tools#calling-tools"
 _ERRORS = "server/tools#error-handling"

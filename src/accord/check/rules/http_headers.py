@@ -6,19 +6,23 @@ import base64
 import re
 from typing import Any
 
-from accord.check.content import get_object
-from accord.check.http_responses import describe_response, error_of, has_result, http_evidence, require_refusal
-from accord.check.ordinary_traffic import minimal_arguments
-from accord.check.probe import Probe
-from accord.check.raw_http import (
+from accord.check.engine.ordinary_traffic import minimal_arguments
+from accord.check.engine.rule import HTTP, NotObserved, Rule, Violation
+from accord.check.probes.content import get_object
+from accord.check.probes.probe import Probe
+from accord.check.probes.raw_http import (
+    describe_response,
     encode_post,
+    error_of,
+    has_result,
+    http_evidence,
     raw_connection,
     read_responses,
     require_ordered_results,
+    require_refusal,
     send_pieces,
     traceable_request,
 )
-from accord.check.rule import HTTP, NotObserved, Rule, Violation
 from accord.errors import HEADER_MISMATCH
 from accord.messages.base import JSONObject
 from accord.wire.headers import mirrored

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accord.check.http_responses import (
+from accord.check.engine.rule import HTTP, NotApplicable, NotObserved, Rule, Violation
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.probe import Probe
+from accord.check.probes.raw_http import (
     FIRST_ERROR_STATUS,
     describe_response,
     harmless_request,
@@ -12,9 +15,6 @@ from accord.check.http_responses import (
     http_evidence,
     require_refusal,
 )
-from accord.check.message_log import MessageLog
-from accord.check.probe import Probe
-from accord.check.rule import HTTP, NotApplicable, NotObserved, Rule, Violation
 from accord.check.wires.http import SESSION, HTTPWire
 from accord.messages.base import JSONObject
 

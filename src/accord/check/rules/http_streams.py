@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from accord.check.http_responses import PostedMessage, http_evidence, is_event_stream, posted_messages
-from accord.check.message_log import LoggedResponse, MessageLog
-from accord.check.ordinary_traffic import call_tools
-from accord.check.probe import Probe
-from accord.check.rule import HTTP, NotObserved, Rule, Violation
-from accord.check.slow_calls import start_slow_call
-from accord.check.values import preview_json
+from accord.check.engine.ordinary_traffic import call_tools
+from accord.check.engine.rule import HTTP, NotObserved, Rule, Violation
+from accord.check.probes.content import preview_json
+from accord.check.probes.message_log import LoggedResponse, MessageLog
+from accord.check.probes.probe import Probe
+from accord.check.probes.raw_http import PostedMessage, http_evidence, is_event_stream, posted_messages
+from accord.check.probes.slow_calls import start_slow_call
 from accord.wire.sse import ServerSentEvent
 
 _SENDING = "basic/transports#sending-messages-to-the-server"

@@ -1,18 +1,26 @@
-"""Streamable HTTP: the header that names the revision, through all of them."""
+"""Streamable HTTP: the header that names the revision, through all of them.
+
+Streamable HTTP and HTTP+SSE: pages of other sites stay out.
+"""
 
 from __future__ import annotations
 
-from accord.check.client_messages import initialize_params
-from accord.check.http_responses import (
+from urllib.parse import urlsplit
+
+from accord.check.engine.rule import HTTP, HTTP_TRANSPORTS, NotApplicable, Rule, Violation
+from accord.check.probes.client_messages import initialize_params
+from accord.check.probes.message_log import LoggedResponse
+from accord.check.probes.probe import Probe
+from accord.check.probes.raw_http import (
+    FIRST_ERROR_STATUS,
     describe_response,
     error_of,
     harmless_request,
     has_result,
     http_evidence,
+    is_event_stream,
     require_refusal,
 )
-from accord.check.probe import Probe
-from accord.check.rule import HTTP, NotApplicable, Rule, Violation
 from accord.errors import HEADER_MISMATCH, UNSUPPORTED_VERSION
 from accord.messages.meta import PROTOCOL_VERSION
 
@@ -126,3 +134,141 @@ async def check_version_missing(talk: Probe) -> None:
         raise NotApplicable("it serves older revisions, too")
     reply = await talk.post(harmless_request(talk), {"MCP-Protocol-Version": None})
     require_refusal(talk, reply, "a request without MCP-Protocol-Version", status=400)
+
+
+PLACES = ("basic/transports#security-warning", "basic/transports/streamable-http#security-endpoint")
+_LOCAL = ("127.0.0.1", "localhost", "::1", "[::1]")
+
+FOREIGN_ORIGINS = (
+    "https://evil.example",
+    "http://evil.example:8080",
+    "null",
+    "http://localhost.evil.example",
+    "http://127.0.0.1.evil.example",
+    "http://evil.example#http://localhost",
+    "http://localhost@evil.example",
+    "http://evil-localhost",
+    "https://xn--lcalhost-g1a.example",
+    "file://",
+    "http://[::ffff:203.0.113.7]",
+    "http://203.0.113.7",
+    "not an origin",
+)
+"""Origins that no server on this machine may accept as its own."""
+
+FOREIGN_HOSTS = (
+    "evil.example",
+    "evil.example:80",
+    "localhost.evil.example",
+    "127.0.0.1.evil.example",
+    "127.0.0.1@evil.example",
+    "203.0.113.7",
+    "evil.example:{port}",
+)
+
+ORIGIN = Rule(
+    "http/origin",
+    "must",
+    "A request with an Origin that is not the server's own is refused.",
+    at=PLACES,
+    over=HTTP_TRANSPORTS,
+    cause="No check of Origin: any page that a person opens can talk to this server (DNS rebinding). Turn on the "
+    "protection of your SDK, with the hosts and origins that are yours.",
+)
+
+
+@ORIGIN.case("a POST from a page of another site", over=HTTP)
+async def check_origin_post_from_page_another(talk: Probe) -> None:
+    _require_refused(await talk.post(harmless_request(talk), {"Origin": FOREIGN_ORIGINS[0]}), FOREIGN_ORIGINS[0])
+
+
+@ORIGIN.case("a GET from a page of another site")
+async def check_origin_get_from_page_another(talk: Probe) -> None:
+    assert talk.http is not None, "it is over HTTP"
+    headers = {"Origin": FOREIGN_ORIGINS[0], "Accept": "text/event-stream", "Content-Type": None}
+    reply = talk.http.open_stream({**headers, "MCP-Protocol-Version": talk.revision})
+    await talk.fence()
+    talk.http.close_stream(reply.stream)
+    if reply.status in (404, 405, 501):
+        raise NotApplicable(f"it has no GET ({describe_response(reply)})")
+    if is_event_stream(reply):
+        raise Violation(f"GET with Origin {FOREIGN_ORIGINS[0]} opens a stream", evidence=http_evidence(reply))
+
+
+@ORIGIN.case("an opening from a page of another site", kind="raw", over=HTTP)
+async def check_origin_opening_from_page_another(talk: Probe) -> None:
+    if not talk.rules.handshake:
+        raise NotApplicable("nothing is opened in this revision")
+    hello = talk.build_request(
+        "initialize",
+        {"protocolVersion": talk.revision, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
+    )
+    _require_refused(await talk.post(hello, {"Origin": FOREIGN_ORIGINS[0]}), FOREIGN_ORIGINS[0])
+
+
+ORIGIN_FORMS = Rule(
+    "http/origin-forms",
+    "must",
+    "An Origin counts as the server's own only if it is so as a whole, not if it begins or ends like it.",
+    at=PLACES,
+    over=HTTP,
+    cause="Origins are compared by their beginning or with a loose pattern: compare scheme, host and port, parsed.",
+)
+
+
+@ORIGIN_FORMS.case("thirteen forms of foreign origins")
+async def check_origin_forms(talk: Probe) -> None:
+    if has_result(await talk.post(harmless_request(talk), {"Origin": FOREIGN_ORIGINS[0]})):
+        raise NotApplicable("it takes any Origin, as http/origin says")
+    for origin in FOREIGN_ORIGINS[1:]:
+        _require_refused(await talk.post(harmless_request(talk), {"Origin": origin}), origin)
+
+
+ORIGIN_STATUS = Rule(
+    "http/origin-status",
+    "must",
+    "What is refused for its Origin gets status 403.",
+    at=PLACES,
+    since="2025-11-25",
+    over=HTTP,
+    cause="The check answers 400 or 401: clients and people cannot tell why.",
+)
+
+
+@ORIGIN_STATUS.case("a POST from a page of another site")
+async def check_origin_status(talk: Probe) -> None:
+    reply = await talk.post(harmless_request(talk), {"Origin": FOREIGN_ORIGINS[0]})
+    if reply.status < FIRST_ERROR_STATUS:
+        raise NotApplicable("it takes any Origin, as http/origin says")
+    if reply.status != 403:
+        raise Violation(f"it is refused with {describe_response(reply)}", evidence=http_evidence(reply))
+
+
+HOST = Rule(
+    "http/host",
+    "may",
+    "A server on this machine answers to its own names only.",
+    at=PLACES,
+    over=HTTP,
+    cause="No check of Host: a name that somebody lets point to 127.0.0.1 reaches this server from a page.",
+)
+
+
+@HOST.case("seven forms of foreign hosts")
+async def check_host(talk: Probe) -> None:
+    assert talk.http is not None, "it is over HTTP"
+    url = urlsplit(talk.http.url)
+    if url.hostname not in _LOCAL:
+        raise NotApplicable("the server is not on this machine")
+    for host in FOREIGN_HOSTS:
+        name = host.format(port=url.port or 80)
+        reply = await talk.post(harmless_request(talk), {"Host": name})
+        if has_result(reply):
+            raise Violation(f"a request with Host {name} is served", evidence=http_evidence(reply))
+
+
+def _require_refused(reply: LoggedResponse, origin: str) -> None:
+    if reply.status and reply.status < FIRST_ERROR_STATUS:
+        raise Violation(
+            f"a request with Origin {origin} is answered with {describe_response(reply)}", evidence=http_evidence(reply)
+        )

@@ -6,13 +6,17 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.content import get_object
-from accord.check.message_log import LogEntry, MessageLog, message_objects
-from accord.check.message_reader import ObservedMessage, id_key, is_response, received_messages, was_refused_by_http
-from accord.check.probe import Probe
-from accord.check.rule import Rule
-from accord.check.symptoms import NOTIFICATION_ANSWERED
-from accord.check.values import preview_json
+from accord.check.engine.rule import Rule
+from accord.check.probes.content import NOTIFICATION_ANSWERED, get_object, preview_json
+from accord.check.probes.message_log import LogEntry, MessageLog, message_objects
+from accord.check.probes.message_reader import (
+    ObservedMessage,
+    id_key,
+    is_response,
+    received_messages,
+    was_refused_by_http,
+)
+from accord.check.probes.probe import Probe
 from accord.messages.base import JSONObject
 from accord.wire.transcript import SENT
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.client_messages import INFO, LIST_METHODS, initialize_params
-from accord.check.message_log import MessageLog
-from accord.check.message_reader import (
+from accord.check.engine.rule import NotApplicable, NotObserved, Rule
+from accord.check.probes.client_messages import INFO, LIST_METHODS, initialize_params
+from accord.check.probes.content import preview_json
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import (
     AnsweredRequest,
     ObservedMessage,
     answered_requests,
@@ -15,10 +17,8 @@ from accord.check.message_reader import (
     logged_messages,
     received_messages,
 )
-from accord.check.pending_answer import Answer
-from accord.check.probe import Probe
-from accord.check.rule import NotApplicable, NotObserved, Rule
-from accord.check.values import preview_json
+from accord.check.probes.pending_answer import Answer
+from accord.check.probes.probe import Probe
 from accord.messages.base import JSONObject
 from accord.messages.revision import HANDSHAKE, PER_REQUEST
 from accord.wire.transcript import SENT

@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
-from accord.check import lists
-from accord.check.content import get_object
-from accord.check.message_log import LogEntry, MessageLog
-from accord.check.message_reader import ObservedMessage, id_key, is_response, logged_messages, received_messages
-from accord.check.probe import Probe
-from accord.check.rule import HTTP, Rule
-from accord.check.values import declares, preview_json
+from accord.check.engine.rule import HTTP, Rule
+from accord.check.probes import lists
+from accord.check.probes.content import declares, get_object, preview_json
+from accord.check.probes.message_log import LogEntry, MessageLog
+from accord.check.probes.message_reader import ObservedMessage, id_key, is_response, logged_messages, received_messages
+from accord.check.probes.probe import Probe
 from accord.errors import INVALID_PARAMS
 from accord.messages.base import JSONObject, LoggingLevel
 from accord.messages.meta import LOG_LEVEL

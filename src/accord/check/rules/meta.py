@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from accord.check.message_log import MessageLog
-from accord.check.message_reader import AnsweredRequest, ObservedMessage, answered_requests, received_messages
-from accord.check.probe import Probe
-from accord.check.rule import Rule
-from accord.check.values import preview_json
+from accord.check.engine.rule import Rule
+from accord.check.probes.content import preview_json
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import AnsweredRequest, ObservedMessage, answered_requests, received_messages
+from accord.check.probes.probe import Probe
 from accord.messages.base import JSONObject
 from accord.messages.meta import SERVER_INFO
 

@@ -6,14 +6,14 @@ import itertools
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from accord.check.input_requests import INPUT_METHODS, INPUT_REQUIRED, input_required_results, retry_params
-from accord.check.message_log import MessageLog
-from accord.check.message_reader import answered_requests
-from accord.check.ordinary_traffic import minimal_call_params
-from accord.check.pending_answer import Answer
-from accord.check.probe import Probe
-from accord.check.rule import NotObserved, Rule
-from accord.check.values import preview_json
+from accord.check.engine.ordinary_traffic import minimal_call_params
+from accord.check.engine.rule import NotObserved, Rule
+from accord.check.probes.content import preview_json
+from accord.check.probes.input_requests import INPUT_METHODS, INPUT_REQUIRED, input_required_results, retry_params
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import answered_requests
+from accord.check.probes.pending_answer import Answer
+from accord.check.probes.probe import Probe
 from accord.messages.base import JSONObject
 
 _PLACE = "basic/patterns/mrtr"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from accord.check.content import get_object
-from accord.check.lists import LIST_KINDS, ListKind
-from accord.check.probe import Probe
-from accord.check.rule import NotApplicable, Rule
-from accord.check.values import preview_json
+from accord.check.engine.rule import NotApplicable, Rule
+from accord.check.probes.content import get_object, preview_json
+from accord.check.probes.lists import LIST_KINDS, ListKind
+from accord.check.probes.probe import Probe
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
 
 ENDS = Rule(

@@ -6,12 +6,12 @@ from typing import Any
 
 from msgspec import UNSET
 
-from accord.check.client_messages import initialize_params
-from accord.check.pending_answer import Answer
-from accord.check.probe import Probe
-from accord.check.rule import Rule
-from accord.check.slow_calls import require_slow_tool, start_slow_call
-from accord.check.values import preview_json
+from accord.check.engine.rule import Rule
+from accord.check.probes.client_messages import initialize_params
+from accord.check.probes.content import preview_json
+from accord.check.probes.pending_answer import Answer
+from accord.check.probes.probe import Probe
+from accord.check.probes.slow_calls import require_slow_tool, start_slow_call
 
 BEHAVIOUR = "basic/utilities/ping#behavior-requirements"
 UNTIL = "2026-07-28"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from accord.check.message_log import MessageLog
-from accord.check.message_reader import ObservedMessage, id_key, is_response, logged_messages
-from accord.check.probe import Probe
-from accord.check.rule import Rule
-from accord.check.values import preview_json
+from accord.check.engine.rule import Rule
+from accord.check.probes.content import preview_json
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import ObservedMessage, id_key, is_response, logged_messages
+from accord.check.probes.probe import Probe
 from accord.messages.base import JSONObject, Number
 from accord.wire.transcript import SENT
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from accord.check import lists
-from accord.check.content import (
+from accord.check.engine.rule import NotApplicable, NotObserved, Rule
+from accord.check.probes import lists
+from accord.check.probes.content import (
     all_strings,
     complete_result,
     content_blocks,
@@ -13,14 +14,13 @@ from accord.check.content import (
     get_object,
     get_objects,
     media_fault,
+    preview_json,
     uri_fault,
 )
-from accord.check.lists import PROMPTS
-from accord.check.message_log import MessageLog
-from accord.check.message_reader import AnsweredRequest, answered_requests
-from accord.check.probe import Probe
-from accord.check.rule import NotApplicable, NotObserved, Rule
-from accord.check.values import preview_json
+from accord.check.probes.lists import PROMPTS
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import AnsweredRequest, answered_requests
+from accord.check.probes.probe import Probe
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
 from accord.messages.base import JSONObject
 

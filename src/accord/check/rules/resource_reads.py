@@ -6,16 +6,23 @@ import contextlib
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 
-from accord.check.content import all_strings, base64_fault, complete_result, get_object, get_objects, resource_contents
-from accord.check.message_log import MessageLog
-from accord.check.message_reader import answered_requests
-from accord.check.pending_answer import Answer
-from accord.check.probe import Probe
-from accord.check.rule import NotApplicable, NotObserved, Rule
-from accord.check.values import preview_json
+from accord.check.engine.rule import NotApplicable, NotObserved, Rule
+from accord.check.probes.content import (
+    all_strings,
+    base64_fault,
+    complete_result,
+    get_object,
+    get_objects,
+    preview_json,
+    resource_contents,
+)
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import answered_requests
+from accord.check.probes.pending_answer import Answer
+from accord.check.probes.probe import Probe
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND, DeclarationError
 from accord.messages.base import JSONObject
-from accord.server.templates import Template
+from accord.server.declare.templates import Template
 
 _MOST = 5
 """Resources and templates that are tried."""

@@ -5,17 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from accord.check import lists
-from accord.check.content import all_strings, content_blocks, get_object, get_objects, resource_contents, uri_fault
-from accord.check.lists import RESOURCES, TEMPLATES
-from accord.check.message_log import MessageLog
-from accord.check.message_reader import answered_requests, received_messages
-from accord.check.probe import Probe
-from accord.check.rule import NotApplicable, NotObserved, Rule
-from accord.check.values import preview_json
+from accord.check.engine.rule import NotApplicable, NotObserved, Rule
+from accord.check.probes import lists
+from accord.check.probes.content import (
+    all_strings,
+    content_blocks,
+    get_object,
+    get_objects,
+    preview_json,
+    resource_contents,
+    uri_fault,
+)
+from accord.check.probes.lists import RESOURCES, TEMPLATES
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import answered_requests, received_messages
+from accord.check.probes.probe import Probe
 from accord.errors import DeclarationError
 from accord.messages.base import JSONObject
-from accord.server.templates import Template
+from accord.server.declare.templates import Template
 
 UPDATED = "notifications/resources/updated"
 

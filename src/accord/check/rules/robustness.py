@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from accord.check.client_messages import request_body
-from accord.check.probe import Probe
-from accord.check.rule import Rule, Violation
-from accord.check.values import preview_json
+from accord.check.engine.rule import Rule, Violation
+from accord.check.probes.client_messages import request_body
+from accord.check.probes.content import preview_json
+from accord.check.probes.probe import Probe
 from accord.messages.base import JSONObject
 from accord.messages.methods import CLIENT, table
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from accord.check.dialects import draft, schema_fault
-from accord.check.probe import Probe
-from accord.check.rule import NotApplicable, NotObserved, Rule
-from accord.check.values import preview_json
+from accord.check.engine.rule import NotApplicable, NotObserved, Rule
+from accord.check.probes.content import preview_json
+from accord.check.probes.probe import Probe
+from accord.check.probes.schemas import draft, schema_fault
 from accord.messages.base import JSONObject
 
 DIALECT = "basic/index#schema-dialect"

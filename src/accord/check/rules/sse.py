@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import urljoin, urlsplit
 
-from accord.check.http_responses import FIRST_ERROR_STATUS, describe_response, http_evidence
-from accord.check.message_log import MessageLog, is_json
-from accord.check.probe import Probe
-from accord.check.rule import SSE, NotObserved, Rule, Violation
-from accord.check.values import preview_json
+from accord.check.engine.rule import SSE, NotObserved, Rule, Violation
+from accord.check.probes.content import preview_json
+from accord.check.probes.message_log import MessageLog, is_json
+from accord.check.probes.probe import Probe
+from accord.check.probes.raw_http import FIRST_ERROR_STATUS, describe_response, http_evidence
 from accord.check.wires.http import SSEWire
 from accord.wire.sse import ServerSentEvent
 

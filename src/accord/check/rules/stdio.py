@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from accord.check.message_log import LogEntry, MessageLog, decode_json, is_json, message_objects
-from accord.check.probe import Probe
-from accord.check.rule import LINE_TRANSPORTS, STDIO, NotObserved, Rule, Violation
-from accord.check.values import preview_json
+from accord.check.engine.rule import LINE_TRANSPORTS, STDIO, NotObserved, Rule, Violation
+from accord.check.probes.content import preview_json
+from accord.check.probes.message_log import LogEntry, MessageLog, decode_json, is_json, message_objects
+from accord.check.probes.probe import Probe
 from accord.wire.lines import SkippedMessage
 from accord.wire.transcript import RECEIVED
 

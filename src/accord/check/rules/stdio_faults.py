@@ -6,10 +6,10 @@ import asyncio
 
 import msgspec
 
-from accord.check.http_responses import harmless_request
-from accord.check.probe import Probe
-from accord.check.rule import STDIO, NotObserved, Rule
-from accord.check.values import preview_json
+from accord.check.engine.rule import STDIO, NotObserved, Rule
+from accord.check.probes.content import preview_json
+from accord.check.probes.probe import Probe
+from accord.check.probes.raw_http import harmless_request
 
 _PLACES = ("basic/transports#stdio", "basic/transports/stdio")
 _LONG = 5 << 20

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.lists import PROMPTS, RESOURCES, TOOLS
-from accord.check.message_log import MessageLog
-from accord.check.message_reader import id_key, received_messages
-from accord.check.probe import Probe
-from accord.check.rule import LINE_TRANSPORTS, STDIO, NotObserved, Rule, Violation
-from accord.check.subscriptions import (
+from accord.check.engine.rule import LINE_TRANSPORTS, STDIO, NotObserved, Rule, Violation
+from accord.check.probes.content import preview_json
+from accord.check.probes.lists import PROMPTS, RESOURCES, TOOLS
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import id_key, received_messages
+from accord.check.probes.probe import Probe
+from accord.check.probes.subscriptions import (
     ACKNOWLEDGED,
     ALL_LISTS,
     FILTER_FIELDS,
@@ -22,7 +23,6 @@ from accord.check.subscriptions import (
     unsubscribe,
     wait_for_acknowledgment,
 )
-from accord.check.values import preview_json
 from accord.check.wires.child import ChildWire
 from accord.messages.base import JSONObject
 from accord.messages.meta import SUBSCRIPTION_ID

@@ -7,12 +7,11 @@ from typing import Any
 
 import msgspec
 
-from accord.check.content import get_object
-from accord.check.message_log import MessageLog
-from accord.check.message_reader import AnsweredRequest, answered_requests
-from accord.check.rule import Rule
-from accord.check.tasks import TaskObservation, related_task_id, requests_during_tasks, task_states
-from accord.check.values import preview_json
+from accord.check.engine.rule import Rule
+from accord.check.probes.content import get_object, preview_json
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import AnsweredRequest, answered_requests
+from accord.check.probes.tasks import TaskObservation, related_task_id, requests_during_tasks, task_states
 from accord.messages.tools import CallToolResult
 from accord.messages.views import view
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accord.check.content import get_object, get_objects
-from accord.check.message_log import MessageLog
-from accord.check.message_reader import answered_requests, received_messages
-from accord.check.probe import Probe
-from accord.check.rule import HTTP, NotApplicable, NotObserved, Rule
-from accord.check.tasks import (
+from accord.check.engine.rule import HTTP, NotApplicable, NotObserved, Rule
+from accord.check.probes.content import declares, get_object, get_objects, preview_json
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import answered_requests, received_messages
+from accord.check.probes.probe import Probe
+from accord.check.probes.tasks import (
     CAPABILITY,
     call_as_task,
     call_params,
@@ -19,7 +19,6 @@ from accord.check.tasks import (
     task_support,
     tools_with_support,
 )
-from accord.check.values import declares, preview_json
 from accord.errors import INVALID_REQUEST, METHOD_NOT_FOUND
 
 _PLACE = "basic/utilities/tasks"

@@ -8,11 +8,10 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from subprocess import Popen
 
-from accord.check.report import TransportName
+from accord.check.engine.report import TransportName
 from accord.check.wires.base import OnMessage
 from accord.client.target import Command
-from accord.transport.environment import child_environment
-from accord.transport.process import ProcessGroup
+from accord.transport.process import ProcessGroup, child_environment
 from accord.transport.readers import DescriptorReader, read_from
 from accord.transport.subprocess import StderrTail, describe_exit, own_descriptor, spawn
 from accord.wire.lines import LineReader

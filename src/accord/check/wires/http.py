@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from accord.check.message_log import LoggedResponse, MessageLog, decode_json, message_objects
-from accord.check.report import TransportName
+from accord.check.engine.report import TransportName
+from accord.check.probes.message_log import LoggedResponse, MessageLog, decode_json, message_objects
 from accord.check.wires.base import OnMessage
 from accord.errors import ConnectError, describe
 from accord.transport.http.redaction import without_credentials

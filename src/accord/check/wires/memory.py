@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from accord.check.report import TransportName
+from accord.check.engine.report import TransportName
 from accord.check.wires.base import OnMessage
 from accord.client.target import InProcessServer
 from accord.errors import describe

@@ -11,7 +11,7 @@ import time
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
-from accord.check.message_log import REMARK, LogEntry
+from accord.check.probes.message_log import REMARK, LogEntry
 from accord.errors import ConnectError, describe
 from accord.wire.transcript import RECEIVED, SENT
 

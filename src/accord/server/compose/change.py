@@ -25,13 +25,13 @@ from accord.messages.base import JSONObject, Meta
 from accord.messages.revision import LATEST, RULES
 from accord.messages.tools import Tool, ToolAnnotations
 from accord.schema.json_values import to_json
+from accord.server.compose.access import words
 from accord.server.compose.argument_schema import change_schema
-from accord.server.compose.visibility import words
+from accord.server.core.registration import Registration
+from accord.server.core.registry import check_name
 from accord.server.input.parameters import InputParameter
 from accord.server.input.question import InputQuestion
 from accord.server.middleware.chain import MiddlewareStep
-from accord.server.names import check_name
-from accord.server.registration import Registration
 
 if TYPE_CHECKING:
     from accord.server.middleware.request import CallNext, Request

@@ -11,13 +11,13 @@ import msgspec
 from accord.errors import DeclarationError, LifespanError, ToolError
 from accord.messages.completion import PromptReference, Reference, ResourceTemplateReference
 from accord.messages.revision import Rules
+from accord.server.core.registration import Registration
+from accord.server.declare.templates import Template
 from accord.server.middleware.chain import MiddlewareStep
-from accord.server.registration import Registration
-from accord.server.templates import Template
 
 if TYPE_CHECKING:
+    from accord.server.core.registry_view import RegistryView
     from accord.server.middleware.request import CallNext, Request
-    from accord.server.registry_view import RegistryView
     from accord.server.server import Server
 
 Rename = Callable[[str], "str | None"]

@@ -20,17 +20,17 @@ from accord.messages.prompts import Prompt
 from accord.messages.resources import ResourceTemplate
 from accord.messages.tools import Tool
 from accord.redaction import describe_redacted
-from accord.server.parameters import unwrap_callable
-from accord.server.registration import Registration, definition_key
-from accord.server.registry import KINDS
-from accord.server.registry_view import apply_middleware, apply_scopes
-from accord.server.schema_tool import context_of, is_context, schema_tool_registration
+from accord.server.core.registration import Registration, definition_key
+from accord.server.core.registry import KINDS
+from accord.server.core.registry_view import apply_middleware, apply_scopes
+from accord.server.declare.parameters import unwrap_callable
+from accord.server.declare.schema_tool import context_of, is_context, schema_tool_registration
 
 if TYPE_CHECKING:
     from accord.limits import Limits
     from accord.server.compose.mount import Mount
     from accord.server.compose.provider import Provided, Provider
-    from accord.server.registry import Registry
+    from accord.server.core.registry import Registry
 
 T = TypeVar("T")
 

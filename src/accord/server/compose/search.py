@@ -23,14 +23,14 @@ from accord.messages.revision import LATEST, RULES
 from accord.messages.tools import CallToolResult, Tool, ToolAnnotations
 from accord.server.compose.provider_resolver import ProviderResolver
 from accord.server.compose.ranking import Ranking, words
-from accord.server.context import Context
-from accord.server.declaration import make_tool
-from accord.server.registration import Registration
+from accord.server.core.context import Context
+from accord.server.core.registration import Registration
+from accord.server.declare.declaration import make_tool
 
 if TYPE_CHECKING:
     from accord.limits import Limits
     from accord.server.compose.access import Viewer
-    from accord.server.registry import Registry
+    from accord.server.core.registry import Registry
 
 log: logging.Logger = logging.getLogger("accord.server")
 

@@ -16,7 +16,7 @@ from accord.errors import DeclarationError
 
 if TYPE_CHECKING:
     from accord.messages.revision import Rules
-    from accord.server.registration import Registration
+    from accord.server.core.registration import Registration
 
 VERSION = "accord/version"
 """In the `_meta` of a request: which version of a tool or prompt is meant. In that of a definition: which one it is."""

@@ -1,20 +1,196 @@
-"""The dependencies of one function that is offered: filled before it runs, closed when it is over."""
+"""The dependencies of one function that is offered: filled before it runs, closed when it is over.
+
+In which order dependencies are made, and how each is: worked out once, before the first call that needs it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from enum import Enum
+from inspect import Parameter, isasyncgenfunction, iscoroutinefunction, isgeneratorfunction, signature
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from accord.errors import DeclarationError, ToolError
-from accord.server.depends.exit_stack import FastExitStack
-from accord.server.depends.markers import Dependency, HandleMarker
-from accord.server.depends.plan import DependencyPlan, Overrides
+from accord.schema.hints import HintReader
+from accord.server.core.context import Context
+from accord.server.core.lifetime import FastExitStack
+from accord.server.declare.parameters import enclosing_names, unwrap_callable
+from accord.server.depends.markers import Dependency, HandleMarker, dependency_in
 
 if TYPE_CHECKING:
-    from accord.server.context import Context
+    from accord.server.core.invoker import Invoker
+    from accord.server.core.lifetime import Lifetime
+    from accord.server.core.registration import Registration
     from accord.server.input.call import HandlerCall
-    from accord.server.invoker import Invoker
-    from accord.server.registration import Registration
+
+Overrides = Mapping[Callable[..., Any], Callable[..., Any]]
+"""What is made in place of what."""
+
+_CONTEXT = -1
+
+
+class DependencyKind(Enum):
+    """How a dependency becomes a value."""
+
+    PLAIN = "called"
+    AWAITED = "called and awaited"
+    ENTERED = "called and entered"
+    ENTERED_ASYNC = "called and entered with `async with`"
+
+
+class DependencyStep(msgspec.Struct, frozen=True, eq=False):
+    """One dependency."""
+
+    make: Callable[..., Any]
+    key: Callable[..., Any]
+    """What stands for it where it is kept: the function that was declared, whatever overrides it."""
+    kind: DependencyKind
+    inputs: tuple[tuple[str, int], ...]
+    """Its parameters, and the step that fills each; `_CONTEXT` for the context."""
+    is_lifespan: bool
+    """Whether it lasts as long as the server runs."""
+
+    async def open(self, entered: FastExitStack, given: dict[str, Any]) -> Any:
+        """Its value, to be left with what was entered. Raises what the program raises."""
+        made = self.make(**given)
+        if self.kind is DependencyKind.AWAITED:
+            return await made
+        if self.kind is DependencyKind.ENTERED:
+            return entered.enter(made)
+        if self.kind is DependencyKind.ENTERED_ASYNC:
+            return await entered.enter_async(made)
+        return made
+
+
+class DependencyPlan:
+    """The dependencies of one function, in the order in which they are made. Raises `DeclarationError`."""
+
+    def __init__(self, wanted: Mapping[str, Dependency], overrides: Overrides) -> None:
+        self.steps: list[DependencyStep] = []
+        self._overrides = overrides
+        self._step_index: dict[tuple[Callable[..., Any], str], int] = {}
+        self.outputs: dict[str, int] = {name: self._step_for(one, ()) for name, one in wanted.items()}
+        self.context: bool = any(place == _CONTEXT for step in self.steps for _, place in step.inputs)
+        """Whether one of them takes the context."""
+        self.plain: bool = all(step.kind is DependencyKind.PLAIN and not step.is_lifespan for step in self.steps)
+        """Whether nothing has to be awaited or closed."""
+        self.simple: list[tuple[str, Callable[..., Any]]] | None = self._simple()
+        """The parameters, and what is called for each, where that is all there is to it."""
+
+    def _simple(self) -> list[tuple[str, Callable[..., Any]]] | None:
+        if not self.plain or any(step.inputs for step in self.steps) or len(self.steps) != len(self.outputs):
+            return None
+        return [(name, self.steps[place].make) for name, place in self.outputs.items()]
+
+    def fill_plain(self, context: Context | None) -> dict[str, Any]:
+        """The values by parameter, where the plan is `plain`."""
+        values: list[Any] = []
+        for step in self.steps:
+            values.append(step.make(**_given(step, values, context)) if step.inputs else step.make())
+        return {name: values[place] for name, place in self.outputs.items()}
+
+    async def fill(self, entered: FastExitStack, context: Context | None, lifetime: Lifetime) -> dict[str, Any]:
+        """The same for any plan; what is to be left after the call stands in `entered`."""
+        values: list[Any] = []
+        for step in self.steps:
+            given = _given(step, values, context) if step.inputs else {}
+            values.append(
+                await (lifetime.get_dependency(step, given) if step.is_lifespan else step.open(entered, given))
+            )
+        return {name: values[place] for name, place in self.outputs.items()}
+
+    def _step_for(self, wanted: Dependency, above: tuple[Dependency, ...]) -> int:
+        """The step that makes it, planned if it is not yet."""
+        known = self._step_index.get((wanted.make, wanted.scope)) if wanted.cached else None
+        if known is not None:
+            return known
+        if any(wanted.make is one.make for one in above):
+            circle = " → ".join(_name(one.make) for one in (*above, wanted))
+            raise DeclarationError(f"a dependency cannot need itself: {circle}")
+        kept = wanted.scope == "lifespan"
+        make, kind = _opened(self._overrides.get(wanted.make, wanted.make))
+        inputs = tuple(
+            (name, _CONTEXT if of is None else self._step_for(of, (*above, wanted))) for name, of in _inputs(make)
+        )
+        self._check_scope(wanted, inputs)
+        self.steps.append(DependencyStep(make, wanted.make, kind, inputs, kept))
+        place = self._step_index[wanted.make, wanted.scope] = len(self.steps) - 1
+        return place
+
+    def _check_scope(self, wanted: Dependency, inputs: tuple[tuple[str, int], ...]) -> None:
+        """What lasts cannot be made of what ends with a call."""
+        if wanted.scope != "lifespan":
+            return
+        for name, place in inputs:
+            if place == _CONTEXT or not self.steps[place].is_lifespan:
+                raise DeclarationError(
+                    f"{_name(wanted.make)} lasts as long as the server, and its {name!r} is over with a call: "
+                    'make that Depends(..., scope="lifespan") too'
+                )
+
+
+def _given(step: DependencyStep, values: list[Any], context: Context | None) -> dict[str, Any]:
+    return {name: context if place == _CONTEXT else values[place] for name, place in step.inputs}
+
+
+def _opened(make: Callable[..., Any]) -> tuple[Callable[..., Any], DependencyKind]:
+    """What to call, and what to do with what it gives."""
+    if isinstance(make, type):
+        if hasattr(make, "__aenter__"):
+            return make, DependencyKind.ENTERED_ASYNC
+        return make, DependencyKind.ENTERED if hasattr(make, "__enter__") else DependencyKind.PLAIN
+    if not callable(make):
+        raise DeclarationError(f"{make!r} cannot be called: Depends takes a function or a class")
+    runs = unwrap_callable(make)
+    if isasyncgenfunction(runs):
+        return asynccontextmanager(make), DependencyKind.ENTERED_ASYNC
+    if isgeneratorfunction(runs):
+        return contextmanager(make), DependencyKind.ENTERED
+    inner = getattr(runs, "__wrapped__", None)  # under `contextmanager` and `asynccontextmanager`
+    if isasyncgenfunction(inner) and not iscoroutinefunction(runs):
+        return make, DependencyKind.ENTERED_ASYNC
+    if isgeneratorfunction(inner) and not iscoroutinefunction(runs):
+        return make, DependencyKind.ENTERED
+    return make, DependencyKind.AWAITED if iscoroutinefunction(runs) else DependencyKind.PLAIN
+
+
+def _inputs(make: Callable[..., Any]) -> list[tuple[str, Dependency | None]]:
+    """The parameters that have to be filled: by another dependency, or None for the context."""
+    try:
+        parameters = signature(make).parameters.values()
+    except (TypeError, ValueError):  # a class of C: it is called without anything
+        return []
+    found: list[tuple[str, Dependency | None]] = []
+    for one in parameters:
+        hint = _hint(make, one.annotation)
+        dependency = dependency_in(hint, one.default)
+        if dependency is not None or (isinstance(hint, type) and issubclass(hint, Context)):
+            found.append((one.name, dependency))
+        elif one.default is Parameter.empty and one.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
+            raise DeclarationError(
+                f"{_name(make)} is a dependency, and nobody fills its {one.name!r}: give it a default, a Context, "
+                "or another Depends"
+            )
+    return found
+
+
+def _hint(make: Callable[..., Any], hint: Any) -> Any:
+    """An annotation, of a module with `from __future__ import annotations` as well."""
+    if not isinstance(hint, str):
+        return hint
+    written = getattr(make, "__wrapped__", make)
+    written = written.__init__ if isinstance(written, type) else written  # type: ignore[misc]  # which is a class
+    try:
+        return HintReader(getattr(written, "__globals__", {}), enclosing_names(written)).resolve(hint)
+    except NameError:  # imported for type checkers only, as a context often is
+        return Context if hint.rpartition(".")[2] == Context.__name__ else hint
+
+
+def _name(make: Callable[..., Any]) -> str:
+    return str(getattr(make, "__qualname__", None) or type(make).__qualname__)
 
 
 class Dependencies:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import msgspec
 
 from accord.errors import DeclarationError
-from accord.server.parameters import find_marker
+from accord.server.declare.parameters import find_marker
 
 if TYPE_CHECKING:
-    from accord.server.context import Context
+    from accord.server.core.context import Context
 
 Scope = Literal["call", "lifespan"]
 

@@ -19,17 +19,17 @@ from accord.messages.completion import Reference, ResourceTemplateReference
 from accord.messages.content import Annotations, Resource
 from accord.messages.resources import ResourceTemplate
 from accord.server.compose.provider import Provided, Provider
-from accord.server.context import Context
+from accord.server.core.context import Context
+from accord.server.declare.media import File
+from accord.server.declare.templates import Template
 from accord.server.files.listing import TreeListing, difference
 from accord.server.files.names import PathFilter
 from accord.server.files.root import DirectoryEntry
 from accord.server.files.tree import Tree
 from accord.server.files.watcher import DirectoryWatcher
-from accord.server.media import File
-from accord.server.templates import Template
 
 if TYPE_CHECKING:
-    from accord.server.import_mixin import ImportMixin
+    from accord.server.declare.import_mixin import ImportMixin
 
 _BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^{}?#\s]*")
 

@@ -14,12 +14,11 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from accord.errors import DeclarationError, InternalError, ResourceNotFound
+from accord.server.declare.media import MOST, File
 from accord.server.files.listing import TreeListing, listing, served_entries
 from accord.server.files.media_types import kind_of_name
 from accord.server.files.names import Parts, PathFilter, split
-from accord.server.files.resolved_root import ResolvedRoot
-from accord.server.files.root import MISSING, DirectoryEntry, FileTooLarge, ServedRoot
-from accord.server.media import MOST, File
+from accord.server.files.root import MISSING, DirectoryEntry, FileTooLarge, ResolvedRoot, ServedRoot
 
 log: logging.Logger = logging.getLogger("accord.server")
 

@@ -21,7 +21,7 @@ import msgspec
 
 from accord.errors import AccordError, DeclarationError
 from accord.redaction import REDACTED, redact
-from accord.server.dispatch import is_cancelled
+from accord.server.core.dispatch import is_cancelled
 from accord.transport.deadlines import with_deadline
 
 log: logging.Logger = logging.getLogger("accord")

@@ -1,24 +1,35 @@
-"""A client that stays for a while: what every session over HTTP has, whichever streams it uses."""
+"""A client that stays for a while: what every session over HTTP has, whichever streams it uses.
+
+What the store has of a session, for the next process.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 from base64 import urlsafe_b64encode
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from hashlib import blake2b
 from hmac import compare_digest
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from accord.errors import NotConnected, ProtocolError
 from accord.messages import envelope
+from accord.messages.base import LoggingLevel
 from accord.messages.bounds import memory_of
+from accord.messages.capabilities import ClientCapabilities
 from accord.messages.envelope import MalformedMessage
+from accord.messages.identity import Implementation
+from accord.messages.revision import RULES
+from accord.server.compose.access import VisibilityRules
+from accord.server.core.peer import Peer
 from accord.server.http.auth import id_of
 from accord.server.http.http_context import SEVERAL_WORKERS, HTTPContext
-from accord.server.peer import Peer
 from accord.session.events import Event, MessageIgnored, NotificationReceived, RequestReceived
 from accord.session.outgoing import UNKNOWN_ANSWER
 from accord.session.session import Session
@@ -29,7 +40,6 @@ from accord.transport.session_driver import SessionDriver
 
 if TYPE_CHECKING:
     from accord.server.http.auth import Principal
-
 
 _SMALL_HANDSHAKE_BYTES = 1 << 10
 """Bytes of an `initialize` that is not charged. A session keeps it, and takes up to 32 times as many bytes for it."""
@@ -193,3 +203,35 @@ def end_session_requests(conversation: SessionDriver, why: str) -> None:
     conversation.closing = True
     conversation.fail_all(NotConnected(why))
     conversation.end_requests(list(conversation.session.incoming.values()), why)
+
+
+log: logging.Logger = logging.getLogger("accord")
+
+
+class SessionRecord(msgspec.Struct):
+    """A session, as the store keeps it for the next process."""
+
+    principal: str
+    revision: str
+    ready: bool
+    begun: float
+    """When it began, in seconds since 1970: a restart makes it no younger."""
+    info: Implementation | None
+    capabilities: ClientCapabilities
+    log_level: LoggingLevel = "debug"
+    subscriptions: list[str] = []
+    view: VisibilityRules | None = None
+    """What its session hides from it."""
+
+
+_record = msgspec.json.Decoder(SessionRecord)
+
+
+def read_record(kept: bytes, revisions: Container[str]) -> SessionRecord | None:
+    """A session that was kept; None for one that is not understood, or of a revision that is not spoken any more."""
+    try:
+        record = _record.decode(kept)
+    except msgspec.DecodeError as exc:
+        log.error("accord: a session that was kept cannot be read, and is taken for gone: %s", exc)
+        return None
+    return record if record.revision in revisions and record.revision in RULES else None

@@ -19,14 +19,13 @@ from accord.messages.envelope import Incoming, MalformedMessage, outlines
 from accord.messages.revision import BEFORE_OPENING, HANDSHAKE, LATEST, NO_SESSIONS, RULES, Rules
 from accord.server.http.access_log import request_fields
 from accord.server.http.base_session import is_own_id, new_id
-from accord.server.http.body_budget import BodyCharge
 from accord.server.http.http_context import SEVERAL_WORKERS, HTTPContext
+from accord.server.http.quotas import BodyCharge
 from accord.server.http.session import HTTPSession
 from accord.server.http.sessionless import SessionlessHandler
 from accord.server.http.sessions import PersistentSessionTable, SessionTable
 from accord.server.http.sse_session import SSESession
-from accord.server.http.stateless import StatelessHandler
-from accord.server.http.stateless_clients import StatelessClients
+from accord.server.http.stateless import StatelessClients, StatelessHandler
 from accord.session import peek
 from accord.session.incoming import error_bytes
 from accord.transport.asgi.request import ASGIRequest, Receive, RequestRejected, Send

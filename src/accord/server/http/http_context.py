@@ -12,20 +12,16 @@ import msgspec
 
 from accord.limits import Limits
 from accord.messages.capabilities import without_sessions
-from accord.server.client_notifications import ClientNotifications
-from accord.server.dispatch import Dispatcher
-from accord.server.http.accounts import account_of, is_address
-from accord.server.http.body_budget import BodyBudget
+from accord.server.core.dispatch import Dispatcher
+from accord.server.core.peer import ClientNotifications, Peer, PeerChannel
+from accord.server.core.results import ResultEncoder
+from accord.server.http.quotas import BodyBudget, account_of, is_address
 from accord.server.http.slow_readers import SlowReaders
-from accord.server.peer import Peer, PeerChannel
-from accord.server.results import ResultEncoder
-from accord.server.subscription_index import SubscriptionIndex, make_subscription_index
-from accord.session.load import RequestLoad
+from accord.server.notify.subscription_index import SubscriptionIndex, make_subscription_index
 from accord.session.peer_info import PeerInfo
-from accord.session.rate import RateLimiter
+from accord.session.rate import RateLimiter, RequestLoad
 from accord.session.session import Session
-from accord.store.base import Events
-from accord.store.checked import CheckedEvents
+from accord.store.base import CheckedEvents, Events
 from accord.transport.asgi.sse_response import SSEResponse, UnsentCallback
 from accord.transport.session_driver import SessionDriver
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from accord.errors import DeclarationError
-from accord.wire.cors import CORS
-from accord.wire.hosts import LOOPBACK_HOSTS, LOOPBACK_ORIGINS, HostCheck, HostPatterns, check_patterns
+from accord.wire.hosts import CORS, LOOPBACK_HOSTS, LOOPBACK_ORIGINS, HostCheck, HostPatterns, check_patterns
 
 if TYPE_CHECKING:
     from accord.store.base import Events

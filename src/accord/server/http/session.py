@@ -21,12 +21,11 @@ from accord.errors import EventsGone, InternalError, StoreError
 from accord.messages import codec
 from accord.messages.envelope import RequestId
 from accord.messages.revision import RULES
-from accord.server.compose.visibility import Visibility, VisibilityRules
-from accord.server.http.base_session import BaseHTTPSession
+from accord.server.compose.access import Visibility, VisibilityRules
+from accord.server.http.base_session import BaseHTTPSession, SessionRecord
 from accord.server.http.event_stream import EventStream
 from accord.server.http.http_context import SEVERAL_WORKERS
-from accord.server.http.session_record import SessionRecord
-from accord.server.http.session_responses import SessionBatchResponse, SessionResponse, write_event_stream
+from accord.server.http.response import SessionBatchResponse, SessionResponse, write_event_stream
 from accord.server.http.stored_stream import StoredStream, parse_event_id
 from accord.session.events import (
     ConnectionOpened,

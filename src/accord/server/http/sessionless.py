@@ -15,10 +15,14 @@ from accord.errors import METHOD_NOT_FOUND, InvalidRequest, ProtocolError
 from accord.messages import envelope
 from accord.messages.envelope import Incoming, MalformedMessage
 from accord.messages.revision import NO_SESSIONS, SESSIONLESS, Rules
-from accord.server.http.response import BasePostResponse, PostResponse, ResponseStream
-from accord.server.http.session_responses import BatchResponse
-from accord.server.http.stateless_clients import StatelessClient, StatelessClients
-from accord.server.http.stateless_response import UnnumberedEventStream
+from accord.server.http.response import (
+    BasePostResponse,
+    BatchResponse,
+    PostResponse,
+    ResponseStream,
+    UnnumberedEventStream,
+)
+from accord.server.http.stateless import StatelessClient, StatelessClients
 from accord.session import peek
 from accord.session.events import ConnectionOpened, ReplyReady, RequestReceived
 from accord.session.incoming import error_bytes

@@ -9,11 +9,10 @@ from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from accord.errors import StoreError
-from accord.server.http.accounts import is_address
 from accord.server.http.auth import id_of
-from accord.server.http.base_session import BaseHTTPSession, is_own_id
+from accord.server.http.base_session import BaseHTTPSession, SessionRecord, is_own_id, read_record
+from accord.server.http.quotas import is_address
 from accord.server.http.session import NO_SESSION, HTTPSession
-from accord.server.http.session_record import SessionRecord, read_record
 from accord.transport.asgi.request import ASGIRequest, RequestRejected
 
 if TYPE_CHECKING:

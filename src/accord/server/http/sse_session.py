@@ -25,8 +25,8 @@ from accord.wire import sse
 
 if TYPE_CHECKING:
     from accord.server.http.auth import Principal
-    from accord.server.http.body_budget import BodyCharge
     from accord.server.http.http_context import HTTPContext
+    from accord.server.http.quotas import BodyCharge
 
 
 class SSEMessageSink:

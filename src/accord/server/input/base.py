@@ -19,9 +19,9 @@ from accord.errors import InvalidParams, Mismatch, NotSupported
 from accord.messages import codec
 from accord.messages.revision import NO_SESSIONS
 from accord.schema.json_values import to_json
+from accord.server.core.peer import Peer
 from accord.server.input.question import InputQuestion
 from accord.server.input.request_state import digest
-from accord.server.peer import Peer
 from accord.session.pending_request import PendingRequest
 
 

@@ -14,18 +14,18 @@ from msgspec import Raw
 
 from accord.errors import NotSupported
 from accord.messages.revision import NO_SESSIONS
+from accord.server.core.peer import Peer
+from accord.server.declare.parameters import calling_place
 from accord.server.input.base import InputRequester
 from accord.server.input.parameters import InputParameter
 from accord.server.input.question import InputQuestion
 from accord.server.input.questions import Elicit, ElicitUrl, Messages, Roots, Sample, Sampled
-from accord.server.parameters import calling_place
-from accord.server.peer import Peer
-from accord.server.roots import RootList
+from accord.server.input.roots import RootList
 from accord.session.pending_request import PendingRequest
 from accord.transport.deadlines import OutOfTime
 
 if TYPE_CHECKING:
-    from accord.server.logs import ClientLog
+    from accord.server.notify.logs import ClientLog
 
 log: logging.Logger = logging.getLogger("accord.server")
 

@@ -20,18 +20,16 @@ from accord.messages import codec
 from accord.messages.revision import Rules
 from accord.server.input.base import EncodedQuestion, UnavailableInput
 from accord.server.input.call import HandlerCall
-from accord.server.input.direct import DirectInput
+from accord.server.input.direct import DirectInput, URLElicitations
 from accord.server.input.replay import ReplayInput, RunInterrupted
-from accord.server.input.request_state import RequestState, RequestStates, canonical, digest
-from accord.server.input.seal import Keyring
+from accord.server.input.request_state import Keyring, RequestState, RequestStates, canonical, digest
 from accord.server.input.suspended_call import MakeInputRequired, SuspendedCall
 from accord.server.input.suspended_calls import SuspendedCalls
-from accord.server.input.url_elicitations import URLElicitations
 
 if TYPE_CHECKING:
-    from accord.server.input.attempt import Attempt
-    from accord.server.peer import Peer
-    from accord.server.registration import Registration
+    from accord.server.core.peer import Peer
+    from accord.server.core.registration import Registration
+    from accord.server.input.question import Attempt
     from accord.session.pending_request import PendingRequest
 
 Work = Callable[[HandlerCall], Awaitable[Any]]

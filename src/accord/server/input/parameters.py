@@ -12,10 +12,10 @@ import msgspec
 
 from accord.errors import DeclarationError, MissingClientCapability, NotSupported, ToolError
 from accord.schema.records import MISSING
+from accord.server.declare.parameters import Parameter
 from accord.server.input.base import InputRequester
 from accord.server.input.question import InputQuestion, question_in
 from accord.server.input.questions import Accepted, Cancelled, Declined, Elicit, Sample, Sampled
-from accord.server.parameters import Parameter
 
 
 class InputParameter(msgspec.Struct, frozen=True):

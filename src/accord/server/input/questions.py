@@ -19,9 +19,14 @@ from accord.messages import codec
 from accord.messages.base import JSONObject
 from accord.messages.content import TextContent, ToolUseContent
 from accord.messages.elicitation import ElicitParams
-from accord.messages.input_required import CreateMessageRequest, ElicitRequest, ListRootsRequest
+from accord.messages.input_required import (
+    CreateMessageRequest,
+    ElicitRequest,
+    ListRootsParams,
+    ListRootsRequest,
+    ListRootsResult,
+)
 from accord.messages.revision import Rules
-from accord.messages.roots import ListRootsParams, ListRootsResult
 from accord.messages.sampling import (
     CreateMessageParams,
     CreateMessageResult,
@@ -36,7 +41,7 @@ from accord.messages.sampling import (
 from accord.messages.tools import Tool
 from accord.schema.forms import FormType, form
 from accord.server.input.question import InputQuestion
-from accord.server.roots import RootList
+from accord.server.input.roots import RootList
 
 T = TypeVar("T")
 

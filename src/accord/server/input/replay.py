@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from accord.errors import InvalidParams
+from accord.server.core.peer import Peer
 from accord.server.input.base import EncodedQuestion, OnceCache, decode_answer, encode_question
 from accord.server.input.question import InputQuestion
 from accord.server.input.request_state import RequestState
-from accord.server.peer import Peer
 from accord.session.pending_request import PendingRequest
 
 

@@ -21,9 +21,9 @@ from accord.server.input.question import InputQuestion
 from accord.server.input.request_state import RequestState, StateExpired
 
 if TYPE_CHECKING:
+    from accord.server.core.peer import Peer
     from accord.server.input.call import HandlerCall
     from accord.server.input.suspended_calls import SuspendedCalls
-    from accord.server.peer import Peer
 
 _STEPS = 8
 """Outcomes that are kept for a retry that is sent again; a client that is further behind is not one that lost one."""

@@ -15,8 +15,8 @@ from accord.limits import Limits
 from accord.server.input.request_state import RequestState, StateExpired
 
 if TYPE_CHECKING:
+    from accord.server.core.peer import Peer
     from accord.server.input.suspended_call import SuspendedCall
-    from accord.server.peer import Peer
 
 _MAX_NONCES = 100_000
 """Nonces that are remembered; one more forgets the oldest of the account that has most."""

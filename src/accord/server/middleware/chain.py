@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from accord.errors import DeclarationError
+from accord.server.declare.parameters import unwrap_callable
 from accord.server.middleware.request import Request
-from accord.server.parameters import unwrap_callable
 
 if TYPE_CHECKING:
     from accord.server.middleware.request import CallNext, Middleware

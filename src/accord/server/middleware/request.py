@@ -15,13 +15,13 @@ from accord.session.pending_request import headers_of
 if TYPE_CHECKING:
     from accord.messages.identity import Implementation
     from accord.messages.tools import Tool
-    from accord.server.context import Context
+    from accord.server.core.context import Context
+    from accord.server.core.invoker import Invoker
+    from accord.server.core.lifetime import Lifetime
+    from accord.server.core.peer import Peer
+    from accord.server.core.registration import Registration
     from accord.server.http.auth import Principal
     from accord.server.input.call import HandlerCall
-    from accord.server.invoker import Invoker
-    from accord.server.lifetime import Lifetime
-    from accord.server.peer import Peer
-    from accord.server.registration import Registration
     from accord.server.server import Server
     from accord.session.pending_request import PendingRequest
 

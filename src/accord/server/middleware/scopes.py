@@ -8,12 +8,12 @@ from fnmatch import translate
 from typing import Any
 
 from accord.errors import DeclarationError, InvalidParams, ProtocolError, ResourceNotFound
+from accord.server.compose.access import words
 from accord.server.compose.uri_spelling import decoded, resolved, spellings
-from accord.server.compose.visibility import words
+from accord.server.core.registration import definition_key
+from accord.server.declare.templates import Template
 from accord.server.middleware.chain import only_guards
 from accord.server.middleware.request import CallNext, Request
-from accord.server.registration import definition_key
-from accord.server.templates import Template
 
 _KINDS = {"tools/call": "tool", "prompts/get": "prompt"}
 

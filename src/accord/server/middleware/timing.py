@@ -8,7 +8,7 @@ from typing import Any
 
 from accord.errors import DeclarationError
 from accord.messages.tools import CallToolResult
-from accord.server.dispatch import is_cancelled
+from accord.server.core.dispatch import is_cancelled
 from accord.server.middleware.request import CallNext, Request
 
 log: logging.Logger = logging.getLogger("accord.timing")

@@ -1,4 +1,13 @@
-"""The body of a request: JSON, a form, a form with files, text, or bytes. Bytes come as base64."""
+"""The body of a request: JSON, a form, a form with files, text, or bytes. Bytes come as base64.
+
+How the value of a parameter is written in a URL, a header or a cookie (OpenAPI, Style Values).
+
+    in_path(Parameter(name="id", place="path", style="matrix"), 5)         # ;id=5
+    in_query(Parameter(name="tag", place="query", style="form"), ["a"])    # ["tag=a"]
+
+Whatever a value holds is percent-encoded, but for letters, digits and `-._~`: what separates is written here, and
+nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +16,113 @@ import binascii
 import secrets
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
 from accord.errors import InvalidArguments
 from accord.messages.base import JSONObject
 from accord.server.openapi.operation import FORMS, MULTIPART, URLENCODED, APIParameter, RequestBody, is_json
-from accord.server.openapi.styles import in_query
+
+_RESERVED = ":/?@!$'()*,;"
+"""What a query may hold without another meaning in it."""
+_COOKIE = "!#$&'()*+-./:<=>?@[]^_`{|}~"
+"""What the value of a cookie may hold (RFC 6265, cookie-octet)."""
+_DELIMITERS = {"spaceDelimited": "%20", "pipeDelimited": "%7C"}
+
+
+def in_path(parameter: APIParameter, value: Any) -> str:
+    """What stands in the path for a value. Raises `InvalidArguments` for what has no text."""
+    pieces = _pieces(parameter, value, parameter.explode)
+    if parameter.style == "label":
+        return "".join(f".{piece}" for piece in pieces) if parameter.explode else f".{','.join(pieces)}"
+    if parameter.style == "matrix":
+        return _matrix(parameter, value, pieces)
+    return ",".join(pieces)
+
+
+def _matrix(parameter: APIParameter, value: Any, pieces: list[str]) -> str:
+    name = _quoted(parameter, parameter.name)
+    if parameter.explode and isinstance(value, dict):
+        return "".join(f";{piece}" for piece in pieces)
+    if parameter.explode:
+        return "".join(f";{name}={piece}" for piece in pieces)
+    return f";{name}={','.join(pieces)}"
+
+
+def in_query(parameter: APIParameter, value: Any) -> list[str]:
+    """What stands in the query for a value: `name=value`, once or several times, or nothing."""
+    if value is None:
+        return []
+    name = _quoted(parameter, parameter.name)
+    if parameter.as_json or not isinstance(value, dict | list):
+        return [f"{name}={piece}" for piece in _pieces(parameter, value, False)]
+    if parameter.style == "deepObject":
+        return [f"{name}{key}={_quoted(parameter, text)}" for key, text in _deep(value)]
+    pieces = _pieces(parameter, value, parameter.explode)
+    if not pieces:
+        return []
+    if parameter.explode:
+        return pieces if isinstance(value, dict) else [f"{name}={piece}" for piece in pieces]
+    return [f"{name}={_DELIMITERS.get(parameter.style, ',').join(pieces)}"]
+
+
+def in_cookie(parameter: APIParameter, value: Any) -> list[str]:
+    """What stands in the `Cookie` header for a value."""
+    return in_query(parameter, value)
+
+
+def in_header(parameter: APIParameter, value: Any) -> str:
+    """What a header says for a value: text as it is. Whoever sends it checks that it can be sent."""
+    if parameter.as_json or not isinstance(value, dict | list):
+        return _style_text(value, parameter.as_json)
+    if isinstance(value, list):
+        return ",".join(_style_text(item) for item in value)
+    glue = "=" if parameter.explode else ","
+    return ",".join(f"{key}{glue}{_style_text(item)}" for key, item in value.items())
+
+
+def _pieces(parameter: APIParameter, value: Any, explode: bool) -> list[str]:
+    """A value in its parts: one, those of a list, or the keys and values of an object."""
+    if parameter.as_json or not isinstance(value, dict | list):
+        return [_quoted(parameter, _style_text(value, parameter.as_json))]
+    if isinstance(value, list):
+        return [_quoted(parameter, _style_text(item)) for item in value if item is not None]
+    pairs = [(_quoted(parameter, key), _quoted(parameter, _style_text(item))) for key, item in value.items()]
+    return [f"{key}={item}" for key, item in pairs] if explode else [part for pair in pairs for part in pair]
+
+
+def _deep(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """`[a][b]` and the text at that place; the items of a list stand at the same place."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _deep(inner, f"{key}%5B{quote(_sendable(name), safe='')}%5D")
+    elif isinstance(value, list):
+        for item in value:
+            yield from _deep(item, key)
+    elif value is not None:
+        yield key, _style_text(value)
+
+
+def _style_text(value: Any, as_json: bool = False) -> str:
+    """A value as text: `true`, `2.5`, and JSON where nothing plainer can be said."""
+    if isinstance(value, str) and not as_json:
+        return _sendable(value)
+    return msgspec.json.encode(value).decode()
+
+
+def _quoted(parameter: APIParameter, text: str) -> str:
+    safe = {"cookie": _COOKIE, "query": _RESERVED if parameter.reserved else ""}.get(parameter.place, "")
+    return quote(_sendable(text), safe=safe)
+
+
+def _sendable(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as exc:
+        raise InvalidArguments(f"{text!r:.100} holds a lone surrogate, which cannot be sent") from exc
+    return text
+
 
 _TEXTS = ("xml", "yaml", "csv", "graphql", "javascript")
 """What is text under `application/`."""

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from accord.errors import DeclarationError, InvalidArguments, TargetError, ToolError
 from accord.redaction import describe_redacted
-from accord.server.context import Context
+from accord.server.core.context import Context
 from accord.transport.http.settings import validated_headers
 
 HeaderSource: TypeAlias = (

@@ -1,4 +1,7 @@
-"""From a document to tools, resources and templates of a server; all of them, or none."""
+"""From a document to tools, resources and templates of a server; all of them, or none.
+
+What operations are called: by their `operationId`, else by method and path, in characters that names may have.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +13,66 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from accord.errors import DeclarationError, SchemaError
 from accord.limits import Limits
-from accord.server.compose.visibility import words
-from accord.server.imported import Imported
+from accord.server.compose.access import words
+from accord.server.core.registration import AccessMetadata
+from accord.server.declare.import_mixin import Imported
 from accord.server.openapi.address import BaseURL
-from accord.server.openapi.api import API
-from accord.server.openapi.api_call import APICall
+from accord.server.openapi.api import API, APICall
 from accord.server.openapi.document import OpenAPIDocument, Source
 from accord.server.openapi.headers import APIHeaders, HeaderSource
-from accord.server.openapi.http_client import connections
-from accord.server.openapi.inprocess import application
+from accord.server.openapi.http_client import application, connections
 from accord.server.openapi.messages import Send
-from accord.server.openapi.naming import OperationNames
-from accord.server.openapi.operation import APIOperation
-from accord.server.openapi.resources import ImportedResource
+from accord.server.openapi.operation import APIOperation, Route
 from accord.server.openapi.routes import Routes, check_routes, decide
-from accord.server.openapi.tools import ImportedTool
-from accord.server.registration import AccessMetadata
+from accord.server.openapi.tools import ImportedResource, ImportedTool
 
 if TYPE_CHECKING:
-    from accord.server.import_mixin import ImportMixin
+    from accord.server.declare.import_mixin import ImportMixin
     from accord.server.server import Server
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
+_LONGEST = 128
+""" "Tool names SHOULD be between 1 and 128 characters in length" (Tools, Tool Names)."""
+
+
+class OperationNames:
+    """Gives each operation a name that no other has. `chosen` are names by `operationId`."""
+
+    def __init__(self, chosen: Mapping[str, str], prefix: str | None) -> None:
+        self._chosen = chosen
+        self._prefix = f"{_plain(prefix)}_" if prefix else ""
+        self._used: set[str] = set()
+        self._numbers: dict[str, int] = {}
+
+    def name_for(self, route: Route) -> str:
+        """The name of an operation. Raises `DeclarationError` for one that was chosen and cannot be a name."""
+        chosen = self._chosen.get(route.id or "")
+        if chosen is not None and (chosen != _plain(chosen) or not chosen):
+            raise DeclarationError(f"{chosen!r:.100} is no name: letters, digits, `_`, `-` and `.`")
+        wanted = self._prefix + (
+            chosen or _plain(_short(route)) or _plain(f"{route.method.lower()}_{route.path.strip('/')}")
+        )
+        name = plain = wanted[:_LONGEST]
+        number = self._numbers.get(plain, 1)
+        while name in self._used:
+            number += 1
+            name = f"{wanted[: _LONGEST - len(str(number)) - 1]}_{number}"
+        self._numbers[plain] = number
+        self._used.add(name)
+        return name
+
+
+def _short(route: Route) -> str:
+    """The `operationId`, without the path and the method that FastAPI appends to the name of a function."""
+    if route.id is None:
+        return ""
+    appended = re.sub(r"\W", "_", route.path) + f"_{route.method.lower()}"
+    return route.id.removesuffix(appended) or route.id
+
+
+def _plain(text: str) -> str:
+    return _NOT_IN_NAMES.sub("_", text).strip("_")
+
 
 log: logging.Logger = logging.getLogger("accord.server")
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from accord.errors import AccordError, ConnectionLost
 from accord.limits import Limits
-from accord.transport.http.bodies import is_stream
-from accord.transport.http.event_stream import EventStreamReader
+from accord.transport.http.event_stream import EventStreamReader, is_stream
 from accord.transport.http.fetcher import STREAM_ONLY, Fetcher
 from accord.transport.http.inbox import HTTPInbox
 from accord.transport.http.session_state import ClientSessionState

@@ -12,9 +12,8 @@ from accord.errors import AccordError, ConnectionLost, RemoteProtocolError, Sess
 from accord.limits import Limits
 from accord.messages.envelope import RequestId
 from accord.transport.base import UnansweredRequest
-from accord.transport.http.backlog import Backlog
 from accord.transport.http.failures import Complaints
-from accord.transport.http.inbox import HTTPInbox
+from accord.transport.http.inbox import Backlog, HTTPInbox
 from accord.transport.http.messages import SUBSCRIPTION_METHODS, ReceivedMessage, SentMessage, parse_received
 from accord.transport.http.session_state import INITIALIZE, ClientSessionState
 

@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 from accord.errors import AccordError, HTTPError, NotExecuted
 from accord.limits import Limits
-from accord.transport.http.backlog import ANSWER_BYTES, Backlog
-from accord.transport.http.bodies import read_excerpt
+from accord.transport.http.event_stream import read_excerpt
 from accord.transport.http.failures import Complaints, response_error
 from accord.transport.http.fetcher import Fetcher
 from accord.transport.http.in_flight import InFlightRequests
+from accord.transport.http.inbox import ANSWER_BYTES, Backlog
 from accord.transport.http.messages import SentMessage
 from accord.transport.http.session_state import ClientSessionState
 

@@ -10,12 +10,10 @@ from accord.errors import AccordError, ConnectError, ConnectionLost, visible
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages.envelope import RequestId
 from accord.transport.base import Message, UnansweredRequest
-from accord.transport.http.backlog import ANSWER_BYTES, Backlog
-from accord.transport.http.bodies import is_stream, read_error_body, read_excerpt
-from accord.transport.http.event_stream import EventStreamReader
+from accord.transport.http.event_stream import EventStreamReader, is_stream, read_error_body, read_excerpt
 from accord.transport.http.failures import Complaints, response_error
 from accord.transport.http.fetcher import STREAM_ONLY, Fetcher
-from accord.transport.http.inbox import HTTPInbox
+from accord.transport.http.inbox import ANSWER_BYTES, Backlog, HTTPInbox
 from accord.transport.http.messages import CANCELLED, SentMessage, parse_received, parse_sent
 from accord.transport.http.redaction import without_credentials
 from accord.transport.http.settings import HTTPSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import Scenario, ScriptedAnswer
-from accord.check.rule import Rule, Violation
+from accord.check.engine.rule import Rule, Violation
 
 _SINCE = "2026-07-28"
 _AT = "server/utilities/caching#time-to-live-ttl-field"

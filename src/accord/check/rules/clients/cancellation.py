@@ -9,9 +9,9 @@ from accord.check.clients.conversation import CANCELLED
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientMessage, ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
-from accord.check.message_log import LogEntry
-from accord.check.message_reader import id_key
-from accord.check.rule import HTTP, LINE_TRANSPORTS, NotObserved, Rule, Violation
+from accord.check.engine.rule import HTTP, LINE_TRANSPORTS, NotObserved, Rule, Violation
+from accord.check.probes.message_log import LogEntry
+from accord.check.probes.message_reader import id_key
 from accord.messages.revision import RULES
 from accord.wire.transcript import SENT
 

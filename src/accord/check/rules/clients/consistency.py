@@ -7,11 +7,10 @@ from typing import Any
 
 from accord.check.clients.conversation import ClientConversation
 from accord.check.clients.run import ClientMessage, ClientRun
-from accord.check.content import get_object, get_objects
-from accord.check.message_reader import id_key, logged_messages
-from accord.check.rule import Rule, Violation
+from accord.check.engine.rule import Rule, Violation
+from accord.check.probes.content import get_object, get_objects, preview_json
+from accord.check.probes.message_reader import id_key, logged_messages
 from accord.check.rules.meta import NAME, PREFIX
-from accord.check.values import preview_json
 from accord.messages.base import JSONObject
 from accord.messages.meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 from accord.wire.transcript import SENT

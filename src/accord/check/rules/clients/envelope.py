@@ -8,9 +8,9 @@ from typing import Any
 from accord.check.clients.incoming_request import IncomingRequest, build_notification
 from accord.check.clients.run import ClientMessage, ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, RawMessage, Scenario, ScriptedAnswer
-from accord.check.message_log import LogEntry
-from accord.check.message_reader import id_key
-from accord.check.rule import Rule, Violation
+from accord.check.engine.rule import Rule, Violation
+from accord.check.probes.message_log import LogEntry
+from accord.check.probes.message_reader import id_key
 from accord.wire.transcript import RECEIVED, SENT
 
 VALID = Rule(

@@ -19,11 +19,11 @@ from accord.check.clients.tasks import (
     task_updates,
     tasks_requiring_input,
 )
-from accord.check.content import get_object
-from accord.check.extension_tasks import EXTENSION, PAGE, SINCE, TASK_METHODS
-from accord.check.message_reader import id_key
-from accord.check.rule import HTTP, NotObserved, Rule, Violation
-from accord.check.tasks import TERMINAL_STATUSES
+from accord.check.engine.rule import HTTP, NotObserved, Rule, Violation
+from accord.check.probes.content import get_object
+from accord.check.probes.extension_tasks import EXTENSION, PAGE, SINCE, TASK_METHODS
+from accord.check.probes.message_reader import id_key
+from accord.check.probes.tasks import TERMINAL_STATUSES
 from accord.errors import INVALID_PARAMS
 from accord.messages.base import JSONObject
 

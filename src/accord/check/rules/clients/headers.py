@@ -9,7 +9,7 @@ from accord.check.clients.http_listener import ClientExchange
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientMessage, ClientRun
 from accord.check.clients.scenario import Scenario, ScriptedAnswer, ScriptedError
-from accord.check.rule import HTTP, NotObserved, Rule, Violation
+from accord.check.engine.rule import HTTP, NotObserved, Rule, Violation
 from accord.errors import HEADER_MISMATCH
 from accord.messages.base import JSONObject
 from accord.wire.headers import decode_value, mirrored, parameter_headers

@@ -10,7 +10,7 @@ from accord.check.clients.features import ScriptedFeatures, handshake_result
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientMessage, ClientRun
 from accord.check.clients.scenario import Scenario, ScriptedAnswer, ScriptedError
-from accord.check.rule import Rule, Violation
+from accord.check.engine.rule import Rule, Violation
 from accord.messages.meta import PROTOCOL_VERSION
 from accord.messages.methods import table
 from accord.messages.revision import HANDSHAKE, is_in_revision

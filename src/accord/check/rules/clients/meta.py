@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
-from accord.check.rule import Rule, Violation
+from accord.check.engine.rule import Rule, Violation
 from accord.messages.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 
 _SINCE = "2026-07-28"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientMessage, ClientRun
 from accord.check.clients.scenario import Scenario, ScriptedAnswer
-from accord.check.rule import NotObserved, Rule, Violation
+from accord.check.engine.rule import NotObserved, Rule, Violation
 from accord.messages.base import JSONObject
 from accord.wire.transcript import SENT
 

@@ -8,7 +8,7 @@ from typing import Any
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer, ScriptedError
-from accord.check.rule import LINE_TRANSPORTS, NotObserved, Rule, Violation
+from accord.check.engine.rule import LINE_TRANSPORTS, NotObserved, Rule, Violation
 from accord.messages.base import JSONObject
 from accord.messages.meta import SUBSCRIPTION_ID
 

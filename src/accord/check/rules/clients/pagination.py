@@ -6,7 +6,7 @@ from accord.check.clients.features import PROMPTS, RESOURCES, TOOLS
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientMessage, ClientRun
 from accord.check.clients.scenario import Scenario, ScriptedAnswer
-from accord.check.rule import NotObserved, Rule, Violation
+from accord.check.engine.rule import NotObserved, Rule, Violation
 from accord.messages.base import JSONObject
 
 _AT = "server/utilities/pagination#implementation-guidelines"

@@ -9,7 +9,7 @@ from accord.check.clients.features import TOOLS, ScriptedFeatures, text_block
 from accord.check.clients.incoming_request import IncomingRequest, encode_message
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, RawMessage, Scenario, ScriptedAnswer
-from accord.check.rule import LINE_TRANSPORTS, Rule
+from accord.check.engine.rule import LINE_TRANSPORTS, Rule
 from accord.messages.base import JSONObject
 
 _HUGE = 8 << 20

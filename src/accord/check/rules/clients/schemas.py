@@ -8,7 +8,7 @@ from accord.check.clients.features import TOOLS, ScriptedFeatures, text_block, t
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import Scenario, ScriptedAnswer
-from accord.check.rule import Rule, Violation
+from accord.check.engine.rule import Rule, Violation
 from accord.messages.base import JSONObject
 
 _SINCE = "2026-07-28"

@@ -11,7 +11,7 @@ from accord.check.clients.incoming_request import IncomingRequest, encode_messag
 from accord.check.clients.run import PATH, ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
 from accord.check.clients.sse_server import ScriptedSSEServer, SSEReplyChannel
-from accord.check.rule import SSE, NotObserved, Rule, Violation
+from accord.check.engine.rule import SSE, NotObserved, Rule, Violation
 from accord.wire.sse import encode
 from accord.wire.transcript import SENT
 

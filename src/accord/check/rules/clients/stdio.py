@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
-from accord.check.rule import STDIO, NotObserved, Rule, Violation
+from accord.check.engine.rule import STDIO, NotObserved, Rule, Violation
 
 _AT = ("basic/lifecycle#stdio", "basic/transports/stdio#shutdown")
 

@@ -10,7 +10,7 @@ from accord.check.clients.http_server import PostReplyChannel, ScriptedHTTPServe
 from accord.check.clients.incoming_request import IncomingRequest, encode_message
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
-from accord.check.rule import HTTP, NotObserved, Rule, Violation
+from accord.check.engine.rule import HTTP, NotObserved, Rule, Violation
 from accord.messages.revision import RULES
 
 _SINCE = "2026-07-28"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer, ScriptedError
-from accord.check.rule import LINE_TRANSPORTS, NotApplicable, NotObserved, Rule, Violation
+from accord.check.engine.rule import LINE_TRANSPORTS, NotApplicable, NotObserved, Rule, Violation
 from accord.errors import UNSUPPORTED_VERSION
 from accord.messages.meta import PROTOCOL_VERSION
 from accord.messages.revision import HANDSHAKE

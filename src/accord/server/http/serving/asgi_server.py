@@ -1,5 +1,7 @@
 """An ASGI application on sockets. Connections have deadlines and a cap, and the end comes in steps: nothing new, what
 runs, what is left.
+
+How many connections this process may have: each is a file descriptor, and a server needs others.
 """
 
 from __future__ import annotations
@@ -7,16 +9,45 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from socket import socket
 
 from accord.limits import Limits
 from accord.server.http.serving.connections import Connections
-from accord.server.http.serving.descriptors import connection_cap
 from accord.server.http.serving.protocol import Application, HTTPProtocol
-from accord.server.http.serving.refusals import ConnectionLimitProtocol
+from accord.server.http.serving.refusals import ConnectionLimitProtocol, unsent_bytes
 from accord.server.http.serving.timeouts import ConnectionTimeouts
-from accord.server.http.serving.unsent import unsent_bytes
 from accord.wire.http1.connection import ConnectionBudget
+
+try:
+    import resource
+except ImportError:  # Windows, where the number is not bounded in this way
+    resource = None  # type: ignore[assignment]
+
+_ENOUGH = 65_536
+
+
+def raise_descriptor_limit() -> None:
+    """Take what the system grants: many shells begin a process at 1,024, for programs that call `select`."""
+    if resource is not None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            with suppress(OSError, ValueError):  # less is granted than was said: as it was
+                resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def connection_cap(limits: Limits) -> int:
+    """`limits.http_connections`, or what leaves some descriptors: handlers open files, too."""
+    if resource is None:
+        return limits.http_connections
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return (
+        limits.http_connections
+        if soft == resource.RLIM_INFINITY
+        else min(limits.http_connections, soft - min(soft // 2, 256))
+    )
+
 
 _BACKLOG = 2048
 """Connections that the system keeps until they are taken."""

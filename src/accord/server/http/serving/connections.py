@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from accord.limits import Limits
-from accord.server.http.accounts import counted_address
+from accord.server.http.quotas import counted_address
 from accord.server.http.slow_readers import SlowReaders
 
 if TYPE_CHECKING:

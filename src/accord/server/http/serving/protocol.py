@@ -13,8 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from accord.server.http.serving.connections import Connections
-from accord.server.http.serving.refusals import BUSY, refusal
-from accord.server.http.serving.unsent import unsent_bytes
+from accord.server.http.serving.refusals import BUSY, refusal, unsent_bytes
 from accord.wire.http1.connection import (
     CLOSED,
     BodyReceived,

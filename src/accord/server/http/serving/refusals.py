@@ -1,4 +1,7 @@
-"""What a connection itself answers, where there is no request yet, or will be none."""
+"""What a connection itself answers, where there is no request yet, or will be none.
+
+What a transport has not been able to send.
+"""
 
 from __future__ import annotations
 
@@ -31,3 +34,11 @@ class ConnectionLimitProtocol(asyncio.Protocol):
         writer = cast(asyncio.WriteTransport, transport)  # uvloop's is not declared as one
         writer.write(BUSY)
         writer.close()
+
+
+def unsent_bytes(transport: asyncio.Transport) -> int:
+    """Bytes that the client has not taken yet."""
+    try:
+        return transport.get_write_buffer_size()
+    except RuntimeError:  # uvloop: it is closed
+        return 0

@@ -2,14 +2,25 @@
 
 SIGTERM and Ctrl-C mean: take nothing new, finish what runs within `Limits.grace_seconds`, end streams properly, go.
 A second one means now.
+
+SIGTERM and Ctrl-C while a server serves: the first asks for the end, a second means now.
+
+The end comes even where the event loop is blocked: a thread sees to it. Handlers that were there before are put back.
+
+What a server says on stderr when it begins: one line to find it by, and one more where anybody may use it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from socket import socket
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -18,16 +29,104 @@ from accord.errors import LifespanError, StoreError
 from accord.limits import Limits
 from accord.server.http.access_log import AccessLog, LogWriter
 from accord.server.http.options import HTTPOptions
-from accord.server.http.serving import startup_messages
 from accord.server.http.serving.address import Address, bind, bound_address, is_loopback, is_unspecified, parse_address
-from accord.server.http.serving.asgi_server import ASGIServer
-from accord.server.http.serving.descriptors import raise_descriptor_limit
+from accord.server.http.serving.asgi_server import ASGIServer, raise_descriptor_limit
 from accord.server.http.serving.protocol import Application
-from accord.server.http.serving.shutdown import ShutdownSignals
 from accord.server.run import failed_start, run_to_end
+from accord.transport.hangup import current_line_of, write_stderr_nowait
 
 if TYPE_CHECKING:
     from accord.server.server import Server
+
+_SIGNALS = [signal.SIGTERM, signal.SIGINT]
+if sys.platform == "win32":
+    _SIGNALS.append(signal.SIGBREAK)
+
+_STUCK = 1
+"""Exit code of a process whose event loop did not react."""
+
+
+class ShutdownSignals:
+    """Enter it on the loop that runs. `requested` is set when the end is asked for; `seconds` is how long that may
+    take.
+
+    Only the main thread hears signals: on another one, `requested` stays unset.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.requested: asyncio.Event = asyncio.Event()
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._serving = threading.get_ident()
+        self._previous_handlers: dict[int, Any] = {}
+        self._over = threading.Event()
+        self._write = -1
+        self._number = 0
+
+    def __enter__(self) -> ShutdownSignals:
+        if threading.current_thread() is threading.main_thread():
+            read, self._write = os.pipe()
+            threading.Thread(target=self._watch, args=(read,), name="accord stop watch", daemon=True).start()
+            # Not `loop.add_signal_handler`: a loop that is blocked would never call it.
+            self._previous_handlers = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._previous_handlers.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        self._over.set()
+        if self._write >= 0:
+            os.close(self._write)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self._number:
+            os._exit(128 + number)
+        self._number = number
+        os.write(self._write, b"!")  # a signal may come amid anything: the rest is for the thread
+
+    def _watch(self, read: int) -> None:
+        asked = os.read(read, 1)
+        os.close(read)
+        if not asked:
+            return
+        with suppress(RuntimeError):  # the loop is closed, it is over
+            self._loop.call_soon_threadsafe(self.requested.set)
+        if not self._over.wait(self._seconds):
+            write_stderr_nowait(
+                f"accord: the server did not end within {self._seconds:g} s, its event loop is at "
+                f"{current_line_of(self._serving)}; the process ends\n"
+            )
+            os._exit(_STUCK)
+
+
+def start_line(name: str, revisions: Sequence[str], where: Address, options: HTTPOptions) -> str:
+    """Where it is, what it speaks, and who is let in."""
+    gate = options.gate()
+    public = f", public {options.public_url}" if options.public_url else ""
+    forms = "Streamable HTTP without sessions" if options.stateless else "Streamable HTTP, and HTTP+SSE at /sse"
+    return (
+        f"accord: {name} at http://{where}{options.path}{public}; revisions {', '.join(revisions)}; "
+        f"{forms}; hosts {', '.join(gate.hosts.patterns)}; "
+        f"origins {', '.join(gate.origins.patterns)}"
+    )
+
+
+def warning_line(where: Address) -> str:
+    """For a server that others than this machine reach, and that asks nobody who they are."""
+    return (
+        f"accord: warning: {where} can be reached from other machines, and whoever reaches it may use all of it; "
+        "give the server auth=APIKeys({...}), or listen at 127.0.0.1"
+    )
+
+
+def write_stderr(line: str) -> None:
+    """One line on stderr, if there is one."""
+    if sys.stderr is not None:
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+
 
 _MARGIN = 1.0
 """Seconds that the end may take beyond its limits, before the process is left as it is."""
@@ -78,9 +177,9 @@ async def _serve(server: Server, where: Address, sockets: Sequence[socket], opti
         options = msgspec.structs.replace(options, hosts=(*options.hosts, str(where)))
 
     def started() -> None:
-        startup_messages.write_stderr(startup_messages.start_line(server.name, server.revisions, where, options))
+        write_stderr(start_line(server.name, server.revisions, where, options))
         if not local and server.auth is None:
-            startup_messages.write_stderr(startup_messages.warning_line(where))
+            write_stderr(warning_line(where))
 
     app = server.asgi(options)
     await app.start()  # what is wrong with its store is said now, not to the first client

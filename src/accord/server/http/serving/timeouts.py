@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from accord.limits import Limits
-from accord.server.http.serving.refusals import refusal
-from accord.server.http.serving.unsent import unsent_bytes
+from accord.server.http.serving.refusals import refusal, unsent_bytes
 from accord.wire.http1.connection import DRAINING, HEAD, HTTPConnection
 
 _LONGEST = 2.0

@@ -1,0 +1,1 @@
+"""The engine of the checker: rules, their cases, runs, confirmation, reports and baselines."""

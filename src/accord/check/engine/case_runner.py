@@ -1,0 +1,283 @@
+"""Running one case in the conversation that it needs, in bounded time; what came of it is an `CaseAttempt`.
+
+Shared cases run one after the other in one conversation, which is opened again when one of them ends it. Over stdio,
+cases that share a process run one after the other as well; every other case has a conversation of its own.
+
+What a visit may cost: time in all, time that is waited in vain, and room for what the server says.
+
+A server that is slow and right is given much time; one that falls silent again and again is not waited for each time.
+What is not tried for it is not observed, and the visit says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from accord.check.engine.rule import Case, NotApplicable, NotObserved, Rule, UnsupportedRevision, Violation
+from accord.check.engine.session_factory import SessionFactory
+from accord.check.probes.message_log import MemoryBudget
+from accord.check.probes.pending_answer import NO_ANSWER
+from accord.check.probes.probe import Probe
+from accord.errors import AccordError
+
+_WHOLE = 60
+"""A visit may take this many times as long as one answer."""
+_ORDINARY = 12
+"""Ordinary traffic may take this many times as long: a server may have many slow tools."""
+_WASTED = 15
+"""All waits for answers that do not come may take this many times as long together."""
+_CONFIRMATION = 12
+"""Trying failures again may take this many times as long."""
+
+
+class VisitBudget:
+    """The budget of a visit that begins now; `timeout` is the one of an answer, in seconds."""
+
+    def __init__(self, timeout: float, room: MemoryBudget, whole: float = _WHOLE) -> None:
+        self._whole = whole * timeout
+        self._ordinary = _ORDINARY * timeout
+        self._timeout = timeout
+        self._end = time.monotonic() + self._whole
+        self._wasted_left = _WASTED * timeout
+        self._memory = room
+
+    @classmethod
+    def for_confirmation(cls, timeout: float, room: MemoryBudget) -> VisitBudget:
+        """Return a budget that begins now, for trying failures again."""
+        return cls(timeout, room, _CONFIRMATION)
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until the visit has to end."""
+        return max(0.0, self._end - time.monotonic())
+
+    @property
+    def traffic_seconds(self) -> float:
+        """Seconds for ordinary traffic."""
+        return min(self.remaining, self._ordinary)
+
+    def extend(self, seconds: float) -> None:
+        """Add seconds that were spent on work with a limit of its own."""
+        self._end += seconds
+
+    def charge_failure(self, seconds: float) -> None:
+        """Charge the seconds of a failed case, if they are at least those that an answer may take."""
+        if seconds >= self._timeout:
+            self._wasted_left -= seconds
+
+    @property
+    def exhausted(self) -> str:
+        """Why nothing more is tried, in words; empty while there is something left."""
+        if self._memory.exhausted:
+            return self._memory.exhausted
+        if self._wasted_left <= 0:
+            return f"the server did not answer too often: {_WASTED * self._timeout:g} s were waited in vain"
+        if not self.remaining:
+            return f"it took longer than {self._whole:g} s in all; --timeout gives more"
+        return ""
+
+
+_CASE_TIMEOUTS = 8
+"""A case may take this many times as long as one answer."""
+_MAX_REOPENINGS = 5
+"""A shared conversation is opened again at most this many times."""
+_TIME_DEPENDENT = 0.5
+"""A failure that took at least this share of the timeout may depend on the speed of the machine."""
+
+
+class CaseAttempt(NamedTuple):
+    """One try of one case: what it raised, what was said meanwhile, and the seconds it took in an open conversation."""
+
+    rule: Rule
+    case: Case
+    error: Exception | None = None
+    evidence: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def failed(self) -> bool:
+        """True if the rule counts as broken after this attempt."""
+        return isinstance(self.error, Violation | TimeoutError | UnsupportedRevision | AccordError)
+
+    @property
+    def symptom(self) -> str:
+        """The symptom: failures with the same cause share it."""
+        return getattr(self.error, "symptom", "") or self.rule.id
+
+    def is_time_dependent(self, timeout: float) -> bool:
+        """Return whether a faster machine may give another verdict; `timeout` is that of one answer, in seconds."""
+        is_late = isinstance(self.error, TimeoutError) or self.symptom.startswith(NO_ANSWER)
+        return is_late or self.seconds >= _TIME_DEPENDENT * timeout
+
+
+class Timer:
+    """Measures the time of one attempt, in seconds; it restarts when the conversation of the case is open."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        self._began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._began
+
+
+_Run: TypeAlias = Callable[[Timer], Awaitable[None]]
+
+
+class CaseRunner:
+    """Runs cases in conversations that `factory` opens, as long as `budget` lasts."""
+
+    def __init__(self, doors: SessionFactory, budget: VisitBudget, shared: Probe | None = None) -> None:
+        self.factory: SessionFactory = doors
+        self.budget: VisitBudget = budget
+        self.shared: Probe | None = shared
+        self._settings = doors.settings
+        self._reopenings = 0
+
+    async def open(self) -> Probe:
+        """Open the shared conversation. Raises `UnsupportedRevision`, `Violation`, `ConnectError`."""
+        self.shared = await self.factory.open("shared")
+        return self.shared
+
+    async def live_probe(self) -> Probe | None:
+        """Return the shared conversation, opened again if it has ended; None when it ended too often."""
+        if self.shared is not None and self.shared.alive:
+            return self.shared
+        self._reopenings += 1
+        if self._reopenings > _MAX_REOPENINGS or self.budget.exhausted:
+            return None
+        try:
+            return await self.open()
+        except (UnsupportedRevision, Violation):  # one start that fails says nothing of the server
+            return await self.open()
+
+    async def run_shared(self, rule: Rule, case: Case) -> CaseAttempt:
+        """Run a case in the shared conversation."""
+        talk = await self.live_probe()
+        if talk is None:
+            return CaseAttempt(rule, case, NotObserved(self.budget.exhausted or "the server ended too often before"))
+        talk.log.case = case.says
+        try:
+            return await self.run(rule, case, talk, lambda timer: case.run(talk))
+        finally:
+            talk.log.case = ""
+
+    async def run_alone(self, rule: Rule, case: Case) -> CaseAttempt:
+        """Run a case, of any kind, in a new conversation of its own."""
+        return await self.run(rule, case, self._known_probe, lambda timer: self._run_in_own_session(case, timer))
+
+    async def run_in_sequence(self, cases: Sequence[tuple[Rule, Case]], note: Callable[[CaseAttempt], None]) -> None:
+        """Run cases one after the other in one process, as long as it answers; `note` gets each attempt."""
+        talk: Probe | None = None
+        try:
+            for rule, case in cases:
+                if talk is not None and not talk.alive:
+                    talk = None
+                attempt, talk = await self._run_next(rule, case, talk)
+                note(attempt)
+        finally:
+            if talk is not None:
+                await self.factory.close_probe(talk)
+
+    async def _run_next(self, rule: Rule, case: Case, talk: Probe | None) -> tuple[CaseAttempt, Probe | None]:
+        used: list[Probe] = [] if talk is None else [talk]
+
+        async def run(timer: Timer) -> None:
+            if not used:
+                used.append(await self.factory.open("own", case.says))
+                timer.restart()
+            used[0].log.case = case.says
+            await self._run_case(case, used[0])
+
+        attempt = await self.run(rule, case, self._known_probe, run)
+        if used and attempt.failed and not await self._answers(used[0], attempt):
+            await self.factory.close_probe(used.pop())
+        return attempt, used[0] if used else None
+
+    async def _answers(self, talk: Probe, attempt: CaseAttempt) -> bool:
+        """Return whether a failed attempt got answers, only wrong ones, so that the next case may use its process."""
+        if (
+            not isinstance(attempt.error, Violation)
+            or attempt.is_time_dependent(self._settings.timeout)
+            or not talk.alive
+        ):
+            return False
+        try:
+            return (await talk.request(talk.harmless_method)).error is None
+        except (Violation, NotObserved):
+            return False
+
+    async def _run_in_own_session(self, case: Case, timer: Timer) -> None:
+        if case.kind == "raw":
+            talk = await self.factory.open_raw(case.kind, case.says)
+        else:
+            talk = await self.factory.open("own", case.says, capabilities=case.capabilities)
+            timer.restart()
+        try:
+            await self._run_case(case, talk)
+        finally:
+            await self.factory.close_probe(talk)
+
+    async def _run_case(self, case: Case, talk: Probe) -> None:
+        since = len(talk.log.entries)
+        try:
+            talk.handshake_result = talk.handshake_result or (self.shared.handshake_result if self.shared else {})
+            await case.run(talk)
+        except Violation as exc:
+            exc.evidence = exc.evidence or talk.log.evidence(since)
+            raise
+
+    @property
+    def _known_probe(self) -> Probe:
+        return self.shared or self.factory.probes[0]
+
+    async def run(self, rule: Rule, case: Case, talk: Probe, run: _Run) -> CaseAttempt:
+        """Run a case if it applies; `talk` is an open conversation, whose capabilities and lists are known."""
+        if case.needs is not None and not talk.has_capability(case.needs):
+            return CaseAttempt(rule, case, NotApplicable(f"the server does not declare {case.needs}"))
+        if self.budget.exhausted:
+            return CaseAttempt(rule, case, NotObserved(self.budget.exhausted))
+        timer = Timer()
+        since = len(talk.log.entries)
+        try:
+            async with asyncio.timeout(min(self._case_timeout, self.budget.remaining)):
+                await self._check_preconditions(case, talk)
+                await run(timer)
+        except Exception as exc:
+            error = self._classify_error(exc, timer.seconds)
+            return CaseAttempt(rule, case, error, talk.log.evidence(since), timer.seconds)
+        return CaseAttempt(rule, case, seconds=timer.seconds)
+
+    @property
+    def _case_timeout(self) -> float:
+        return self._settings.timeout * _CASE_TIMEOUTS + self._settings.opening
+
+    async def _check_preconditions(self, case: Case, talk: Probe) -> None:
+        """Raise `NotApplicable` or `NotObserved` for a case that does not apply, before a process is started."""
+        if case.calls and not await _has_callable_tool(talk):
+            raise NotObserved("no tool may be called (--call-tools)")
+        if case.applies is not None and talk.alive and self.factory.transport == "stdio":
+            with contextlib.suppress(Violation):  # then the case itself finds that out
+                await case.applies(talk)
+
+    def _classify_error(self, exc: Exception, seconds: float) -> Exception:
+        """Charge a failure's time to the budget, and return the error to report."""
+        if isinstance(exc, TimeoutError) and not self.budget.remaining:
+            return NotObserved(self.budget.exhausted)
+        if isinstance(exc, Violation | TimeoutError):
+            self.budget.charge_failure(seconds)
+        return exc
+
+
+async def _has_callable_tool(talk: Probe) -> bool:
+    try:
+        return bool(await talk.callable_tools())
+    except (Violation, NotObserved):
+        return False

@@ -1,0 +1,123 @@
+"""Confirming failures: what has failed in company is tried again alone before it becomes a verdict.
+
+A case may fail for what another case did a moment before, or because the machine was busy. So each failure is tried
+once more when everything else is over and the server answers promptly again, and that attempt gives the verdict.
+Shared cases have another conversation for that, in the reverse order: whatever came before a case in the first attempt
+comes after it in the second. Over stdio the cases that may share a process come after them, and all that goes on beside
+the other cases, unless a failure depends on time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+from accord.check.engine.case_runner import CaseAttempt, CaseRunner, VisitBudget
+from accord.check.engine.rule import NotObserved, UnsupportedRevision, Violation
+from accord.check.engine.session_factory import SessionFactory
+from accord.check.probes.pending_answer import NO_ANSWER
+from accord.check.probes.probe import Probe
+from accord.errors import AccordError
+
+_RECOVERED = 0.2
+"""A server that answers within this share of the timeout has recovered."""
+_PROBES = 10
+
+
+class FailureConfirmation:
+    """Tries failures again. `shared` is the conversation that knows what the server has."""
+
+    def __init__(self, doors: SessionFactory, shared: Probe | None) -> None:
+        self._factory = doors
+        self._timeout = doors.settings.timeout
+        self._budget = VisitBudget.for_confirmation(self._timeout, doors.memory)
+        self._known_probe = shared
+        self._confirmed: set[tuple[str, str]] = set()
+        self.unconfirmed: list[str] = []
+        """What failed once, and held when it was tried alone: in words."""
+
+    async def confirm(self, failures: Iterable[CaseAttempt]) -> list[CaseAttempt]:
+        """Try failures again, and return the attempts that give their verdicts."""
+        failures = list(failures)
+        if not failures or not await self._wait_for_recovery():
+            return failures
+        self._factory.exit_delay = 0.0  # it may have been slow for what went on beside it
+        shared = [each for each in failures if each.case.kind == "shared"]
+        sharing = [each for each in failures if self._may_share(each)]
+        others = [each for each in failures if each not in shared and each not in sharing]
+        if self._factory.transport != "stdio" or any(each.is_time_dependent(self._timeout) for each in failures):
+            return await self._confirm_shared(shared, sharing) + await self._confirm_others(others)
+        async with asyncio.TaskGroup() as group:  # separate processes, and no failure depends on time
+            together = group.create_task(self._confirm_shared(shared, sharing))
+            alone = group.create_task(self._confirm_others(others))
+        return together.result() + alone.result()
+
+    def _may_share(self, failure: CaseAttempt) -> bool:
+        """Whether a case may be tried again in the process of the shared ones, after them."""
+        return (
+            self._factory.transport == "stdio" and failure.case.shares and not failure.is_time_dependent(self._timeout)
+        )
+
+    async def _confirm_shared(self, shared: list[CaseAttempt], sharing: list[CaseAttempt]) -> list[CaseAttempt]:
+        failures = [*reversed(shared), *sharing]
+        together = CaseRunner(self._factory, self._budget, self._factory.release_second() if failures else None)
+        found = [await self._retry(each, lambda each: _retry_shared(together, each)) for each in failures]
+        if together.shared is not None:
+            await self._factory.close_probe(together.shared)
+        return found
+
+    async def _confirm_others(self, failures: list[CaseAttempt]) -> list[CaseAttempt]:
+        alone = CaseRunner(self._factory, self._budget, self._known_probe)
+        return [await self._retry(each, lambda each: alone.run_alone(each.rule, each.case)) for each in failures]
+
+    async def _retry(self, first: CaseAttempt, attempt: Callable[[CaseAttempt], Awaitable[CaseAttempt]]) -> CaseAttempt:
+        if self._key(first) in self._confirmed:
+            return first
+        if self._budget.exhausted:
+            return self._without_retry(first)
+        second = await attempt(first)
+        if second.failed:
+            self._confirmed.add(self._key(first))
+            return second if isinstance(second.error, Violation | TimeoutError) else first
+        if self._budget.exhausted and isinstance(second.error, NotObserved):
+            return self._without_retry(first)
+        what = "passed" if second.error is None else "could not be judged"
+        self.unconfirmed.append(f"{first.rule.id} ({first.case.says}) failed once, and {what} alone: {first.error}")
+        return second
+
+    def _without_retry(self, first: CaseAttempt) -> CaseAttempt:
+        if not first.is_time_dependent(self._timeout):
+            return first
+        text = f"it failed once, and no time was left to try it again alone: {first.error}"
+        return first._replace(error=NotObserved(text))
+
+    def _key(self, attempt: CaseAttempt) -> tuple[str, str]:
+        """Return the key under which a failure is confirmed once: its symptom, with its rule unless it is silence."""
+        return "" if attempt.symptom.startswith(NO_ANSWER) else attempt.rule.id, attempt.symptom
+
+    async def _wait_for_recovery(self) -> bool:
+        """Wait until the server answers promptly, where one process serves all conversations; false if it is gone."""
+        if self._factory.transport == "stdio":
+            return True
+        try:
+            talk = await self._factory.open()
+        except (Violation, NotObserved, UnsupportedRevision, AccordError):
+            return False
+        try:
+            for _ in range(_PROBES):
+                answer = await talk.request(talk.harmless_method)
+                if answer.seconds <= _RECOVERED * self._timeout:
+                    break
+        except (Violation, NotObserved):
+            return False
+        finally:
+            await self._factory.close_probe(talk)
+        return True
+
+
+async def _retry_shared(attempts: CaseRunner, failed: CaseAttempt) -> CaseAttempt:
+    """Run a case in the shared conversation of `attempts`, opened again if the case before has ended it."""
+    try:
+        return await attempts.run_shared(failed.rule, failed.case)
+    except (Violation, UnsupportedRevision, NotObserved, AccordError) as exc:
+        return failed._replace(error=exc)

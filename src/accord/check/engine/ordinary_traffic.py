@@ -1,0 +1,135 @@
+"""Ordinary traffic, for the rules that watch: everything is listed, some is read, what may be called is called.
+
+Nothing is judged here; an answer that is wrong is for the rules that read it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from accord.check.engine.rule import NotObserved, Violation
+from accord.check.fuzz.schema_document import GenerationError
+from accord.check.fuzz.smallest import smallest
+from accord.check.probes import extension_tasks, tasks
+from accord.check.probes.content import get_object
+from accord.check.probes.input_requests import INPUT_METHODS, request_with_input
+from accord.check.probes.pending_answer import NO_ANSWER, Answer
+from accord.check.probes.probe import Probe
+from accord.messages.base import JSONObject
+from accord.messages.meta import LOG_LEVEL
+
+_MOST = 5
+"""Resources that are read, and prompts that are got."""
+
+
+async def run_ordinary_traffic(talk: Probe, seconds: float) -> tuple[str, ...]:
+    """Use the server as a client would, for at most so many seconds. Returns what was left out, in words."""
+    end = time.monotonic() + seconds
+    cut = [what for what, part in _parts().items() if not await _completes_in_time(part, talk, end - time.monotonic())]
+    if not cut:
+        return ()
+    called = {
+        get_object(each, "params").get("name")
+        for each in talk.log.sent_messages()
+        if each.get("method") == "tools/call"
+    }
+    what = f"{', '.join(cut)} (tools called by then: {len(called)})"
+    return (f"ordinary traffic ended after {seconds:g} s, and was not whole: {what}; --timeout gives more",)
+
+
+def _parts() -> dict[str, Callable[[Probe], Awaitable[object]]]:
+    return {
+        "turning logs on": _enable_logging,
+        "listing": _list_everything,
+        "reading resources": _read_resources,
+        "getting prompts": _get_prompts,
+        "calling tools": call_tools,
+        "running tools as tasks": tasks.run_task_tools,
+        "following tools that become tasks": extension_tasks.run_task_tools,
+    }
+
+
+async def _completes_in_time(part: Callable[[Probe], Awaitable[object]], talk: Probe, seconds: float) -> bool:
+    """Do this work, and return whether there was time for all of it."""
+    try:
+        async with asyncio.timeout(seconds):
+            await part(talk)
+    except TimeoutError:
+        return False
+    except (Violation, NotObserved):  # the rules that the answer breaks will say so
+        return True
+    return True
+
+
+async def _enable_logging(talk: Probe) -> None:
+    if talk.rules.handshake and talk.has_capability("logging"):
+        await talk.request("logging/setLevel", {"level": "debug"})
+
+
+async def _list_everything(talk: Probe) -> None:
+    for list_all in (Probe.tools, Probe.resources, Probe.templates, Probe.prompts):
+        with contextlib.suppress(Violation):  # the others may be in order
+            await list_all(talk)
+
+
+async def _read_resources(talk: Probe) -> None:
+    for resource in (await talk.resources())[:_MOST]:
+        await talk.request("resources/read", {"uri": resource.get("uri")})
+
+
+async def _get_prompts(talk: Probe) -> None:
+    for prompt in (await talk.prompts())[:_MOST]:
+        arguments = prompt.get("arguments")
+        wanted = [each for each in arguments if isinstance(each, dict)] if isinstance(arguments, list) else []
+        await talk.request(
+            "prompts/get", {"name": prompt.get("name"), "arguments": {str(each.get("name")): "1" for each in wanted}}
+        )
+
+
+async def call_tools(talk: Probe, tools: list[JSONObject] | None = None) -> list[Answer]:
+    """Call these tools, or each that may be called, and answer what it asks; the answers that came in the end.
+
+    A tool that takes longer than an answer may is left out from then on: it may be at work. Raises `Violation` when the
+    server ends, and when nothing comes though all its questions were answered.
+    """
+    found: list[Answer] = []
+    for tool in await talk.callable_tools() if tools is None else tools:
+        since = len(talk.log.entries)
+        try:
+            found.append(await _call(talk, tool))
+        except Violation as exc:
+            if not exc.symptom.startswith(NO_ANSWER) or _has_requested_input(talk, since):
+                raise
+            talk.exclude_tool(tool)
+    return found
+
+
+def _has_requested_input(talk: Probe, since: int) -> bool:
+    return any(each.get("method") in INPUT_METHODS for each in talk.other_messages(since, None))
+
+
+async def _call(talk: Probe, tool: JSONObject) -> Answer:
+    """Call it, and answer what it asks, as often as it asks (2026-07-28)."""
+    meta: JSONObject = {"progressToken": f"exercise-{talk.next_id()}"}
+    if not talk.rules.handshake:
+        meta[LOG_LEVEL] = "debug"
+    return await request_with_input(
+        talk, minimal_call_params(tool), lambda params: talk.request("tools/call", params, meta=meta)
+    )
+
+
+def minimal_call_params(tool: JSONObject) -> JSONObject:
+    """Return the params of a call with the fewest arguments that the tool takes."""
+    return {"name": tool.get("name"), "arguments": minimal_arguments(tool)}
+
+
+def minimal_arguments(tool: JSONObject) -> Any:
+    """The least that its schema takes; nothing where that is no schema."""
+    try:
+        return smallest(tool.get("inputSchema"))
+    except GenerationError:
+        return {}

@@ -1,0 +1,104 @@
+"""What came of each case in one visit: a verdict, from what the case raised."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Protocol
+
+from accord.check.engine.report import Outcome, TransportName, Verdict, Visit
+from accord.check.engine.rule import Case, NotApplicable, NotObserved, Rule, UnsupportedRevision, Violation
+from accord.errors import AccordError, describe
+
+log: logging.Logger = logging.getLogger("accord.check")
+
+
+class Watcher(Protocol):
+    """Is notified of the progress of a check."""
+
+    def visit_began(self, revision: str, transport: str, total: int) -> None: ...
+
+    def case_done(self, outcome: Outcome) -> None: ...
+
+    def visit_ended(self, visit: Visit) -> None: ...
+
+
+class NullWatcher:
+    """A watcher that does nothing."""
+
+    def visit_began(self, revision: str, transport: str, total: int) -> None:
+        return
+
+    def case_done(self, outcome: Outcome) -> None:
+        return
+
+    def visit_ended(self, visit: Visit) -> None:
+        return
+
+
+class OutcomeCollector:
+    """The outcomes of one visit; the watcher is notified of each."""
+
+    def __init__(self, revision: str, transport: TransportName, watcher: Watcher) -> None:
+        self._revision = revision
+        self._transport: TransportName = transport
+        self._watcher = watcher
+        self.outcomes: list[Outcome] = []
+        self.defects: list[str] = []
+        """What went wrong in the checker itself."""
+
+    def add_exception(
+        self, rule: Rule, case: Case, exc: Exception, evidence: tuple[str, ...] = (), seconds: float = 0.0
+    ) -> None:
+        """Note what a case raised; `http_evidence` is what was said meanwhile, where the case gives none of its own."""
+        match exc:
+            case NotApplicable():
+                self.add(rule, case, "not-applicable", str(exc), seconds=seconds)
+            case NotObserved():
+                self.add(rule, case, "not-observed", str(exc), seconds=seconds)
+            case Violation():
+                self.add(
+                    rule,
+                    case,
+                    failing_verdict(rule),
+                    str(exc),
+                    symptom=exc.symptom,
+                    cause=exc.cause,
+                    evidence=exc.evidence or evidence,
+                    again=exc.again,
+                    during=exc.during,
+                    seconds=seconds,
+                )
+            case TimeoutError():
+                self.add(rule, case, failing_verdict(rule), f"not done after {seconds:.0f} s", seconds=seconds)
+            case UnsupportedRevision():
+                text = f"it cannot be opened a second time: {exc}"
+                self.add(rule, case, failing_verdict(rule), text, symptom="reopened", seconds=seconds)
+            case AccordError():
+                self.add(rule, case, failing_verdict(rule), describe(exc), symptom="unreachable", seconds=seconds)
+            case _:
+                self.defects.append(f"{rule.id} ({case.says}): {describe(exc)}")
+                self.add(rule, case, "not-observed", f"a defect in the checker: {describe(exc)}", seconds=seconds)
+                log.error("accord: the rule %s failed by itself", rule.id, exc_info=exc)
+
+    def add(self, rule: Rule, case: Case, verdict: Verdict, text: str = "", **more: Any) -> None:
+        """Note one verdict; `more` are fields of an `Outcome`."""
+        outcome = Outcome(
+            rule=rule.id,
+            case=case.says,
+            verdict=verdict,
+            level=rule.level,
+            revision=self._revision,
+            transport=self._transport,
+            text=text,
+            symptom=more.pop("symptom", "") or rule.id,
+            cause=more.pop("cause", "") or (rule.cause if verdict in ("fail", "warn") else ""),
+            seconds=round(more.pop("seconds", 0.0), 3),
+            **more,
+        )
+        self.outcomes.append(outcome)
+        self._watcher.case_done(outcome)
+
+
+def failing_verdict(rule: Rule) -> Verdict:
+    """The verdict on a rule that is broken."""
+    return "fail" if rule.level == "must" else "warn"

@@ -1,0 +1,262 @@
+"""One visit: every case that applies in one revision over one transport, and what came of each.
+
+First the shared cases, then ordinary traffic, then the cases with conversations of their own, side by side. What has
+failed is tried again alone. What reads comes last, with the records of all. Where only some rules are wanted, and some
+of them read, the cases of the other rules run as well: a rule that reads has the verdict of a whole run then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
+
+from accord.check.engine.case_runner import CaseAttempt, CaseRunner, Timer, VisitBudget
+from accord.check.engine.confirmation import FailureConfirmation
+from accord.check.engine.ordinary_traffic import run_ordinary_traffic
+from accord.check.engine.outcomes import NullWatcher, OutcomeCollector, Watcher
+from accord.check.engine.report import Outcome, Visit, counts, score
+from accord.check.engine.rule import Case, NotObserved, Rule, UnreachableServer, UnsupportedRevision, Violation
+from accord.check.engine.session_factory import SessionFactory
+from accord.check.fuzz.fuzz_result import FuzzResult
+from accord.check.fuzz.fuzz_run import replay_sequence, run_fuzzing
+from accord.check.fuzz.sequences import decode_steps
+from accord.check.probes.content import declares
+from accord.errors import AccordError, describe
+from accord.messages.base import JSONObject
+
+Cases: TypeAlias = list[tuple[Rule, Case]]
+AttemptHandler: TypeAlias = Callable[[CaseAttempt], None]
+
+
+class VisitRunner:
+    """One visit by `doors` to try the cases that are `wanted`; those of `background_rules` only make traffic to be
+    read."""
+
+    def __init__(self, doors: SessionFactory, wanted: Cases, watcher: Watcher, company: Cases) -> None:
+        self._factory = doors
+        self._settings = doors.settings
+        self._cases = wanted
+        self._background_cases = company
+        self._watcher = watcher
+        self._collector = OutcomeCollector(doors.revision, doors.transport, watcher)
+        self._background_outcomes = OutcomeCollector(doors.revision, doors.transport, NullWatcher())
+        """For the company, of which nothing is reported."""
+        self._budget = VisitBudget(doors.settings.timeout, doors.memory)
+        self._attempts = CaseRunner(doors, self._budget)
+        self._failures: list[CaseAttempt] = []
+        self._left_out: tuple[str, ...] = ()
+        self._unconfirmed: tuple[str, ...] = ()
+        self.name: str = ""
+        self.unsupported_reason: str = ""
+        """Why the revision is not spoken, if it is not."""
+        self.is_mcp: bool = True
+        """Whether anything came that is a message of the protocol."""
+        self.visit: Visit | None = None
+        """What came of it, once it has ended; also where it was cancelled."""
+        self.fuzz_result: FuzzResult | None = None
+        """What came of the generated calls, if there were any."""
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """What came of every case."""
+        return self._collector.outcomes
+
+    async def run(self) -> Visit | None:
+        """Try them all. None where the server does not speak the revision."""
+        began = time.monotonic()
+        try:
+            await self._open()
+        except (UnsupportedRevision, Violation, NotObserved) as exc:
+            self.unsupported_reason = str(exc)
+            self.is_mcp = isinstance(exc, UnsupportedRevision) and not isinstance(exc, UnreachableServer)
+            return None
+        self._watcher.visit_began(self._factory.revision, self._factory.transport, len(self._cases))
+        error = "it was interrupted"
+        try:
+            await self._try_all()
+            error = ""
+        except (Violation, AccordError, UnsupportedRevision, NotObserved) as exc:
+            error = describe(exc)
+        finally:
+            try:
+                await self._factory.close()
+            finally:  # also where it is interrupted just now
+                self.visit = self._build_visit(began, error)
+        self._watcher.visit_ended(self.visit)
+        return self.visit
+
+    def _build_visit(self, began: float, error: str) -> Visit:
+        """What was tried so far, judged."""
+        error = error or self._budget.exhausted
+        self._run_readings()
+        error = error or "; ".join(self._collector.defects)
+        return Visit(
+            revision=self._factory.revision,
+            transport=self._factory.transport,
+            score=score(self.outcomes, whole=not error),
+            seconds=round(time.monotonic() - began, 3),
+            counts=counts(self.outcomes),
+            error=error,
+            left_out=self._left_out,
+            unconfirmed=self._unconfirmed,
+        )
+
+    async def _open(self) -> None:
+        info = (await self._attempts.open()).server_info
+        self.name = f"{info.get('name', '')} {info.get('version', '')}".strip()
+
+    async def _try_all(self) -> None:
+        try:
+            await self._run_shared(self._cases, self._defer_failure)
+            talk = await self._attempts.live_probe()
+            if talk is not None and not self._budget.exhausted:
+                self._left_out += await run_ordinary_traffic(talk, self._budget.traffic_seconds)
+            await self._run_own(self._cases, self._defer_failure)
+            await self._run_background_cases()
+            await self._confirm()
+        finally:
+            for attempt in self._failures:  # it ended before they could be tried again
+                self._add_outcome(attempt)
+        await self._run_fuzz_cases(self._cases, self._collector)
+
+    async def _run_shared(self, cases: Cases, note: AttemptHandler) -> None:
+        for rule, case in _cases_of_kind(cases, "shared"):
+            note(await self._attempts.run_shared(rule, case))
+
+    async def _run_own(self, cases: Cases, note: AttemptHandler) -> None:
+        """Side by side; those that may share a process over stdio are one of the sides."""
+        gate = asyncio.Semaphore(self._settings.jobs)
+        own = [*_cases_of_kind(cases, "own"), *_cases_of_kind(cases, "raw")]
+        in_turn = [each for each in own if each[1].shares and self._factory.transport == "stdio"]
+
+        async def together() -> None:
+            async with gate:
+                await self._attempts.run_in_sequence(in_turn, note)
+
+        async def alone(rule: Rule, case: Case) -> None:
+            async with gate:
+                note(await self._attempts.run_alone(rule, case))
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(together())
+            for rule, case in own:
+                if (rule, case) not in in_turn:
+                    group.create_task(alone(rule, case))
+
+    async def _run_background_cases(self) -> None:
+        """Let the other cases make traffic, as long as a rule that reads may still find something in it."""
+        for part in (self._run_shared, self._run_own):
+            if not self._needs_more_traffic():
+                return
+            await part(self._background_cases, lambda attempt: None)
+        if self._needs_more_traffic():
+            await self._run_fuzz_cases(self._background_cases, self._background_outcomes)
+
+    def _needs_more_traffic(self) -> bool:
+        """Whether there is company, and a rule that reads and is not known to be broken."""
+        return bool(self._background_cases) and any(
+            not self._is_broken(case) for _, case in _cases_of_kind(self._cases, "reading")
+        )
+
+    def _is_broken(self, case: Case) -> bool:
+        if not self._is_declared(case):
+            return True  # there is nothing more to find
+        try:
+            case.run(self._factory.logs)
+        except Violation:
+            return True
+        except Exception:  # `_run_readings` notes it as a defect
+            return True
+        return False
+
+    def _defer_failure(self, attempt: CaseAttempt) -> None:
+        """Note a verdict; what has failed is to be tried again first."""
+        if attempt.failed:
+            self._failures.append(attempt)
+        else:
+            self._add_outcome(attempt)
+
+    def _add_outcome(self, attempt: CaseAttempt) -> None:
+        if attempt.error is None:
+            self._collector.add(attempt.rule, attempt.case, "pass", seconds=attempt.seconds)
+        else:
+            self._collector.add_exception(attempt.rule, attempt.case, attempt.error, attempt.evidence, attempt.seconds)
+
+    async def _confirm(self) -> None:
+        confirming = FailureConfirmation(self._factory, self._attempts.shared)
+        confirmed = await confirming.confirm(self._failures)
+        self._failures.clear()
+        for attempt in confirmed:
+            self._add_outcome(attempt)
+        self._unconfirmed = tuple(confirming.unconfirmed)
+
+    async def _run_fuzz_cases(self, cases: Cases, notes: OutcomeCollector) -> None:
+        """Make the generated calls once, and let every rule about them judge."""
+        cases = _cases_of_kind(cases, "generated")
+        talk = await self._attempts.live_probe() if cases else None
+        if talk is None:
+            for rule, case in cases:
+                notes.add(rule, case, "not-observed", "the server ended too often before")
+            return
+        if self.fuzz_result is None:
+            await self._run_fuzzing()
+        for rule, case in cases:
+            attempt = await self._attempts.run(rule, case, talk, partial(self._judge_fuzz_case, rule, case, notes))
+            if attempt.error is None:
+                notes.add(rule, case, "pass", seconds=attempt.seconds)
+            else:
+                notes.add_exception(rule, case, attempt.error, attempt.evidence, attempt.seconds)
+
+    async def _run_fuzzing(self) -> None:
+        if self._settings.sequence:
+            self.fuzz_result = await replay_sequence(self._factory, decode_steps(self._settings.sequence))
+        elif self._settings.cases:
+            self.fuzz_result = await run_fuzzing(self._factory, cases=self._settings.cases)
+        if self.fuzz_result is not None:
+            self._left_out += self.fuzz_result.left_out
+            self._budget.extend(self.fuzz_result.seconds)
+
+    async def _judge_fuzz_case(self, rule: Rule, case: Case, notes: OutcomeCollector, _timer: Timer) -> None:
+        if self.fuzz_result is None:
+            raise NotObserved("no generated calls are wanted (--call-tools, --cases)")
+        broken = case.run(self.fuzz_result)
+        if not broken and not self.fuzz_result.judged_counts.get(rule.id):
+            raise NotObserved("no generated call was of the kind")
+        for each in broken[1:]:
+            notes.add_exception(rule, case, each)
+        if broken:
+            raise broken[0]
+
+    def _run_readings(self) -> None:
+        for rule, case in _cases_of_kind(self._cases, "reading"):
+            self._run_reading(rule, case)
+
+    def _run_reading(self, rule: Rule, case: Case) -> None:
+        if not self._is_declared(case):
+            self._collector.add(rule, case, "not-applicable", f"the server does not declare {case.needs}")
+            return
+        try:
+            judged = case.run(self._factory.logs)
+        except Exception as exc:
+            for each in (exc, *(exc.more if isinstance(exc, Violation) else ())):
+                self._collector.add_exception(rule, case, each)
+        else:
+            if judged:
+                self._collector.add(rule, case, "pass")
+            else:
+                self._collector.add(rule, case, "not-observed", "nothing of the kind passed")
+
+    def _is_declared(self, case: Case) -> bool:
+        records = self._factory.logs
+        return case.needs is None or any(_declares(record.handshake_result, case.needs) for record in records)
+
+
+def _cases_of_kind(cases: Cases, kind: str) -> Cases:
+    return [(rule, case) for rule, case in cases if case.kind == kind]
+
+
+def _declares(hello: JSONObject, path: str) -> bool:
+    return declares(hello.get("capabilities") or {}, path)

@@ -1,0 +1,119 @@
+"""What a server asks its client: by requests of its own through 2025-11-25, inside results from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from accord.check.engine.rule import Violation
+from accord.check.probes.content import get_object
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import AnsweredRequest, ObservedMessage, answered_requests, received_messages
+from accord.check.probes.pending_answer import Answer
+from accord.check.probes.probe import Probe
+from accord.messages.base import JSONObject
+from accord.messages.revision import RULES
+
+INPUT_METHODS = ("elicitation/create", "sampling/createMessage", "roots/list")
+INPUT_REQUIRED = "input_required"
+_ROUNDS = 5
+"""A request may want input so many times."""
+
+
+class ServerInputRequest(NamedTuple):
+    """One question. `received_messages` is the message it came in, `id_key` its name there (2026-07-28)."""
+
+    received: ObservedMessage
+    method: str
+    params: JSONObject
+    key: str = ""
+
+    @property
+    def is_url(self) -> bool:
+        """Whether a person is asked to visit a page."""
+        return self.method == "elicitation/create" and self.params.get("mode") == "url"
+
+    @property
+    def is_form(self) -> bool:
+        """Whether a person is asked to fill in a form."""
+        return self.method == "elicitation/create" and not self.is_url
+
+    def violation(self, text: str, symptom: str = "") -> Violation:
+        """A `Violation` with the question as evidence."""
+        return self.received.violation(text, symptom=symptom)
+
+
+def input_requests(records: Iterable[MessageLog]) -> Iterator[ServerInputRequest]:
+    """All that the server has asked."""
+    listed = list(records)
+    by_request = [record for record in listed if RULES[record.revision].server_requests]
+    for each in received_messages(by_request):
+        method = each.message.get("method")
+        if isinstance(method, str) and method in INPUT_METHODS and "id" in each.message:
+            yield ServerInputRequest(each, method, get_object(each.message.get("params")))
+    by_result = [record for record in listed if not RULES[record.revision].server_requests]
+    for answered in (*input_required_results(by_result), *_tasks_awaiting_input(by_result)):
+        for key, request in get_object(answered.result.get("inputRequests")).items():
+            inner = get_object(request)
+            yield ServerInputRequest(answered.received, str(inner.get("method")), get_object(inner.get("params")), key)
+
+
+def sampling_requests(records: Iterable[MessageLog]) -> Iterator[ServerInputRequest]:
+    """What was asked of models."""
+    return (question for question in input_requests(records) if question.method == "sampling/createMessage")
+
+
+def input_required_results(records: Iterable[MessageLog]) -> Iterator[AnsweredRequest]:
+    """The answers that want input first."""
+    for answered in answered_requests(records):
+        if isinstance(answered.result, dict) and answered.result.get("resultType") == INPUT_REQUIRED:
+            yield answered
+
+
+def _tasks_awaiting_input(records: Iterable[MessageLog]) -> Iterator[AnsweredRequest]:
+    """The states of tasks (of the extension) that want input."""
+    for answered in answered_requests(records, "tasks/get"):
+        if get_object(answered.result).get("status") == INPUT_REQUIRED:
+            yield answered
+
+
+def had_input_requests(answer: Answer) -> bool:
+    """Whether the server asked anything of us before it gave this answer."""
+    return "inputResponses" in get_object(answer.request.get("params")) or any(
+        each.get("method") in INPUT_METHODS for each in answer.other_messages
+    )
+
+
+async def request_with_input(
+    talk: Probe, params: JSONObject, send: Callable[[JSONObject], Awaitable[Answer]]
+) -> Answer:
+    """Send a request with these params, and again with good answers while it wants input (2026-07-28), a few times."""
+    answer = await send(params)
+    for _ in range(_ROUNDS):
+        result = get_object(answer.result)
+        if result.get("resultType") != INPUT_REQUIRED:
+            break
+        params = {**params, **retry_params(talk, result)}
+        answer = await send(params)
+    return answer
+
+
+def input_responses(talk: Probe, asked: JSONObject) -> JSONObject:
+    """What a good client answers to what was asked, by its keys."""
+    return {key: _input_response(talk, request) for key, request in asked.items()}
+
+
+def retry_params(talk: Probe, result: JSONObject) -> JSONObject:
+    """What the params of a retry have more: good answers to what was asked, and the state as it came."""
+    asked = result.get("inputRequests")
+    more: JSONObject = {}
+    if isinstance(asked, dict):
+        more["inputResponses"] = input_responses(talk, asked)
+    if "requestState" in result:
+        more["requestState"] = result["requestState"]
+    return more
+
+
+def _input_response(talk: Probe, request: Any) -> Any:
+    canned = talk.canned_results.get(str(request.get("method"))) if isinstance(request, dict) else None
+    return canned(request) if callable(canned) else canned

@@ -1,0 +1,117 @@
+"""Every message of a peer against the exact types of its revision, with the place of what is wrong.
+
+Fields that nobody knows are no mistake: only what is missing, or of another type than the revision says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from accord.check.probes.message_log import LogEntry, MessageLog, message_objects
+from accord.messages.base import JSONObject
+from accord.messages.envelope import ErrorObject
+from accord.messages.input_required import InputRequiredResult
+from accord.messages.methods import Method, Sender, table
+from accord.messages.revision import RULES
+from accord.messages.tasks import CreateTaskResult
+from accord.messages.views import view
+from accord.wire.transcript import RECEIVED
+
+_INDEX = re.compile(r"\[\d+\]")
+
+
+class TypeMismatch(msgspec.Struct, frozen=True):
+    """A message that is not of its type: what it was, where and why, and the message."""
+
+    what: str
+    where: str
+    """The JSON path: `$.tools[0].inputSchema`."""
+    why: str
+    entry: LogEntry
+    request: JSONObject | None = None
+
+    @property
+    def symptom(self) -> str:
+        """The same for every item of a list."""
+        return f"shape:{self.what}:{_INDEX.sub('[]', self.where)}:{self.why}"
+
+
+def type_mismatches(record: MessageLog, sender: Sender = "server") -> Iterator[TypeMismatch]:
+    """What is not of its type in all that the peer said; `sender` is what the peer is."""
+    asked: dict[tuple[type, Any], JSONObject] = {}
+    for said in record.entries:
+        for message in message_objects(said.message):
+            is_heard = said.direction == RECEIVED
+            if not is_heard and "method" in message and _is_id(message.get("id")):
+                asked[_key(message["id"])] = message
+            elif is_heard and not said.misbehaved:
+                yield from _check_message(record.revision, sender, message, asked, said)
+
+
+def _check_message(
+    revision: str, sender: Sender, message: JSONObject, asked: dict[tuple[type, Any], JSONObject], said: LogEntry
+) -> Iterator[TypeMismatch]:
+    method = message.get("method")
+    if isinstance(method, str):
+        row = table(revision, sender).get(method)
+        if row is not None:
+            yield from _check_type(method, message.get("params", {}), row.params, revision, said, None)
+    elif "error" in message:
+        yield from _check_type("an error", message["error"], ErrorObject, revision, said, None)
+    elif "result" in message and _is_id(message.get("id")):
+        request = asked.get(_key(message["id"]), {})
+        yield from _check_result(revision, sender, request, message["result"], said)
+
+
+def _check_result(
+    revision: str, sender: Sender, request: JSONObject, result: Any, said: LogEntry
+) -> Iterator[TypeMismatch]:
+    asker: Sender = "client" if sender == "server" else "server"
+    method = request.get("method")
+    row = table(revision, asker).get(method) if isinstance(method, str) else None
+    if row is None or row.result is None:
+        return
+    type_ = _type_of(revision, row, request, result)
+    if type_ is not None:
+        yield from _check_type(f"the result of {row.name}", result, type_, revision, said, request)
+
+
+def _type_of(revision: str, row: Method, request: JSONObject, result: Any) -> Any:
+    """The type that a result should have; None where an extension decides."""
+    kind = result.get("resultType", "complete") if isinstance(result, dict) else "complete"
+    params = request.get("params")
+    if not RULES[revision].result_type:
+        became_task = isinstance(params, dict) and "task" in params and isinstance(result, dict) and "task" in result
+        return CreateTaskResult if became_task else row.result
+    return row.result if kind == "complete" else InputRequiredResult if kind == "input_required" else None
+
+
+def _check_type(
+    what: str, value: Any, type_: Any, revision: str, said: LogEntry, asked: JSONObject | None
+) -> Iterator[TypeMismatch]:
+    try:
+        msgspec.convert(value, _strict_type(type_, revision))
+    except msgspec.ValidationError as exc:
+        why, _, where = str(exc).partition(" - at ")
+        yield TypeMismatch(what, where.strip("`") or "$", why, said, asked)
+    except RecursionError:
+        yield TypeMismatch(what, "$", "nested too deep", said, asked)
+
+
+@cache
+def _strict_type(type_: Any, revision: str) -> Any:
+    """What the revision requires, and whatever else there may be."""
+    return type_ if type_ is ErrorObject else view(type_, revision, strict=True, closed=False)
+
+
+def _is_id(id: Any) -> bool:
+    return isinstance(id, int | str) and not isinstance(id, bool)
+
+
+def _key(id: Any) -> tuple[type, Any]:
+    return type(id), id

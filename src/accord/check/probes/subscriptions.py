@@ -1,0 +1,126 @@
+"""Subscriptions (2026-07-28): opening one, and reading what a server told on them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from accord.check.engine.rule import NotApplicable
+from accord.check.probes.content import UNACKNOWLEDGED, preview_json
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import ObservedMessage, id_key, logged_messages, received_messages
+from accord.check.probes.pending_answer import PendingAnswer
+from accord.check.probes.probe import Probe
+from accord.errors import METHOD_NOT_FOUND
+from accord.messages.base import JSONObject
+from accord.messages.meta import SUBSCRIPTION_ID
+from accord.wire.transcript import SENT
+
+_NOTIFYING = ("tools.listChanged", "prompts.listChanged", "resources.listChanged", "resources.subscribe")
+"""Capabilities of those that have something to tell."""
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+ALL_LISTS: JSONObject = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
+"""A subscription to all lists."""
+FILTER_FIELDS = {
+    "notifications/tools/list_changed": "toolsListChanged",
+    "notifications/prompts/list_changed": "promptsListChanged",
+    "notifications/resources/list_changed": "resourcesListChanged",
+    "notifications/resources/updated": "resourceSubscriptions",
+}
+
+
+_LIMIT = re.compile(r"\b(limit|too many|quota|maximum)", re.IGNORECASE)
+"""How a refusal reads that is about a limit of the server, not about the request."""
+
+
+class SubscriptionNotification(NamedTuple):
+    """A notification that bears the id of a subscription."""
+
+    received: ObservedMessage
+    subscription_id: Any
+
+    @property
+    def method(self) -> str:
+        """The method of the notification."""
+        return str(self.received.message.get("method"))
+
+
+async def subscribe(talk: Probe, wish: JSONObject, **more: Any) -> PendingAnswer:
+    """Ask for a subscription, and do not wait for anything."""
+    return talk.begin("subscriptions/listen", {"notifications": wish}, **more)
+
+
+async def wait_for_acknowledgment(talk: Probe, pending: PendingAnswer) -> JSONObject:
+    """The acknowledgment of a subscription. Raises `Violation` when none comes, or something else before."""
+    said = next(
+        (each for each in talk.other_messages(pending.since, pending.id) if subscription_id(each) is not None), None
+    )
+    if said is None:
+        said = await talk.wait_for_message(
+            lambda each: subscription_id(each) is not None or _is_answer_to(each, pending.id)
+        )
+    if said is None:
+        raise talk.violation("a subscription is not acknowledged", since=pending.since, symptom=UNACKNOWLEDGED)
+    if "method" not in said:
+        if _code(said) == METHOD_NOT_FOUND and not any(talk.has_capability(path) for path in _NOTIFYING):
+            raise NotApplicable("the server does not know the method, and declares nothing to subscribe to")
+        answer = preview_json(said.get("error", said.get("result")))
+        if _LIMIT.search(answer):
+            raise NotApplicable(f"the server refuses it for a limit of its own, which it may: {answer}")
+        text = f"it is answered with {answer} at once"
+        raise talk.violation(text, since=pending.since, symptom=UNACKNOWLEDGED)
+    if said["method"] != ACKNOWLEDGED or id_key(subscription_id(said)) != id_key(pending.id):
+        text = f"{said['method']} came first, for {preview_json(subscription_id(said))}"
+        raise talk.violation(text, since=pending.since, symptom=UNACKNOWLEDGED)
+    return said
+
+
+async def require_subscriptions(talk: Probe) -> None:
+    """Raises `NotApplicable` where the server has nothing to subscribe to, and does not know the method."""
+    if not any(talk.has_capability(path) for path in _NOTIFYING):
+        pending = await subscribe(talk, {})
+        await wait_for_acknowledgment(talk, pending)
+        await unsubscribe(talk, pending)
+
+
+async def unsubscribe(talk: Probe, pending: PendingAnswer) -> None:
+    """Leave nothing open for the cases that follow in the same process."""
+    if talk.transport == "stdio":
+        talk.notify("notifications/cancelled", {"requestId": pending.id})
+        await talk.fence()
+
+
+def _code(message: JSONObject) -> Any:
+    error = message.get("error")
+    return error.get("code") if isinstance(error, dict) else None
+
+
+def _is_answer_to(message: JSONObject, id: Any) -> bool:
+    return "method" not in message and id_key(message.get("id")) == id_key(id)
+
+
+def subscription_notifications(record: MessageLog) -> Iterator[SubscriptionNotification]:
+    """Every notification that bears the id of a subscription."""
+    for each in received_messages([record]):
+        id = subscription_id(each.message)
+        if id is not None and "method" in each.message:
+            yield SubscriptionNotification(each, id)
+
+
+def requested_filters(record: MessageLog) -> dict[tuple[type, Any], JSONObject]:
+    """What each subscription of ours wanted, by its id."""
+    found: dict[tuple[type, Any], JSONObject] = {}
+    for said, message in logged_messages(record):
+        if said.direction == SENT and message.get("method") == "subscriptions/listen":
+            params = message.get("params")
+            wish = params.get("notifications") if isinstance(params, dict) else None
+            found[id_key(message.get("id"))] = wish if isinstance(wish, dict) else {}
+    return found
+
+
+def subscription_id(message: JSONObject) -> Any:
+    """The id of the subscription that a notification bears; None without one."""
+    params = message.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return meta.get(SUBSCRIPTION_ID) if isinstance(meta, dict) else None

@@ -1,0 +1,190 @@
+"""Tasks (2025-11-25): running a tool as one, and reading what a server said of its tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from accord.check.engine.rule import LINE_TRANSPORTS, NotObserved, Violation
+from accord.check.fuzz.schema_document import GenerationError
+from accord.check.fuzz.smallest import smallest
+from accord.check.probes.content import get_object, get_objects
+from accord.check.probes.message_log import MessageLog
+from accord.check.probes.message_reader import ObservedMessage, answered_requests, logged_messages, received_messages
+from accord.check.probes.pending_answer import Answer
+from accord.check.probes.probe import Probe
+from accord.messages.base import JSONObject
+from accord.messages.meta import RELATED_TASK
+from accord.wire.transcript import SENT
+
+CAPABILITY = "tasks.requests.tools.call"
+TERMINAL_STATUSES = ("completed", "failed", "cancelled")
+TASK_METHODS = ("tasks/get", "tasks/result", "tasks/cancel")
+_TTL = 60_000
+_SHORTEST, _LONGEST = 0.02, 0.5
+"""Seconds between two looks at a task, whatever it wishes."""
+_TIMEOUT_FACTOR = 4
+"""A task may take so many times as long as an answer."""
+
+
+class TaskObservation(NamedTuple):
+    """What a server said of a task. `requested_at` is when we asked, by the clock of the record."""
+
+    received: ObservedMessage
+    task: JSONObject
+    requested_at: float
+
+    @property
+    def id(self) -> Any:
+        return self.task.get("taskId")
+
+    @property
+    def status(self) -> Any:
+        return self.task.get("status")
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it is over."""
+        return self.status in TERMINAL_STATUSES
+
+
+def task_support(tool: JSONObject) -> str:
+    """Whether a tool can be run as a task: `input_required_results`, `optional`, or `forbidden`."""
+    return str(get_object(tool, "execution").get("taskSupport", "forbidden"))
+
+
+async def tools_with_support(talk: Probe, *kinds: str) -> list[JSONObject]:
+    """The tools that may be called, and have such support. Raises `NotObserved` for none."""
+    found = [tool for tool in await talk.callable_tools() if task_support(tool) in kinds]
+    if not found:
+        raise NotObserved(f"no tool that may be called has the taskSupport {' or '.join(kinds)}")
+    return found
+
+
+def call_params(tool: JSONObject) -> JSONObject:
+    """The params of a call with the least arguments. Raises `NotObserved` where its schema takes none we can make."""
+    try:
+        return {"name": tool.get("name"), "arguments": smallest(tool.get("inputSchema"))}
+    except GenerationError as exc:
+        raise NotObserved(f"no arguments are known for {tool.get('name')!r}") from exc
+
+
+async def call_as_task(talk: Probe, tool: JSONObject) -> Answer:
+    """Call a tool as a task."""
+    return await talk.request("tools/call", {**call_params(tool), "task": {"ttl": _TTL}})
+
+
+async def start_task(talk: Probe) -> tuple[JSONObject, str]:
+    """A tool that runs as a task now, and the id of that. Raises `NotObserved` when none does."""
+    for tool in await tools_with_support(talk, "optional", "required"):
+        id = created_task_id(await call_as_task(talk, tool))
+        if id is not None:
+            return tool, id
+    raise NotObserved("no call became a task")
+
+
+def created_task_id(answer: Answer) -> str | None:
+    """The id of the task that a call has become."""
+    id = get_object(answer.result, "task").get("taskId")
+    return id if isinstance(id, str) else None
+
+
+async def run_task_tools(talk: Probe) -> None:
+    """Run each tool that can be a task as one, to its end, and look at all that can be seen of it on the way."""
+    for tool in await talk.callable_tools() if talk.has_capability(CAPABILITY) else ():
+        if task_support(tool) != "forbidden":
+            with contextlib.suppress(NotObserved):  # it takes too long, or arguments that nobody knows
+                await _run(talk, tool)
+
+
+async def _run(talk: Probe, tool: JSONObject) -> None:
+    id = created_task_id(await call_as_task(talk, tool))
+    if id is None:
+        return
+    await talk.request("tasks/get", {"taskId": id})
+    result = talk.begin("tasks/result", {"taskId": id})
+    try:
+        await result.wait(talk.settings.timeout * _TIMEOUT_FACTOR)
+    finally:
+        if not result.is_done:
+            talk.notify("notifications/cancelled", {"requestId": result.id})
+    if await finish_task(talk, id):
+        await _read_finished_task(talk, id)
+
+
+async def _read_finished_task(talk: Probe, id: str) -> None:
+    """Ask for all that there is of a task which is over."""
+    await talk.request("tasks/result", {"taskId": id})
+    if talk.has_capability("tasks.list"):
+        await talk.request("tasks/list")
+    if talk.has_capability("tasks.cancel"):
+        await talk.request("tasks/cancel", {"taskId": id})
+    await talk.request("tasks/get", {"taskId": id})
+
+
+async def finish_task(talk: Probe, id: str) -> JSONObject:
+    """What a task is in the end; empty when it is deleted before. Raises `NotObserved` when it takes too long."""
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + talk.settings.timeout * _TIMEOUT_FACTOR
+    while clock() < deadline:
+        state = get_object((await talk.request("tasks/get", {"taskId": id})).result)
+        if not state or state.get("status") in TERMINAL_STATUSES:
+            return state
+        pause = state.get("pollInterval")
+        wished = pause / 1000 if isinstance(pause, int | float) else 0.0
+        await asyncio.sleep(min(max(wished, _SHORTEST), _LONGEST))
+    raise NotObserved(f"a task is not done in {talk.settings.timeout * _TIMEOUT_FACTOR:g} s")
+
+
+async def cancel_tasks(talk: Probe, *ids: str) -> None:
+    """Cancel tasks, where that is possible. What goes wrong is for the rules about that."""
+    with contextlib.suppress(Violation):
+        for id in ids if talk.has_capability("tasks.cancel") else ():
+            await talk.request("tasks/cancel", {"taskId": id})
+
+
+def task_states(records: Iterable[MessageLog]) -> Iterator[TaskObservation]:
+    """All that was said of tasks: in answers, and in notifications where they cannot overtake them."""
+    for record in records:
+        for answer in answered_requests([record], "tools/call", "tasks/get", "tasks/cancel", "tasks/list"):
+            for task in _tasks(answer.request["method"], get_object(answer.result)):
+                yield TaskObservation(answer.received, task, answer.request_entry.at)
+        for told in received_messages([record]) if record.transport in LINE_TRANSPORTS else ():
+            if told.message.get("method") == "notifications/tasks/status":
+                yield TaskObservation(told, get_object(told.message, "params"), told.entry.at)
+
+
+def _tasks(method: str, result: JSONObject) -> list[JSONObject]:
+    if method == "tools/call":
+        return [result["task"]] if isinstance(result.get("task"), dict) else []
+    if method == "tasks/list":
+        return get_objects(result, "tasks")
+    return [result] if "taskId" in result else []
+
+
+def related_task_id(message: JSONObject) -> Any:
+    """The task that the `_meta` of a request, a notification or a result names; None if it names none."""
+    return get_object(message, "params" if "method" in message else "result", "_meta", RELATED_TASK).get("taskId")
+
+
+def requests_during_tasks(record: MessageLog) -> Iterator[tuple[ObservedMessage, set[str]]]:
+    """What the server asked while tasks were at work, and no other call was; the ids of the tasks."""
+    plain: set[str] = set()
+    open_: set[str] = set()
+    asked: dict[str, JSONObject] = {}
+    for said, message in logged_messages(record):
+        key = repr(message.get("id"))
+        params = get_object(message, "params")
+        if said.direction == SENT and message.get("method") in ("tools/call", "tasks/result"):
+            asked[key] = message
+            plain |= {key} if "task" not in params and message["method"] == "tools/call" else set()
+        elif said.direction != SENT and "method" not in message and key in asked:
+            plain.discard(key)
+            request = asked.pop(key)
+            made = get_object(message, "result", "task").get("taskId")
+            open_ |= {made} if isinstance(made, str) else set()
+            open_.discard(str(get_object(request, "params").get("taskId")))
+        elif said.direction != SENT and "method" in message and "id" in message and open_ and not plain:
+            yield ObservedMessage(record, said, message), set(open_)

@@ -1,1 +1,0 @@
-"""Comparing what a server offers with what it offered: the schemas of tools, place by place."""

@@ -1,0 +1,192 @@
+"""What a server is made of beside its own functions: middleware, other servers, providers, and who sees what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from accord.errors import DeclarationError
+from accord.server.compose.access import Visibility, words
+from accord.server.core.registry import Registry
+from accord.server.middleware.chain import middleware_step
+
+if TYPE_CHECKING:
+    from accord.limits import Limits
+    from accord.server.compose.change import ToolChange
+    from accord.server.compose.provider import Provider
+    from accord.server.core.lifetime import Lifespan, Lifetimes
+    from accord.server.middleware.request import Middleware
+    from accord.server.notify.subscription_index import ChangeBus
+    from accord.server.server import Server
+
+M = TypeVar("M", bound="Middleware")
+
+
+class CompositionMixin:
+    """The part of `Server` that puts things together. What is said here holds at once, also while it serves."""
+
+    registry: Registry
+    change_bus: ChangeBus
+    limits: Limits
+
+    def __init__(self) -> None:
+        self.lifespan: Lifespan | None = None
+        """What `Server(lifespan=...)` was given."""
+        self.lifespans: tuple[Lifespan, ...] = ()
+        """Those of what was added to it."""
+        self.overrides: Mapping[Callable[..., Any], Callable[..., Any]] = {}
+        """What fills parameters in place of what; see `override`."""
+        self._lifetimes: Lifetimes | None = None
+        self._mount_listeners: dict[int, Callable[[str, str], None]] = {}
+
+    @property
+    def lifetimes(self) -> Lifetimes:
+        """As long as it runs, by event loop."""
+        if self._lifetimes is None:
+            from accord.server.core.lifetime import Lifetimes
+
+            self._lifetimes = Lifetimes(self)  # type: ignore[arg-type]  # which is a Server
+        return self._lifetimes
+
+    @property
+    def needs_lifespan(self) -> bool:
+        """Whether anything has to be started before its functions are called."""
+        return bool(self.lifespan or self.lifespans) or any(
+            mount.server.needs_lifespan for mount in self.registry.mounts
+        )
+
+    def add_lifespan(self, lifespan: Lifespan) -> None:
+        """Have something run as long as the server: an async context manager that takes the server. It is entered after
+        the lifespan of the server. Where the server runs already, it is entered the next time.
+        """
+        self.lifespans = (*self.lifespans, lifespan)
+
+    @contextmanager
+    def override(self, make: Callable[..., Any], instead: Callable[..., Any]) -> Iterator[None]:
+        """Fill `Depends(make)` by another function, as long as this is entered: for tests.
+
+        with server.override(get_db, FakeDb):
+            ...
+
+        In mounted servers as well. Raises `DeclarationError` for what cannot be called.
+        """
+        if not callable(instead):
+            raise DeclarationError(f"{instead!r} cannot be called: give a function, such as `lambda: fake`")
+        before = self.overrides
+        self.overrides = {**before, make: instead}
+        try:
+            yield
+        finally:
+            self.overrides = before
+
+    # --- middleware --------------------------------------------------------------------------------------------
+
+    def middleware(self, function: M) -> M:
+        """Put a function around everything that this server does for its clients; see `add_middleware`."""
+        self.add_middleware(function)
+        return function
+
+    def add_middleware(self, middleware: Middleware) -> None:
+        """Put `async def (request, call_next)` around everything that this server does for its clients, inside of what
+        is there already. `request` is a `Request`; `await call_next(request)` is what the handler returned, or raises
+        what it raised; what the middleware returns is taken for that. A third parameter annotated `Context` gets the
+        context. Raises `DeclarationError` for what is no middleware.
+        """
+        self.registry.middleware = (*self.registry.middleware, middleware_step(middleware))
+        self.registry.invalidate()
+
+    # --- other servers -----------------------------------------------------------------------------------------
+
+    def mount(self, other: Server, prefix: str = "") -> None:
+        """Offer what another server offers, as it is at any time: `forecast` as `prefix_forecast`, `weather://oslo` as
+        `weather://prefix/oslo`. Its middleware, its lifespan and its dependencies stay its own. Where two things have
+        one name, the server's own goes first, then what was mounted first.
+
+        Raises `DeclarationError` for what is no `Server`, a prefix that cannot be one, and servers in a circle.
+        """
+        from accord.server.compose.mount import Mount, check_no_cycle
+
+        if not isinstance(other, CompositionMixin):
+            raise DeclarationError(f"{other!r:.200} is no server: mount(server, prefix) takes a Server object")
+        mount = Mount(other, prefix)
+        check_no_cycle(self, other)
+        self.registry.mounts = (*self.registry.mounts, mount)
+        self._mount_listeners[id(mount)] = follow = self._change_listener(mount.uri)
+        other.change_bus.add_listener(follow)
+        self.registry.invalidate()
+
+    def unmount(self, other: Server) -> None:
+        """Offer it no longer; calls that run go on. Raises `DeclarationError` where it is not mounted."""
+        gone = [mount for mount in self.registry.mounts if mount.server is other]
+        if not gone:
+            raise DeclarationError(f"{other.name!r} is not mounted here")
+        self.registry.mounts = tuple(mount for mount in self.registry.mounts if mount.server is not other)
+        for mount in gone:
+            other.change_bus.remove_listener(self._mount_listeners.pop(id(mount)))
+        self.registry.invalidate()
+
+    def _change_listener(self, outside: Callable[[str], str] = str) -> Callable[[str, str], None]:
+        """Hears what changes elsewhere; `outside` gives a URI as it is here."""
+
+        def follow(what: str, uri: str) -> None:
+            if what:
+                self.registry.invalidate(what)
+            else:
+                self.change_bus.resource_updated(outside(uri))
+
+        return follow
+
+    def add_provider(self, provider: Provider) -> None:
+        """Offer what a `Provider` has. It runs as long as the server: see `Provider.lifespan`."""
+        provider.attach(self._change_listener())
+        self.registry.providers = (*self.registry.providers, provider)
+        self.add_lifespan(lambda server: provider.lifespan())
+        self.registry.invalidate()
+
+    # --- who sees what -----------------------------------------------------------------------------------------
+
+    def change_tool(self, name: str, change: ToolChange) -> None:
+        """Offer a tool with another name, text or arguments; its own, or one that is mounted, by its name here.
+
+        A second change takes the place of the first. Raises `DeclarationError` for what is no `ToolChange`, and where
+        the tool is there, and has no such argument.
+        """
+        from accord.server.compose.change import ToolChange
+
+        if not isinstance(change, ToolChange):
+            raise DeclarationError(f"{change!r:.200} is no change of a tool: write ToolChange(name=..., ...)")
+        offer = self.registry.unchanged_tool(name)
+        if offer is not None:
+            change.check(offer)
+        self.registry.tool_changes = {**self.registry.tool_changes, name: change}
+        self.registry.invalidate("tools")
+
+    def search_tools(self, budget: int = 4000, *, always: Iterable[str] = (), limit: int = 20) -> None:
+        """List no more tools than a model can take: where the definitions of all take more than `budget` tokens (a
+        quarter of the bytes of their JSON), `tools/list` has `search_tools`, `call_tool`, and those in `always`.
+
+        A search finds at most `limit` tools, within the budget. All tools can be called by their names as ever. Raises
+        `DeclarationError` where one of the two names is taken.
+        """
+        from accord.server.compose.search import Search, check_free
+
+        check_free(self.registry)
+        self.registry.search = Search(self.registry, self.limits, budget, words("always", always), limit)
+        self.registry.invalidate("tools")
+
+    def enable(self, *names: str, tags: Iterable[str] = (), only: bool = False) -> None:
+        """Show tools, prompts, resources (by URI) and templates (by text), by name or by tag; `only` these, of all.
+
+        Clients are told. What was said last holds. Raises `DeclarationError` where nothing is named.
+        """
+        self._set_visibility(True, names, tags, only)
+
+    def disable(self, *names: str, tags: Iterable[str] = ()) -> None:
+        """Hide what `enable` shows: for every client it does not exist. As `enable`."""
+        self._set_visibility(False, names, tags, False)
+
+    def _set_visibility(self, shown: bool, names: Iterable[str], tags: Iterable[str], only: bool) -> None:
+        self.registry.visibility = self.registry.visibility or Visibility()
+        self.registry.visibility.set(shown, names, tags, only=only)
+        self.registry.invalidate()

@@ -1,0 +1,1 @@
+"""From a request to its result: registry, resolver, dispatcher, invoker, results, context."""

@@ -1,0 +1,349 @@
+"""From a request to its result: the one place where a handler is called, and where what it raises is caught."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from math import inf
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import msgspec
+from msgspec import Raw
+
+from accord.errors import (
+    AccordError,
+    AnswerError,
+    InternalError,
+    InvalidArguments,
+    InvalidParams,
+    MethodNotFound,
+    MissingClientCapability,
+    NotSupported,
+    ProtocolError,
+    RateLimited,
+    RequestTimeout,
+    ResourceNotFound,
+    ToolError,
+)
+from accord.limits import Limits
+from accord.messages import codec
+from accord.messages.bounds import MEMBERS, Name, State
+from accord.messages.lifecycle import InitializeResult
+from accord.messages.meta import EmptyResult
+from accord.messages.notifications import SetLevelParams
+from accord.messages.prompts import GetPromptParams
+from accord.messages.resources import ReadResourceParams
+from accord.redaction import describe_redacted, redact_record
+from accord.server.core.completion import CompletionHandler
+from accord.server.core.content import NO_CACHE
+from accord.server.core.invoker import Invoker
+from accord.server.core.lists import ListHandler
+from accord.server.core.peer import Peer
+from accord.server.core.registration import CallRewriter, Registration
+from accord.server.core.resolver import Resolver
+from accord.server.core.results import ResultEncoder
+from accord.server.input.question import Attempt
+from accord.server.notify.subscription_index import SubscriptionIndex
+from accord.server.notify.subscriptions import SubscriptionHandler
+from accord.session.events import NotificationReceived
+from accord.session.handshake import ServerHandshake
+from accord.session.pending_request import PendingRequest
+from accord.session.rate import RateLimiter
+from accord.transport.deadlines import OutOfTime
+
+if TYPE_CHECKING:
+    from accord.server.input.call import HandlerCall
+    from accord.server.server import Server
+
+log: logging.Logger = logging.getLogger("accord.server")
+log.addFilter(redact_record)
+
+EXPECTED_ERRORS = (InvalidArguments, ToolError, OutOfTime, NotSupported, AnswerError, RequestTimeout)
+"""What a call may end with that is no defect of its handler: the text says all, and no traceback is logged."""
+
+RequestHandler = Callable[[PendingRequest, Peer], Coroutine[Any, Any, Any]]
+
+
+NO_ARGUMENTS = Raw(b"{}")
+
+
+class RawToolCall(msgspec.Struct, rename="camel"):
+    """`CallToolParams` as the server reads them: the arguments stay raw until the tool's own decoder takes them."""
+
+    name: Name
+    arguments: Raw = NO_ARGUMENTS
+    input_responses: Annotated[dict[Name, Raw], msgspec.Meta(max_length=MEMBERS)] | None = None
+    request_state: State | None = None
+    meta: Raw = msgspec.field(default=Raw(), name="_meta")
+
+
+_decode_sent = msgspec.json.Decoder(RawToolCall).decode
+
+
+class Dispatcher:
+    """The verbs of one running server."""
+
+    invoker_type: ClassVar[type[Invoker]] = Invoker
+    """What calls the functions."""
+
+    def __init__(self, server: Server, packer: ResultEncoder, limits: Limits, audience: SubscriptionIndex) -> None:
+        self._server = server
+        self._registry = server.registry
+        self._encoder = packer
+        self._limits = limits
+        self._invoker = self.invoker_type(server, packer, limits)
+        self._resolver = Resolver(server.registry, limits)
+        self._kinds = server.extension_methods.result_types
+        surround = self._invoker.run_middleware
+        subscriptions = SubscriptionHandler(self._resolver, audience, surround)
+        lists = ListHandler(self._registry, self._resolver, self._invoker)
+        self._subscription_index = audience
+        self._handlers: dict[str, RequestHandler] = {
+            "initialize": self._initialize,
+            "tools/call": self._call_tool,
+            "resources/read": self._read_resource,
+            "prompts/get": self._get_prompt,
+            "completion/complete": CompletionHandler(
+                self._registry, self._resolver, limits, self._call_function, surround
+            ).complete,
+            "logging/setLevel": self._set_level,
+            "resources/subscribe": subscriptions.subscribe,
+            "resources/unsubscribe": subscriptions.unsubscribe,
+            "subscriptions/listen": subscriptions.listen,
+            **dict.fromkeys(self._registry.lists, lists.list),
+        }
+
+    def close(self) -> None:
+        """Let the worker threads go."""
+        self._invoker.close()
+
+    async def handle(self, exchange: PendingRequest, peer: Peer) -> Any:
+        """Serve one request. Raises `ProtocolError`, or CancelledError when it was cancelled, and nothing else."""
+        verb = self._handlers.get(exchange.method.name) or self._call_extension
+        try:
+            return await verb(exchange, peer)
+        except ProtocolError:
+            raise
+        except BaseException as exc:
+            if is_cancelled(exc):
+                raise
+            trace = None if isinstance(exc, EXPECTED_ERRORS) else exc
+            text = describe_redacted(exc)
+            log.error("accord: %s failed: %s", exchange.method.name, text, exc_info=trace)
+            raise InternalError(f"{exchange.method.name} failed: {text}") from exc
+
+    async def _initialize(self, exchange: PendingRequest, peer: Peer) -> InitializeResult:
+        """A repeated `initialize` resets the session, once what ran in it has ended. Raises `ProtocolError`."""
+        opening = peer.channel.session.handshake
+        assert isinstance(opening, ServerHandshake)
+        params = opening.read_params(exchange)
+        await peer.channel.restart(exchange)
+        self._subscription_index.restart(peer)
+        peer.restart()
+        return opening.accept(exchange, params)
+
+    async def _set_level(self, exchange: PendingRequest, peer: Peer) -> EmptyResult:
+        peer.log_level = codec.decode_params(SetLevelParams, exchange.params).level
+        return EmptyResult()
+
+    # --- tools -------------------------------------------------------------------------------------------------
+
+    def _call_tool(self, exchange: PendingRequest, peer: Peer) -> Coroutine[Any, Any, Any]:
+        sent = read_tool_call(exchange.params)
+        if peer.call_limiter is not None:
+            self._check_rate(peer.call_limiter)
+        offer = self._registry.tools.get(sent.name)
+        if offer is None or not offer.is_public or peer.visibility is not None:
+            return self._call_resolved_tool(sent, exchange, peer)
+        if offer.may_request_input:
+            return self._call_tool_with_input(sent, offer, exchange, peer)
+        return self._run_tool(sent, offer, exchange, peer, None)
+
+    async def _call_resolved_tool(self, sent: RawToolCall, exchange: PendingRequest, peer: Peer) -> Any:
+        """A tool that not everybody sees, or that has to be asked for. Raises `ProtocolError`."""
+        offer = await self._resolver.resolve_tool(sent.name, exchange, peer)
+        if offer.rewrite_call is not None:
+            try:
+                sent, offer = await self._rewrite_call(sent, offer, offer.rewrite_call, exchange, peer)
+            except InvalidParams as error:  # the name and the arguments are those of a model, which may correct itself
+                return self._encoder.encode_text(error.message, exchange.rules, is_error=True)
+        if offer.may_request_input:
+            return await self._call_tool_with_input(sent, offer, exchange, peer)
+        return await self._run_tool(sent, offer, exchange, peer, None)
+
+    async def _rewrite_call(
+        self, sent: RawToolCall, offer: Registration, stands_for: CallRewriter, exchange: PendingRequest, peer: Peer
+    ) -> tuple[RawToolCall, Registration]:
+        """The call that another stands for, as if it had been sent. Raises `InvalidParams`."""
+        name, arguments = stands_for(offer, sent.arguments)
+        meant = await self._resolver.resolve_tool(name, exchange, peer)
+        if meant.rewrite_call is not None:
+            raise InvalidParams(f"{name!r} calls other tools, not itself")
+        return msgspec.structs.replace(sent, name=name, arguments=arguments), meant
+
+    async def _call_tool_with_input(
+        self, sent: RawToolCall, offer: Registration, exchange: PendingRequest, peer: Peer
+    ) -> Any:
+        """A tool that may ask the client. Raises `ProtocolError`."""
+        try:
+            return await self._server.round_trips.run(
+                Attempt(offer, sent.name, sent.arguments, sent.request_state, sent.input_responses),
+                exchange,
+                peer,
+                self._encoder.encode_input_required,
+                lambda call: self._run_tool(sent, offer, call.exchange, call.peer, call),
+            )
+        except EXPECTED_ERRORS as error:
+            return self._encoder.encode_text(error_text(error), exchange.rules, is_error=True)
+
+    def _check_rate(self, rate: RateLimiter) -> None:
+        """ "Servers MUST [...] Rate limit tool invocations" (Tools, Security). Raises `RateLimited`."""
+        now = asyncio.get_running_loop().time()
+        if not rate.allow(now):
+            most, wait = self._limits.tool_calls_per_second, rate.delay(now)
+            what = f"too many tool calls: the limit is {most:g} a second for one principal"
+            if wait == inf:
+                raise RateLimited(what)
+            raise RateLimited(f"{what}; try again in {wait:.2g} s", retry_after=wait)
+
+    async def _run_tool(
+        self, sent: RawToolCall, offer: Registration, exchange: PendingRequest, peer: Peer, call: HandlerCall | None
+    ) -> Any:
+        """A tool's result, its failures included. Raises `ProtocolError`."""
+        rules = exchange.rules
+        try:
+            if offer.chain is None:
+                value = await self._invoker.invoke_registration(offer, sent.arguments, call)
+            else:
+                value = await self._invoker.invoke_with_middleware(
+                    offer, sent.name, sent.arguments, exchange, peer, call
+                )
+            if self._kinds and isinstance(value, self._kinds):
+                self._server.extension_methods.check(value, exchange, peer.channel.session)
+                return self._encoder.encode(value, rules)
+            return self._encoder.encode_tool(value, offer.output, rules)
+        except EXPECTED_ERRORS as error:
+            text = error_text(error)
+        except MissingClientCapability as error:
+            if not rules.server_requests:  # "MUST be -32021", there
+                raise
+            text = error.message
+        except ProtocolError:
+            raise
+        except BaseException as exc:
+            if is_cancelled(exc) or (call is not None and call.input.is_interrupted):
+                raise
+            log.warning("accord: tool %r failed", sent.name, exc_info=exc)
+            text = describe_redacted(exc)
+        return self._encoder.encode_text(text, rules, is_error=True)
+
+    # --- resources ---------------------------------------------------------------------------------------------
+
+    async def _read_resource(self, exchange: PendingRequest, peer: Peer) -> Any:
+        params = codec.decode_params(ReadResourceParams, exchange.params)
+        offer, variables = await self._resolver.resolve_resource(params.uri, exchange, peer)
+        turn = Attempt(offer, params.uri, variables, params.request_state, params.input_responses)
+        # "Results produced by retrying a request [...] depend on inputs that are not part of the cache key"
+        cache = offer.cache if params.request_state is None and params.input_responses is None else NO_CACHE
+
+        async def work(call: HandlerCall | None) -> Raw:
+            try:
+                value = await self._invoker.invoke_with_middleware(offer, params.uri, variables, exchange, peer, call)
+            except ResourceNotFound as error:  # by a handler that did not say which: then it is the one asked for
+                raise error if error.uri else ResourceNotFound(error.message, uri=params.uri) from error
+            about, public = offer.define(exchange.rules), self._resolver.is_public(offer, params.uri)
+            return self._encoder.encode_resource(value, params.uri, about, cache, exchange.rules, public=public)
+
+        return await self._run_with_input(turn, exchange, peer, work)
+
+    # --- prompts -----------------------------------------------------------------------------------------------
+
+    async def _get_prompt(self, exchange: PendingRequest, peer: Peer) -> Any:
+        params = codec.decode_params(GetPromptParams, exchange.params)
+        offer = await self._resolver.resolve_prompt(params.name, exchange, peer)
+        turn = Attempt(offer, params.name, params.arguments, params.request_state, params.input_responses)
+
+        async def work(call: HandlerCall | None) -> Raw:
+            value = await self._invoker.invoke_with_middleware(
+                offer, params.name, params.arguments, exchange, peer, call
+            )
+            return self._encoder.encode_prompt(value, offer.define(exchange.rules).description, exchange.rules)
+
+        return await self._run_with_input(turn, exchange, peer, work)
+
+    # --- extensions --------------------------------------------------------------------------------------------
+
+    async def _call_extension(self, exchange: PendingRequest, peer: Peer) -> Any:
+        name = exchange.method.name
+        offer = self._server.extension_methods.registrations.get(name)
+        if offer is None:
+            raise MethodNotFound(f"{name} is not offered by this server")
+        params = codec.decode_params(exchange.method.params, exchange.params)
+
+        async def work(call: HandlerCall | None) -> Raw:
+            return self._encoder.encode_extension(
+                await self._invoker.invoke_registration(offer, params, call), exchange.rules
+            )
+
+        return await self._run_with_input(Attempt(offer, name, exchange.params), exchange, peer, work)
+
+    def receive_notification(self, event: NotificationReceived, peer: Peer) -> Any:
+        """The client tells something that belongs to no request; what is returned is still to be awaited.
+
+        Raises `InvalidParams` for params that do not fit.
+        """
+        offer = self._server.extension_methods.registrations.get(event.method.name)
+        if offer is None:
+            return peer.receive_notification(event)
+        bound = offer.bind(codec.decode_params(event.method.params, event.params), None)
+        return self._invoker.invoke_bound(offer, *bound, None)
+
+    # --- calling -----------------------------------------------------------------------------------------------
+
+    async def _run_with_input(
+        self, turn: Attempt, exchange: PendingRequest, peer: Peer, work: Callable[[HandlerCall | None], Awaitable[Any]]
+    ) -> Any:
+        """What the work makes of a call; only a handler that may ask is given one."""
+        if not turn.registration.may_request_input:
+            return await work(None)
+        return await self._server.round_trips.run(turn, exchange, peer, self._encoder.encode_input_required, work)
+
+    async def _call_function(
+        self, offer: Registration, subject: str, arguments: Any, exchange: PendingRequest, peer: Peer
+    ) -> Any:
+        """What a function returns, as it is."""
+        turn = Attempt(offer, subject, None)
+        return await self._run_with_input(
+            turn, exchange, peer, lambda call: self._invoker.invoke_registration(offer, arguments, call)
+        )
+
+
+_BARE = len(b'{"name":"","arguments":}')
+_SHORTEST_MEMBER = len(b',"name":""')
+
+
+def read_tool_call(params: Any) -> RawToolCall:
+    """The name and the raw arguments of a call. Raises `InvalidParams`, also where a member of the params occurs twice;
+    those of the arguments and of `_meta` are checked by whoever reads them.
+    """
+    try:
+        call = _decode_sent(params)
+    except (msgspec.MsgspecError, TypeError, RecursionError):
+        return codec.decode_params(RawToolCall, params)
+    carried = len(call.meta)
+    spare = len(params) - len(call.name) - len(call.arguments) - _BARE - (carried + 9 if carried else 0)
+    if spare >= _SHORTEST_MEMBER or call.arguments is NO_ARGUMENTS:  # no room for another member: none occurs twice
+        codec.check_duplicate_members(bytes(params), "params")
+    return call
+
+
+def error_text(error: AccordError) -> str:
+    """What a model is told of a call that failed as it may."""
+    return error.message if isinstance(error, InvalidArguments) else str(error)
+
+
+def is_cancelled(exc: BaseException) -> bool:
+    """Whether this is the end of our own task, rather than an error that a handler made up."""
+    task = asyncio.current_task()
+    return isinstance(exc, asyncio.CancelledError) and task is not None and task.cancelling() > 0

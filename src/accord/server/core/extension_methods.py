@@ -1,0 +1,72 @@
+"""Methods and notifications of extensions on the server: what answers them, and what hears them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from accord.errors import DeclarationError, NotSupported, ToolError
+from accord.messages.extension import Extension, results_of, rows_of
+from accord.messages.meta import Result
+from accord.messages.methods import Method
+from accord.server.core.registration import Registration
+from accord.server.declare.signature import signature
+from accord.session.pending_request import PendingRequest
+from accord.session.session import Session
+
+
+class ExtensionMethods:
+    """What a server has of extensions."""
+
+    def __init__(self, extensions: Sequence[Extension]) -> None:
+        self.extensions: tuple[Extension, ...] = tuple(extensions)
+        self.methods: list[Method] = rows_of(extensions)
+        self.registrations: dict[str, Registration] = {}
+        self._by_result_type = {kind: one for one in extensions for kind in one.results}
+        self.result_types: tuple[type[Any], ...] = tuple(results_of(extensions).values())
+        """The types of result that they bring."""
+
+    def add(self, name: str, function: Callable[..., Any], context: type) -> None:
+        """Answer a request, or hear a notification. Raises `DeclarationError` for a name that no extension has."""
+        row = next((row for row in self.methods if row.name == name), None)
+        if row is None:
+            raise DeclarationError(f"no extension of this server has {name!r}; give it one that lists the method")
+        if name in self.registrations:
+            raise DeclarationError(f"{name!r} is declared twice")
+        offer = self.registrations[name] = _registration(function, context)
+        if row.notification and offer.context:
+            raise DeclarationError(f"{name!r} is a notification: nobody waits for it, so there is no Context")
+
+    def check(self, result: Result, exchange: PendingRequest, session: Session) -> None:
+        """Whether the client may be given this kind of result. Raises `MissingClientCapability`, `NotSupported`.
+
+        "The set of supported ResultType values MUST be created from the set defined in the core protocol and include
+        any additional values of supported extensions" (2026-07-28, basic): a client that lacks it could not read it.
+        """
+        if not exchange.rules.result_type:
+            raise NotSupported(f"{exchange.rules.revision} has no kinds of result")
+        extension = self._by_result_type.get(result.result_type or "")
+        if extension is None:
+            raise ToolError(f"no extension of this server has results of type {result.result_type!r}")
+        session.require_client_capability(exchange, extension.capability)
+
+
+def _registration(function: Callable[..., Any], context: type) -> Registration:
+    """A function that takes the params, and perhaps the context, as an offer. Raises `DeclarationError`."""
+    read = signature(function, context=context)
+    if len(read.names) > 1:
+        raise DeclarationError(f"{read.name} answers a method: it takes its params, and a Context if it wants one")
+
+    def bind(params: Any, ctx: Any) -> tuple[tuple[()], dict[str, Any]]:
+        named = dict.fromkeys(read.names, params)
+        if read.context is not None:
+            named[read.context] = ctx
+        return (), named
+
+    return Registration(
+        function,
+        lambda _: None,
+        bind=bind,
+        context=read.context is not None,
+        is_async=read.is_async,
+    )

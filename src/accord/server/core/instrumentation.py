@@ -1,0 +1,197 @@
+"""A server that a telemetry is told of: the requests that it serves, those that it sends, and how long clients stay.
+
+Made in the place of the plain parts where `Server(telemetry=...)` asks for it, so that others pay nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from msgspec import UNSET, Raw
+
+from accord.errors import ProtocolError
+from accord.limits import Limits
+from accord.messages.meta import TRACE
+from accord.server.core.dispatch import Dispatcher
+from accord.server.core.invoker import Invoker
+from accord.server.core.peer import Peer, PeerChannel
+from accord.server.core.registration import Registration
+from accord.server.core.results import ResultEncoder
+from accord.server.notify.subscription_index import SubscriptionIndex
+from accord.session.incoming import code_of
+from accord.session.pending_request import PendingRequest
+from accord.telemetry.base import UNKNOWN_TRANSPORT, Operation, SessionOver, Telemetry, TransportInfo
+from accord.telemetry.recorder import TelemetryRecorder, read, text_or_empty, trace_context
+from accord.transport.asgi.request import ASGIRequest
+from accord.transport.connection import Connection
+from accord.transport.session_driver import SessionDriver
+from accord.transport.stdio import StdioTransport
+from accord.wire.headers import SESSION_ID
+
+if TYPE_CHECKING:
+    from accord.server.input.call import HandlerCall
+    from accord.server.server import Server
+    from accord.session.session import Session
+    from accord.transport.base import MessageSink
+
+_http_request: ContextVar[ASGIRequest | None] = ContextVar("accord_arrived", default=None)
+"""The HTTP request that is being answered, on a server with a telemetry."""
+
+_PIPE_INFO = TransportInfo(transport="pipe")
+_HTTP_INFO = TransportInfo(transport="tcp", protocol="http")
+
+_DIGITS = 16
+"""Of a digest: enough to tell sessions apart, and no way back to the id, which is a secret."""
+
+
+class InstrumentedInvoker(Invoker):
+    """The functions of a running server, whose failures are told."""
+
+    async def invoke_with_middleware(
+        self,
+        offer: Registration,
+        name: str,
+        arguments: Any,
+        exchange: PendingRequest,
+        peer: Peer,
+        call: HandlerCall | None,
+    ) -> Any:
+        """As `Invoker.invoke_with_middleware`."""
+        with recorder_of(self.server).handling():
+            return await super().invoke_with_middleware(offer, name, arguments, exchange, peer, call)
+
+    async def invoke_registration(
+        self, offer: Registration, arguments: Any, call: HandlerCall | None, prefix: str = ""
+    ) -> Any:
+        """As `Invoker.invoke_registration`."""
+        with recorder_of(self.server).handling():
+            return await super().invoke_registration(offer, arguments, call, prefix)
+
+
+class InstrumentedDispatcher(Dispatcher):
+    """The verbs of a running server, watched."""
+
+    invoker_type: ClassVar[type[Invoker]] = InstrumentedInvoker
+
+    async def handle(self, exchange: PendingRequest, peer: Peer) -> Any:
+        """As `Dispatcher.handle`. A subscription is no operation: it takes as long as the client stays."""
+        if exchange.method.stays:
+            return await super().handle(exchange, peer)
+        watch = recorder_of(self._server)
+        with watch.operation(_operation_of(exchange, peer)) as operation:
+            exchange.on_resume = partial(watch.continue_operation, operation)
+            try:
+                result = await super().handle(exchange, peer)
+            except ProtocolError as error:
+                operation.code = code_of(error, exchange.rules)
+                raise
+            operation.answered(result)
+            return result
+
+
+def recorder_of(server: Server) -> TelemetryRecorder:
+    """What watches a server that has a telemetry."""
+    assert server.instrumentation is not None, "only a server with a telemetry is observed"
+    return server.instrumentation.recorder
+
+
+class InstrumentedChannel:
+    """The way back to a client, where what the server asks is watched. Else as `SessionDriver`."""
+
+    def __init__(self, conversation: SessionDriver, watch: TelemetryRecorder) -> None:
+        self._driver = conversation
+        self._recorder = watch
+        self.session: Session = conversation.session
+        self.sink: MessageSink = conversation.sink
+        self.report: Callable[[PendingRequest, float, float | None, str | None], None] = conversation.report
+        self.notify: Callable[..., None] = conversation.notify
+        self.close_stream: Callable[[PendingRequest, int | None], None] = conversation.close_stream
+        self.restart: Callable[[PendingRequest], Coroutine[Any, Any, None]] = conversation.restart
+
+    @property
+    def ready(self) -> asyncio.Event:
+        """As `SessionDriver.ready`."""
+        return self._driver.ready
+
+    async def request(self, name: str, params: Any = None, *, of: PendingRequest | None = None, **options: Any) -> Raw:
+        """As `SessionDriver.request`, with the trace context in `_meta`."""
+        with self._recorder.operation(Operation("client", name, place=_transport_info(self.sink))) as operation:
+            raw = await self._driver.request(
+                name, params, meta=operation.carrier or None, of=of, on_sent=operation.sent, **options
+            )
+            operation.answered(raw)
+            return raw
+
+
+class ServerInstrumentation:
+    """The parts of one server that a telemetry is told of."""
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        self.recorder: TelemetryRecorder = TelemetryRecorder(telemetry)
+
+    def make_dispatcher(
+        self, server: Server, packer: ResultEncoder, limits: Limits, audience: SubscriptionIndex
+    ) -> Dispatcher:
+        """The verbs. Arguments as for `Dispatcher`."""
+        return InstrumentedDispatcher(server, packer, limits, audience)
+
+    def wrap_channel(self, conversation: SessionDriver) -> PeerChannel:
+        """The way back to a client."""
+        return InstrumentedChannel(conversation, self.recorder)
+
+    def http_request_received(self, request: ASGIRequest) -> None:
+        """An HTTP request is about to be answered in this context."""
+        _http_request.set(request)
+
+    def client_disconnected(self, conversation: SessionDriver, began: float) -> None:
+        """A client that stayed since `began`, in the seconds of its loop, is gone."""
+        seconds = asyncio.get_running_loop().time() - began
+        place = _transport_info(conversation.sink) if isinstance(conversation, Connection) else _HTTP_INFO
+        revision = conversation.session.agreed.revision
+        self.recorder.session(SessionOver("server", seconds, revision, place))
+
+
+# --- what is known of a request --------------------------------------------------------------------------------
+
+
+def _operation_of(exchange: PendingRequest, peer: Peer) -> Operation:
+    sent = read(exchange)
+    return Operation(
+        "server",
+        exchange.method.name,
+        name=text_or_empty(sent.name),
+        uri=text_or_empty(sent.uri),
+        id=exchange.id,
+        revision=exchange.rules.revision,
+        place=_transport_info(peer.channel.sink),
+        arguments=None if sent.arguments is UNSET else sent.arguments,
+        carrier=sent.carrier if "traceparent" in sent.carrier else {**sent.carrier, **_carried_by_http()},
+    )
+
+
+def _carried_by_http() -> dict[str, str]:
+    """The trace context of the HTTP request, for clients that know of no other."""
+    if (request := _http_request.get()) is None:
+        return {}
+    found = {key: request.headers.get(key.encode()) for key in TRACE}
+    return trace_context({key: value.decode("latin-1") for key, value in found.items() if value is not None})
+
+
+def _transport_info(way: Any) -> TransportInfo:
+    if (request := _http_request.get()) is None:
+        return _PIPE_INFO if isinstance(way, StdioTransport) else UNKNOWN_TRANSPORT
+    address, port = request.scope.get("client") or ("", None)
+    session = request.headers.get(SESSION_ID)
+    return TransportInfo(
+        transport="tcp",
+        protocol="http",
+        protocol_version=request.scope.get("http_version", ""),
+        address=address,
+        port=port,
+        session="" if session is None else hashlib.sha256(session).hexdigest()[:_DIGITS],
+    )

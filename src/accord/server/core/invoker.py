@@ -1,0 +1,138 @@
+"""Calling what the program declared: through its middleware, with its parameters filled, on the loop or in a thread,
+within its time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from accord.limits import Limits
+from accord.messages.content import ResourceContents
+from accord.server.compose.access import check_readable
+from accord.server.core.context import Context
+from accord.server.core.resolver import Resolver
+from accord.server.core.results import ResultEncoder, contents_of
+from accord.server.core.workers import WorkerPool
+from accord.server.middleware.chain import build_chain
+from accord.server.middleware.request import Handler, Request
+from accord.transport.deadlines import with_deadline
+
+if TYPE_CHECKING:
+    from accord.server.core.peer import Peer
+    from accord.server.core.registration import Registration
+    from accord.server.input.call import HandlerCall
+    from accord.server.server import Server
+    from accord.session.pending_request import PendingRequest
+
+T = TypeVar("T")
+
+
+class Invoker:
+    """The functions of one running server, and how they are called."""
+
+    def __init__(self, server: Server, packer: ResultEncoder, limits: Limits) -> None:
+        self.server: Server = server
+        self._encoder = packer
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
+        """Where it runs; a plain handler is in a thread beside it."""
+        self._limits = limits
+        self._workers = WorkerPool(limits)
+
+    def close(self) -> None:
+        """Let the worker threads go."""
+        self._workers.close()
+
+    def invoke_with_middleware(
+        self,
+        offer: Registration,
+        name: str,
+        arguments: Any,
+        exchange: PendingRequest,
+        peer: Peer,
+        call: HandlerCall | None,
+    ) -> Awaitable[Any]:
+        """Call what a client asks for; to be awaited at once. Raises what it raises, and what its middleware does."""
+        if offer.chain is None:
+            return self.invoke_registration(offer, arguments, call)
+        return offer.chain(Request(None, self, exchange, peer, name, offer, arguments, call))
+
+    def run_middleware(
+        self, end: Handler, name: str, offer: Registration | None, arguments: Any, exchange: PendingRequest, peer: Peer
+    ) -> Awaitable[Any]:
+        """Do something else than calling a function, through the middleware of the server and of the offer that it is
+        about; only through that which takes no context. To be awaited at once. As `invoke_with_middleware`.
+        """
+        around = (
+            self.server.registry.middleware if offer is None else (*self.server.registry.middleware, *offer.middleware)
+        )
+        chain = build_chain([step for step in around if not step.context])
+        return (chain or end)(Request(end, self, exchange, peer, name, offer, arguments, None))
+
+    def invoke_registration(
+        self, offer: Registration, arguments: Any, call: HandlerCall | None, prefix: str = ""
+    ) -> Awaitable[Any]:
+        """Call a function. As `invoke_with_middleware`, without its middleware."""
+        if call is None:
+            args, kwargs = offer.bind(arguments, None)
+            return self.invoke_bound(offer, args, kwargs, None)
+        args, kwargs = offer.bind(arguments, self.context(offer, call) if offer.context else None)
+        if not offer.input_parameters:
+            return self.invoke_bound(offer, args, kwargs, call)
+        return self._invoke_with_input(
+            offer, args, kwargs, call, call.resolve_input(offer.input_parameters, arguments, prefix)
+        )
+
+    def context(self, offer: Registration | None, call: HandlerCall) -> Context:
+        """What a function may know of the call it serves."""
+        server = (offer and offer.owner) or self.server
+        return server.context_type(server, self, call)
+
+    async def read_resource(self, server: Server, uri: str, call: HandlerCall) -> list[ResourceContents]:
+        """Read a resource inside another call. Raises `ResourceNotFound`, also for what the client of that call may
+        not see, and what its function raises.
+        """
+        if call.peer.visibility is not None:
+            call.record("session")
+        if server is not self.server:
+            check_readable(self.server.registry, server.registry, uri, call.exchange, call.peer)
+        offer, variables = await Resolver(server.registry, self._limits).resolve_resource(uri, call.exchange, call.peer)
+        home = offer.owner or server
+        if home is not self.server:  # which is mounted: it has to run, and its functions know it
+            await self.server.lifetimes.current().start_mounted(home)
+            offer = offer.derived(owner=home)
+        value = await self.invoke_registration(offer, variables, call, f"{uri} ")
+        return contents_of(value, uri, offer.define(call.exchange.rules).mime_type)
+
+    def decode_result(self, request: Request, value: Any) -> Any:
+        """What a handler returned as the result that is sent, decoded again; what is an extension's stays as it is.
+        Raises `ToolError`.
+        """
+        offer, _, _, exchange = request.inside
+        if isinstance(value, self.server.extension_methods.result_types):
+            return value
+        return self._encoder.decode_handled(value, request.asked_for, offer, exchange)
+
+    async def _invoke_with_input(
+        self, offer: Registration, args: Any, kwargs: Any, call: HandlerCall, filled: Awaitable[Any]
+    ) -> Any:
+        """Call the function with what the client is asked for first."""
+        return await self.invoke_bound(offer, args, {**kwargs, **await filled}, call)
+
+    def invoke_bound(self, offer: Registration, args: Any, kwargs: Any, call: HandlerCall | None) -> Awaitable[Any]:
+        """Call the function with these arguments and its dependencies, within its time."""
+        if offer.dependencies is not None:
+            work = offer.dependencies.call(self, offer, args, kwargs, call)
+        else:
+            work = self.invoke(offer, args, kwargs)
+        seconds = offer.timeout or self._limits.tool_seconds
+        return work if seconds is None else self.with_deadline(seconds, work, call)
+
+    def with_deadline(self, seconds: float, work: Awaitable[T], call: HandlerCall | None) -> Awaitable[T]:
+        """Await `work` for so long; the time of questions does not count. Raises `OutOfTime`."""
+        return with_deadline(seconds, work) if call is None else call.with_deadline(seconds, work)
+
+    def invoke(self, offer: Registration, args: Any, kwargs: Any) -> Awaitable[Any]:
+        """Call the function with all of its arguments."""
+        return offer.function(*args, **kwargs) if offer.is_async else self._workers.run(offer.function, *args, **kwargs)

@@ -1,0 +1,85 @@
+"""The four lists, as a client may see them.
+
+Where everybody sees the same, pages are made once, see `pages`. Where it depends on who asks, or something stands in
+between, the list is put together for this request.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Raw
+
+from accord.messages import codec
+from accord.messages.meta import PaginatedParams
+from accord.server.compose.access import Viewer, viewer_of
+from accord.server.compose.versions import versioned_definition
+from accord.server.core.pages import cut, defined
+from accord.server.core.registration import definition_key
+from accord.server.core.registry import RESULTS
+
+if TYPE_CHECKING:
+    from accord.server.core.invoker import Invoker
+    from accord.server.core.peer import Peer
+    from accord.server.core.registry import Registry
+    from accord.server.core.resolver import Resolver
+    from accord.server.middleware.request import Request
+    from accord.session.pending_request import PendingRequest
+
+
+class ListHandler:
+    """The verb, for one running server."""
+
+    def __init__(self, registry: Registry, finding: Resolver, calling: Invoker) -> None:
+        self._registry = registry
+        self._resolver = finding
+        self._invoker = calling
+
+    async def list(self, exchange: PendingRequest, peer: Peer) -> Raw:
+        """A page. Raises `InvalidParams` for a cursor that is none."""
+        registry, method = self._registry, exchange.method.name
+        params = codec.decode_params(PaginatedParams, exchange.params)
+        shown = registry.view
+        if not (shown.requires_scopes or shown.has_providers or registry.middleware or peer.visibility is not None):
+            return registry.lists[method].page(params.cursor, exchange.rules)
+        who = viewer_of(peer, exchange)
+        items = await self._visible_items(exchange, who)
+        if registry.middleware:
+            items = await self._through_middleware(items, exchange, peer, who)
+        return self._page(items, params.cursor, exchange)
+
+    async def _visible_items(self, exchange: PendingRequest, who: Viewer) -> dict[str, Any]:
+        """The definitions by name."""
+        items: dict[str, Any] = {}
+        for name, versions in (await self._resolver.list_visible(exchange.method.name, who)).items():
+            *_, newest = versions.values()
+            define = newest.define
+            if newest.metadata.version is not None:
+                define = partial(versioned_definition, newest, versions=[*filter(None, versions)])
+            definition = defined(name, define, exchange.rules)
+            if definition is not None:
+                items[name] = definition
+        return items
+
+    async def _through_middleware(
+        self, items: dict[str, Any], exchange: PendingRequest, peer: Peer, who: Viewer
+    ) -> dict[str, Any]:
+        """What the middleware makes of a list; what it adds is judged like what the server has itself."""
+
+        async def end(request: Request) -> list[Any]:
+            return [*items.values()]
+
+        found = await self._invoker.run_middleware(end, "", None, None, exchange, peer)
+        named = {definition_key(each): each for each in found}
+        method = exchange.method.name
+        return {
+            name: each for name, each in named.items() if name in items or self._resolver.is_visible(method, name, who)
+        }
+
+    def _page(self, items: dict[str, Any], cursor: str | None, exchange: PendingRequest) -> Raw:
+        page, following = cut(list(items), cursor, self._registry.page_size)
+        result, field = RESULTS[exchange.method.name]
+        # "MUST NOT be served to a different authorization context" (Caching): what depends on who asks is theirs alone
+        found = result(**{field: [items[name] for name in page]}, next_cursor=following, cache_scope="private")
+        return self._registry.encode_list(found, exchange.rules)

@@ -1,0 +1,329 @@
+"""What a server offers, by name: what was declared on it, and what is mounted, as far as it is shown.
+
+Things may come and go at any time and from any thread: what is shown is put together anew when it is next asked for,
+and whoever goes through it goes through a copy.
+
+Names of tools and prompts: which can be listed and called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Raw
+
+from accord.errors import DeclarationError, InvalidParams, ResourceNotFound
+from accord.messages.bounds import NAME_LENGTH
+from accord.messages.capabilities import ListCapability, ResourcesCapability, ServerCapabilities
+from accord.messages.completion import PromptReference, Reference
+from accord.messages.prompts import ListPromptsResult
+from accord.messages.resources import ListResourcesResult, ListResourceTemplatesResult
+from accord.messages.revision import Rules
+from accord.messages.tools import ListToolsResult
+from accord.server.compose.uri_spelling import canonical
+from accord.server.compose.versions import with_version
+from accord.server.core.pages import Pages
+from accord.server.core.registration import Registration
+from accord.server.core.registry_view import Declarations, RegistryView
+from accord.server.declare.parameters import location
+from accord.server.middleware.chain import guards_in
+
+if TYPE_CHECKING:
+    from accord.server.compose.access import Visibility
+    from accord.server.compose.change import ToolChange
+    from accord.server.compose.mount import Mount
+    from accord.server.compose.provider import Provider
+    from accord.server.compose.search import Search
+    from accord.server.declare.templates import Template
+    from accord.server.middleware.chain import Guard, MiddlewareStep
+
+_LAMBDA = "<lambda>"
+
+
+def check_name(kind: str, name: Any, function: Callable[..., Any] | None = None) -> None:
+    """Raise `DeclarationError` for a name that no client could use. `function` is what the name is given to."""
+    problem = _problem(name)
+    if problem is None:
+        return
+    where = "" if function is None else f" ({location(function)})"
+    raise DeclarationError(f'the {kind}{where} {problem}: give it one, as in name="total"')
+
+
+def _problem(name: Any) -> str | None:
+    if not isinstance(name, str):
+        return f"has the name {name!r:.100}, which is no string"
+    if not name:
+        return "has an empty name"
+    if name == _LAMBDA:
+        return "is a lambda, which has no name of its own"
+    if len(name) > NAME_LENGTH:
+        return f"has a name of {len(name):,} characters, which is longer than {NAME_LENGTH:,}"
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return f"has the name {name!a:.100}, which is not valid Unicode"
+    return None
+
+
+EncodeList = Callable[[Any, Rules], Raw]
+"""Makes the bytes of a list."""
+
+_LISTS = {
+    "tool": "tools/list",
+    "prompt": "prompts/list",
+    "resource": "resources/list",
+    "resource template": "resources/templates/list",
+}
+"""Where each kind of thing is listed; what stands before the first slash is what changes with it."""
+
+KINDS: dict[str, str] = {method: kind for kind, method in _LISTS.items()}
+"""What each list has."""
+
+RESULTS: dict[str, tuple[type, str]] = {
+    "tools/list": (ListToolsResult, "tools"),
+    "prompts/list": (ListPromptsResult, "prompts"),
+    "resources/list": (ListResourcesResult, "resources"),
+    "resources/templates/list": (ListResourceTemplatesResult, "resource_templates"),
+}
+"""The result of each list, and the field that holds it."""
+
+
+class Registry:
+    """Everything one server offers, by name, in the order of declaration.
+
+    `changed` is called with "tools", "prompts" or "resources" when these are no longer what they were.
+    """
+
+    def __init__(self, pack: EncodeList, page_size: int, changed: Callable[[str], None] = lambda what: None) -> None:
+        self.mounts: tuple[Mount, ...] = ()
+        self.providers: tuple[Provider, ...] = ()
+        self.middleware: tuple[MiddlewareStep, ...] = ()
+        """The middleware of the server, the outermost first."""
+        self.tool_changes: dict[str, ToolChange] = {}
+        """What is different about tools, by the name they have without it."""
+        self.search: Search | None = None
+        """What stands for most of the tools where there are many."""
+        self.visibility: Visibility | None = None
+        """What is shown; None while nothing was ever hidden."""
+        self.provider_registrations: dict[tuple[int, str], tuple[list[Any], dict[str, Registration]]] = {}
+        """What providers listed last, by their place and the method, and the registrations made of it."""
+        self._on_change = changed
+        self._announced: set[str] = set()
+        self._declarations = Declarations()
+        self._unresolved: list[Registration] = []
+        self._view: RegistryView | None = None
+        self._version = 0
+        self.encode_list: EncodeList = pack
+        self.page_size: int = page_size
+        self.lists: dict[str, Pages] = {method: self._pages(method) for method in RESULTS}
+
+    # --- what is there -----------------------------------------------------------------------------------------
+
+    @property
+    def view(self) -> RegistryView:
+        """What is offered at present."""
+        shown = self._view
+        if shown is None:
+            edition = self._version
+            self._resolve_hints()
+            shown = self._view = RegistryView(self, self._declarations)
+            if edition != self._version:  # something has come meanwhile, from another thread; looked at last
+                self._view = None
+        return shown
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        """What the middleware of the server asks of who sees its things."""
+        return guards_in(self.middleware) if self.middleware else ()
+
+    @property
+    def tools(self) -> dict[str, Registration]:
+        """The tools, by name."""
+        return (self._view or self.view).tools
+
+    @property
+    def prompts(self) -> dict[str, Registration]:
+        """The prompts, by name."""
+        return (self._view or self.view).prompts
+
+    @property
+    def resources(self) -> dict[str, Registration]:
+        """The resources, by URI."""
+        return (self._view or self.view).resources
+
+    @property
+    def templates(self) -> dict[str, tuple[Template, Registration]]:
+        """The templates of resources, by their text."""
+        return (self._view or self.view).templates
+
+    def add(self, kind: str, name: str, offer: Any) -> None:
+        """Add one ("tool", "prompt", "resource", "resource template"). Raises `DeclarationError` for a taken name, and
+        for what is no name of a tool or prompt.
+        """
+        held = self._declarations.of(kind)
+        added = _registration_in(offer)
+        if kind in ("tool", "prompt"):
+            check_name(kind, name, added.function)
+        if name in held:
+            offer = with_version(kind, name, held[name], offer)
+        held[name] = offer
+        if added.resolve_hints is not None:
+            self._unresolved.append(added)
+        self.invalidate(_LISTS[kind].partition("/")[0])
+
+    def remove(self, kind: str, name: str) -> None:
+        """Take one away; calls that it serves go on. Raises `DeclarationError` where there is none."""
+        held = self._declarations.of(kind).pop(name, None)
+        if held is None:
+            raise DeclarationError(f"there is no {kind} {name!r} to remove")
+        gone = [_registration_in(held), *_registration_in(held).versions.values()]
+        self._unresolved = [each for each in self._unresolved if each not in gone]
+        self.invalidate(_LISTS[kind].partition("/")[0])
+
+    def resolve(self) -> None:
+        """Read the hints that name what was defined after the declaration, such as a class further down in the module.
+
+        A server does this when it starts. Raises `DeclarationError`, with file and line, for names that do not exist.
+        """
+        for mount in self.mounts:
+            mount.server.registry.resolve()
+        if not self._unresolved:
+            return
+        failed = self._resolve_hints()
+        self.invalidate()  # what was derived from these offers has to be derived again
+        if failed:
+            raise DeclarationError("\n".join(failed)) from None
+
+    def _resolve_hints(self) -> list[str]:
+        """What is wrong with those that cannot be resolved yet."""
+        failed: dict[Registration, str] = {}
+        for offer in self._unresolved:
+            try:
+                if offer.resolve_hints is not None:
+                    offer.resolve_hints()
+            except DeclarationError as exc:
+                failed[offer] = f"{location(offer.function)}: {exc}"
+        self._unresolved = list(failed)
+        return list(failed.values())
+
+    def declared(self, kind: str) -> dict[str, Any]:
+        """What was declared here of a kind, by name, shown or not."""
+        return dict(self._declarations.of(kind))
+
+    def unchanged_tool(self, name: str) -> Registration | None:
+        """A tool as it is without the change to it, declared here or mounted; None where there is none yet."""
+        found = self._declarations.tools.get(name)
+        for mount in self.mounts:
+            found = found or mount.offered("tools").get(name)
+        return found
+
+    def invalidate(self, *what: str) -> None:
+        """The "tools", "prompts" or "resources" (all, if none are named) are no longer what they were."""
+        self._version += 1
+        self._view = None
+        self.provider_registrations = {}
+        for each in what or ("tools", "prompts", "resources"):
+            for method, pages in self.lists.items():
+                if method.startswith(each):
+                    pages.clear()
+            self._on_change(each)
+
+    def _pages(self, method: str) -> Pages:
+        result, field = RESULTS[method]
+
+        def packed(items: Sequence[Any], cursor: str | None, rules: Rules) -> Raw:
+            return self.encode_list(result(**{field: items}, next_cursor=cursor), rules)
+
+        return Pages(lambda: self.without_searchable(method, self.view.definitions(method), {}), packed, self.page_size)
+
+    def without_searchable(self, method: str, items: dict[str, Any], provided: Mapping[str, Any]) -> dict[str, Any]:
+        """The items of a list that are listed: of tools, not those that are to be searched for."""
+        if self.search is None or method != "tools/list":
+            return items
+        return self.search.listed(items, provided)
+
+    # --- what it can do ----------------------------------------------------------------------------------------
+
+    def capabilities(self, *, may_log: bool = False) -> ServerCapabilities:
+        """What the server can say it has. What it once said holds: clients were told, and ask.
+
+        `may_log`: there are handlers elsewhere that can log.
+        """
+        self._announced |= self.view.capabilities | {each for mount in self.mounts for each in mount.capabilities}
+        self._announced |= {each for provider in self.providers for each in provider.provides}
+        if may_log:
+            self._announced.add("logging")
+        lists = ListCapability(list_changed=True)
+        return ServerCapabilities(
+            tools=lists if "tools" in self._announced else None,
+            prompts=lists if "prompts" in self._announced else None,
+            resources=ResourcesCapability(subscribe=True, list_changed=True)
+            if "resources" in self._announced
+            else None,
+            completions={} if "completions" in self._announced else None,
+            logging={} if "logging" in self._announced else None,
+        )
+
+    # --- by name -----------------------------------------------------------------------------------------------
+
+    def prompt(self, name: str) -> Registration:
+        """A prompt by its name. Raises `InvalidParams`."""
+        offer = self.prompts.get(name)
+        if offer is None:
+            raise InvalidParams(f"no prompt {name!r:.200}")
+        return offer
+
+    def resource(self, uri: str) -> tuple[Registration, dict[str, Any]]:
+        """The resource that answers for a URI, and what its template read out of it. Raises `ResourceNotFound`."""
+        offer = self.resources.get(uri) or self.view.by_canonical_uri.get(canonical(uri))
+        if offer is not None:
+            return offer, {}
+        if self.templates and (found := self.view.template_index.match(uri)) is not None:
+            return found
+        raise ResourceNotFound(uri=uri)
+
+    def find(self, kind: str, name: str) -> Registration | None:
+        """The tool, prompt or resource of that name or URI, or the template of that text, declared or mounted, that is
+        shown; None where none is.
+        """
+        if kind == "resource template":
+            return self.templates[name][1] if name in self.templates else None
+        if kind != "resource":
+            return self.tools.get(name) if kind == "tool" else self.prompts.get(name)
+        try:
+            return self.resource(name)[0]
+        except ResourceNotFound:
+            return None
+
+    def hides(self, kind: str, name: str) -> bool:
+        """Return whether what would answer for a name, a URI or the text of a template is declared here, or on a
+        mounted server, and not shown: nothing else takes its place, least of all what a provider has.
+        """
+        if kind == "resource":
+            return self.view.hides_uri(name)
+        if self.find(kind, name) is not None:
+            return False
+        return (
+            name in self._declarations.of(kind)
+            or name in self.view.before_rules[kind]
+            or any(mount.has(kind, name) for mount in self.mounts)
+        )
+
+    def completion_target(self, ref: Reference) -> Registration:
+        """The prompt, template or resource that someone types arguments for. Raises `InvalidParams`."""
+        if isinstance(ref, PromptReference):
+            return self.prompt(ref.name)
+        _, offer = self.templates.get(ref.uri, (None, None))
+        if offer is not None:
+            return offer
+        try:
+            return self.resource(ref.uri)[0]
+        except ResourceNotFound as error:
+            raise InvalidParams(f"no resource template {ref.uri!r:.200}") from error
+
+
+def _registration_in(held: Any) -> Registration:
+    """The offer in what is held: a template stands beside it."""
+    offer: Registration = held[1] if isinstance(held, tuple) else held
+    return offer

@@ -1,0 +1,294 @@
+"""What is offered at one moment: what was declared, then what is mounted, changed and hidden as the server says.
+
+The templates of a server by their literal beginning, so that a URI is compared with few of them.
+
+What the comparison itself costs is bounded too: `messages.bounds` bounds the URI, and `Template.match` is linear in it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from accord.errors import DeclarationError, ResourceNotFound
+from accord.server.compose.access import required_scopes
+from accord.server.compose.uri_spelling import canonical, canonical_index
+from accord.server.compose.versions import versioned_definition
+from accord.server.core.registration import Registration, TemplateGuard
+from accord.server.middleware.chain import build_chain, guards_in
+
+if TYPE_CHECKING:
+    from accord.messages.revision import Rules
+    from accord.server.compose.access import Reached, Visibility
+    from accord.server.core.registry import Registry
+    from accord.server.declare.templates import Template
+
+
+class TemplateIndex:
+    """Templates and what they lead to; of several that match a URI, the one that was declared first counts."""
+
+    def __init__(self, templates: Iterable[tuple[Template, Registration]]) -> None:
+        self._by_prefix: dict[str, list[tuple[int, Template, Registration]]] = {}
+        self._units: Callable[[str], str | None] = lambda uri: None
+        for at, (template, offer) in enumerate(templates):
+            self._units = template.units
+            self._by_prefix.setdefault(template.prefix, []).append((at, template, offer))
+        self._lengths = sorted({len(prefix) for prefix in self._by_prefix})
+
+    def match(self, uri: str) -> tuple[Registration, dict[str, Any]] | None:
+        """What a URI leads to, and the values of its variables; None where no template matches.
+
+        Raises `ResourceNotFound` for values that the template does not take, see `Template.unsafe_in`.
+        """
+        units = self._units(uri)
+        if units is None:
+            return None
+        found = [each for length in self._lengths for each in self._by_prefix.get(units[:length], ())]
+        for _, template, offer in sorted(found, key=lambda each: each[0]):
+            values = template.match_units(units)
+            if values is None:
+                continue
+            if (why := template.unsafe_in(values)) is not None:
+                raise ResourceNotFound(f"no resource {uri!r:.200}: {why}", uri=uri)
+            return offer, values
+        return None
+
+
+log: logging.Logger = logging.getLogger("accord.server")
+
+
+class Declarations(msgspec.Struct):
+    """What was declared on one server, by name."""
+
+    tools: dict[str, Registration] = {}
+    prompts: dict[str, Registration] = {}
+    resources: dict[str, Registration] = {}
+    templates: dict[str, Any] = {}
+
+    def of(self, kind: str) -> dict[str, Any]:
+        """Those of a kind: "tool", "prompt", "resource", "resource template"."""
+        return getattr(self, _FIELDS[kind])  # type: ignore[no-any-return]
+
+
+_FIELDS = {"tool": "tools", "prompt": "prompts", "resource": "resources", "resource template": "templates"}
+
+
+class RegistryView:
+    """Made once for each change of anything that it is made of."""
+
+    def __init__(self, registry: Registry, declared: Declarations) -> None:
+        self._registry = registry
+        self.before_rules: dict[str, dict[str, Any]] = {}
+        """What there is of each kind, by name, before rules hide some of it."""
+        self.listed_uris: dict[str, tuple[Registration | None, Reached | None]] = {}
+        """What answers for the URIs in a list, and what else their spellings lead to; see `Viewer.can_list`."""
+        self.tools: dict[str, Registration] = self._visible("tool", declared)
+        self.prompts: dict[str, Registration] = self._visible("prompt", declared)
+        self.resources: dict[str, Registration] = self._visible("resource", declared)
+        self.templates: dict[str, tuple[Template, Registration]] = self._visible("resource template", declared)
+        self.requires_scopes: bool = any(
+            each.metadata.scopes or each.template_guards
+            for offer in self.registrations()
+            for each in offer.versions.values() or (offer,)
+        )
+        """Whether there is something that not everybody may see."""
+        self.has_rules: bool = (
+            bool(registry.guards)
+            or registry.visibility is not None
+            or any(mount.server.registry.view.has_rules for mount in registry.mounts)
+        )
+        """Whether there are rules by name or tag, which hold for what providers have as well."""
+        self.has_providers: bool = bool(registry.providers) or any(mount.has_providers for mount in registry.mounts)
+        """Whether there are more things than these, which somebody has to be asked for."""
+
+    def registrations(self) -> Iterator[Registration]:
+        """All of them."""
+        yield from self.tools.values()
+        yield from self.prompts.values()
+        yield from self.resources.values()
+        yield from (offer for _, offer in self.templates.values())
+
+    @cached_property
+    def template_index(self) -> TemplateIndex:
+        """The templates of resources, by their literal beginning."""
+        return TemplateIndex(self.templates.values())
+
+    @cached_property
+    def by_canonical_uri(self) -> dict[str, Registration]:
+        """The resources, by canonical URI."""
+        return canonical_index(self.resources)
+
+    @cached_property
+    def has_visibility_rules(self) -> bool:
+        """Whether rules of this server, or of a mounted one, may hide something."""
+        return bool(self._registry.visibility) or any(
+            mount.server.registry.view.has_visibility_rules for mount in self._registry.mounts
+        )
+
+    @cached_property
+    def may_hide_uris(self) -> bool:
+        """Whether the URI of something that is registered may be hidden from somebody."""
+        offers = (*self.resources.values(), *(offer for _, offer in self.templates.values()))
+        return self.has_visibility_rules or any(each.metadata.scopes or each.template_guards for each in offers)
+
+    @cached_property
+    def _hidden_uris(self) -> frozenset[str]:
+        """The canonical URIs of resources that are hidden, here or in mounted servers."""
+        hidden = {canonical(uri) for uri in self.before_rules["resource"]}
+        for mount in self._registry.mounts:
+            hidden |= {canonical(mount.uri(uri)) for uri in mount.server.registry.view._hidden_uris}
+        return frozenset(hidden - self.by_canonical_uri.keys())
+
+    @cached_property
+    def _template_index_before_rules(self) -> TemplateIndex:
+        return TemplateIndex(self.before_rules["resource template"].values())
+
+    def hides_uri(self, uri: str) -> bool:
+        """Return whether what would answer for a URI is hidden, here or in a mounted server: a template that is shown
+        does not take its place.
+        """
+        if not self.has_visibility_rules or canonical(uri) in self.by_canonical_uri:
+            return False
+        if canonical(uri) in self._hidden_uris:
+            return True
+        try:
+            found = self._template_index_before_rules.match(uri)
+        except ResourceNotFound:
+            return False  # nothing answers
+        if found is not None and all(found[0] is not offer for _, offer in self.templates.values()):
+            return True
+        if found is not None and not found[0].inner_names:
+            return False  # one that was declared here goes before those of mounted servers
+        inside = [(mount.server.registry.view, mount.inner_uri(uri)) for mount in self._registry.mounts]
+        return any(inner_uri is not None and shown.hides_uri(inner_uri) for shown, inner_uri in inside)
+
+    def listed(self, method: str) -> dict[str, Registration]:
+        """What a list is made of."""
+        if method == "resources/templates/list":
+            return {text: offer for text, (_, offer) in self.templates.items()}
+        return getattr(self, method.partition("/")[0])  # type: ignore[no-any-return]
+
+    def definitions(self, method: str) -> dict[str, Callable[[Any], Any]]:
+        """What makes the items of a list, by name."""
+        return {
+            name: offer.define if offer.metadata.version is None else partial(_versioned_definition, offer)
+            for name, offer in self.listed(method).items()
+        }
+
+    @property
+    def capabilities(self) -> set[str]:
+        """The capabilities that all of this makes up; each is there before anything may ask for it."""
+        found = {name for name in ("tools", "prompts", "resources") if getattr(self, name)}
+        if self.templates:
+            found.add("resources")
+        for offer in self.registrations():
+            if offer.completions:
+                found.add("completions")
+            if self._may_log(offer):
+                found.add("logging")
+        return found
+
+    def _may_log(self, offer: Registration) -> bool:
+        """Whether it, or what stands around it or fills or completes its parameters, takes a context."""
+        around = (*self._registry.middleware, *offer.middleware)
+        parts = [offer, offer.dependencies, offer.completions, *around]
+        return any(part is not None and part.context for part in parts)
+
+    def _visible(self, kind: str, declared: Declarations) -> dict[str, Any]:
+        registry, found = self._registry, dict(declared.of(kind))
+        for mount in registry.mounts:
+            for name, offer in mount.offered(_FIELDS[kind]).items():
+                if found.setdefault(name, offer) is not offer:
+                    log.warning("accord: the mounted %s %r is hidden by another of that name", kind, name)
+        if kind == "tool" and registry.tool_changes:
+            found = _apply_changes(registry, found)
+        if kind == "tool" and registry.search is not None:
+            found = {**registry.search.registrations, **found}
+        self.before_rules[kind] = found
+        if registry.visibility:
+            seen = {name: _visible(name, held, registry.visibility) for name, held in found.items()}
+            found = {name: held for name, held in seen.items() if held is not None}
+        for name, held in found.items():
+            if isinstance(held, tuple):
+                apply_middleware(name, held[1], registry)
+                guard_template(name, held[1], registry)
+            else:
+                apply_middleware(name, held, registry)
+        return found
+
+
+def _versioned_definition(offer: Registration, rules: Rules) -> Any:
+    return versioned_definition(offer, rules, [*offer.versions] or [offer.metadata.version or ""])
+
+
+def apply_middleware(name: str, offer: Registration, registry: Registry) -> None:
+    """Put the middleware of its server, and its own, around it; around all of its versions. And have it ask for what
+    the middleware wants of who sees it.
+    """
+    apply_scopes(name, offer, registry)
+    around = (*registry.middleware, *offer.middleware)
+    if around or offer.chain is not None:
+        offer.chain = build_chain(around)
+        offer.may_request_input = offer.may_request_input or any(each.context for each in around)
+    for version in offer.versions.values():
+        if version is not offer:
+            apply_middleware(name, version, registry)
+
+
+def apply_scopes(name: str, offer: Registration, registry: Registry) -> None:
+    """Have a registration ask for the scopes that the rules of a server want, by every name and tag that it has had.
+    Rules that stand around it alone are asked where it was declared.
+    """
+    if name not in offer.names:
+        offer.names = (*offer.names, name)
+    guards = registry.guards
+    if offer.middleware and offer.owner is None:
+        guards = (*guards, *guards_in(offer.middleware))
+    if guards:
+        marks, names = offer.metadata, (*offer.names, *offer.former_names)
+        scopes = marks.scopes | required_scopes(guards, names, marks.tags | offer.former_tags)
+        offer.metadata = msgspec.structs.replace(marks, scopes=scopes)
+    offer.is_public = not offer.metadata.scopes and offer.metadata.version is None and offer.rewrite_call is None
+
+
+def guard_template(text: str, offer: Registration, registry: Registry) -> None:
+    """Have the URIs of a template be judged by the rules of a server too, each when it is asked for."""
+    depth, own = len(offer.inner_names), () if offer.owner is not None else guards_in(offer.middleware)
+    ruled = bool(own or registry.guards or registry.visibility)
+    if ruled and all(each.registry is not registry or each.depth != depth for each in offer.template_guards):
+        offer.template_guards = (*offer.template_guards, TemplateGuard(registry, depth, text, own))
+    offer.is_public = offer.is_public and not offer.template_guards
+
+
+def _apply_changes(registry: Registry, found: dict[str, Registration]) -> dict[str, Registration]:
+    """The tools with the changes that were asked for. Where a new name is taken, the first that has it is shown."""
+    changed: dict[str, Registration] = {}
+    for name, held in found.items():
+        change = registry.tool_changes.get(name)
+        try:
+            offer = held if change is None else change.apply(held)
+        except DeclarationError as exc:  # not as it is either: what was to be hidden would be shown
+            log.error("accord: the tool %r is not shown: %s", name, exc)
+            continue
+        if changed.setdefault(name if change is None else change.name or name, offer) is not offer:
+            log.warning("accord: the tool %r is hidden by another that has been given its name", name)
+    return changed
+
+
+def _visible(name: str, held: Any, visibility: Visibility) -> Any:
+    """What is held, as far as rules show it: of several versions those that are not hidden, the newest last."""
+    offer: Registration = held[1] if isinstance(held, tuple) else held
+    versions: Mapping[Any, Registration] = offer.versions or {offer.metadata.version: offer}
+    shown = {version: each for version, each in versions.items() if visibility.is_visible((name,), each.metadata.tags)}
+    if len(shown) == len(versions):
+        return held
+    if not shown:
+        return None
+    newest, _ = [*shown.items()][-1]
+    made = shown[newest].derived()
+    made.versions = {**shown, newest: made}
+    return made

@@ -1,0 +1,181 @@
+"""From the name that a client gives to what is offered under it, and to what is listed, as far as it may see that.
+
+Whatever answers a client gets its registrations here, so nothing that it may not see leaves this module.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from accord.errors import InvalidParams, ResourceNotFound
+from accord.messages import codec
+from accord.messages.completion import PromptReference, Reference
+from accord.messages.meta import Params
+from accord.server.compose.access import NO_SCOPES, Viewer, viewer_of
+from accord.server.compose.versions import VERSION
+from accord.server.core.registration import Registration
+from accord.server.core.registry import KINDS
+
+if TYPE_CHECKING:
+    from accord.limits import Limits
+    from accord.server.compose.provider_resolver import ProviderResolver
+    from accord.server.core.peer import Peer
+    from accord.server.core.registry import Registry
+    from accord.session.pending_request import PendingRequest
+
+
+class Resolver:
+    """For one running server."""
+
+    def __init__(self, registry: Registry, limits: Limits) -> None:
+        self._registry = registry
+        self._limits = limits
+
+    async def resolve_tool(self, name: str, exchange: PendingRequest, peer: Peer) -> Registration:
+        """A tool. Raises `InvalidParams`, also for one that this client may not see."""
+        offer = self._registry.tools.get(name)
+        if self._registry.view.has_providers and self._is_hidden(offer, exchange, peer):
+            provided = await self.providers.tool(name)
+            offer = offer or provided
+        return _select_version(offer, "tool", name, exchange, peer)
+
+    async def resolve_prompt(self, name: str, exchange: PendingRequest, peer: Peer) -> Registration:
+        """A prompt. Raises `InvalidParams`, also for one that this client may not see."""
+        offer = self._registry.prompts.get(name)
+        if self._registry.view.has_providers and self._is_hidden(offer, exchange, peer):
+            provided = await self.providers.prompt(name)
+            offer = offer or provided
+        return _select_version(offer, "prompt", name, exchange, peer)
+
+    async def resolve_resource(
+        self, uri: str, exchange: PendingRequest, peer: Peer
+    ) -> tuple[Registration, dict[str, Any]]:
+        """What answers for a URI, and what its template read out of it.
+
+        Raises `ResourceNotFound`, also for what this client may not see.
+        """
+        try:
+            offer, variables = self._registry.resource(uri)
+        except ResourceNotFound:
+            found = await self.providers.resource(uri) if self._registry.view.has_providers else None
+            if found is None and (
+                self._registry.view.has_rules or self._registry.view.requires_scopes or peer.visibility is not None
+            ):
+                raise ResourceNotFound(uri=uri) from None  # why a template does not take it would tell of the template
+            if found is None:
+                raise
+            offer, variables = found, {}
+        shown = self._registry.view
+        everybody = (
+            offer.is_public and peer.visibility is None and not shown.requires_scopes and not shown.has_visibility_rules
+        )
+        if everybody or viewer_of(peer, exchange).can_read(self._registry, offer, uri):
+            return offer, variables
+        if self._registry.view.has_providers:
+            await self.providers.resource(uri)
+        raise ResourceNotFound(uri=uri)
+
+    def is_public(self, offer: Registration, uri: str) -> bool:
+        """Return whether everybody may read what answers for a URI, whatever they were granted."""
+        shown = self._registry.view
+        return (offer.is_public and not shown.requires_scopes and not shown.has_visibility_rules) or Viewer(
+            NO_SCOPES
+        ).can_read(self._registry, offer, uri)
+
+    def _is_hidden(self, offer: Registration | None, exchange: PendingRequest, peer: Peer) -> bool:
+        """Return whether a client cannot know it. Providers are asked for that as well: one that fails, or takes its
+        time, would otherwise tell apart what is hidden and what is not there.
+        """
+        return offer is None or not viewer_of(peer, exchange).versions(offer)
+
+    async def resolve_completion(self, ref: Reference, exchange: PendingRequest, peer: Peer) -> Registration | None:
+        """The prompt, resource or template that someone types arguments for; None for what a provider may have.
+
+        Raises `InvalidParams`, also for what this client may not see.
+        """
+        registry, who = self._registry, viewer_of(peer, exchange)
+        kind, name = ("prompt", ref.name) if isinstance(ref, PromptReference) else ("resource", ref.uri)
+        try:
+            offer = registry.completion_target(ref)
+        except InvalidParams:
+            if registry.view.has_providers and await self._may_ask_provider(ref, kind, name, who):
+                return None
+            raise
+        if kind == "prompt" and who.versions(offer):
+            return _select_version(offer, kind, name, exchange, peer)
+        if kind != "prompt" and (who.can_see(offer) if name in offer.names else who.can_read(registry, offer, name)):
+            return offer
+        if registry.view.has_providers and await self._may_ask_provider(ref, kind, name, who, hidden=True):
+            return None  # as for what is not there
+        raise InvalidParams(f"no {'prompt' if kind == 'prompt' else 'resource template'} {name!r:.200}")
+
+    async def _may_ask_provider(
+        self, ref: Reference, kind: str, name: str, who: Viewer, *, hidden: bool = False
+    ) -> bool:
+        """Whether a provider may be asked. Where there are rules, only about what it has: they may be on its names. So
+        too where a template may be hidden, whose values would be left out. `hidden`: what is declared is hidden from
+        the client, and what a provider has does not take its place.
+        """
+        shown = self._registry.view
+        if not shown.has_rules and who.visibility is None and (kind == "prompt" or not shown.requires_scopes):
+            return True
+        if kind == "prompt":
+            offer = await self.providers.prompt(name)
+        else:
+            offer = (await self.providers.listed("resources/templates/list")).get(name)
+            if offer is None and (offer := await self.providers.resource(name)) is not None:
+                hidden = hidden or not who.can_read(self._registry, offer, name)
+        return offer is not None and not hidden and who.can_see(offer)
+
+    def may_see_uri(self, uri: str, exchange: PendingRequest, peer: Peer) -> bool:
+        """Whether this client may be told of a URI, as one that a template could have."""
+        return viewer_of(peer, exchange).may_know(self._registry, "resource", uri)
+
+    async def list_visible(self, method: str, who: Viewer) -> dict[str, dict[str | None, Registration]]:
+        """What a list has for somebody, by name, each in the versions that exist for them, the newest last."""
+        items = await self._list_all(method)
+        if method == "resources/list":
+            return {uri: {None: offer} for uri, offer in items.items() if who.can_list(self._registry, offer, uri)}
+        found = {name: who.versions(offer) for name, offer in items.items()}
+        return {name: versions for name, versions in found.items() if versions}
+
+    async def _list_all(self, method: str) -> dict[str, Registration]:
+        shown = self._registry.view
+        provided = await self.providers.listed(method) if shown.has_providers else {}
+        found = dict(shown.listed(method))
+        for name, offer in provided.items():
+            found.setdefault(name, offer)
+        return self._registry.without_searchable(method, found, provided)
+
+    def is_visible(self, method: str, name: str, who: Viewer) -> bool:
+        """Return whether somebody may see a definition that a middleware has put into a list under that name: something
+        of that name may be registered, and hidden.
+        """
+        return who.may_know(self._registry, KINDS[method], name)
+
+    @property
+    def providers(self) -> ProviderResolver:
+        """What providers have."""
+        from accord.server.compose.provider_resolver import ProviderResolver
+
+        return ProviderResolver(self._registry, self._limits)
+
+
+def _select_version(
+    offer: Registration | None, kind: str, name: str, exchange: PendingRequest, peer: Peer
+) -> Registration:
+    """The version that a request names, of those that this client may see; the newest if it names none. Raises
+    `InvalidParams`, also where there is none.
+    """
+    found = {} if offer is None else viewer_of(peer, exchange).versions(offer)
+    if not found:
+        raise InvalidParams(f"no {kind} {name!r:.200}")
+    *_, newest = found.values()
+    wanted = None if None in found else (codec.decode_params(Params, exchange.params).meta or {}).get(VERSION)
+    if wanted is None:
+        return newest
+    version = found.get(wanted) if isinstance(wanted, str) else None
+    if version is None:
+        known = ", ".join(filter(None, found))
+        raise InvalidParams(f"{kind} {name!r:.200} has no version {wanted!r:.200}; it has {known}")
+    return version

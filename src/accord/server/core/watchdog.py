@@ -1,0 +1,183 @@
+"""Warn when a function of the program holds the event loop: the server answers nobody meanwhile.
+
+One daemon thread looks at the event loops of all servers four times a second. It suspects a loop whose thread is inside
+a function of the program, and asks it to run a callback; if the callback has not run a second later, the loop is held.
+So a call costs nothing, and an idle loop is never woken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import linecache
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from types import FrameType
+
+from accord.server.declare.parameters import relative_path
+
+log: logging.Logger = logging.getLogger("accord.server")
+
+HELD_SECONDS = 1.0
+"""A loop that runs nothing else for so long is held."""
+
+_LOOK_SECONDS = 0.25
+_SILENT_SECONDS = 60.0
+"""How long a line of code that was reported is not reported again."""
+_MOST_PLACES = 100
+
+_ACCORD = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
+_CALLERS = (os.path.join(_ACCORD, "server", ""), os.path.join(_ACCORD, "transport", ""))
+"""What calls the functions of a program."""
+_STDLIB = os.path.dirname(os.__file__) + os.sep
+_PACKAGES = f"{os.sep}site-packages{os.sep}"
+
+
+class LoopMonitor:
+    """One event loop, looked at from another thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, thread: int) -> None:
+        self.servers: int = 0
+        """How many run on this loop."""
+        self._loop = loop
+        self._thread = thread
+        self._pinged_at: float | None = None
+        self._reported = False
+
+    def check(self, now: float) -> str | None:
+        """Return a warning if the loop has been held since a look at least `HELD_SECONDS` ago."""
+        if self._pinged_at is None:
+            if self._handler() is not None:
+                self._ping(now)
+            return None
+        if self._reported or now - self._pinged_at < HELD_SECONDS or (frames := self._handler()) is None:
+            return None
+        self._reported = True
+        return _warning(*frames)
+
+    def location(self) -> tuple[str, int] | None:
+        """Return the file and the line of the program that runs now."""
+        frames = self._handler()
+        return None if frames is None else (frames[1].f_code.co_filename, frames[1].f_lineno)
+
+    def _ping(self, now: float) -> None:
+        self._pinged_at, self._reported = now, False
+        try:
+            self._loop.call_soon_threadsafe(self._pong)
+        except RuntimeError:  # the loop is closed
+            self._pinged_at = None
+
+    def _pong(self) -> None:
+        self._pinged_at = None
+
+    def _handler(self) -> tuple[FrameType, FrameType] | None:
+        """Return the function that accord called, and the innermost frame of the program in it."""
+        innermost: FrameType | None = None
+        for frame, outer in _pairs(sys._current_frames().get(self._thread)):
+            if innermost is None and not _is_library(frame):
+                innermost = frame
+            if not _is_ours(frame) and outer.f_code.co_filename.startswith(_CALLERS):
+                return frame, innermost or frame
+        return None
+
+
+def _pairs(frame: FrameType | None) -> Iterator[tuple[FrameType, FrameType]]:
+    """Each frame of a stack, from the inside, and the next one outside of it; without those of the standard library."""
+    while frame is not None:
+        outer = frame.f_back
+        while outer is not None and _is_stdlib(outer):
+            outer = outer.f_back
+        if outer is None:
+            return
+        if not _is_stdlib(frame):
+            yield frame, outer
+        frame = outer
+
+
+def _is_stdlib(frame: FrameType) -> bool:
+    name = frame.f_code.co_filename
+    return name.startswith("<frozen") or (name.startswith(_STDLIB) and _PACKAGES not in name)
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(_ACCORD)
+
+
+def _is_library(frame: FrameType) -> bool:
+    return _is_ours(frame) or _PACKAGES in frame.f_code.co_filename
+
+
+def _warning(handler: FrameType, inner: FrameType) -> str:
+    name, code = handler.f_code.co_qualname.rpartition("<locals>.")[2], inner.f_code
+    line = linecache.getline(code.co_filename, inner.f_lineno).strip()
+    return (
+        f"{name}() held the event loop for more than {HELD_SECONDS:g} s "
+        f"at {relative_path(code.co_filename)}:{inner.f_lineno}"
+        + (f" ({line:.80})" if line else "")
+        + "; nobody else is served meanwhile: declare it with `def`, so that it runs in a thread, "
+        "or await asyncio.to_thread(...)"
+    )
+
+
+class Watchdog:
+    """The thread that looks, while there is a loop to look at."""
+
+    def __init__(self) -> None:
+        self._monitors: dict[asyncio.AbstractEventLoop, LoopMonitor] = {}
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._muted: dict[tuple[str, int], float] = {}
+
+    def watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Watch the loop of this thread; `leave` it as often."""
+        with self._lock:
+            watch = self._monitors.setdefault(loop, LoopMonitor(loop, threading.get_ident()))
+            watch.servers += 1
+            if self._thread is None or not self._thread.is_alive():  # not alive: this is a forked process
+                self._stop = threading.Event()
+                self._thread = threading.Thread(
+                    target=self._run, args=(self._stop,), name="accord-watchdog", daemon=True
+                )
+                self._thread.start()
+
+    def leave(self, loop: asyncio.AbstractEventLoop) -> None:
+        """One server less runs on this loop; with the last loop, the thread ends."""
+        with self._lock:
+            watch = self._monitors.get(loop)
+            if watch is not None:
+                watch.servers -= 1
+                if not watch.servers:
+                    self._forget(loop)
+
+    def _forget(self, loop: asyncio.AbstractEventLoop) -> None:
+        del self._monitors[loop]
+        if not self._monitors:
+            self._thread = None
+            self._stop.set()
+
+    def _run(self, stop: threading.Event) -> None:
+        while not stop.wait(_LOOK_SECONDS):
+            with self._lock:
+                for loop in [loop for loop in self._monitors if loop.is_closed()]:  # its servers were never left
+                    self._forget(loop)
+                watches = list(self._monitors.values())
+            for watch in watches:
+                self._look(watch, time.monotonic())
+
+    def _look(self, watch: LoopMonitor, now: float) -> None:
+        warning, place = watch.check(now), watch.location()
+        if warning is None or (place is not None and now < self._muted.get(place, 0.0)):
+            return
+        if place is not None:
+            if len(self._muted) >= _MOST_PLACES:
+                self._muted.clear()
+            self._muted[place] = now + _SILENT_SECONDS
+        log.warning("accord: %s", warning)
+
+
+WATCHDOG = Watchdog()
+"""The one of this process."""

@@ -1,0 +1,1 @@
+"""Declarations: decorators, signatures, docstrings, URI templates, and the types of results."""

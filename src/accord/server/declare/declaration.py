@@ -1,0 +1,271 @@
+"""Declaring: from a function and what is said of it to an offer in the registry."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from accord.errors import DeclarationError, LocalProtocolError
+from accord.messages.base import Meta
+from accord.messages.content import Resource
+from accord.messages.meta import check_meta
+from accord.messages.prompts import Prompt
+from accord.messages.resources import ResourceTemplate
+from accord.messages.tools import Tool, ToolAnnotations
+from accord.schema.json_values import to_json
+from accord.server.compose.access import words
+from accord.server.core.content import NO_CACHE, CacheHint
+from accord.server.core.context import Context
+from accord.server.core.registration import (
+    AccessMetadata,
+    Registration,
+    prompt_registration,
+    resource_registration,
+    tool_registration,
+)
+from accord.server.core.registry import Registry
+from accord.server.core.results import UNSTRUCTURED
+from accord.server.declare.completions import ArgumentCompletions, Completable, plain
+from accord.server.declare.signature import Signature, signature
+from accord.server.depends.markers import is_dependency
+from accord.server.input.question import is_question
+from accord.server.middleware.chain import middleware_steps
+
+if TYPE_CHECKING:
+    from accord.server.middleware.request import Middleware
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*[:{]|\{")
+"""How a URI begins (RFC 3986, section 3.1), or a template of URIs whose scheme may hold a variable."""
+
+_PARAMETERS = ("name", "description", "tags", "scopes", "version", "middleware", "timeout", "strict")
+_PROMPT_FIELDS = ("title", "icons", "meta")
+_TOOL_FIELDS = (*_PROMPT_FIELDS, "annotations")
+
+_REPLACEMENTS = {
+    "output_schema": "it is read from the return annotation: write `-> YourType`, or, with a schema by hand, "
+    "server.add_tool(Tool(...), handler)",
+    "input_schema": "it is read from the parameters: annotate them, or, with a schema by hand, write "
+    "server.add_tool(Tool(...), handler)",
+    "arguments": "they are read from the parameters: annotate them",
+}
+
+
+def declare_tool(registry: Registry, function: Callable[..., Any], **options: Any) -> None:
+    """Offer a function as a tool; `options` as for `make_tool`. Raises `DeclarationError`."""
+    registry.add("tool", *make_tool(function, **options))
+
+
+def make_tool(
+    function: Callable[..., Any],
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    timeout: float | None = None,
+    strict: bool = False,
+    ignore_unknown: bool = False,
+    tags: Iterable[str] = (),
+    scopes: Iterable[str] = (),
+    version: str | None = None,
+    middleware: Sequence[Middleware] = (),
+    **about: Any,
+) -> tuple[str, Registration]:
+    """A function as a tool, and its name; `about` are further fields of `Tool`. With `ignore_unknown`, arguments
+    without a parameter are dropped, as the official SDK does. Raises `DeclarationError`.
+    """
+    function = plain(function)
+    _refuse_options("tool", about, _TOOL_FIELDS)
+    check_timeout(timeout)
+    if not isinstance(about.get("annotations"), ToolAnnotations | None):
+        raise DeclarationError("annotations of a tool are ToolAnnotations(read_only_hint=True, ...)")
+    read = signature(
+        function,
+        context=Context,
+        injected=is_injected,
+        unstructured=UNSTRUCTURED,
+        strict=strict,
+        ignore_unknown=ignore_unknown,
+    )
+    tool = Tool(
+        name=read.name if name is None else name,
+        description=description or read.description or None,
+        input_schema={},
+        **message_fields(about),
+    )
+    offer = tool_registration(function, read, tool, timeout)
+    set_metadata(offer, tags, scopes, middleware, version)
+    return tool.name, offer
+
+
+def check_timeout(seconds: float | None) -> None:
+    """Raise `DeclarationError` for what is no time that a call can take."""
+    if seconds is None:
+        return
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+        raise DeclarationError(f"timeout= takes seconds, more than 0, as in timeout=30, not {seconds!r}")
+
+
+def _refuse_options(kind: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Raise `DeclarationError` for options that are not fields of a tool or prompt that its author writes."""
+    for option in given:
+        if option in known:
+            continue
+        options = [*(_PARAMETERS if kind == "tool" else _PARAMETERS[:-2]), *known]
+        close = difflib.get_close_matches(option, options, 1)
+        if close and option not in _REPLACEMENTS:
+            raise DeclarationError(f"a {kind} has no option {option}=, did you mean {close[0]}=?")
+        instead = _REPLACEMENTS.get(option, f"its options are {', '.join(options)}")
+        raise DeclarationError(f"a {kind} has no option {option}=: {instead}")
+
+
+def declare_prompt(
+    registry: Registry,
+    function: Callable[P, R],
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    tags: Iterable[str] = (),
+    scopes: Iterable[str] = (),
+    version: str | None = None,
+    middleware: Sequence[Middleware] = (),
+    **about: Any,
+) -> Completable[P, R]:
+    """Offer a function as a prompt; `about` are further fields of `Prompt`. Raises `DeclarationError`."""
+    _refuse_options("prompt", about, _PROMPT_FIELDS)
+    read = signature(plain(function), context=Context, injected=is_injected, unstructured=UNSTRUCTURED, texts=True)
+    prompt = Prompt(
+        name=read.name if name is None else name,
+        description=description or read.description or None,
+        **message_fields(about),
+    )
+    offer = prompt_registration(plain(function), read, prompt)
+    offer.completions = ArgumentCompletions(f"prompt {prompt.name!r}", read)
+    set_metadata(offer, tags, scopes, middleware, version)
+    registry.add("prompt", prompt.name, offer)
+    return _completable(function, offer)
+
+
+def declare_resource(
+    registry: Registry,
+    function: Callable[P, R],
+    uri: str,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    size: int | None = None,
+    cache: CacheHint = NO_CACHE,
+    tags: Iterable[str] = (),
+    scopes: Iterable[str] = (),
+    middleware: Sequence[Middleware] = (),
+    unsafe_variables: bool = False,
+    **about: Any,
+) -> Completable[P, R]:
+    """Offer a function as a resource, or with `{variables}` in the URI as a template of resources; `about` are
+    further fields of `Resource` or `ResourceTemplate`, as `message_fields` gives them. Raises `DeclarationError`.
+    """
+    if _SCHEME.match(uri) is None:
+        raise DeclarationError(f"resource {uri!r} has no scheme: a URI begins with one, as in 'resource://{uri}'")
+    read = signature(plain(function), context=Context, injected=is_injected, unstructured=UNSTRUCTURED, texts=True)
+    marked = partial(set_metadata, tags=tags, scopes=scopes, middleware=middleware)
+    fields = {"name": name or read.name, "description": description or read.description or None, **about}
+    if "{" in uri:
+        template = ResourceTemplate(uri_template=uri, **fields)
+        return _declare_template(registry, function, read, template, cache, marked, unsafe_variables)
+    offer = resource_registration(plain(function), read, Resource(uri=uri, size=size, **fields))
+    offer.completions, offer.cache = ArgumentCompletions(f"resource {uri!r}", read, ()), cache
+    marked(offer)
+    registry.add("resource", uri, offer)
+    return _completable(function, offer)
+
+
+def _declare_template(
+    registry: Registry,
+    function: Callable[P, R],
+    read: Signature,
+    about: ResourceTemplate,
+    cache: CacheHint,
+    marked: Callable[[Registration], None],
+    unsafe_variables: bool,
+) -> Completable[P, R]:
+    from accord.server.declare.templates import Template
+
+    template = Template(about.uri_template, unsafe_variables=unsafe_variables)
+    unknown = {name for name in template.variables if not read.has_parameter(name)}
+    if unknown:
+        raise DeclarationError(
+            f"resource {template.text!r}: {read.name}() has no parameter for {', '.join(sorted(unknown))}"
+        )
+    offer = resource_registration(plain(function), read, about)
+    offer.completions, offer.cache = ArgumentCompletions(f"template {template.text!r}", read, template.variables), cache
+    marked(offer)
+    registry.add("resource template", template.text, (template, offer))
+    return _completable(function, offer)
+
+
+def _completable(function: Callable[P, R], offer: Registration) -> Completable[P, R]:
+    return Completable(function, partial(complete, offer))
+
+
+def complete(offer: Registration, argument: str, function: Callable[..., Any]) -> None:
+    """Complete an argument of a prompt or a template by a function. Raises `DeclarationError`."""
+    if offer.completions is not None:
+        offer.completions.add(argument, function, Context)
+
+
+def complete_by_name(registry: Registry, ref: str, argument: str, function: Callable[..., Any]) -> None:
+    """The same, for the prompt of that name or the template of that text. Raises `DeclarationError`."""
+    _, offer = registry.templates.get(ref, (None, registry.prompts.get(ref)))
+    if offer is None:
+        raise DeclarationError(f"there is no prompt or resource template {ref!r} to complete; declare it first")
+    complete(offer, argument, function)
+
+
+def is_injected(hint: Any, default: Any) -> bool:
+    """Whether a parameter is filled by the server: by asking the client, or by a function of the program."""
+    return is_dependency(hint, default) or is_question(hint, default)
+
+
+def set_metadata(
+    offer: Registration,
+    tags: Iterable[str],
+    scopes: Iterable[str],
+    middleware: Sequence[Middleware],
+    version: str | None = None,
+) -> None:
+    """Say of an offer who sees it, and what stands around it. Raises `DeclarationError`."""
+    if version is not None and not isinstance(version, str):
+        raise DeclarationError(f"a version is a text: version={str(version)!r}")
+    if tags or scopes or version is not None:
+        offer.metadata = AccessMetadata(words("tags", tags), words("scopes", scopes), version)
+    offer.middleware = middleware_steps(middleware)
+
+
+def message_fields(about: dict[str, Any]) -> dict[str, Any]:
+    """Options as a message has them: sequences as lists, without what was not given, `_meta` that can be sent.
+
+    Raises `DeclarationError`.
+    """
+    found = {key: value for key, value in about.items() if value is not None}
+    if "meta" in found:
+        check_declared(found["meta"])
+    if "icons" in found:
+        found["icons"] = list(found["icons"])
+    return found
+
+
+def check_declared(meta: Meta) -> None:
+    """Raise `DeclarationError` unless `_meta` can be sent: its keys may be, and its values are JSON."""
+    try:
+        check_meta(meta)
+        to_json(meta)
+    except LocalProtocolError as exc:
+        raise DeclarationError(str(exc)) from exc
+    except ValueError as exc:
+        raise DeclarationError(f"`meta` must be JSON: {exc}") from exc

@@ -1,0 +1,207 @@
+"""Declaring on a server: its own functions as tools, resources and prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack, overload
+
+from accord.errors import DeclarationError
+from accord.limits import Limits
+from accord.messages.base import Meta
+from accord.messages.content import Annotations
+from accord.messages.identity import Icon
+from accord.messages.tools import Tool, ToolAnnotations
+from accord.server.core.content import NO_CACHE, CacheHint
+from accord.server.core.registry import Registry
+from accord.server.declare.completions import Completable
+from accord.server.declare.declaration import (
+    complete_by_name,
+    declare_prompt,
+    declare_resource,
+    declare_tool,
+    message_fields,
+)
+from accord.server.notify.subscription_index import ChangeBus
+
+if TYPE_CHECKING:
+    from accord.server.middleware.request import Middleware
+
+F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class PromptOptions(TypedDict, total=False):
+    """What may be said of a prompt; see `Server.prompt`."""
+
+    name: str | None
+    """The name, by default that of the function; a lambda needs one."""
+    title: str | None
+    """The name that people see."""
+    description: str | None
+    """The description for a model, by default the docstring without its section on arguments."""
+    icons: Sequence[Icon] | None
+    """Icons for user interfaces."""
+    meta: Meta | None
+    """The `_meta` of the definition: any JSON values, under names of your own."""
+    tags: Iterable[str]
+    """Words to show and hide it by."""
+    scopes: Iterable[str]
+    """What a principal must have been granted, or it does not exist for them."""
+    version: str | None
+    """Of several with one name, the newest is taken unless a request asks for another."""
+    middleware: Sequence[Middleware]
+    """What stands around this alone."""
+
+
+class ToolOptions(PromptOptions, total=False):
+    """What may be said of a tool; see `Server.tool`."""
+
+    annotations: ToolAnnotations | None
+    """Hints about its behavior: `ToolAnnotations(read_only_hint=True)`."""
+    timeout: float | None
+    """Seconds above 0 that a call may take, without the time in which the client is asked; None: the limit of the
+    server."""
+    strict: bool
+    """Whether an argument is taken only as what it is: not `3.0` for `3`, nor JSON in a string for what it holds."""
+
+
+class DeclarationMixin:
+    """The part of `Server` that declares. What is declared while it serves is told to its clients."""
+
+    registry: Registry
+    change_bus: ChangeBus
+    limits: Limits
+    strict_arguments: bool = False
+    """Whether tools take an argument only as what it is; `strict` of a tool goes before it."""
+
+    # --- tools -------------------------------------------------------------------------------------------------
+
+    @overload
+    def tool(self, function: F, /, **options: Unpack[ToolOptions]) -> F: ...
+
+    @overload
+    def tool(self, name: str | None = None, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+
+    def tool(self, function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
+        """Offer a function as a tool; the function stays what it was. `@server.tool`, `@server.tool("name", ...)`, and
+        `server.tool(function, name="name", ...)` say the same; for what else may be said, see `ToolOptions`.
+
+        Name, description and parameters are read from the function: type hints give the schema, the docstring the
+        descriptions, the return type the structured output. Raises `DeclarationError`.
+        """
+
+        def declare(function: F, **options: Any) -> F:
+            declare_tool(self.registry, function, **{"strict": self.strict_arguments, **options})
+            return function
+
+        return _now_or_later(declare, function, {**options})
+
+    def add_tool(self, tool: Tool, handler: Callable[..., Any] | None = None, *, timeout: float | None = None) -> None:
+        """Offer a tool with a schema by hand. `handler(arguments)` gets a dict, checked against `input_schema`; a
+        second parameter without a default, or one annotated so, gets the `Context` as well.
+
+        What it returns is taken as for other tools; structured output is checked against `output_schema`. Raises
+        `DeclarationError`.
+        """
+        from accord.server.declare.schema_tool import check_schemas, schema_tool_registration
+
+        offer = schema_tool_registration(tool, handler, timeout, self.limits)
+        check_schemas(tool, self.limits)
+        self.registry.add("tool", tool.name, offer)
+
+    def remove_tool(self, name: str) -> None:
+        """Offer a tool no longer. From any thread; clients are told. Raises `DeclarationError` where there is none."""
+        self.registry.remove("tool", name)
+
+    # --- resources ---------------------------------------------------------------------------------------------
+
+    def resource(
+        self,
+        uri: str,
+        /,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        mime_type: str | None = None,
+        size: int | None = None,
+        annotations: Annotations | None = None,
+        icons: Sequence[Icon] | None = None,
+        meta: Meta | None = None,
+        cache: CacheHint = NO_CACHE,
+        tags: Iterable[str] = (),
+        scopes: Iterable[str] = (),
+        middleware: Sequence[Middleware] = (),
+        unsafe_variables: bool = False,
+    ) -> Callable[[Callable[P, R]], Completable[P, R]]:
+        """Offer a function as the resource at `uri`; with `{variables}` (RFC 6570) as a template of resources,
+        whose variables are the function's parameters, each of which may be completed (see `Completable`). `cache`
+        says how long what it returns may be kept.
+
+        Values of variables that lead out of a folder do not reach the function: `..` segments, NUL, absolute paths and
+        the letters of drives, also where they are percent-encoded twice. `unsafe_variables=True` passes them on, for a
+        function that makes no path of them, or checks it. Raises `DeclarationError`.
+        """
+        if not isinstance(uri, str):
+            raise DeclarationError('a resource has a URI: write @server.resource("scheme://path")')
+        about = message_fields(
+            {"title": title, "mime_type": mime_type, "annotations": annotations, "icons": icons, "meta": meta}
+        )
+        options: dict[str, Any] = {"name": name, "description": description, "size": size, "cache": cache, **about}
+        options |= {"tags": tags, "scopes": scopes, "middleware": middleware}
+        options["unsafe_variables"] = unsafe_variables
+
+        def declare(function: Callable[P, R]) -> Completable[P, R]:
+            return declare_resource(self.registry, function, uri, **options)
+
+        return declare
+
+    def remove_resource(self, uri: str) -> None:
+        """Offer a resource, or the template of that text, no longer. As `remove_tool`."""
+        self.registry.remove("resource template" if "{" in uri else "resource", uri)
+
+    def resource_updated(self, uri: str) -> None:
+        """A resource has changed: tell those who subscribed to it, or to what it is a part of. From any thread."""
+        self.change_bus.resource_updated(uri)
+
+    # --- prompts -----------------------------------------------------------------------------------------------
+
+    @overload
+    def prompt(self, function: Callable[P, R], /, **options: Unpack[PromptOptions]) -> Completable[P, R]: ...
+
+    @overload
+    def prompt(
+        self, name: str | None = None, /, **options: Unpack[PromptOptions]
+    ) -> Callable[[Callable[P, R]], Completable[P, R]]: ...
+
+    def prompt(self, function: Any = None, /, **options: Unpack[PromptOptions]) -> Any:
+        """Offer a function as a prompt; its parameters are the arguments, each of which may be completed (see
+        `Completable`). As `tool`; see `PromptOptions`. Raises `DeclarationError`.
+        """
+        return _now_or_later(partial(declare_prompt, self.registry), function, {**options})
+
+    def remove_prompt(self, name: str) -> None:
+        """Offer a prompt no longer. As `remove_tool`."""
+        self.registry.remove("prompt", name)
+
+    def complete(self, ref: str, argument: str) -> Callable[[F], F]:
+        """Complete an argument of the prompt, or of the resource template, that `ref` names; the same as `complete`
+        of what `prompt` and `resource` give. Raises `DeclarationError`.
+        """
+
+        def declare(function: F) -> F:
+            complete_by_name(self.registry, ref, argument, function)
+            return function
+
+        return declare
+
+
+def _now_or_later(declare: Callable[..., Any], function: Any, options: dict[str, Any]) -> Any:
+    """Declare a function, or, where there is none yet but perhaps a name, what declares one."""
+    if function is not None and not isinstance(function, str):
+        return declare(function, **options)
+    if function is not None and options.setdefault("name", function) != function:
+        raise DeclarationError(f"it has two names, {function!r} and {options['name']!r}: give one")
+    return partial(declare, **options)

@@ -1,0 +1,240 @@
+"""The functions of a module, and the methods of an object, as tools.
+
+    server.add_module(text_tools)            # def slug(title: str) -> str: ...
+    server.add_object(Ledger("2026.db"))     # its public methods, bound to this ledger
+
+Looking runs nothing: what is there is read from `__dict__` (of the module, of the classes), so no property is computed
+and no `__getattr__` is asked. Names that begin with an underscore are never offered. What else cannot be a tool is
+told, in the `Imported` that is returned and in the log. Where the request itself is wrong, nothing is added.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from functools import partial, partialmethod, singledispatchmethod
+from types import BuiltinFunctionType, MethodWrapperType, ModuleType
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import msgspec
+
+from accord.errors import DeclarationError
+from accord.messages.revision import LATEST, RULES
+from accord.server.declare.declaration import make_tool
+from accord.server.declare.import_mixin import Imported
+
+if TYPE_CHECKING:
+    from accord.messages.tools import ToolAnnotations
+    from accord.server.core.registration import Registration
+    from accord.server.core.registry import Registry
+    from accord.server.declare.import_mixin import ImportMixin
+
+log: logging.Logger = logging.getLogger("accord.server")
+
+
+class FoundFunctions(msgspec.Struct, frozen=True):
+    """What there is in a module or an object."""
+
+    place: str
+    """How messages name it."""
+    functions: dict[str, Callable[..., Any]]
+    """What may become tools."""
+    left_out: dict[str, str]
+    """What cannot, and why."""
+
+
+# --- looking ---------------------------------------------------------------------------------------------------
+
+
+def module_functions(module: ModuleType, include: Collection[str] | None) -> FoundFunctions:
+    """The functions that a module names in `__all__`, else those that it defines itself; `include` may name others
+    that it holds. Raises `DeclarationError` for what is no module.
+    """
+    if not isinstance(module, ModuleType):
+        raise DeclarationError(f"{module!r} is no module: import it, and give the module itself")
+    place, held = f"module {module.__name__!r}", vars(module)
+    names = include if include is not None else _named(place, held)
+    if names is None:
+        return FoundFunctions(place, {name: value for name, value in _public(held) if _is_own(value, module)}, {})
+    named = {name: held[name] for name in names if name in held}
+    why = "there is no such name in it; what it loads when asked, ask for first"
+    absent = {name: why for name in names if name not in held}
+    return FoundFunctions(place, {name: value for name, value in _public(named) if _is_function(value)}, absent)
+
+
+def _named(place: str, held: Mapping[str, Any]) -> Collection[str] | None:
+    """The names in `__all__`, if there is one. Raises `DeclarationError` for one that is no list of names."""
+    names = held.get("__all__")
+    if names is not None and not (_is(names, list, tuple) and all(_is(name, str) for name in names)):
+        raise DeclarationError(f"{place}: its `__all__` is no list of names: give include=[...]")
+    return names
+
+
+def _public(held: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return [(name, value) for name, value in held.items() if not name.startswith("_")]
+
+
+def _is_function(value: Any) -> bool:
+    return callable(value) and not _is(value, type)
+
+
+def _is_own(value: Any, module: ModuleType) -> bool:
+    """Whether it is a function that the module defines, rather than imports."""
+    while _is(value, partial):
+        value = value.func
+    return _is_routine(value) and getattr(value, "__module__", None) == module.__name__
+
+
+def _is_routine(value: Any) -> bool:
+    """Whether it is a function as `def` makes it, decorated or not: no object that happens to be callable."""
+    kind = type(value)
+    bound = hasattr(kind, "__get__") and not hasattr(kind, "__set__")
+    return callable(value) and (bound or _is(value, BuiltinFunctionType, MethodWrapperType))
+
+
+def _is(value: Any, *kinds: type) -> bool:
+    """As `isinstance`, which also asks `__class__`: a lazy object answers that by loading what it stands for."""
+    return issubclass(type(value), kinds)
+
+
+def object_methods(thing: Any) -> FoundFunctions:
+    """The methods of an object, those of its bases included; of a class, its static and class methods.
+
+    Raises `DeclarationError` for a module.
+    """
+    if _is(thing, ModuleType):
+        raise DeclarationError(f"{thing.__name__!r} is a module: use add_module")
+    kind = thing if _is(thing, type) else type(thing)
+    found = FoundFunctions(f"class {kind.__qualname__}", {}, {})
+    for name, written in _public(_class_attributes(kind)):
+        if _is(written, singledispatchmethod):
+            found.left_out[name] = "which function runs depends on the type of the argument: write one for each type"
+        elif not _is_routine(_unwrapped(written)):
+            continue
+        elif kind is thing and not _is(written, classmethod, staticmethod):
+            found.left_out[name] = "it is a method of no object yet: give add_object an instance of the class"
+        else:
+            found.functions[name] = _bound(thing, name, written)
+    return found
+
+
+def _class_attributes(kind: type) -> dict[str, Any]:
+    """What a class and its bases hold, as it stands there; what is overridden, once."""
+    held: dict[str, Any] = {}
+    for base in reversed(kind.__mro__[:-1]):  # the last one is `object`
+        held.update(vars(base))
+    return held
+
+
+def _unwrapped(written: Any) -> Any:
+    """The function under what makes a special method of it."""
+    if _is(written, classmethod, staticmethod):
+        return written.__func__
+    return written.func if _is(written, partialmethod) else written
+
+
+def _bound(thing: Any, name: str, written: Any) -> Callable[..., Any]:
+    """A method of an object, such that its parameters can be read."""
+    if _is(written, partialmethod):  # Python binds it to a function of (*args, **keywords)
+        return partial(written.func.__get__(thing, type(thing)), *written.args, **written.keywords)
+    return getattr(thing, name)  # type: ignore[no-any-return]
+
+
+# --- adding ----------------------------------------------------------------------------------------------------
+
+
+class FunctionOptions(TypedDict, total=False):
+    """Options of `add_module` and `add_object`."""
+
+    prefix: str | None
+    """What the names of the tools begin with: `units` for `units_convert`."""
+    include: Collection[str] | None
+    """Nothing but these."""
+    exclude: Collection[str]
+    """All but these."""
+    tags: Collection[str]
+    annotations: ToolAnnotations | None
+
+
+def add_functions(
+    server: ImportMixin,
+    found: FoundFunctions,
+    prefix: str | None = None,
+    include: Collection[str] | None = None,
+    exclude: Collection[str] = (),
+    tags: Collection[str] = (),
+    annotations: ToolAnnotations | None = None,
+) -> Imported:
+    """Offer what was found, or what `include` names, without what `exclude` names.
+
+    Raises `DeclarationError` for a name that is taken or unknown, and for one in `include` that cannot be a tool.
+    """
+    chosen = _chosen(found, include, exclude)
+    names = {name: f"{prefix}_{name}" if prefix else name for name in chosen}
+    _check_free(server.registry, found, {names[name]: function for name, function in chosen.items()})
+    offers: dict[str, Registration] = {}
+    left_out = {name: why for name, why in found.left_out.items() if include is None and name not in exclude}
+    for name, function in chosen.items():
+        try:
+            offers[names[name]] = _registration(function, names[name], {"tags": tags, "annotations": annotations})
+        except DeclarationError as exc:
+            left_out[name] = str(exc).removeprefix(f"{getattr(function, '__qualname__', function)}: ")
+    if include is not None and left_out:
+        raise _cannot_be(found, *next(iter(left_out.items())))
+    for name, offer in offers.items():
+        server.registry.add("tool", name, offer)
+    _log_skipped(found, left_out)
+    return Imported(tools=list(offers), left_out=left_out)
+
+
+def _chosen(
+    found: FoundFunctions, include: Collection[str] | None, exclude: Collection[str]
+) -> dict[str, Callable[..., Any]]:
+    """The functions that are wanted. Raises `DeclarationError` for names that nothing public has."""
+    if not found.functions and not found.left_out:
+        raise DeclarationError(f"{found.place} has no public functions of its own to offer")
+    for name in include or ():
+        if name not in found.functions:
+            raise _cannot_be(found, name, found.left_out.get(name, "there is no public function of that name"))
+    for name in exclude:
+        if name not in found.functions and name not in found.left_out:
+            raise DeclarationError(f"{found.place} has no public function {name!r} to exclude")
+    wanted = found.functions if include is None else include
+    return {name: found.functions[name] for name in wanted if name not in exclude}
+
+
+def _cannot_be(found: FoundFunctions, name: str, why: str) -> DeclarationError:
+    return DeclarationError(f"{found.place}: {name!r} cannot be a tool: {why}")
+
+
+def _registration(function: Callable[..., Any], name: str, about: dict[str, Any]) -> Registration:
+    """A function as a tool. Raises `DeclarationError`, also for a hint that only type checkers can read: what is
+    declared by name may wait for its hints, but nobody has said that this one will have any.
+    """
+    _, offer = make_tool(function, name=name, **about)
+    offer.define(RULES[LATEST])
+    return offer
+
+
+def _check_free(registry: Registry, found: FoundFunctions, wanted: Mapping[str, Callable[..., Any]]) -> None:
+    """Raise `DeclarationError` for the name of a tool that is there already."""
+    taken = registry.declared("tool")
+    for name, function in wanted.items():
+        if name in taken:
+            raise DeclarationError(
+                f"{found.place}: {_where(function)} cannot be tool {name!r}, which is "
+                f"{_where(taken[name].function)} already: give a prefix, or leave it out with `exclude`"
+            )
+
+
+def _where(function: Callable[..., Any]) -> str:
+    while isinstance(function, partial):
+        function = function.func
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def _log_skipped(found: FoundFunctions, left_out: dict[str, str]) -> None:
+    if left_out:
+        reasons = "; ".join(f"{name} ({why})" for name, why in left_out.items())
+        log.warning("accord: %s: these are no tools: %s", found.place, reasons)

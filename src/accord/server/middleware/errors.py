@@ -1,0 +1,95 @@
+"""MaskErrors: what went wrong inside stays inside.
+
+Retry: another try for what failed, where trying again does no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import secrets
+from collections.abc import Collection
+from typing import Any
+
+from accord.errors import DeclarationError, InternalError, ProtocolError, ToolError
+from accord.server.core.dispatch import EXPECTED_ERRORS, is_cancelled
+from accord.server.middleware.request import CallNext, Request
+
+log: logging.Logger = logging.getLogger("accord.server")
+
+_CLIENT_ERRORS = (*EXPECTED_ERRORS, ProtocolError)
+"""What says by itself what a client is to know."""
+
+
+class MaskErrors:
+    """Tell clients of an unexpected error no more than a reference: `an internal error, reference 7f3a91c2`.
+
+    The log has the same reference with the traceback. What is meant for the client passes: `ToolError`, arguments that
+    do not fit, errors of the protocol, time that ran out, answers that did not come; and the types in `show`.
+    """
+
+    def __init__(self, show: tuple[type[Exception], ...] = ()) -> None:
+        self._show: tuple[type[Exception], ...] = (*_CLIENT_ERRORS, *show)
+
+    async def __call__(self, request: Request, call_next: CallNext) -> Any:
+        """See `Server.add_middleware`. Raises `ToolError` or `InternalError` in the place of what is masked."""
+        try:
+            return await call_next(request)
+        except self._show:
+            raise
+        except BaseException as exc:
+            if request.over or is_cancelled(exc):
+                raise
+            raise _masked(request, exc) from None
+
+
+def _masked(request: Request, exc: BaseException) -> Exception:
+    reference = secrets.token_hex(4)
+    log.error("accord: %s %.200r failed, reference %s", request.method, request.name, reference, exc_info=exc)
+    text = f"an internal error, reference {reference}"
+    return ToolError(text) if request.method == "tools/call" else InternalError(text)
+
+
+class Retry:
+    """Try again what ended with one of the errors `on`, up to `times` times: `Retry(times=2)`.
+
+    Only what may run twice: prompts, resources, lists, tools marked `readOnlyHint` or `idempotentHint`, and the
+    `tools` that are named. Never what has asked the client something: a person is not asked twice.
+
+    The pause before a try is a random part of `pause` seconds, doubled from one try to the next, at most `longest`.
+    Raises `DeclarationError` for numbers below 0.
+    """
+
+    def __init__(
+        self,
+        times: int = 2,
+        on: tuple[type[Exception], ...] = (ConnectionError, TimeoutError),
+        *,
+        pause: float = 0.2,
+        longest: float = 5.0,
+        tools: Collection[str] = (),
+    ) -> None:
+        if times < 0 or not pause >= 0 or not longest >= 0:
+            raise DeclarationError(f"times, pause and longest are 0 or more, not {times}, {pause}, {longest}")
+        self._times = times
+        self._on = on
+        self._pause = pause
+        self._longest = longest
+        self._tools = frozenset(tools)
+
+    async def __call__(self, request: Request, call_next: CallNext) -> Any:
+        """See `Server.add_middleware`. Raises what the last try raised."""
+        for tried in range(self._times):
+            try:
+                return await call_next(request)
+            except self._on:
+                if not self._may(request):
+                    raise
+            # A random part, so that many who failed together do not come back together.
+            await asyncio.sleep(random.random() * min(self._longest, self._pause * 2**tried))
+        return await call_next(request)
+
+    def _may(self, request: Request) -> bool:
+        safe = request.may_run_again or request.name in self._tools
+        return safe and not request.asked

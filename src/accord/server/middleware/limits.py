@@ -1,0 +1,268 @@
+"""Timeout: a bound on the time of everything inside.
+
+SizeLimit: no result that is larger than a model, or a line, can take.
+
+RateLimit: so many requests a second, and no more.
+
+What a rate limit remembers: the contract, and two who hold it, for one process and for all of a machine.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from math import inf
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import msgspec
+from msgspec import UNSET
+
+from accord.errors import DeclarationError, RateLimited, ToolError
+from accord.messages import codec
+from accord.messages.content import TextContent
+from accord.messages.prompts import GetPromptResult
+from accord.messages.resources import ReadResourceResult
+from accord.messages.tools import CallToolResult
+from accord.server.http.auth import id_of
+from accord.server.middleware.request import CallNext, Request
+from accord.session.rate import Pace
+from accord.store.database_thread import DatabaseThread
+
+
+class Timeout:
+    """Stop what takes longer than `seconds`, with an error that says so: `Timeout(30)`.
+
+    As `@server.tool(timeout=...)`, for many at once; the shorter of the two holds. Waiting for an answer of the client
+    does not count. A plain `def` cannot be stopped: it runs on in its thread, and nobody waits for it.
+    Raises `DeclarationError` unless `seconds` is above 0.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        if not seconds > 0:
+            raise DeclarationError(f"a timeout is above 0 seconds, not {seconds}")
+        self._seconds = seconds
+
+    async def __call__(self, request: Request, call_next: CallNext) -> Any:
+        """See `Server.add_middleware`. Raises `OutOfTime`."""
+        return await request.within(self._seconds, call_next(request))
+
+
+_NOTE = 60
+"""Bytes of the note that something is missing, at most."""
+
+
+class SizeLimit:
+    """Refuse results of tools, prompts and resources above so many bytes of JSON: `SizeLimit(200_000)`.
+
+    With `cut`, the text of a tool's result is cut at the end instead, with a note of how much is missing. Structured
+    output is never cut: what is left would not be what the tool promises. Raises `DeclarationError` for a limit below
+    1000 bytes, in which no result fits.
+    """
+
+    def __init__(self, bytes: int = 1_000_000, cut: bool = False) -> None:
+        if not isinstance(bytes, int) or bytes < 1000:
+            raise DeclarationError(
+                f"a limit is a number of bytes, 1000 or more: SizeLimit(200_000), not {bytes!r:.200}"
+            )
+        self._bytes = bytes
+        self._cut = cut
+
+    async def __call__(self, request: Request, call_next: CallNext) -> Any:
+        """See `Server.add_middleware`. Raises `ToolError` for what is too large."""
+        value = await call_next(request)
+        if request.over:
+            return value
+        result = request.pack(value)
+        if not isinstance(result, CallToolResult | GetPromptResult | ReadResourceResult):
+            return value
+        size = len(codec.encode(result))
+        if size <= self._bytes:
+            return value
+        if self._cut and isinstance(result, CallToolResult) and result.structured_content is UNSET:
+            shorter = _shortened(result, size - self._bytes)
+            if shorter is not None:
+                return shorter
+        raise ToolError(
+            f"the result of {request.asked_for} has {size:,} bytes, and {self._bytes:,} are the most: "
+            "ask for less, for instance for a part of it"
+        )
+
+
+def _shortened(result: CallToolResult, excess: int) -> CallToolResult | None:
+    """A result that has `excess` bytes less, taken from its last texts; None where these are not enough."""
+    content = list(result.content)
+    missing = excess + _NOTE
+    for index in reversed(range(len(content))):
+        block = content[index]
+        if isinstance(block, TextContent):
+            text = block.text.encode()
+            taken = min(missing, len(text))
+            missing -= taken
+            kept = text[: len(text) - taken].decode(errors="ignore")
+            content[index] = msgspec.structs.replace(block, text=kept)
+            if not missing:
+                note = f"\n[{excess + _NOTE:,} bytes were left out here]"
+                content[index] = msgspec.structs.replace(block, text=kept + note)
+                return msgspec.structs.replace(result, content=content)
+    return None
+
+
+_BUSY_SECONDS = 5.0
+
+_TABLE = "CREATE TABLE IF NOT EXISTS rates (name TEXT PRIMARY KEY, due REAL NOT NULL) WITHOUT ROWID"
+_INDEX = "CREATE INDEX IF NOT EXISTS rates_by_due ON rates (due)"
+_FORGET = "DELETE FROM rates WHERE due < ?"
+_READ = "SELECT due FROM rates WHERE name = ?"
+_WRITE = "INSERT INTO rates VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET due = excluded.due"
+
+
+class RateStore(Protocol):
+    """Counts by key. The public contract for stores of your own, which several processes may share."""
+
+    async def take(self, key: str, pace: Pace) -> float:
+        """Count one more, if the pace allows it now: 0; else the seconds until it does. May raise: the request that
+        is counted fails with that.
+        """
+        ...
+
+
+class MemoryRates:
+    """A `RateStore` in the memory of this process, of at most `most` keys: the one heard of the longest ago goes first.
+
+    `clock` gives seconds. Raises `DeclarationError` for a bound below 1.
+    """
+
+    def __init__(self, most: int = 10_000, *, clock: Callable[[], float] = time.monotonic) -> None:
+        if most < 1:
+            raise DeclarationError(f"most is 1 or more, not {most}")
+        self._most = most
+        self._clock = clock
+        self._due: OrderedDict[str, float] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+    async def take(self, key: str, pace: Pace) -> float:
+        """See `RateStore.take`."""
+        now, due = self._clock(), self._due.pop(key, -inf)
+        following = pace.step(due, now)
+        self._due[key] = due if following is None else following
+        if len(self._due) > self._most:
+            self._due.popitem(last=False)
+        return pace.wait(due, now) if following is None else 0
+
+
+class SQLiteRates:
+    """A `RateStore` in the file `path`, which all processes of a machine may share. It opens itself; `close` it.
+
+    `clock` gives seconds that mean the same in all of them, and after a restart. Calls raise `StoreError` where the
+    file cannot be used.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, clock: Callable[[], float] = time.time) -> None:
+        self._path = Path(path)
+        self._clock = clock
+        self._committer = DatabaseThread(self._connect, self._explain)
+        self._opened = 0
+        """How often: those who came together have each opened it."""
+
+    async def take(self, key: str, pace: Pace) -> float:
+        """See `RateStore.take`."""
+        if not self._opened:
+            await self._committer.start()
+            self._opened += 1
+        return await self._committer.run(lambda db: self._count(db, key, pace))
+
+    async def close(self) -> None:
+        """Finish what was asked so far, and let go of the file."""
+        while self._opened:
+            self._opened -= 1
+            await self._committer.stop()
+
+    def _count(self, db: sqlite3.Connection, key: str, pace: Pace) -> float:
+        now = self._clock()
+        db.execute(_FORGET, (now,))
+        (due,) = db.execute(_READ, (key,)).fetchone() or (-inf,)
+        due = min(due, now + pace.longest)  # the clock was set back: nobody waits until it comes there again
+        following = pace.step(due, now)
+        db.execute(_WRITE, (key, due if following is None else following))
+        return pace.wait(due, now) if following is None else 0
+
+    def _connect(self) -> sqlite3.Connection:
+        with suppress(OSError):  # it is there; or it cannot be made, and then SQLite says why
+            # The keys say who called what: the file is its owner's alone, and so are those that SQLite puts beside it.
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        db = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
+        for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=OFF", _TABLE, _INDEX):
+            db.execute(statement)  # what a loss of power forgets is a rate
+        return db
+
+    def _explain(self, exc: sqlite3.Error) -> str:
+        return f"rates could not be kept in {self._path}: {exc}; see that the file and its folder can be written to"
+
+
+By = Literal["principal", "tool", "method"] | Callable[[Request], str | None]
+
+
+class RateLimit:
+    """Let `per_second` requests through on average, `burst` at once: `RateLimit(per_second=10, burst=20)`.
+
+    `by` says what is counted together: all requests of a "principal" (those of all whom nobody vouches for count as
+    one), all calls of a "tool", all requests of a "method"; or what a function of the request gives (None: it is not
+    counted). One request too many is answered with an error that says when to come back, also as a number in
+    `data.retryAfter`. What is remembered is bounded, and shared where the `store` is: `SQLiteRates(path)`.
+    Raises `DeclarationError` for numbers that are no rate.
+    """
+
+    def __init__(
+        self,
+        per_second: float = 10,
+        burst: float | None = None,
+        by: By = "principal",
+        *,
+        store: RateStore | None = None,
+    ) -> None:
+        try:
+            self._pace = Pace(per_second, burst)
+        except ValueError as exc:
+            raise DeclarationError(str(exc)) from exc
+        if not callable(by) and by not in _BY:
+            raise DeclarationError(f"rates are counted by {', '.join(_BY)}, or by a function, not by {by!r}")
+        self._per_second = per_second
+        self._key = by if callable(by) else _BY[by]
+        self._store: RateStore = MemoryRates() if store is None else store
+
+    async def __call__(self, request: Request, call_next: CallNext) -> Any:
+        """See `Server.add_middleware`. Raises `RateLimited` for a request that comes too soon."""
+        key = self._key(request)
+        if key is not None:
+            seconds = await self._store.take(key, self._pace)
+            if seconds:
+                raise self._too_many(request, seconds)
+        return await call_next(request)
+
+    def _too_many(self, request: Request, seconds: float) -> RateLimited:
+        what = f"more than {self._per_second:g} a second: {request.method} {request.asked_for}".rstrip()
+        if seconds == inf:
+            return RateLimited(f"{what} is not allowed")
+        return RateLimited(f"{what}; try again in {seconds:.3f} s", retry_after=seconds)
+
+
+def _principal(request: Request) -> str:
+    return f"principal {id_of(request.principal)}"
+
+
+def _tool(request: Request) -> str | None:
+    return f"tool {request.name}" if request.method == "tools/call" else None
+
+
+def _method(request: Request) -> str:
+    return f"method {request.method}"
+
+
+_BY: dict[str, Callable[[Request], str | None]] = {"principal": _principal, "tool": _tool, "method": _method}

@@ -1,0 +1,1 @@
+"""Notifications of a server: subscriptions, changes of lists, and log messages."""

@@ -1,0 +1,105 @@
+"""Log messages to one client: which it wants, how many it gets, and nothing secret in them (server, Logging).
+
+After a handshake a client wants what `logging/setLevel` says, and everything before it says anything. In 2026-07-28
+each request says for itself: "The server MUST NOT emit `notifications/message` for a request that does not include
+this field", nor once it is answered. Neither is known to the other.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, get_args
+
+import msgspec
+from msgspec import Raw
+
+from accord.errors import NotSupported
+from accord.messages.base import JSONValue, LoggingLevel
+from accord.messages.notifications import LoggingMessageParams
+from accord.redaction import redact
+from accord.schema.json_values import to_json
+from accord.session.pending_request import PendingRequest
+from accord.session.rate import RateLimiter
+
+if TYPE_CHECKING:
+    from accord.server.core.peer import Peer
+
+log: logging.Logger = logging.getLogger("accord.server")
+
+SEVERITY: dict[str, int] = {level: severity for severity, level in enumerate(get_args(LoggingLevel))}
+"""The levels of RFC 5424, the least severe is 0."""
+
+
+class ClientLog:
+    """What one client is told. `log` may be called from any thread; all else happens on the loop."""
+
+    def __init__(self, peer: Peer, per_second: float) -> None:
+        self._peer = peer
+        self._per_second = per_second
+        self._rate = RateLimiter(per_second)
+        self._dropped = 0
+
+    def log(self, exchange: PendingRequest, level: LoggingLevel, data: Any, logger: str | None) -> None:
+        """Tell of something that happened during a request, if that is wanted. Never waits.
+
+        Raises `ValueError` for a level that does not exist.
+        """
+        if level not in SEVERITY:
+            raise ValueError(f"{level!r} is no level; there are {', '.join(SEVERITY)}")
+        if not self._wants(exchange, level):
+            return
+        params = LoggingMessageParams(
+            level=level, data=encode_data(data), logger=None if logger is None else escape_surrogates(logger)
+        )
+        if threading.get_ident() == self._peer.thread:
+            self._send(exchange, params)
+        else:
+            with suppress(RuntimeError):  # the loop has ended, and the client is gone with it
+                self._peer.loop.call_soon_threadsafe(self._send, exchange, params)
+
+    def _wants(self, exchange: PendingRequest, level: LoggingLevel) -> bool:
+        if exchange.rules.handshake:
+            return SEVERITY[level] >= SEVERITY[self._peer.log_level]
+        wanted = exchange.meta.log_level if exchange.meta is not None else None
+        return wanted is not None and exchange.stage == "active" and SEVERITY[level] >= SEVERITY[wanted]
+
+    def _send(self, exchange: PendingRequest, params: LoggingMessageParams) -> None:
+        if not self._wants(exchange, params.level):  # answered, since a thread told it
+            return
+        if self._rate.allow(self._peer.loop.time()):
+            with suppress(NotSupported):  # the first handler that can log has come a moment ago: nobody knows yet
+                self._peer.channel.notify("notifications/message", params, rules=exchange.rules, of=exchange)
+            return
+        if not self._dropped:
+            self._peer.loop.call_later(self._rate.delay(self._peer.loop.time()), self._report_dropped, exchange)
+        self._dropped += 1
+
+    def _report_dropped(self, exchange: PendingRequest) -> None:
+        """There is room again: say how many were dropped, here, and to the client if it still listens."""
+        dropped, self._dropped = self._dropped, 0
+        text = f"{dropped} log messages were dropped: the limit is {self._per_second:g} a second"
+        log.warning("accord: %s", text)
+        self.log(exchange, "warning", text, "accord")
+
+
+def encode_data(data: JSONValue) -> Raw:
+    """What is logged, as JSON without secrets; what JSON cannot hold as its `repr`. Raises nothing."""
+    try:
+        plain = msgspec.json.decode(to_json(data))
+    except Exception:  # an object may raise anything when it is looked at
+        plain = escape_surrogates(_safe_repr(data))
+    return Raw(msgspec.json.encode(redact(plain)))
+
+
+def _safe_repr(data: object) -> str:
+    try:
+        return data if isinstance(data, str) else repr(data)
+    except Exception:
+        return f"<{type(data).__name__} that cannot be shown>"
+
+
+def escape_surrogates(text: str) -> str:
+    """A text that UTF-8 can hold: half characters are spelt out."""
+    return text.encode(errors="backslashreplace").decode()

@@ -1,0 +1,90 @@
+"""The verbs by which a client says of what it wants to be told: `resources/subscribe` and `unsubscribe` through
+2025-11-25, `subscriptions/listen` from 2026-07-28 on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+
+from accord.errors import ResourceNotFound
+from accord.messages import codec
+from accord.messages.meta import SUBSCRIPTION_ID, EmptyResult
+from accord.messages.notifications import ListenParams, SubscriptionFilter, SubscriptionsAcknowledgedParams
+from accord.messages.resources import SubscribeParams, UnsubscribeParams
+from accord.server.core.peer import Peer
+from accord.server.core.resolver import Resolver
+from accord.server.middleware.request import Request, RunMiddleware
+from accord.server.notify.subscription_index import LIST_CHANGES, SubscriptionIndex
+from accord.session.pending_request import PendingRequest
+
+
+class SubscriptionHandler:
+    """The verbs, for one running server."""
+
+    def __init__(self, finding: Resolver, audience: SubscriptionIndex, surround: RunMiddleware) -> None:
+        self._resolver = finding
+        self._subscription_index = audience
+        self._surround = surround
+
+    async def subscribe(self, exchange: PendingRequest, peer: Peer) -> EmptyResult:
+        """Raises `InvalidParams` for a long URI, `ResourceNotFound`, and `InternalError` beyond the limit."""
+        params = codec.decode_params(SubscribeParams, exchange.params)
+        self._subscription_index.check_length(params.uri)
+        await self._check(params.uri, exchange, peer)
+        self._subscription_index.subscribe(peer, params.uri)
+        return EmptyResult()
+
+    async def unsubscribe(self, exchange: PendingRequest, peer: Peer) -> EmptyResult:
+        """Also of what is not there any more, or was not subscribed to."""
+        self._subscription_index.unsubscribe(peer, codec.decode_params(UnsubscribeParams, exchange.params).uri)
+        return EmptyResult()
+
+    async def listen(self, exchange: PendingRequest, peer: Peer) -> None:
+        """Stays until the client cancels it, or the connection ends it. Raises `InvalidParams` for a long URI, and
+        `InternalError` beyond the limit.
+
+        "The server MUST send `notifications/subscriptions/acknowledged` as the first message carrying the
+        subscription's ID": nothing else happens between that and the wait.
+        """
+        granted = await self._granted(codec.decode_params(ListenParams, exchange.params).notifications, exchange, peer)
+        methods = [LIST_CHANGES[what] for what in LIST_CHANGES if getattr(granted, f"{what}_list_changed")]
+        with self._subscription_index.with_subscription(exchange, peer, methods, granted.resource_subscriptions or ()):
+            peer.channel.notify(
+                "notifications/subscriptions/acknowledged",
+                SubscriptionsAcknowledgedParams(notifications=granted),
+                meta={SUBSCRIPTION_ID: exchange.id},
+                rules=exchange.rules,
+                of=exchange,
+            )
+            await asyncio.get_running_loop().create_future()
+
+    async def _granted(self, wanted: SubscriptionFilter, exchange: PendingRequest, peer: Peer) -> SubscriptionFilter:
+        """ "Notification types the server does not support are omitted", and so are resources that are not there."""
+        profile = peer.channel.session.local_info
+        lists = {f"{what}_list_changed" for what in LIST_CHANGES if profile.declares(f"{what}.list_changed")}
+        uris: Collection[str] = dict.fromkeys(wanted.resource_subscriptions or ())
+        self._subscription_index.check_capacity(peer, uris)
+        for uri in uris:
+            self._subscription_index.check_length(uri)
+        known = [uri for uri in uris if await self._is_known(uri, exchange, peer)]
+        return SubscriptionFilter(
+            **{name: True for name in lists if getattr(wanted, name)},
+            resource_subscriptions=known or None,
+        )
+
+    async def _is_known(self, uri: str, exchange: PendingRequest, peer: Peer) -> bool:
+        try:
+            await self._check(uri, exchange, peer)
+        except ResourceNotFound:
+            return False
+        return True
+
+    async def _check(self, uri: str, exchange: PendingRequest, peer: Peer) -> None:
+        """Whether this client may be told of it, as middleware has it too. Raises `ResourceNotFound`."""
+        offer, variables = await self._resolver.resolve_resource(uri, exchange, peer)
+        await self._surround(_no_op, uri, offer, variables, exchange, peer)
+
+
+async def _no_op(request: Request) -> None:
+    """There is nothing to do but to let it pass."""

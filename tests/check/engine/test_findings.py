@@ -1,0 +1,59 @@
+"""A finding names the likely cause, and its evidence holds the messages of the case that failed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from accord.check.engine.report import Finding
+from accord.check.rules.batch import SERVED
+from accord.check.server import check_server
+from accord.check.settings import CheckSettings
+
+from tests.check.mutants.change import Change, Changed
+from tests.check.mutants.right import right
+from tests.clock import without_waiting
+
+
+async def finding(change: Change, rule: str, revision: str) -> Finding:
+    """The finding on a rule, of a run in which other cases come before it and after it."""
+    settings = CheckSettings(revisions=(revision,), only=(rule, "codes/own"), timeout=1)
+    report = await check_server(Changed(right(), change), settings)
+    (found,) = (each for each in report.findings if each.rule == rule)
+    return found
+
+
+@without_waiting
+async def test_a_server_that_ignores_arrays_is_not_said_to_lose_requests() -> None:
+    change = Change()
+    change.heard(lambda message: None if isinstance(message, list) else message)
+    found = await finding(change, "batch/served", "2025-03-26")
+    assert found.text.startswith("no answer to ping")
+    assert found.cause == SERVED.cause
+
+
+async def test_a_prompt_that_refuses_missing_arguments_with_another_code_is_not_said_to_ignore_them() -> None:
+    change = Change()
+
+    @change.answers("prompts/get")
+    def _(request: Any, answer: Any) -> Any:
+        error = {"code": 0, "message": "Missing required arguments"}
+        return {"jsonrpc": "2.0", "id": answer["id"], "error": error}
+
+    found = await finding(change, "prompts/required-arguments", "2025-11-25")
+    assert found.cause == "The error of the handler is passed on with another code."
+
+
+async def test_the_evidence_holds_no_messages_of_other_cases() -> None:
+    change = Change()
+
+    @change.answers("logging/setLevel")
+    def _(request: Any, answer: Any) -> Any:
+        return {"jsonrpc": "2.0", "id": answer["id"], "error": {"code": -32603, "message": "Internal error"}}
+
+    found = await finding(change, "logging/set-level", "2025-11-25")
+    said = [msgspec.json.decode(line.partition(" ")[2]) for line in found.evidence if line[0] in "→←"]
+    sent = {each["id"] for each in said if each.get("method") == "logging/setLevel"}
+    assert sent
+    assert {each.get("id") for each in said} == sent

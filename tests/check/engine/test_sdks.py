@@ -1,0 +1,85 @@
+"""Faults of an SDK are told apart from those of the server that is made with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from accord.check.engine.report import Finding, Report
+from accord.check.engine.sdks import attribute_to_sdk, detect_sdk, known_sdks
+from accord.check.probes.message_log import MessageLog
+from accord.check.rules import server_rules
+from accord.wire.transcript import RECEIVED, SENT
+
+from tests.check.reports import samples
+
+
+def answered(method: str, **error: Any) -> MessageLog:
+    """A conversation in which a request gets this error."""
+    record = MessageLog("2025-11-25", "stdio")
+    record.add(SENT, msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": method}))
+    record.add(RECEIVED, msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "error": error}))
+    return record
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        ({"code": -32602, "message": "Invalid request parameters", "data": ""}, "mcp 1.x"),
+        ({"code": -32601, "message": "Method not found", "data": "nobody"}, "mcp 2.x"),
+        ({"code": -32602, "message": "Resource not found: 'x://y'"}, "fastmcp"),
+        ({"code": -32602, "message": "MCP error -32602: Resource x not found"}, "TypeScript SDK 1.x"),
+        ({"code": -32601, "message": "Method not found"}, None),
+    ],
+)
+def test_an_sdk_is_recognised_by_its_wording(error: dict[str, Any], name: str | None) -> None:
+    sdk = detect_sdk([answered("nobody", **error)])
+    assert (sdk and sdk.name) == name
+
+
+def test_an_sdk_that_has_kept_wording_of_its_earlier_major_version_is_recognised_as_the_newer() -> None:
+    kept = answered("tools/list", code=-32602, message="Invalid request parameters", data="")
+    own = answered("nobody", code=-32601, message="Method not found", data="nobody")
+    for records in ([kept, own], [own, kept]):
+        sdk = detect_sdk(records)
+        assert sdk is not None
+        assert sdk.name == "mcp 2.x"
+
+
+def report(*findings: Finding, name: str = "shop 1.0") -> Report:
+    sdk = next(each for each in known_sdks() if each.name == "mcp 1.x")
+    found = samples.report([samples.outcome("a/b", "fail")], list(findings))
+    return attribute_to_sdk(msgspec.structs.replace(found, name=name), sdk)
+
+
+def test_a_known_fault_bears_the_name_of_the_sdk_and_another_does_not() -> None:
+    cursor = samples.finding("pagination/invalid-cursor")
+    own = samples.finding("tools/unique-names")
+    done = report(cursor, own)
+    assert [each.sdk for each in done.findings] == ["mcp 1.x", ""]
+    assert done.fails_on("any")
+    assert done.fails_on("mine")
+
+
+def test_a_fault_of_the_sdk_alone_does_not_fail_what_asks_for_mine() -> None:
+    done = report(samples.finding("pagination/invalid-cursor"), name="shop 1.30.0")
+    assert [each.sdk for each in done.findings] == ["mcp 1.30.0"]
+    assert done.fails_on("any")
+    assert not done.fails_on("mine")
+
+
+def test_a_rule_of_the_table_that_is_broken_in_another_way_is_the_server_s_own() -> None:
+    other = samples.finding("tools/unknown-name-code", text="it is answered with nothing")
+    assert [each.sdk for each in report(other).findings] == [""]
+
+
+def test_a_fault_that_is_seen_where_the_sdk_does_not_have_it_is_the_server_s_own() -> None:
+    places = (("2025-11-25", "stdio"), ("2025-11-25", "http"))
+    assert [each.sdk for each in report(samples.finding("errors/invalid-request", *places)).findings] == [""]
+
+
+def test_the_table_names_rules_that_there_are() -> None:
+    rules = {rule.id for rule in server_rules()}
+    assert {fault.rule for sdk in known_sdks() for fault in sdk.faults} <= rules
