@@ -247,6 +247,66 @@ def test_the_sources_hold_the_rule(rule: Rule) -> None:
     assert not broken, "\n" + "\n".join(broken)
 
 
+def module_imports(typing: bool) -> dict[str, set[str]]:
+    """What each module of the package imports of it when it loads; with the imports for types, where `typing`."""
+    names = {".".join(["accord", *path.relative_to(SOURCES).with_suffix("").parts]): path for path in modules()}
+    graph = {}
+    for name, path in names.items():
+        found = set()
+        for node in top_level(ast.parse(path.read_text(encoding="utf-8")).body, typing):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)} & names.keys()
+        graph[name] = found - {name}
+    return graph
+
+
+def modules() -> list[Path]:
+    return [path for path in SOURCES.rglob("*.py") if not path.name.startswith("__")]
+
+
+def top_level(body: list[ast.stmt], typing: bool) -> Iterator[ast.stmt]:
+    """The statements that run when a module loads; those under `TYPE_CHECKING` too, where `typing`."""
+    for node in body:
+        if isinstance(node, ast.If) and (typing or "TYPE_CHECKING" not in ast.unparse(node.test)):
+            yield from top_level([*node.body, *node.orelse], typing)
+        else:
+            yield node
+
+
+def cycles(graph: dict[str, set[str]]) -> set[str]:
+    """The modules that import themselves, by whatever way: what is left when those that lead nowhere are taken out."""
+    left = {name: set(found) for name, found in graph.items()}
+    while leaves := {name for name, found in left.items() if not found & left.keys()}:
+        left = {name: found for name, found in left.items() if name not in leaves}
+    return {name for name in left if name in reachable(left, name)}
+
+
+def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
+    """What is imported by `start`, by whatever way."""
+    seen: set[str] = set()
+    following = list(graph[start])
+    while following:
+        name = following.pop()
+        if name not in seen:
+            seen.add(name)
+            following.extend(graph.get(name, ()))
+    return seen
+
+
+TYPE_CYCLES = ("accord.server.", "accord.check.clients.")
+"""Where imports for types still form cycles."""
+
+
+def test_no_module_imports_itself() -> None:
+    assert not cycles(module_imports(typing=False))
+    assert not [name for name in cycles(module_imports(typing=True)) if not name.startswith(TYPE_CYCLES)]
+
+
+def test_a_cycle_is_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}, "e": set()}
+    assert cycles(graph) == {"b", "c"}
+
+
 BROKEN = [
     (layers, "wire/lines.py", "from accord.session import events"),
     (layers, "wire/lines.py", "from ..session import events"),

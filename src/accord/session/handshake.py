@@ -40,13 +40,21 @@ from accord.session.events import (
     ReplyReady,
     ResultReceived,
 )
-from accord.session.negotiation import answer_initialize, choose_revision, newest_handshake, revisions_in_error
+from accord.session.incoming import IncomingRequests
+from accord.session.negotiation import (
+    OPENING_METHODS,
+    answer_initialize,
+    choose_revision,
+    newest_handshake,
+    revisions_in_error,
+)
+from accord.session.outgoing import OutgoingRequests
 from accord.session.peer_info import UNNAMED, PeerInfo
+from accord.session.state import SessionState
 from accord.session.states import CLIENT_TRANSITIONS, SERVER_TRANSITIONS, Phase
 
 if TYPE_CHECKING:
     from accord.session.pending_request import PendingRequest
-    from accord.session.session import Session
 
 DISCOVER_TTL_MS = 60_000
 """How long a client may keep what `server/discover` said: a minute, for what a server offers may change."""
@@ -55,20 +63,21 @@ DISCOVER_TTL_MS = 60_000
 class ServerHandshake:
     """The server's side: answers `initialize` and `server/discover`."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, state: SessionState, incoming: IncomingRequests) -> None:
+        self._state = state
+        self._incoming = incoming
 
     def discover(self, exchange: PendingRequest) -> Event:
         """The answer to `server/discover`."""
-        session, profile = self._session, self._session.local_info
+        state, profile = self._state, self._state.local_info
         result = DiscoverResult(
-            supported_versions=[revision for revision in PER_REQUEST if revision in session.revisions],
+            supported_versions=[revision for revision in PER_REQUEST if revision in state.revisions],
             capabilities=profile.capabilities,
             instructions=profile.instructions,
             ttl_ms=DISCOVER_TTL_MS,
             cache_scope="private",
         )
-        return ReplyReady(session.respond(exchange, result) or b"")
+        return ReplyReady(self._incoming.respond(exchange, result) or b"")
 
     def initialize(self, exchange: PendingRequest) -> Event | None:
         """The answer to the first `initialize`.
@@ -76,14 +85,14 @@ class ServerHandshake:
         None for a repeated one, which is handed up as a request: what the handshake before has begun ends first, and
         then `read_params` and `accept` make its answer.
         """
-        session = self._session
-        if session.phase is not Phase.NEW:
+        state = self._state
+        if state.phase is not Phase.NEW:
             return None
         try:
             result = self.accept(exchange, self.read_params(exchange))
         except ProtocolError as error:
-            return ReplyReady(session.fail(exchange, error) or b"", error.code)
-        return ConnectionOpened(session.rules.revision, session.respond(exchange, result))
+            return ReplyReady(self._incoming.fail(exchange, error) or b"", error.code)
+        return ConnectionOpened(state.rules.revision, self._incoming.respond(exchange, result))
 
     def read_params(self, exchange: PendingRequest) -> InitializeParams:
         """Decode what the client says of itself; it is kept, and so it is bounded.
@@ -91,27 +100,27 @@ class ServerHandshake:
         Raises `InvalidParams`, `UnsupportedVersion` for a server that speaks no revision with a handshake, and
         `InvalidRequest` once the connection is closed.
         """
-        session, most = self._session, self._session.limits.hello_bytes
+        state, most = self._state, self._state.limits.hello_bytes
         if isinstance(exchange.params, Raw) and len(exchange.params) > most:
             raise InvalidParams(f"the params of initialize have more than {most:,} bytes: declare less")
         params = codec.decode_params(InitializeParams, exchange.params)
-        if answer_initialize(params.protocol_version, session.revisions) is None:
+        if answer_initialize(params.protocol_version, state.revisions) is None:
             raise UnsupportedVersion(
-                f"no initialize here: this server speaks {', '.join(session.revisions)}",
-                data={"supported": list(session.revisions), "requested": params.protocol_version},
+                f"no initialize here: this server speaks {', '.join(state.revisions)}",
+                data={"supported": list(state.revisions), "requested": params.protocol_version},
             )
-        if (session.phase, "initialize") not in SERVER_TRANSITIONS:
-            raise InvalidRequest(f"the connection is {session.phase.value}")
+        if (state.phase, "initialize") not in SERVER_TRANSITIONS:
+            raise InvalidRequest(f"the connection is {state.phase.value}")
         return params
 
     def accept(self, exchange: PendingRequest, params: InitializeParams) -> InitializeResult:
         """Begin the handshake, whatever was agreed on before, and return its result."""
-        session, profile = self._session, self._session.local_info
-        revision = answer_initialize(params.protocol_version, session.revisions)
+        state, profile = self._state, self._state.local_info
+        revision = answer_initialize(params.protocol_version, state.revisions)
         assert revision is not None, "read() has looked"
-        session.phase = SERVER_TRANSITIONS[session.phase, "initialize"]
-        session.rules = exchange.rules = RULES[revision]
-        session.peer_info = PeerInfo(params.client_info, params.capabilities)
+        state.phase = SERVER_TRANSITIONS[state.phase, "initialize"]
+        state.rules = exchange.rules = RULES[revision]
+        state.peer_info = PeerInfo(params.client_info, params.capabilities)
         return InitializeResult(
             protocol_version=revision,
             capabilities=profile.capabilities,
@@ -121,20 +130,19 @@ class ServerHandshake:
 
     def receive_initialized(self, params: Raw | UnsetType) -> Event:
         """`notifications/initialized` came: our own requests may go out."""
-        phase = SERVER_TRANSITIONS.get((self._session.phase, "initialized"))
+        phase = SERVER_TRANSITIONS.get((self._state.phase, "initialized"))
         if phase is None:
-            return self._session.drop("initialized without initialize", "")
-        self._session.phase = phase
+            return self._state.drop("initialized without initialize", "")
+        self._state.phase = phase
         return InitializedReceived()
 
 
 class ClientHandshake:
     """The client's side: finds out which kind of server it has."""
 
-    methods: frozenset[str] = frozenset(("initialize", "server/discover"))
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, state: SessionState, outgoing: OutgoingRequests) -> None:
+        self._state = state
+        self._outgoing = outgoing
         self._refusal: Exception | None = None
         """How the server refused `initialize`, which is not sent again then."""
         self._probe_refusal: Exception | None = None
@@ -148,15 +156,15 @@ class ClientHandshake:
 
     def start(self, *, handshake: bool = False) -> bytes:
         """The first message. `handshake` skips the probe: the server is known to be an older one."""
-        revision = choose_revision(PER_REQUEST, self._session.revisions)
+        revision = choose_revision(PER_REQUEST, self._state.revisions)
         if revision is None or handshake:
             return self._initialize()
         return self._probe(revision)
 
     def on_probe_timeout(self) -> bytes | None:
         """No answer to the probe for a while: `initialize`, if that is an option, while still waiting for either."""
-        shakes = newest_handshake(self._session.revisions) is not None and self._refusal is None
-        if self._session.phase is Phase.DISCOVERING and shakes:
+        shakes = newest_handshake(self._state.revisions) is not None and self._refusal is None
+        if self._state.phase is Phase.DISCOVERING and shakes:
             self.probe_timed_out = True
             return self._initialize()
         return None
@@ -164,49 +172,51 @@ class ClientHandshake:
     def assume(self, revision: str) -> None:
         """Take a revision without a handshake as agreed, unasked. Capabilities are unknown and not checked."""
         self._transition("assume")
-        self._session.rules = RULES[revision]
+        self._state.rules = RULES[revision]
 
     def _transition(self, what: str) -> None:
-        self._session.phase = CLIENT_TRANSITIONS[self._session.phase, what]
+        self._state.phase = CLIENT_TRANSITIONS[self._state.phase, what]
 
     def _probe(self, revision: str) -> bytes:
         self._transition("probe")
         row = table(revision, "client")["server/discover"]
-        return self._session.outgoing_requests.send(row, RULES[revision])[1]
+        return self._outgoing.send(row, RULES[revision])[1]
 
     def _initialize(self) -> bytes:
-        revision = newest_handshake(self._session.revisions)
+        revision = newest_handshake(self._state.revisions)
         if revision is None:
-            raise ConnectError(f"the server has a handshake, and only {', '.join(self._session.revisions)} is allowed")
+            raise ConnectError(f"the server has a handshake, and only {', '.join(self._state.revisions)} is allowed")
         self._transition("initialize")
-        profile = self._session.local_info
+        profile = self._state.local_info
         params = InitializeParams(
             protocol_version=revision,
             capabilities=profile.capabilities,
             client_info=profile.info or UNNAMED,
         )
-        return self._session.outgoing_requests.send(table(revision, "client")["initialize"], RULES[revision], params)[1]
+        return self._outgoing.send(table(revision, "client")["initialize"], RULES[revision], params)[1]
 
     def _fall_back_to_initialize(self) -> Event:
         """The server is an older one: `initialize`, unless that is on its way, or was refused before."""
-        shakes = newest_handshake(self._session.revisions) is not None and self._refusal is None
+        shakes = newest_handshake(self._state.revisions) is not None and self._refusal is None
         if not shakes and isinstance(self._probe_refusal, HeaderMismatch):
-            return self._open_undiscovered(choose_revision(PER_REQUEST, self._session.revisions))
+            return self._open_undiscovered(choose_revision(PER_REQUEST, self._state.revisions))
         if self._refusal is not None:
             probe = _probe_refused(self._probe_refusal, self._refusal)
             raise ConnectError(f"the server refused initialize: {self._refusal}{probe}") from self._refusal
-        if newest_handshake(self._session.revisions) is None and self._probe_refusal is not None:
+        if newest_handshake(self._state.revisions) is None and self._probe_refusal is not None:
             raise ConnectError(
                 f"the server refused server/discover: {self._probe_refusal}; an older one wants initialize, "
-                f"and only {', '.join(self._session.revisions)} is allowed"
+                f"and only {', '.join(self._state.revisions)} is allowed"
             ) from self._probe_refusal
         self.is_older = True
-        if self._session.phase is Phase.INITIALIZING:
-            return self._session.ignore("probe refused", "", log=False)
+        if self._state.phase is Phase.INITIALIZING:
+            return self._state.ignore("probe refused", "", log=False)
         return ReplyReady(self._initialize())
 
     def receive(self, event: ResultReceived | ErrorReceived) -> Event:
-        """An answer to `initialize` or `server/discover` before the connection is open: what follows from it."""
+        """Return what follows from an answer before the connection is open; one to another request stays as it is."""
+        if event.exchange.method.name not in OPENING_METHODS:
+            return event
         try:
             if event.exchange.method.name == "initialize":
                 return self._initialize_answered(event)
@@ -220,7 +230,7 @@ class ClientHandshake:
             # "any other error" is that of an older server. A header mismatch is that of a newer one, which cannot be
             # spoken to in this way: a bridge in between sends no headers. It may have a handshake as well.
             if offered is None or isinstance(event.error, HeaderMismatch):
-                if self._session.phase is Phase.DISCOVERING and _is_final(event.error):
+                if self._state.phase is Phase.DISCOVERING and _is_final(event.error):
                     raise event.error
                 self._probe_refusal = event.error
                 return self._fall_back_to_initialize()
@@ -229,7 +239,7 @@ class ClientHandshake:
             result = codec.decode_result(DiscoverResult, event.result)
         except ProtocolError:  # a result that is none: an older server that answers anything
             return self._fall_back_to_initialize()
-        revision = choose_revision(result.supported_versions, self._session.revisions)
+        revision = choose_revision(result.supported_versions, self._state.revisions)
         if revision is None:
             return self._negotiate_older(result.supported_versions)
         info = codec.convert(Implementation, (result.meta or {}).get(SERVER_INFO))
@@ -237,7 +247,7 @@ class ClientHandshake:
 
     def _open_per_request(self, offered: list[str], error: Exception) -> Event:
         """The server is one of 2026-07-28 or later and refused the probe itself."""
-        revision = choose_revision(offered, self._session.revisions)
+        revision = choose_revision(offered, self._state.revisions)
         if revision is None:
             return self._negotiate_older(offered)
         if isinstance(error, UnsupportedVersion):  # "SHOULD select a mutually supported version ... and retry"
@@ -255,9 +265,9 @@ class ClientHandshake:
 
     def _negotiate_older(self, offered: list[str]) -> Event:
         """No revision without a handshake in common; one with it may be (traps: older versions only)."""
-        if any(revision in HANDSHAKE and revision in self._session.revisions for revision in offered):
+        if any(revision in HANDSHAKE and revision in self._state.revisions for revision in offered):
             return self._fall_back_to_initialize()
-        ours, theirs = ", ".join(self._session.revisions), ", ".join(map(str, offered)) or "nothing"
+        ours, theirs = ", ".join(self._state.revisions), ", ".join(map(str, offered)) or "nothing"
         raise ConnectError(f"no revision in common: the server speaks {theirs}, we speak {ours}")
 
     def _initialize_answered(self, event: ResultReceived | ErrorReceived) -> Event:
@@ -267,35 +277,35 @@ class ClientHandshake:
             result = codec.decode_result(InitializeResult, event.result)
         except ProtocolError as exc:
             raise RemoteProtocolError(f"the answer to initialize is not what it should be: {exc.__cause__}") from exc
-        if result.protocol_version not in HANDSHAKE or result.protocol_version not in self._session.revisions:
+        if result.protocol_version not in HANDSHAKE or result.protocol_version not in self._state.revisions:
             raise ConnectError(
                 f"the server answered initialize with revision {result.protocol_version!r}; "
-                f"we speak {', '.join(self._session.revisions)}"
+                f"we speak {', '.join(self._state.revisions)}"
             )
         peer = PeerInfo(result.server_info, result.capabilities, result.instructions)
         confirm = codec.encode(Notification("notifications/initialized"))
-        self._session.outgoing_requests.record_notification_sent()
+        self._outgoing.record_notification_sent()
         return self._opened("initialized", result.protocol_version, peer, confirm)
 
     def _initialize_refused(self, error: Exception) -> Event:
         """No handshake here, it seems: what is left is the probe, on its way still or sent again."""
         self._refusal = error
         offered = revisions_in_error(error) if isinstance(error, ProtocolError) else None
-        revision = choose_revision(offered or (), self._session.revisions)
+        revision = choose_revision(offered or (), self._state.revisions)
         if revision is not None and not isinstance(self._probe_refusal, HeaderMismatch):
             return ReplyReady(self._probe(revision))
-        if any(exchange.method.name == "server/discover" for exchange in self._session.outgoing.values()):
-            return self._session.ignore("initialize refused", "", log=False)
+        if any(exchange.method.name == "server/discover" for exchange in self._outgoing.in_flight.values()):
+            return self._state.ignore("initialize refused", "", log=False)
         if _is_final(error):
             raise error
         return self._fall_back_to_initialize()
 
     def _opened(self, how: str, revision: str, peer: PeerInfo | None, reply: bytes | None = None) -> Event:
-        session = self._session
+        state = self._state
         self._transition(how)
-        session.rules, session.peer_info = RULES[revision], peer
-        for id in [id for id, exchange in session.outgoing.items() if exchange.method.name in self.methods]:
-            session.outgoing_requests.abandon(id)  # the other knock, still unanswered
+        state.rules, state.peer_info = RULES[revision], peer
+        for id in [id for id, exchange in self._outgoing.in_flight.items() if exchange.method.name in OPENING_METHODS]:
+            self._outgoing.abandon(id)  # the other knock, still unanswered
         return ConnectionOpened(revision, reply)
 
 

@@ -6,8 +6,8 @@ cancel ends it. Whoever ends it first wins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -23,7 +23,7 @@ from accord.errors import (
     UnsupportedVersion,
 )
 from accord.messages import codec
-from accord.messages.capabilities import declares, required_capabilities
+from accord.messages.capabilities import declares
 from accord.messages.envelope import ErrorObject, ErrorResponse, Incoming, Notification, RequestId, Response
 from accord.messages.meta import SUBSCRIPTION_ID, RequestMeta
 from accord.messages.methods import Method
@@ -31,19 +31,17 @@ from accord.messages.notifications import CancelledParams, ListenResult
 from accord.messages.revision import PER_REQUEST, RULES, Rules
 from accord.session import peek
 from accord.session.events import CancelReceived, Event, ReplyReady, RequestReceived
-from accord.session.handshake import ServerHandshake
+from accord.session.peer_info import missing_capability
 from accord.session.pending_request import Batch, PendingRequest
 from accord.session.rate import RequestLoad
-
-if TYPE_CHECKING:
-    from accord.session.session import Session
+from accord.session.state import SessionState
 
 
 class IncomingRequests:
     """The requests that one session serves, as long as they are in flight."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, state: SessionState) -> None:
+        self._state = state
         self.in_flight: dict[object, PendingRequest] = {}
         """By id, but for those that came alone (`receive_standalone`)."""
         self.subscription_count: int = 0
@@ -53,16 +51,9 @@ class IncomingRequests:
         self.subscription_load: RequestLoad | None = None
         """What bounds the subscriptions together with those of other sessions, where one connection may have many."""
         self.last_meta: peek.LastMeta = peek.LastMeta()
-        self._per_request_revisions = [revision for revision in PER_REQUEST if revision in session.revisions]
-        self._built_in: Mapping[str, Callable[[PendingRequest], Event | None]] = self._built_in_handlers()
-
-    def _built_in_handlers(self) -> Mapping[str, Callable[[PendingRequest], Event | None]]:
+        self._per_request_revisions = [revision for revision in PER_REQUEST if revision in state.revisions]
+        self.built_in: dict[str, Callable[[PendingRequest], Event | None]] = {"ping": self._answer_ping}
         """What the session answers itself; None is an answer that it leaves to the handler."""
-        answers: dict[str, Callable[[PendingRequest], Event | None]] = {"ping": self._answer_ping}
-        opening = self._session.handshake
-        if isinstance(opening, ServerHandshake):
-            answers.update({"initialize": opening.initialize, "server/discover": opening.discover})
-        return answers
 
     def _answer_ping(self, exchange: PendingRequest) -> Event:
         return ReplyReady(self.respond(exchange, Raw(b"{}")) or b"")
@@ -71,14 +62,14 @@ class IncomingRequests:
 
     def receive(self, incoming: Incoming, batch: Batch | None) -> Event:
         """A request of the peer."""
-        self._session.stats.requests_received += 1
+        self._state.stats.requests_received += 1
         id: Any = incoming.id
         if id in self.in_flight:
             # An error with this id would end the first request at the peer.
             return self.refuse(None, InvalidRequest(f"a request with id {id!r:.100} is in flight"))
         try:
             meta = peek.request_meta(incoming.params, self.last_meta)
-            if meta is not None and meta.protocol_version is not None and not self._session.allows_revision_in_meta:
+            if meta is not None and meta.protocol_version is not None and not self._state.allows_revision_in_meta:
                 raise HeaderMismatch(f"_meta names revision {meta.protocol_version!r:.100}, and no header does")
             exchange = self._admit(incoming, meta, batch)
         except ProtocolError as error:
@@ -87,7 +78,7 @@ class IncomingRequests:
 
     def receive_standalone(self, incoming: Incoming, meta: RequestMeta | None) -> Event:
         """A request that comes and is answered on a way of its own, whoever else may use its id (HTTP, 2026-07-28)."""
-        self._session.stats.requests_received += 1
+        self._state.stats.requests_received += 1
         try:
             exchange = self._admit(incoming, meta, None)
         except ProtocolError as error:
@@ -97,7 +88,7 @@ class IncomingRequests:
 
     def _begin(self, exchange: PendingRequest, key: object, batch: Batch | None) -> Event:
         """Answer it here, or hand it up and keep it in flight."""
-        answer = self._built_in.get(exchange.method.name)
+        answer = self.built_in.get(exchange.method.name)
         if answer is not None and (event := answer(exchange)) is not None:
             return event
         exchange.batch = batch
@@ -112,22 +103,22 @@ class IncomingRequests:
 
     def refuse(self, id: RequestId | None, error: ProtocolError) -> ReplyReady:
         """An error at once."""
-        self._session.stats.answers_sent += 1
-        self._session.stats.errors_sent += 1
-        return ReplyReady(error_bytes(id, error, self._session.agreed), error.code)
+        self._state.stats.answers_sent += 1
+        self._state.stats.errors_sent += 1
+        return ReplyReady(error_bytes(id, error, self._state.agreed), error.code)
 
     def _admit(self, incoming: Incoming, meta: RequestMeta | None, batch: Batch | None) -> PendingRequest:
         """The exchange of a request that may be served. Raises `ProtocolError`."""
-        session = self._session
+        state = self._state
         id: Any = incoming.id
         name: Any = incoming.method
-        rules, capabilities = session.rules, None
-        if meta is not None and meta.protocol_version is not None and session.role == "server":
+        rules, capabilities = state.rules, None
+        if meta is not None and meta.protocol_version is not None and state.role == "server":
             rules, capabilities = self._per_request(meta)
-            session.last_request_rules = rules
-        method = session.method_table.peer_requests(rules).get(name)
+            state.last_request_rules = rules
+        method = state.method_table.peer_requests(rules).get(name)
         if method is None:
-            raise session.method_table.refusal(name, rules)
+            raise state.method_table.refusal(name, rules)
         exchange = PendingRequest(id, method, rules, incoming.params, meta, capabilities)
         if method.offers is not None:
             self.require_client_capability(exchange, method.offers)
@@ -136,8 +127,8 @@ class IncomingRequests:
         return exchange
 
     def _check_capacity(self, method: Method, batch: Batch | None) -> None:
-        limits = self._session.limits
-        if self._session.draining:
+        limits = self._state.limits
+        if self._state.draining:
             raise InternalError("this side is shutting down and takes no new requests")
         if method.stays:
             if self.subscription_count >= limits.subscriptions:
@@ -148,14 +139,14 @@ class IncomingRequests:
                 self.subscription_load.check()
         elif len(self.in_flight) - self.subscription_count >= limits.requests_in_flight:
             raise InternalError(f"too many requests in flight: the limit is {limits.requests_in_flight}")
-        elif self.load is not None and method.name not in self._built_in:
+        elif self.load is not None and method.name not in self.built_in:
             self.load.check()
 
     def _per_request(self, meta: RequestMeta) -> tuple[Rules, Any]:
         """The rules that a request names, and the capabilities that come with it (2026-07-28, basic, _meta)."""
         requested = meta.protocol_version
         if requested not in self._per_request_revisions:
-            supported = self._per_request_revisions or list(self._session.revisions)
+            supported = self._per_request_revisions or list(self._state.revisions)
             raise UnsupportedVersion(
                 f"revision {requested!r:.100} is not supported here",
                 data={"supported": supported, "requested": requested},
@@ -168,7 +159,7 @@ class IncomingRequests:
         """Raise `MissingClientCapability` unless the client of a request has declared `needs`."""
         capabilities: Any = exchange.capabilities
         if exchange.rules.handshake:
-            peer = self._session.peer_info
+            peer = self._state.peer_info
             capabilities = peer.capabilities if peer is not None else None
         if capabilities is None or not declares(capabilities, needs):
             raise missing_capability(needs, exchange.method.name)
@@ -185,14 +176,14 @@ class IncomingRequests:
         """Nobody waits for the answer to a request any more."""
         if exchange.end("cancel"):
             self._forget(exchange)
-            self._session.stats.cancels_received += 1
+            self._state.stats.cancels_received += 1
 
     # --- out ---------------------------------------------------------------------------------------------------
 
     def respond(self, exchange: PendingRequest, result: Any) -> bytes | None:
         """The bytes of a result, or None."""
         if not isinstance(result, codec.FINISHED):  # as `finish_result` sees first; most results need no call of it
-            result = codec.finish_result(result, exchange.rules, self._session.local_info.raw_info)
+            result = codec.finish_result(result, exchange.rules, self._state.local_info.raw_info)
         return self._end(exchange, codec.encode(Response(exchange.id, result)))
 
     def fail(self, exchange: PendingRequest, error: ProtocolError) -> bytes | None:
@@ -209,7 +200,7 @@ class IncomingRequests:
         return [codec.encode(Notification("notifications/cancelled", cancelled)), result]
 
     def _end(self, exchange: PendingRequest, message: bytes, *, errors: int = 0) -> bytes | None:
-        stats = self._session.stats
+        stats = self._state.stats
         if not exchange.end("answer"):
             stats.dropped_results += 1
             return None
@@ -231,10 +222,10 @@ class IncomingRequests:
 
     def add_to_batch(self, batch: Batch, id: RequestId | None, message: bytes) -> bytes | None:
         """Answers that leave together are held together: all of them are no larger than one message may be."""
-        most = self._session.limits.line_bytes
+        most = self._state.limits.line_bytes
         if batch.size + len(message) > most:
             over = InternalError(f"the answers of this batch are over {most:,} bytes; ask one by one")
-            message = error_bytes(id, over, self._session.rules)
+            message = error_bytes(id, over, self._state.rules)
         return batch.add(message)
 
 
@@ -251,12 +242,6 @@ def error_bytes(id: RequestId | None, error: ProtocolError, rules: Rules) -> byt
     except (TypeError, ValueError, RecursionError, msgspec.EncodeError):  # what a handler put into it
         said = ErrorObject(code, message.encode(errors="replace").decode())
         return codec.encode(ErrorResponse(absent if id is None else id, said))
-
-
-def missing_capability(needs: str, name: str) -> MissingClientCapability:
-    """What a server says to a client that cannot do what `name` needs (basic, `_meta`)."""
-    message = f"{name} needs the capability {needs!r}, which the client does not declare"
-    return MissingClientCapability(message, data={"requiredCapabilities": required_capabilities(needs)})
 
 
 def code_of(error: ProtocolError, rules: Rules) -> int:

@@ -8,6 +8,9 @@ from typing import Any
 from accord.errors import HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION, ProtocolError
 from accord.messages.revision import HANDSHAKE, PER_REQUEST, REVISIONS
 
+OPENING_METHODS = frozenset(("initialize", "server/discover"))
+"""The requests of a client that open a connection."""
+
 
 def answer_initialize(requested: str, spoken: Collection[str]) -> str | None:
     """The revision a server answers `initialize` with, or None when it speaks none that has a handshake.

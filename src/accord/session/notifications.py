@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import Raw, UnsetType
@@ -15,11 +15,9 @@ from accord.messages.notifications import CancelledParams
 from accord.messages.revision import HANDSHAKE, Rules
 from accord.session import peek
 from accord.session.events import Event, NotificationReceived
-from accord.session.handshake import ServerHandshake
-from accord.session.outgoing import split_meta
-
-if TYPE_CHECKING:
-    from accord.session.session import Session
+from accord.session.incoming import IncomingRequests
+from accord.session.outgoing import OutgoingRequests, split_meta
+from accord.session.state import SessionState
 
 
 class _LegacyCancelParams(msgspec.Struct):
@@ -31,23 +29,29 @@ class _LegacyCancelParams(msgspec.Struct):
 class Notifications:
     """The notifications of one session, both ways."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(
+        self,
+        state: SessionState,
+        incoming: IncomingRequests,
+        outgoing: OutgoingRequests,
+        built_in: Mapping[str, Callable[[Raw | UnsetType], Event]],
+    ) -> None:
+        self._state = state
+        self._incoming = incoming
+        self._outgoing = outgoing
         self._built_in: dict[str, Callable[[Raw | UnsetType], Event]] = {
-            "notifications/progress": session.progress.receive,
             "notifications/cancelled": self._cancelled,
             "$/cancelRequest": self._cancelled_by_legacy_form,
+            **built_in,
         }
         """What the session has business with itself."""
-        if isinstance(session.handshake, ServerHandshake):
-            self._built_in["notifications/initialized"] = session.handshake.receive_initialized
 
     def send(self, name: str, params: Any, meta: Mapping[str, Any] | None, rules: Rules) -> bytes:
         """The bytes of a notification."""
-        session, revision = self._session, rules.revision or HANDSHAKE[-1]
-        row = session.method_table.own_notification(name, revision)
+        state, revision = self._state, rules.revision or HANDSHAKE[-1]
+        row = state.method_table.own_notification(name, revision)
         if row.needs is not None:
-            session.require_peer_capability(name, row.needs)
+            state.require_peer_capability(name, row.needs)
         carried = None
         if meta:
             params, carried = split_meta(params)
@@ -55,7 +59,7 @@ class Notifications:
         if meta:
             encoded = b"{}" if body is None else codec.encode(body)
             body = Raw(codec.with_meta(encoded, codec.encode({**(carried or {}), **meta})))
-        session.outgoing_requests.record_notification_sent()
+        self._outgoing.record_notification_sent()
         return codec.encode(Notification(name, body))
 
     def receive(self, name: str, params: Raw | UnsetType) -> Event:
@@ -64,21 +68,21 @@ class Notifications:
         try:
             return self._deliver(name, params) if own is None else own(params)
         except InvalidParams as exc:
-            return self._session.drop(f"malformed {name:.100}", exc.message)
+            return self._state.drop(f"malformed {name:.100}", exc.message)
 
     def _deliver(self, name: str, params: Raw | UnsetType) -> Event:
-        session, rules = self._session, self._session.agreed
-        method = session.method_table.peer_notifications(rules).get(name)
+        state, rules = self._state, self._state.agreed
+        method = state.method_table.peer_notifications(rules).get(name)
         if method is None:
-            return session.drop("unknown notification", f"{name:.100}")
-        if rules.handshake or session.role == "server":
+            return state.drop("unknown notification", f"{name:.100}")
+        if rules.handshake or state.role == "server":
             return NotificationReceived(method, params, rules)
         # "clients MUST use this field to correlate notifications with their originating subscription"
         id = peek.subscription_id(params)
-        if id is None or session.outgoing_requests.is_subscription(id):
+        if id is None or self._outgoing.is_subscription(id):
             return NotificationReceived(method, params, rules, id)
-        late = session.outgoing_requests.is_abandoned(id)
-        return session.drop("notification of no subscription", f"{name} of {id!r:.100}", log=not late)
+        late = self._outgoing.is_abandoned(id)
+        return state.drop("notification of no subscription", f"{name} of {id!r:.100}", log=not late)
 
     def _cancelled(self, params: Raw | UnsetType) -> Event:
         cancelled = codec.decode_params(CancelledParams, params)
@@ -88,6 +92,6 @@ class Notifications:
         return self._end(codec.decode_params(_LegacyCancelParams, params).id, None)
 
     def _end(self, id: RequestId | None, reason: str | None) -> Event:
-        session = self._session
-        ended = session.incoming_requests.cancel(id, reason) or session.outgoing_requests.end_subscription(id, reason)
-        return ended or session.drop("cancel of nothing in flight", f"id {id!r:.100}")
+        state = self._state
+        ended = self._incoming.cancel(id, reason) or self._outgoing.end_subscription(id, reason)
+        return ended or state.drop("cancel of nothing in flight", f"id {id!r:.100}")

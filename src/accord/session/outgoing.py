@@ -7,9 +7,9 @@ ends its request, if only with an error; an answer to nothing in flight is late,
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -23,12 +23,10 @@ from accord.messages.methods import Method
 from accord.messages.notifications import CancelledParams
 from accord.messages.revision import Rules
 from accord.session.events import ErrorReceived, Event, ResultReceived, SubscriptionEnded
-from accord.session.handshake import ClientHandshake
+from accord.session.negotiation import OPENING_METHODS
 from accord.session.pending_request import PendingRequest
+from accord.session.state import SessionState
 from accord.session.states import Phase
-
-if TYPE_CHECKING:
-    from accord.session.session import Session
 
 UNKNOWN_ANSWER = "unknown answer"
 """The kind of event that an answer to a question is which this side never asked."""
@@ -40,9 +38,11 @@ MAX_ABANDONED_IDS = 1_024
 class OutgoingRequests:
     """The requests of one session, as long as they are in flight."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, state: SessionState) -> None:
+        self._state = state
         self.in_flight: dict[RequestId, PendingRequest] = {}
+        self.on_opening_answer: Callable[[ResultReceived | ErrorReceived], Event] | None = None
+        """What an answer means before the connection is open."""
         self._abandoned: OrderedDict[RequestId, None] = OrderedDict()
         self._first_id = self._last_id = 0
         self._notified_after: float = inf
@@ -77,7 +77,7 @@ class OutgoingRequests:
         asked = RequestMeta(progress_token=id) if progress else None
         exchange = self.in_flight[id] = PendingRequest(id, row, rules, meta=asked)
         self._last_id = id
-        self._session.stats.requests_sent += 1
+        self._state.stats.requests_sent += 1
         return exchange, b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}' % (id, row.name.encode(), body)
 
     def _meta_of(
@@ -88,7 +88,7 @@ class OutgoingRequests:
         if token is not None:
             fields[PROGRESS_TOKEN] = token
         if not rules.handshake:
-            profile = self._session.local_info
+            profile = self._state.local_info
             fields[PROTOCOL_VERSION] = rules.revision
             fields[CLIENT_CAPABILITIES] = profile.raw_capabilities
             if profile.info is not None:
@@ -104,9 +104,9 @@ class OutgoingRequests:
         if not exchange.end("cancel"):
             return None
         self.abandon(exchange.id)
-        if exchange.method.name in ClientHandshake.methods:
+        if exchange.method.name in OPENING_METHODS:
             return None
-        self._session.stats.cancels_sent += 1
+        self._state.stats.cancels_sent += 1
         self.record_notification_sent()
         return codec.encode(
             Notification("notifications/cancelled", CancelledParams(request_id=exchange.id, reason=reason))
@@ -133,7 +133,7 @@ class OutgoingRequests:
 
     def receive(self, incoming: Incoming) -> list[Event]:
         """An answer of the peer."""
-        self._session.stats.answers_received += 1
+        self._state.stats.answers_received += 1
         id: Any = incoming.id
         exchange = self.in_flight.pop(id, None) if id is not UNSET else None
         if exchange is None:
@@ -183,25 +183,23 @@ class OutgoingRequests:
 
     def _finish(self, exchange: PendingRequest, event: ResultReceived | ErrorReceived) -> Event:
         exchange.end("answer")
-        opening = self._session.handshake
-        if self._session.phase is Phase.OPEN or not isinstance(opening, ClientHandshake):
-            return event
-        return opening.receive(event) if exchange.method.name in opening.methods else event
+        receive = self.on_opening_answer
+        return event if receive is None or self._state.phase is Phase.OPEN else receive(event)
 
     def _unmatched_answer(self, id: Any, incoming: Incoming) -> list[Event]:
         """An answer to nothing in flight."""
-        session = self._session
+        state = self._state
         if id is UNSET or id is None:
             return self._answer_without_id(incoming)
         if id in self._abandoned:
             del self._abandoned[id]
-            session.stats.late_answers += 1
-            return [session.ignore("late answer", f"id {id!r:.100}")]
+            state.stats.late_answers += 1
+            return [state.ignore("late answer", f"id {id!r:.100}")]
         if type(id) is int and self._first_id < id <= self._last_id:
-            session.stats.duplicate_answers += 1
-            return [session.ignore("duplicate answer", f"id {id!r:.100}")]
-        session.stats.unknown_answers += 1
-        return [session.ignore(UNKNOWN_ANSWER, f"id {id!r:.100}")]
+            state.stats.duplicate_answers += 1
+            return [state.ignore("duplicate answer", f"id {id!r:.100}")]
+        state.stats.unknown_answers += 1
+        return [state.ignore(UNKNOWN_ANSWER, f"id {id!r:.100}")]
 
     def _answer_without_id(self, incoming: Incoming) -> list[Event]:
         """An answer without an id. Such an error means that a message of ours could not be read: "If there was an error
@@ -216,7 +214,7 @@ class OutgoingRequests:
             ended = self.fail_all_invalid(f"the server could not read a request: {excerpt}")
         else:
             ended, self._notified_after = [], inf
-        return ended or [self._session.drop("error without id", excerpt)]
+        return ended or [self._state.drop("error without id", excerpt)]
 
     def is_subscription(self, id: RequestId) -> bool:
         """Whether this is a subscription of ours."""

@@ -7,8 +7,9 @@ from typing import Any
 
 from msgspec import Raw
 
+from accord.errors import MissingClientCapability
 from accord.messages import codec
-from accord.messages.capabilities import declares
+from accord.messages.capabilities import declares, required_capabilities
 from accord.messages.identity import Implementation
 from accord.messages.revision import LATEST
 
@@ -45,3 +46,9 @@ class PeerInfo:
     def declares(self, path: str | None) -> bool:
         """Whether a capability (`"tools"`, `"resources.subscribe"`) is declared; no path needs none."""
         return path is None or declares(self.capabilities, path)
+
+
+def missing_capability(needs: str, name: str) -> MissingClientCapability:
+    """What a server says to a client that cannot do what `name` needs (basic, `_meta`)."""
+    message = f"{name} needs the capability {needs!r}, which the client does not declare"
+    return MissingClientCapability(message, data={"requiredCapabilities": required_capabilities(needs)})

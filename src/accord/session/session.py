@@ -11,36 +11,32 @@ that revision, and any other by what `initialize` agreed on, both on one connect
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, UnsetType
 
-from accord.errors import AccordError, InvalidRequest, NotConnected, NotSupported, ParseError, ProtocolError
+from accord.errors import AccordError, InvalidRequest, NotConnected, ParseError, ProtocolError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import envelope
 from accord.messages.bounds import MEASURED_BYTES, RESULT_NODES, has_more_nodes
 from accord.messages.envelope import Incoming, MalformedMessage, Outline, RequestId
 from accord.messages.meta import RequestMeta
-from accord.messages.methods import Method, extended_table
-from accord.messages.revision import BEFORE_OPENING, REVISIONS, Rules
-from accord.session.events import Event, MessageIgnored, ReplyReady, RequestReceived
+from accord.messages.methods import Method
+from accord.messages.revision import REVISIONS, Rules
+from accord.session.events import Event, ReplyReady, RequestReceived
 from accord.session.handshake import ClientHandshake, ServerHandshake
-from accord.session.incoming import IncomingRequests, missing_capability
-from accord.session.method_table import MethodTable
-from accord.session.negotiation import check_revisions
+from accord.session.incoming import IncomingRequests
 from accord.session.notifications import Notifications
 from accord.session.outgoing import OutgoingRequests
 from accord.session.peer_info import PeerInfo
 from accord.session.pending_request import Batch, PendingRequest
 from accord.session.progress import ProgressTracker
+from accord.session.state import Role, SessionState
 from accord.session.states import Phase
-from accord.session.stats import Stats
-
-Role = Literal["client", "server"]
 
 
-class Session:
+class Session(SessionState):
     """One side of one connection. `role` is what this side is; `methods` are those of extensions, whoever sends them.
 
     Raises `ValueError` for methods whose names are taken.
@@ -55,47 +51,24 @@ class Session:
         limits: Limits = DEFAULT_LIMITS,
         methods: Sequence[Method] = (),
     ) -> None:
-        self.role: Role = role
-        self.peer_role: Role = "server" if role == "client" else "client"
-        self.revisions: tuple[str, ...] = check_revisions(revisions)
-        self.limits = limits
-        self.phase: Phase = Phase.NEW
-        self.rules: Rules = BEFORE_OPENING
-        self.last_request_rules: Rules = BEFORE_OPENING
-        """The rules of the last request that named its revision."""
-        self.peer_info: PeerInfo | None = None
-        self.stats: Stats = Stats()
-        self.draining: bool = False
-        """Whether the end is near: new requests are refused."""
-        self.allows_revision_in_meta: bool = True
-        """Whether a request may name its revision by itself; over HTTP a header must say the same."""
-        self._table = extended_table(methods)
-        self.local_info = profile
-        self.handshake: ClientHandshake | ServerHandshake = (
-            ClientHandshake(self) if role == "client" else ServerHandshake(self)
-        )
+        super().__init__(role, profile, revisions=revisions, limits=limits, methods=methods)
         self.incoming_requests: IncomingRequests = IncomingRequests(self)
         self.incoming: dict[object, PendingRequest] = self.incoming_requests.in_flight
         self.outgoing_requests: OutgoingRequests = OutgoingRequests(self)
         self.outgoing: dict[RequestId, PendingRequest] = self.outgoing_requests.in_flight
-        self.progress: ProgressTracker = ProgressTracker(self)
-        self.notifications: Notifications = Notifications(self)
-        self._logged_kinds: set[str] = set()
-
-    @property
-    def local_info(self) -> PeerInfo:
-        """What this side says of itself; give another one when tools come or go."""
-        return self._local_info
-
-    @local_info.setter
-    def local_info(self, profile: PeerInfo) -> None:
-        self._local_info = profile
-        self.method_table: MethodTable = MethodTable(self._table, self.role, profile)
-
-    @property
-    def agreed(self) -> Rules:
-        """What holds for a message that names no revision: what was agreed on, or else what was heard last."""
-        return self.rules if self.rules.revision else self.last_request_rules
+        self.progress: ProgressTracker = ProgressTracker(self, self.outgoing, self.notify)
+        received: dict[str, Callable[[Raw | UnsetType], Event]] = {"notifications/progress": self.progress.receive}
+        self.handshake: ClientHandshake | ServerHandshake
+        if role == "client":
+            client = self.handshake = ClientHandshake(self, self.outgoing_requests)
+            self.outgoing_requests.on_opening_answer = client.receive
+        else:
+            server = self.handshake = ServerHandshake(self, self.incoming_requests)
+            self.incoming_requests.built_in |= {"initialize": server.initialize, "server/discover": server.discover}
+            received["notifications/initialized"] = server.receive_initialized
+        self.notifications: Notifications = Notifications(
+            self, self.incoming_requests, self.outgoing_requests, received
+        )
 
     # --- messages in -------------------------------------------------------------------------------------------
 
@@ -283,14 +256,6 @@ class Session:
         self.require_peer_capability(name, needs or row.needs)
         return self.outgoing_requests.send(row, self.rules, params, meta=meta, progress=progress)
 
-    def require_peer_capability(self, name: str, needs: str | None) -> None:
-        """Raise unless the peer has declared at the opening what `name` needs, as `request` says."""
-        if self.peer_info is None or self.peer_info.declares(needs):
-            return
-        if self.role == "server":
-            raise missing_capability(str(needs), name)
-        raise NotSupported(f"the server does not offer {needs!r}, which {name} needs")
-
     def cancel(self, exchange: PendingRequest, reason: str | None = None) -> bytes | None:
         """Give up a request of ours. The bytes to tell the peer, or None where it must not be told."""
         return self.outgoing_requests.cancel(exchange, reason)
@@ -316,16 +281,3 @@ class Session:
         not declare, as `request`.
         """
         return self.notifications.send(name, params, meta, rules or self.rules)
-
-    # --- what was dropped --------------------------------------------------------------------------------------
-
-    def drop(self, kind: str, detail: str, *, log: bool = True) -> Event:
-        """A message without meaning here: counted, and no more."""
-        self.stats.ignored += 1
-        return self.ignore(kind, detail, log=log)
-
-    def ignore(self, kind: str, detail: str, *, log: bool = True) -> MessageIgnored:
-        """The event of something dropped; the first of its kind is worth a line in the log."""
-        first = log and kind not in self._logged_kinds
-        self._logged_kinds.add(kind)
-        return MessageIgnored(kind, detail, first)

@@ -1,0 +1,80 @@
+"""What the parts of a session share: the two sides, what they agreed on, and what is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from accord.errors import NotSupported
+from accord.limits import Limits
+from accord.messages.methods import Method, extended_table
+from accord.messages.revision import BEFORE_OPENING, Rules
+from accord.session.events import Event, MessageIgnored
+from accord.session.method_table import MethodTable
+from accord.session.negotiation import check_revisions
+from accord.session.peer_info import PeerInfo, missing_capability
+from accord.session.states import Phase
+from accord.session.stats import Stats
+
+Role = Literal["client", "server"]
+
+
+class SessionState:
+    """The state of one side of one connection. Arguments are those of `Session`."""
+
+    def __init__(
+        self, role: Role, profile: PeerInfo, *, revisions: Sequence[str], limits: Limits, methods: Sequence[Method]
+    ) -> None:
+        self.role: Role = role
+        self.peer_role: Role = "server" if role == "client" else "client"
+        self.revisions: tuple[str, ...] = check_revisions(revisions)
+        self.limits = limits
+        self.phase: Phase = Phase.NEW
+        self.rules: Rules = BEFORE_OPENING
+        self.last_request_rules: Rules = BEFORE_OPENING
+        """The rules of the last request that named its revision."""
+        self.peer_info: PeerInfo | None = None
+        self.stats: Stats = Stats()
+        self.draining: bool = False
+        """Whether the end is near: new requests are refused."""
+        self.allows_revision_in_meta: bool = True
+        """Whether a request may name its revision by itself; over HTTP a header must say the same."""
+        self._table = extended_table(methods)
+        self.local_info = profile
+        self._logged_kinds: set[str] = set()
+
+    @property
+    def local_info(self) -> PeerInfo:
+        """What this side says of itself; give another one when tools come or go."""
+        return self._local_info
+
+    @local_info.setter
+    def local_info(self, profile: PeerInfo) -> None:
+        self._local_info = profile
+        self.method_table: MethodTable = MethodTable(self._table, self.role, profile)
+
+    @property
+    def agreed(self) -> Rules:
+        """What holds for a message that names no revision: what was agreed on, or else what was heard last."""
+        return self.rules if self.rules.revision else self.last_request_rules
+
+    def require_peer_capability(self, name: str, needs: str | None) -> None:
+        """Raise unless the peer has declared at the opening what `name` needs, as `request` says."""
+        if self.peer_info is None or self.peer_info.declares(needs):
+            return
+        if self.role == "server":
+            raise missing_capability(str(needs), name)
+        raise NotSupported(f"the server does not offer {needs!r}, which {name} needs")
+
+    # --- what was dropped --------------------------------------------------------------------------------------
+
+    def drop(self, kind: str, detail: str, *, log: bool = True) -> Event:
+        """A message without meaning here: counted, and no more."""
+        self.stats.ignored += 1
+        return self.ignore(kind, detail, log=log)
+
+    def ignore(self, kind: str, detail: str, *, log: bool = True) -> MessageIgnored:
+        """The event of something dropped; the first of its kind is worth a line in the log."""
+        first = log and kind not in self._logged_kinds
+        self._logged_kinds.add(kind)
+        return MessageIgnored(kind, detail, first)
