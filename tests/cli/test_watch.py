@@ -85,6 +85,35 @@ for line in sys.stdin:
         send(id=asked["id"], error={"code": -32601, "message": "no"})
 """
 
+BURSTS = """
+import json, sys
+
+ID = "io.modelcontextprotocol/subscriptionId"
+OFFERS = {"tools": {"listChanged": True}, "resources": {"subscribe": True}}
+said = []
+
+def send(**message):
+    said.append(json.dumps({"jsonrpc": "2.0", **message}))
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["method"] == "server/discover":
+        found = {"supportedVersions": ["2026-07-28"], "capabilities": OFFERS, "ttlMs": 0, "cacheScope": "private"}
+        send(id=asked["id"], result={"resultType": "complete", **found})
+    elif asked["method"] == "subscriptions/listen":
+        meta = {"_meta": {ID: asked["id"]}}
+        granted = {"notifications": {"resourceSubscriptions": ["state://now"]}, **meta}
+        send(method="notifications/subscriptions/acknowledged", params=granted)
+        for number in range(50):
+            send(method="notifications/resources/updated", params={"uri": f"state://now/{number}", **meta})
+        if sys.argv[1] == "ends":
+            send(id=asked["id"], result={"resultType": "complete", **meta})
+    print("\\n".join(said), flush=True)
+    if asked["method"] == "subscriptions/listen" and sys.argv[1] == "dies":
+        break
+    said.clear()
+"""
+
 
 @pytest.fixture
 def watch(environment: None, tmp_path: Path) -> Iterator[Watch]:
@@ -175,6 +204,15 @@ def test_it_ends_in_time_though_the_server_does_not_answer(accord: Run, tmp_path
     (tmp_path / "floods").write_text(FLOODS)
     done = accord("watch", f"{sys.executable} floods never", "--resource", "state://now", "--for", "0.2")
     assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("how", ["ends", "dies"])
+def test_what_came_before_the_end_is_shown(accord: Run, tmp_path: Path, how: str) -> None:
+    (tmp_path / "bursts").write_text(BURSTS)
+    done = accord("watch", f"{sys.executable} bursts {how}", "--resource", "state://now")
+    shown = [line.split()[-1] for line in done.stdout.splitlines()]
+    assert shown == [f"state://now/{number}" for number in range(50)]
+    assert (done.returncode == 0) == (how == "ends")
 
 
 def test_log_messages_come_with_their_level_and_steer_no_terminal(watch: Watch, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from accord.cli.trace import log_level_option, notice_json, notice_text
 from accord.client.client import Client
 from accord.client.notifications import Notice, NotificationBuffer
 from accord.client.subscription import Missed, Subscription
-from accord.errors import NotSupported
+from accord.errors import AccordError, NotSupported
 from accord.limits import DEFAULT_LIMITS
 from accord.messages import codec
 from accord.messages.methods import table
@@ -65,7 +65,10 @@ def command(
         async with AsyncExitStack() as stack:
             subscription = await _subscribe(client, uris, stack)
             _print_subscribed(client, subscription, log_level)
-            await _wait_first([_print(told, settings), _wait_ended(client, subscription)])
+            closing = asyncio.ensure_future(_close_at_end(told, client, subscription))
+            stack.callback(closing.cancel)
+            await _print(told, settings)
+            screen.print_line("the server has ended the subscription")
 
     async def work(client: Client) -> None:
         stop = asyncio.Event()
@@ -135,12 +138,26 @@ def _granted_and_refused(subscription: Subscription | None) -> tuple[list[str], 
 
 
 async def _print(told: NotificationBuffer[Notice], settings: ConnectionSettings) -> None:
+    """Print what comes, to the end. Raises the error that it ended with."""
     while True:
-        notice = await told.get()
+        try:
+            notice = await told.get()
+        except StopAsyncIteration:
+            return
         if not isinstance(notice.params, SubscriptionsAcknowledgedParams):  # that was said on stderr
             line = notice_json if settings.as_json else notice_text
             screen.print_line(line(notice, datetime.now()), err=False)  # both are printable
         await asyncio.sleep(0)  # what waits may be much, and a signal comes between
+
+
+async def _close_at_end(told: NotificationBuffer[Notice], client: Client, subscription: Subscription | None) -> None:
+    """Take no more when the subscription has ended: what came before is still to be printed."""
+    try:
+        await _wait_ended(client, subscription)
+    except (AccordError, OSError) as exc:  # stderr may be closed
+        told.close(exc)
+    else:
+        told.close()
 
 
 async def _wait_ended(client: Client, subscription: Subscription | None) -> None:
@@ -153,7 +170,6 @@ async def _wait_ended(client: Client, subscription: Subscription | None) -> None
     async for event in subscription:
         if isinstance(event, Missed):
             screen.warn(one_line(event.why))
-    screen.print_line("the server has ended the subscription")
 
 
 async def _wait_first(endings: list[Coroutine[Any, Any, Any]], seconds: float | None = None) -> None:
