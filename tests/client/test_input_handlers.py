@@ -217,6 +217,15 @@ async def test_an_answer_that_does_not_fit_the_form_is_not_sent(
         await still_there(server, client)
 
 
+async def test_an_error_of_a_handler_tells_the_server_no_secret_and_no_path() -> None:
+    def fails(*_: Any) -> None:
+        raise ConnectionError("api_key=hunter2secret is refused, see '/home/ada/keys.json'")
+
+    async with raw_server("2025-11-25", elicitation=fails) as (server, _):
+        error = (await server.ask("elicitation/create", form(ORDER)))["error"]
+    assert error["message"] == "elicitation/create failed: ConnectionError: api_key=[redacted] is refused, see '[path]'"
+
+
 async def test_a_page_to_visit_is_agreed_to_without_content() -> None:
     for agreed in (True, {}, {"name": "Ada"}, ElicitResult(action="accept", content={"name": "Ada"})):
         assert (await elicited(agreed, URL))["result"] == {"action": "accept"}

@@ -17,8 +17,9 @@ from typing import Any
 
 import msgspec
 
-from accord.errors import DeclarationError, InternalError, describe
+from accord.errors import DeclarationError, InternalError
 from accord.messages.identity import Implementation
+from accord.redaction import describe_redacted
 
 Outcome = tuple[bool, Any]
 """Whether it returned, and what; or what it raised."""
@@ -60,7 +61,7 @@ class UserHandler:
         except (Exception, asyncio.CancelledError):
             raise
         except BaseException as exc:  # sys.exit() of a handler must not end the loop
-            raise InternalError(f"the {self._name} handler did not answer: {describe(exc)}") from exc
+            raise InternalError(f"the {self._name} handler did not answer: {describe_redacted(exc)}") from exc
 
     async def _invoke(self, given: tuple[Any, ...]) -> Any:
         if self._is_async:

@@ -45,6 +45,7 @@ from accord.messages.elicitation import ElicitationCompleteParams
 from accord.messages.input_required import INPUT_RESPONSES
 from accord.messages.revision import RULES, Rules
 from accord.messages.sampling import CreateMessageParams, CreateMessageResult, check_balanced, fit_blocks
+from accord.redaction import describe_redacted
 from accord.session.pending_request import PendingRequest
 from accord.session.session import Session
 from accord.transport.connection import Connection
@@ -245,4 +246,4 @@ class InputHandlers:
             method = question.handler.method
             log.warning("accord: %s: %s could not be answered: %s", self._server, method, log_line(describe(exc)))
             log.debug("accord: %s was not answered here", method, exc_info=exc)
-            raise InternalError(f"{method} failed: {describe(exc)}") from exc
+            raise InternalError(f"{method} failed: {describe_redacted(exc)}") from exc
