@@ -135,7 +135,28 @@ async def test_one_that_cancels_itself_has_failed_and_the_next_is_called(caplog:
     callback.call(2)
     await callback.finish(5)
     assert made == [1, 2]
-    assert caplog.text.count("a callback failed") == 2
+    assert caplog.text.count("a callback failed") == 1
+
+
+async def test_failures_of_one_kind_are_logged_once_and_only_the_first_with_a_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fails(number: int) -> Any:
+        if number % 2:
+            return later(number)
+        raise ValueError(f"\x1b[31mplain\n{number}")
+
+    async def later(number: int) -> None:
+        raise KeyError(number)
+
+    callback = Callback(fails, 100)
+    for number in range(10):
+        callback.call(number)
+    await callback.finish(5)
+    one, two = caplog.records
+    assert r"ValueError: \x1b[31mplain\n0" in one.getMessage()
+    assert "KeyError: 1" in two.getMessage()
+    assert (bool(one.exc_info), bool(two.exc_info)) == (True, False)
 
 
 async def test_what_is_returned_may_be_any_awaitable() -> None:

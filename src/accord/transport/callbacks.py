@@ -1,7 +1,8 @@
 """A function of the user's, called for one thing after the other: in order, whether it is plain or async.
 
 A plain one is called at once. An async one is awaited before it is called again; what happens meanwhile waits, and at
-the bound the oldest is dropped and counted. What a callback raises is logged and harms nobody.
+the bound the oldest is dropped and counted. What a callback raises is logged, in one line for each type of exception
+and once with a traceback, and harms nobody: whoever causes the calls may cause as many failures.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
+
+from accord.errors import describe, log_line
 
 log: logging.Logger = logging.getLogger("accord")
 
@@ -25,6 +28,7 @@ class Callback:
         self._waiting: deque[tuple[tuple[Any, ...], int]] = deque()
         self._bytes = 0
         self._task: asyncio.Task[None] | None = None
+        self._failures: set[type[BaseException]] = set()
         self.dropped: int = 0
         """Calls that were not made, because too many waited."""
 
@@ -82,10 +86,16 @@ class Callback:
         """Call it; what is to be awaited, if it is async."""
         try:
             returned = self._function(*args)
-        except Exception:
-            log.exception("accord: a callback failed")
+        except Exception as exc:
+            self._log_failure(exc)
             return None
         return returned if isinstance(returned, Awaitable) else None
+
+    def _log_failure(self, exc: BaseException) -> None:
+        level = logging.DEBUG if type(exc) in self._failures else logging.ERROR
+        trace = exc if level == logging.DEBUG or not self._failures else None
+        self._failures.add(type(exc))
+        log.log(level, "accord: a callback failed: %s", log_line(describe(exc)), exc_info=trace)
 
     async def _drain(self, awaited: Awaitable[Any] | None) -> None:
         """Await one after the other, until nothing waits."""
@@ -96,7 +106,7 @@ class Callback:
             except (Exception, asyncio.CancelledError) as exc:
                 if (task := asyncio.current_task()) is not None and task.cancelling():
                     raise
-                log.error("accord: a callback failed", exc_info=exc)
+                self._log_failure(exc)
             if not self._waiting:
                 self._task = None
                 return
