@@ -230,6 +230,21 @@ async def test_a_resource_is_subscribed_to_again_once_it_is_unsubscribed_from() 
         await leave(server, two, ["res://a"])
 
 
+async def test_who_leaves_while_it_is_made_anew_is_unsubscribed_from_what_was_asked_for() -> None:
+    async with served("2025-11-25") as (server, client):
+        subscription = client.subscribe("res://a", "res://b")
+        await entered(server, subscription, ["res://a", "res://b"])
+        renewing = asyncio.create_task(client._subscriptions.use(client.connection))
+        unanswered = await server.hear()
+        await subscription.__aexit__(None, None, None)
+        server.answer(unanswered)
+        request = await server.hear()
+        assert (request["method"], request["params"]) == ("resources/unsubscribe", {"uri": "res://a"})
+        server.answer(request)
+        await renewing
+        await entered(server, client.subscribe("res://a"), ["res://a"])  # it is asked for again
+
+
 async def test_an_event_loop_that_is_late_unsubscribes_all_the_same() -> None:
     heard: list[str] = []
 

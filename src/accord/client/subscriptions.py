@@ -69,6 +69,9 @@ class SharedSubscriptions:
                 for uri in subscription.uris:
                     await self._add(uri)
                     held.append(uri)
+                    if subscription not in self._uris_of:  # its reader has left meanwhile
+                        self._uris_of[subscription] = [uri]
+                        raise NotConnected("the subscription was ended before it had begun")
         except BaseException:
             await self.unsubscribe(subscription)
             raise
@@ -114,7 +117,8 @@ class SharedSubscriptions:
         finally:
             for uri, task in tasks.items():
                 task.cancel()
-                self._unsubscribing.pop(uri, None)
+                if self._unsubscribing.get(uri) is task:
+                    del self._unsubscribing[uri]
         name = self._connection.transport.name
         log.info("accord: %s did not answer resources/unsubscribe in %g s", name, self._unsubscribe_timeout)
 
