@@ -223,8 +223,12 @@ class IncomingRequests:
     def add_to_batch(self, batch: Batch, id: RequestId | None, message: bytes) -> bytes | None:
         """Answers that leave together are held together: all of them are no larger than one message may be."""
         most = self._state.limits.line_bytes
-        if batch.size + len(message) > most:
-            over = InternalError(f"the answers of this batch are over {most:,} bytes; ask one by one")
+        try:
+            if batch.size + len(message) > most:
+                raise InternalError(f"the answers of this batch are over {most:,} bytes; ask one by one")
+            if self.load is not None:
+                self.load.check_batch_bytes(len(message))
+        except InternalError as over:
             message = error_bytes(id, over, self._state.rules)
         return batch.add(message)
 

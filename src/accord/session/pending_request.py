@@ -12,15 +12,20 @@ from accord.messages.envelope import RequestId
 from accord.messages.meta import RequestMeta
 from accord.messages.methods import Method
 from accord.messages.revision import Rules
+from accord.session.rate import RequestLoad
 from accord.session.states import REQUEST_TRANSITIONS, Stage
 
 
 class Batch:
-    """A message that is an array (2025-03-26): the answers to its requests leave together, when all are there."""
+    """A message that is an array (2025-03-26): the answers to its requests leave together, when all are there.
 
-    __slots__ = ("answers", "pending", "size")
+    `load` counts the bytes of the answers until then, where something bounds them.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_load", "answers", "pending", "size")
+
+    def __init__(self, load: RequestLoad | None = None) -> None:
+        self._load = load
         self.pending: int = 0
         self.size: int = 0
         """Bytes of the answers."""
@@ -34,7 +39,13 @@ class Batch:
         if answer is not None:
             self.answers.append(answer)
             self.size += len(answer)
-        if self.pending or not self.answers:
+            if self._load is not None:
+                self._load.add_batch_bytes(len(answer))
+        if self.pending:
+            return None
+        if self._load is not None:
+            self._load.add_batch_bytes(-self.size)
+        if not self.answers:
             return None
         return b"[" + b",".join(self.answers) + b"]"
 

@@ -86,16 +86,26 @@ MANY = 256
 """Requests in flight from which on a part is refused more where the whole has too many: those with few go on."""
 
 
+FEW_BATCH_BYTES = 1 << 20
+"""Bytes of answers in batches up to which a part is refused nothing where the whole has too many."""
+
+
 class RequestLoad:
-    """The requests in flight of all sessions that share it: at most `most`, and no more than `whole` has room for."""
+    """The requests in flight of all sessions that share it: at most `most`, and no more than `whole` has room for.
 
-    __slots__ = ("__weakref__", "most", "running", "whole")
+    The answers that wait for the rest of their batch have at most `batch_bytes`.
+    """
 
-    def __init__(self, most: int, whole: RequestLoad | None = None) -> None:
+    __slots__ = ("__weakref__", "batch_bytes", "held_bytes", "most", "running", "whole")
+
+    def __init__(self, most: int, batch_bytes: int, whole: RequestLoad | None = None) -> None:
         self.most: int = most
+        self.batch_bytes: int = batch_bytes
         self.whole: RequestLoad | None = whole
         self.running: int = 0
         """Requests in flight."""
+        self.held_bytes: int = 0
+        """Bytes of answers that wait for the rest of their batch."""
 
     def check(self) -> None:
         """Raise `InternalError` where there is no room for one request more."""
@@ -111,3 +121,17 @@ class RequestLoad:
         self.running += count
         if self.whole is not None:
             self.whole.running += count
+
+    def check_batch_bytes(self, size: int) -> None:
+        """Raise `InternalError` where there is no room for one answer more that waits for the rest of its batch."""
+        whole, held = self.whole, self.held_bytes + size
+        if held > self.batch_bytes:
+            raise InternalError(f"the answers in batches are over {self.batch_bytes:,} bytes; ask one by one")
+        if whole is not None and held > FEW_BATCH_BYTES and whole.held_bytes + size > whole.batch_bytes:
+            raise InternalError("the answers in batches of all clients together are too large; ask one by one")
+
+    def add_batch_bytes(self, size: int) -> None:
+        """Count bytes of answers that wait for the rest of their batch, or with a negative number those that leave."""
+        self.held_bytes += size
+        if self.whole is not None:
+            self.whole.held_bytes += size

@@ -158,7 +158,7 @@ class Session(SessionState):
             return self._malformed(MalformedMessage(ParseError("not JSON"), outlines=envelope.outlines(message)))
         if (why := self._batch_refusal(found)) is not None:
             return self._malformed(MalformedMessage(InvalidRequest(why), outlines=envelope.outlines(message)))
-        batch = Batch()
+        batch = Batch(self.incoming_requests.load)
         batch.pending = 1  # held open until every item is read
         events = [event for item in found for event in self._receive_batch_item(item, batch)]
         whole = batch.add(None)

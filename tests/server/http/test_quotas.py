@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from accord import Context, HTTPOptions, Server
+from accord.errors import InternalError
 from accord.server.http import sessions
 from accord.server.http.auth import APIKeys, Principal
 from accord.server.http.quotas import account_of, is_address
@@ -387,3 +388,43 @@ async def test_all_anonymous_requests_in_flight_are_bounded_whatever_their_revis
 
 
 CALL = encode(request("tools/call", {"name": "waits", "arguments": {}}))
+
+
+# --- answers that wait for the rest of their batch -----------------------------------------------------------------
+
+
+async def test_answers_that_wait_for_the_rest_of_their_batch_are_bounded_by_address_and_given_back() -> None:
+    server = desk(http_bodies_bytes_per_address=100_000)
+    release = add_waiting_tool(server)
+
+    @server.tool
+    def large() -> str:
+        return "x" * 30_000
+
+    def batch(client: Stateful) -> list[Any]:
+        return [client.calling("waits", id="w"), *(client.calling("large", id=each) for each in range(2))]
+
+    async with site(server) as here:
+        flood = [await Stateful(at(here, ATTACKER), "2025-03-26").open() for _ in range(3)]
+        honest = await Stateful(at(here, OTHER), "2025-03-26").open()
+        posts = [asyncio.create_task(each.post(batch(each))) for each in (*flood, honest)]
+        load = here.endpoint.context._load
+        await until(lambda: load.running == 4)
+        assert 120_000 < load.held_bytes < 170_000
+        release.set()
+        found = [[text(each) for each in await (await post).json()] for post in posts]
+        assert sum(each.startswith("x") for answers in found[:3] for each in answers) == 3
+        assert [each for each in found[2] if "ask one by one" in each]
+        assert sum(each.startswith("x") for each in found[3]) == 2
+        assert load.held_bytes == load.running == 0
+
+
+def test_where_batches_of_all_together_are_too_large_an_account_with_few_goes_on() -> None:
+    whole = rate.RequestLoad(10, 2 << 20)
+    large, small = rate.RequestLoad(10, 4 << 20, whole), rate.RequestLoad(10, 4 << 20, whole)
+    large.add_batch_bytes(2 << 20)
+    with pytest.raises(InternalError, match="of all clients together"):
+        large.check_batch_bytes(1)
+    small.check_batch_bytes(1 << 20)
+    with pytest.raises(InternalError, match="of all clients together"):
+        small.check_batch_bytes((1 << 20) + 1)

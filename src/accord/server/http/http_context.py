@@ -58,7 +58,7 @@ class HTTPContext:
         self.slow_streams: SlowReaders[SSEResponse] = SlowReaders(self.limits.http_unsent_bytes, SSEResponse.abort)
         """Streams of events of which clients take too little."""
         self._proxied = options.public_url is not None
-        self._load = RequestLoad(self.limits.http_requests)
+        self._load = RequestLoad(self.limits.http_requests, self.limits.http_bodies_bytes)
         self._loads: WeakValueDictionary[str, RequestLoad] = WeakValueDictionary()
         self._warned_about_workers = False
         self._limiters: dict[str, tuple[RateLimiter, RateLimiter]] = {}
@@ -90,7 +90,9 @@ class HTTPContext:
         load = self._loads.get(account)
         if load is None:
             whole = self._load if is_address(account) else None
-            load = self._loads[account] = RequestLoad(self.limits.http_requests_per_address, whole)
+            limits = self.limits
+            load = RequestLoad(limits.http_requests_per_address, limits.http_bodies_bytes_per_address, whole)
+            self._loads[account] = load
         return load
 
     def profile(self, *, lasts: bool = True) -> PeerInfo:
