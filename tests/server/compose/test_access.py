@@ -282,8 +282,34 @@ async def test_a_provider_completes_a_hidden_prompt_as_one_that_is_not_there(pre
     outer.mount(made, prefix.rstrip("_"))
     async with over_http(outer) as url, client_of(url, "eve") as eve:
         for name in ("plan", "plot"):
-            found = await eve.complete(PromptReference(name=f"{prefix}{name}"), argument="city", value="")
-            assert found.values == ["Oslo"]
+            with pytest.raises(InvalidParams, match=f"no prompt '{prefix}{name}'"):
+                await eve.complete(PromptReference(name=f"{prefix}{name}"), argument="city", value="")
+
+
+class Planning(Provider):
+    """It has a prompt of a name that a server declares."""
+
+    async def prompt(self, name: str) -> Provided | None:
+        about = Prompt(name="plan", arguments=[PromptArgument(name="city")])
+        return Provided(about, lambda _: "text") if name == "plan" else None
+
+    async def complete(self, ref: Reference, argument: str, typed: str) -> Sequence[str] | None:
+        return ["Oslo"] if ref == PromptReference(name="plan") else None
+
+
+@BOTH
+@pytest.mark.parametrize("prefix", ["", "in_"])
+async def test_a_provider_completes_no_prompt_of_the_name_of_a_hidden_one(prefix: str, revision: str) -> None:
+    made, outer = Server("docs", auth=WHO), Server("outer", auth=WHO)
+    prompt = made.prompt("plan", scopes={"admin"})(lambda city: city)
+    prompt.complete("city")(lambda typed: ["Bergen"])
+    made.add_provider(Planning())
+    outer.mount(made, prefix.rstrip("_"))
+    plan = PromptReference(name=f"{prefix}plan")
+    async with over_http(outer) as url, client_of(url, "eve", revision) as eve, client_of(url, "ann", revision) as ann:
+        assert (await ann.complete(plan, argument="city", value="")).values == ["Bergen"]
+        with pytest.raises(InvalidParams, match="no prompt"):
+            await eve.complete(plan, argument="city", value="")
 
 
 @BOTH
@@ -388,9 +414,8 @@ async def test_a_provider_gives_nothing_in_the_place_of_what_is_hidden(
         template = ResourceTemplateReference(uri=at("docs://private/{id}", prefix))
         with pytest.raises(InvalidParams, match="no resource template"):
             await eve.complete(template, argument="id")
-        if where != "scopes":  # else the provider completes the names of all prompts, of absent ones too
-            with pytest.raises(InvalidParams, match="no prompt"):
-                await eve.complete(PromptReference(name=f"{name}plan"), argument="city")
+        with pytest.raises(InvalidParams, match="no prompt"):
+            await eve.complete(PromptReference(name=f"{name}plan"), argument="city")
 
 
 @BOTH
@@ -409,6 +434,23 @@ async def test_a_directory_gives_no_file_in_the_place_of_a_template_with_scopes(
                 await eve.read_resource(uri)
             assert (await ann.read_resource(uri)).contents
         assert (await eve.read_resource("docs://open%2Fplan.md")).contents
+
+
+@BOTH
+@pytest.mark.parametrize("base", ["docs://", "docs:", "file:///"])
+async def test_the_root_of_a_directory_is_told_of_all_files_that_are_seen(
+    base: str, tmp_path: Path, revision: str
+) -> None:
+    made = Server("files", auth=WHO, middleware=[RequireScopes({f"{base}secret.md": {"admin"}})])
+    made.add_directory(tmp_path, uri=base, watch=False)
+    async with over_http(made) as url, client_of(url, "eve", revision) as eve, eve.subscribe(base) as changes:
+        for name in ("secret.md", "of/plan.md", "plan.md"):
+            made.resource_updated(f"{base}{name}")
+        async with asyncio.timeout(10):
+            assert [await anext(changes), await anext(changes)] == [
+                ResourceUpdated(f"{base}of/plan.md"),
+                ResourceUpdated(f"{base}plan.md"),
+            ]
 
 
 @BOTH
@@ -455,6 +497,43 @@ async def test_a_template_gives_nothing_for_more_parameters_than_it_reads(by: st
                 assert "secret" not in str(read.contents[0].text), uri  # type: ignore[union-attr]
         for uri in ("find://items?q=open", "find://items?x=1&q=open", "find://items", "row://a;q=open"):
             assert (await eve.read_resource(at(uri, prefix))).contents
+
+
+@BOTH
+@pytest.mark.parametrize("prefix", ["", "in/"])
+@pytest.mark.parametrize("by", ["rule", "name", "scopes", "tag"])
+async def test_the_order_of_parameters_leads_past_no_rule(by: str, prefix: str, revision: str) -> None:
+    named = "find://items?q=secret&lang=en"  # another order than that of the template
+    rules = [RequireScopes({named: {"admin"}})] if by == "rule" else []
+    made, outer = Server("items", middleware=rules), Server("outer", auth=WHO)
+    if by == "scopes":
+        made.resource(named, scopes={"admin"})(lambda: "")
+    made.resource("find://items{?lang,q}")(lambda lang="", q="": f"{lang} {q}")
+    if by == "name":
+        made.disable(named)
+    if by == "tag":
+        made.resource(named, tags={"secret"})(lambda: "")
+        made.disable(tags={"secret"})
+    outer.mount(made, prefix.rstrip("/"))
+    async with over_http(outer) as url, client_of(url, "eve", revision) as eve:
+        for query in ("q=secret&lang=en", "lang=en&q=secret", "lang=en&x=1&q=secret", "&q=s%65cret&lang=en&q=a"):
+            with pytest.raises(ResourceNotFound):
+                await eve.read_resource(at(f"find://items?{query}", prefix))
+        for query in ("q=secret", "lang=en&q=open", "q=open&lang=en", "q=secret&lang=no"):
+            assert (await eve.read_resource(at(f"find://items?{query}", prefix))).contents
+
+
+@BOTH
+async def test_a_completion_is_judged_by_the_defaults_of_the_function_that_makes_it(revision: str) -> None:
+    made = Server("docs", auth=WHO, middleware=[RequireScopes({"docs://private/*": {"admin"}})])
+    template = made.resource("docs://{folder}/{name}")(lambda folder, name: name)
+    template.complete("name")(lambda typed, folder="private": [f"{folder}-plan"])
+    reference = ResourceTemplateReference(uri="docs://{folder}/{name}")
+    async with over_http(made) as url, client_of(url, "eve", revision) as eve, client_of(url, "ann", revision) as ann:
+        assert (await eve.complete(reference, argument="name")).values == []
+        assert (await ann.complete(reference, argument="name")).values == ["private-plan"]
+        found = await eve.complete(reference, argument="name", context={"folder": "open"})
+        assert found.values == ["open-plan"]
 
 
 async def test_a_template_stays_open_where_the_one_that_is_hidden_comes_after_it() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, strategies as st
 
-from accord.server.compose.access import Visibility
+from accord import Server
+from accord.server.compose.access import Viewer, Visibility
 from accord.server.compose.uri_spelling import MAX_SPELLINGS, canonical, spellings
 from accord.server.middleware.scopes import NamePattern
 
@@ -140,3 +143,22 @@ def test_what_has_many_readings_has_a_bound_of_them() -> None:
 @pytest.mark.parametrize("text", ["./", "a/../", "%2e%2f", "%25", "%2525", ";a/", "\ufb01/", "?/../", "@", ":", "\\"])
 def test_the_readings_of_a_repeated_text_are_few(text: str) -> None:
     assert len(spellings("docs://" + 1_000 * text)) < 16
+
+
+@pytest.mark.parametrize("part", ["A%2561/..;x\\", "%2561/../", "%25252f"])
+def test_a_long_uri_with_many_readings_is_looked_up_in_few_of_them(part: str) -> None:
+    server = Server("docs")
+    server.resource("docs://secret", scopes={"admin"})(lambda: "")
+    server.resource("docs://{+path}", unsafe_variables=True)(lambda path: path)
+    registry, looked_up = server.registry, 0
+    uri = f"docs://u@h:80/{part * (4000 // len(part))}?&a=%2561"
+    offer, find = registry.resource(uri)[0], registry.find
+
+    def counting(kind: str, name: str) -> Any:
+        nonlocal looked_up
+        looked_up += len(name)
+        return find(kind, name)
+
+    registry.find = counting  # type: ignore[method-assign]
+    Viewer(frozenset()).can_read(registry, offer, uri)
+    assert looked_up <= 100_000

@@ -18,7 +18,13 @@ KEYS = {
     "k-eve": Principal("eve"),
 }
 RULES = RequireScopes(
-    {"delete_*": {"admin"}, "data://secret": {"admin"}, "rows://{+table}": {"admin"}, "plan": {"admin"}},
+    {
+        "delete_*": {"admin"},
+        "data://secret": {"admin"},
+        "rows://{+table}": {"admin"},
+        "plan": {"admin"},
+        "find://items?q=secret": {"admin"},
+    },
     tags={"billing": {"finance"}},
 )
 
@@ -50,6 +56,7 @@ def client_of(form: str, raw: Any, key: str) -> Any:
 async def test_a_middleware_that_passes_a_request_on_to_the_rules_guards_as_they_do(key: str) -> None:
     server = guarded(auth=APIKeys(KEYS))
     server.registry.middleware = ()
+    server.resource("find://items{?q}", name="items")(lambda q="": q)
 
     @server.middleware
     async def passing(request: Any, call_next: Any) -> Any:
@@ -61,7 +68,7 @@ async def test_a_middleware_that_passes_a_request_on_to_the_rules_guards_as_they
         for name in SEEN["k-ann"]:
             said = await (await client.call(name)).result()
             assert ("error" not in said) == (name in SEEN[key]), name
-        for uri in ("data://secret", "data://%73ecret", "rows://a"):
+        for uri in ("data://secret", "data://%73ecret", "rows://a", "find://items?x=1&q=secret"):
             said = await (await client.ask("resources/read", {"uri": uri})).result()
             assert ("error" not in said) == (key != "k-eve"), uri
         said = await (await client.ask("prompts/get", {"name": "plan"})).result()

@@ -404,12 +404,13 @@ async def test_a_client_that_does_not_read_is_owed_each_change_once() -> None:
 @pytest.mark.parametrize(
     ("uri", "above"),
     [
-        ("a://h/x/y", ["a://h/x/", "a://h/x", "a://h/", "a://h"]),
-        ("a://h/x/", ["a://h/x", "a://h/", "a://h"]),
-        ("file:///x/y", ["file:///x/", "file:///x"]),
-        ("a://h/x?q=1#f", ["a://h/x?q=1", "a://h/x", "a://h/", "a://h"]),
-        ("urn:x/y", ["urn:x/", "urn:x"]),
-        ("a://h", []),
+        ("a://h/x/y", ["a://h/x/", "a://h/x", "a://h/", "a://h", "a://"]),
+        ("a://h/x/", ["a://h/x", "a://h/", "a://h", "a://"]),
+        ("file:///x/y", ["file:///x/", "file:///x", "file:///", "file://"]),
+        ("a://h/x?q=1#f", ["a://h/x?q=1", "a://h/x", "a://h/", "a://h", "a://"]),
+        ("urn:x/y", ["urn:x/", "urn:x", "urn:"]),
+        ("a://h", ["a://"]),
+        ("a://", []),
         ("", []),
     ],
 )

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 NO_SCOPES: frozenset[str] = frozenset()
 
+_MAX_CHARACTERS = 100_000
+"""Characters of all readings of one URI; as for `MAX_SPELLINGS`, what has more is hidden: each is looked up."""
+
 _LISTED = 100_000
 """URIs in lists of which it is kept what they lead to."""
 
@@ -124,13 +127,14 @@ def reached_by(registry: Registry, offer: Registration | None, uri: str) -> Reac
     None for what no server has registered. None where a rule hides any of that, and for a URI with too many readings.
     """
     readings = spellings(uri)
-    if len(readings) >= MAX_SPELLINGS:
+    if len(readings) >= MAX_SPELLINGS or sum(map(len, readings)) > _MAX_CHARACTERS:
         return None
     if offer is not None and canonical(uri) in map(canonical, offer.names) and registry.find("resource", uri) is offer:
         return ()
     if any(map(registry.view.hides_uri, readings)):
         return None
-    found = ((registry.find("resource", spelling), spelling) for spelling in readings[1:])
+    found = [(registry.find("resource", spelling), spelling) for spelling in readings[1:]]
+    found += [(registry.view.by_ordered_query.get(spelling), spelling) for spelling in readings]
     return tuple((other, spelling) for other, spelling in found if other is not None and other is not offer)
 
 

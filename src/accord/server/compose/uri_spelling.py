@@ -56,6 +56,11 @@ def spellings(name: str, *, whole: bool = False) -> tuple[str, ...]:
     """
     if ":" not in name or _ONE_SPELLING.fullmatch(name):
         return (name,)
+    return _spellings(name, whole)
+
+
+@lru_cache(maxsize=16)  # one request asks about one URI many times, and few are long enough to be felt
+def _spellings(name: str, whole: bool) -> tuple[str, ...]:
     found = dict.fromkeys((name, *decoded(name)))
     for form in list(found):
         for parsed in _parsed(form, whole):
@@ -67,8 +72,18 @@ def spellings(name: str, *, whole: bool = False) -> tuple[str, ...]:
         if path != form:
             found |= dict.fromkeys(resolved(form))  # as a file system, where `?` and `#` are letters of a name
         if len(found) >= MAX_SPELLINGS:
-            return tuple(found)[:MAX_SPELLINGS]
-    return tuple(found)
+            break
+    found |= dict.fromkeys(map(with_ordered_query, found))
+    return tuple(found)[:MAX_SPELLINGS]
+
+
+def with_ordered_query(uri: str) -> str:
+    """Return a URI with the parameters of its query in alphabetical order, for whoever reads them by their names."""
+    before, mark, query = uri.partition("?")
+    if "&" not in query:
+        return uri
+    query, sign, fragment = query.partition("#")
+    return before + mark + "&".join(sorted(query.split("&"))) + sign + fragment
 
 
 def decoded(name: str) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sized
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sized
 from itertools import islice
 from typing import Any
 
@@ -98,7 +98,7 @@ class CompletionHandler:
         ):
             return found
         text = params.ref.uri if offer is None else getattr(offer.define(exchange.rules), "uri_template", None)
-        uri_of = _expanding(text, params)
+        uri_of = _expanding(text, params, _defaults(offer, params.argument.name))
         uris = [(value, uri_of(value)) for value in found.values]
         values = [value for value, uri in uris if uri is not None and self._resolver.may_see_uri(uri, exchange, peer)]
         if len(values) == len(found.values) and found.total in (None, len(values)):
@@ -152,9 +152,15 @@ def _unknown(ref: Reference) -> InvalidParams:
     return InvalidParams(f"no resource template {ref.uri!r:.200}")
 
 
-def _expanding(text: str | None, params: CompleteParams) -> Callable[[str], str | None]:
+def _defaults(offer: Registration | None, argument: str) -> dict[str, str]:
+    """What the function that completes an argument takes for the others where a client gives none."""
+    completers = {} if offer is None or offer.completions is None else offer.completions.completers
+    return completers[argument].defaults if argument in completers else {}
+
+
+def _expanding(text: str | None, params: CompleteParams, defaults: Mapping[str, str]) -> Callable[[str], str | None]:
     """What makes the URI of a value, with the other arguments as far as they are known; None where it makes none."""
-    arguments = _arguments(params)
+    arguments = {**defaults, **_arguments(params)}
     try:
         template = Template(text or "")
     except DeclarationError:  # what a client took for a template

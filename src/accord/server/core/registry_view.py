@@ -16,7 +16,7 @@ import msgspec
 
 from accord.errors import DeclarationError, ResourceNotFound
 from accord.server.compose.access import required_scopes
-from accord.server.compose.uri_spelling import canonical, canonical_index
+from accord.server.compose.uri_spelling import canonical, canonical_index, with_ordered_query
 from accord.server.compose.versions import versioned_definition
 from accord.server.core.registration import Registration, TemplateGuard
 from accord.server.middleware.chain import build_chain, guards_in
@@ -123,6 +123,11 @@ class RegistryView:
         return canonical_index(self.resources)
 
     @cached_property
+    def by_ordered_query(self) -> dict[str, Registration]:
+        """The resources with several parameters, by URIs that have these in order."""
+        return canonical_index({with_ordered_query(uri): each for uri, each in self.resources.items() if "&" in uri})
+
+    @cached_property
     def has_visibility_rules(self) -> bool:
         """Whether rules of this server, or of a mounted one, may hide something."""
         return bool(self._registry.visibility) or any(
@@ -138,7 +143,7 @@ class RegistryView:
     @cached_property
     def _hidden_uris(self) -> frozenset[str]:
         """The canonical URIs of resources that are hidden, here or in mounted servers."""
-        hidden = {canonical(uri) for uri in self.before_rules["resource"]}
+        hidden = {canonical(form) for uri in self.before_rules["resource"] for form in (uri, with_ordered_query(uri))}
         for mount in self._registry.mounts:
             hidden |= {canonical(mount.uri(uri)) for uri in mount.server.registry.view._hidden_uris}
         return frozenset(hidden - self.by_canonical_uri.keys())

@@ -113,11 +113,11 @@ class Resolver:
         self, ref: Reference, kind: str, name: str, who: Viewer, *, hidden: bool = False
     ) -> bool:
         """Whether a provider may be asked. Where there are rules, only about what it has: they may be on its names. So
-        too where a template may be hidden, whose values would be left out. `hidden`: what is declared is hidden from
-        the client, and what a provider has does not take its place.
+        too where something declared may be hidden. `hidden`: that is so, and what a provider has does not take its
+        place.
         """
         shown = self._registry.view
-        if not shown.has_rules and who.visibility is None and (kind == "prompt" or not shown.requires_scopes):
+        if not shown.has_rules and who.visibility is None and not shown.requires_scopes:
             return True
         if kind == "prompt":
             offer = await self.providers.prompt(name)

@@ -54,6 +54,11 @@ class Completer:
         needs: Collection[str] = self._signature.input_schema.get("required", ())
         return [name for name in needs if name != self._value_parameter]
 
+    @property
+    def defaults(self) -> dict[str, str]:
+        """The values of the arguments that it depends on, where a client gives none."""
+        return {name: value for name, value in self._signature.defaults.items() if isinstance(value, str)}
+
     def is_ready(self, known: Mapping[str, str]) -> bool:
         """Whether the arguments that it depends on have their values."""
         return all(name in known for name in self._needs)

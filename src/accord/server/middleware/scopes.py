@@ -9,7 +9,7 @@ from typing import Any
 
 from accord.errors import DeclarationError, InvalidParams, ProtocolError, ResourceNotFound
 from accord.server.compose.access import words
-from accord.server.compose.uri_spelling import decoded, resolved, spellings
+from accord.server.compose.uri_spelling import decoded, resolved, spellings, with_ordered_query
 from accord.server.core.registration import definition_key
 from accord.server.declare.templates import Template
 from accord.server.middleware.chain import only_guards
@@ -65,10 +65,9 @@ class RequireScopes:
             return [
                 each for name, each in listed.items() if self._required_scopes(name, request.tags_of(name)) <= granted
             ]
-        if (
-            not self._required_scopes(request.name, request.tags) | self._required_scopes(request.declared_as, ())
-            <= granted
-        ):
+        template = _template(request.declared_as)
+        names = {request.name, request.declared_as, request.name if template is None else template.plain(request.name)}
+        if not frozenset().union(*(self._required_scopes(name, request.tags) for name in names)) <= granted:
             raise _unknown(request)
         return await call_next(request)
 
@@ -95,7 +94,7 @@ class NamePattern:
         forms = {text: None}
         if ":" in text:
             for form in (text, *decoded(text)):
-                forms |= dict.fromkeys((form, *resolved(form)))
+                forms |= dict.fromkeys((form, *resolved(form), with_ordered_query(form)))
             forms |= {form[:-2]: None for form in list(forms) if form.endswith("/*")}
         self._matches = re.compile("|".join(map(translate, forms))).match
         self._template = _template(text)

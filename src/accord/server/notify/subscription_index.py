@@ -229,10 +229,10 @@ def parent_uris(uri: str, longest: int) -> Iterator[str]:
     yield uri
     authority = uri.find("://")
     first = uri.find(":") + 1 if authority < 0 else authority + 3
-    for at in range(min(len(uri) - 1, longest), first, -1):
+    for at in range(min(len(uri) - 1, longest), max(first, 1) - 1, -1):
         if uri[at] == "/" and at + 1 < len(uri) and at < longest:
             yield uri[: at + 1]
-        if uri[at] in "/?#":
+        if uri[at] in "/?#" or at == first:  # `docs://` is the root of a directory as well
             yield uri[:at]
 
 
