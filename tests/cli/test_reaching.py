@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -141,6 +142,34 @@ def test_the_shell_completes_commands_targets_and_names(
     assert found[: len(expected)] == expected
     assert bool(found) == bool(expected)
     assert done.stderr == ""
+
+
+NAMES = """
+import json, sys
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    known = {"protocolVersion": "2025-11-25", "serverInfo": {"name": "s", "version": "1"}}
+    known["capabilities"] = {"tools": {}}
+    tools = [{"name": name, "inputSchema": {"type": "object"}} for name in json.loads(sys.argv[1])]
+    result = {"initialize": known, "tools/list": {"tools": tools}}.get(asked["method"])
+    answer = {"result": result} if result else {"error": {"code": -32601, "message": "no"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked.get("id"), **answer}), flush=True)
+"""
+
+
+def test_no_name_is_completed_that_a_shell_would_run_or_split(accord: Run, tmp_path: Path) -> None:
+    ran = ["a$(touch x)", "a`x`", "a;x", "a&x", "a|x", "a>x", "a<x", "a(x)", "a!x", "a\\x", "a'x", 'a"x', "$HOME", "*"]
+    split = ["a x", "a\tx", "a\nplain,x", "a\u00a0x", "--output=x", "{--output=x,a}", "{-9..-1}", ""]
+    (tmp_path / "names.py").write_text(NAMES, encoding="utf-8")
+    server = f"{sys.executable} names.py {shlex.quote(json.dumps([*ran, *split, 'a.b-c_1', 'größe', 'a,b']))}"
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {name: {} for name in (*ran, *split, "one")}}))
+    for line, at, expected in (
+        (f"accord call {shlex.quote(server)} ", "3", ["a.b-c_1", "größe", "a,b"]),
+        ("accord list mcp.json#", "2", ["mcp.json#one"]),
+    ):
+        asked = {"_ACCORD_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": at}
+        assert accord(**asked).stdout.splitlines() == [f"plain,{name}" for name in expected]
 
 
 # --- first words -----------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
@@ -20,6 +21,8 @@ Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]
 
 _SECONDS = 5.0
 """How long a server may take to start and to answer."""
+_WORD = re.compile(r"[\w@%+=:,./~?#{}-]+")
+"""Characters that no shell reads as more than themselves, as parts of names, URIs and templates."""
 _LISTS = {
     "tools": ("list_tools", "name"),
     "prompts": ("list_prompts", "name"),
@@ -39,7 +42,8 @@ def target(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
             names = entries(configuration(file)[0])  # type: ignore[index]  # which is one
         except TargetError:
             return []
-        return [CompletionItem(each) for name in names if (each := f"{file}#{name}").startswith(incomplete)]
+        found = (f"{file}#{name}" for name in names if _is_one_word(name))
+        return [CompletionItem(each) for each in found if each.startswith(incomplete)]
     return [CompletionItem(incomplete, type="file")]
 
 
@@ -74,4 +78,13 @@ async def _names_of(params: dict[str, Any], kinds: tuple[str, ...]) -> list[tupl
             found += [
                 (getattr(each, field), " ".join((each.description or each.title or "").split())[:80]) for each in listed
             ]
-        return [(name, printable(about)) for name, about in found if name.isprintable()]
+        return [(name, printable(about)) for name, about in found if _is_one_word(name)]
+
+
+def _is_one_word(name: str) -> bool:
+    """Return whether a shell takes a name for one word as it is, and for no option.
+
+    bash puts a completion into the line without quotes: the name of a tool would run as a command at Enter.
+    """
+    expands = "{" in name and ("," in name or ".." in name)
+    return _WORD.fullmatch(name) is not None and not name.startswith("-") and not expands
