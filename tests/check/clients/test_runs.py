@@ -113,6 +113,11 @@ async def test_a_program_that_is_no_client_is_told_with_its_words() -> None:
         await check_client(f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} {{url}}", "http", QUICK)
 
 
+async def test_a_command_without_a_place_for_the_server_is_told() -> None:
+    with pytest.raises(TargetError, match="does not say where the server stands"):
+        await check_client(f"{sys.executable} -c pass", "stdio", QUICK)
+
+
 async def test_a_program_that_is_not_there_is_told() -> None:
     with pytest.raises(ConnectError, match="cannot start"):
         await check_client("/nowhere/client {url}", "http", QUICK)

@@ -11,6 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import Literal
 
+from accord.check.clients.client_process import build_argv
 from accord.check.clients.http_listener import ClientExchange
 from accord.check.clients.http_requests import describe_exchange
 from accord.check.clients.ordinary_scenario import ORDINARY, client_name, speaks_revision
@@ -102,6 +103,8 @@ async def check_client(
     """
     settings = settings or CheckSettings()
     rules = select_rules(client_rules(), settings)
+    if isinstance(client, str):
+        build_argv(client, "")  # it raises before anything is opened
     called = label or (client if isinstance(client, str) else getattr(client, "__name__", "client"))
     begun = ReportBuilder("client", called, rules, settings)
     check = _ClientCheck(client, transport, settings, rules, watcher or NullWatcher())
