@@ -11,7 +11,7 @@ from accord.limits import Limits
 from accord.schema.cost import measure
 from accord.schema.validate import MOST, Work, compile
 
-from tests.measure import assert_linear
+from tests.measure import assert_linear, costs_at_most
 
 TREE = {
     "$ref": "#/$defs/node",
@@ -149,3 +149,39 @@ def test_an_anchor_belongs_to_its_own_resource() -> None:
         compile(schema).validate({"a": "x"})
     with pytest.raises(SchemaError, match="there is nothing there"):
         measure({"$ref": "#z", "$defs": {"a": {"$id": "inner", "$anchor": "z"}}}, Limits())
+
+
+SLOW = r"(?=a)(a+)+$"
+HONEST = r"^(?=.*\d)(?=.*[a-z])(?!-)[a-z0-9-]+$"
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"pattern": SLOW}, "a" * 1_000_000 + "b"),
+        ({"items": {"not": {"pattern": SLOW}}}, ["a" * 100 + "b"] * 10_000),
+        ({"anyOf": [{"pattern": f"{SLOW}{n}"} for n in range(100)]}, "a" * 20_000),
+        ({"propertyNames": {"pattern": SLOW}}, {"a" * 500_000 + "b": 1}),
+        ({"patternProperties": {SLOW: False}}, {"a" * 500_000 + "b": 1}),
+        (
+            {"$ref": "#/$defs/a", "$defs": {"a": {"additionalProperties": {"pattern": SLOW}}}},
+            {"x": "a" * 500_000 + "b"},
+        ),
+    ],
+)
+def test_a_pattern_with_look_around_takes_no_longer_on_a_long_text(schema: Any, value: Any) -> None:
+    validator = compile(schema)
+    with costs_at_most(100), pytest.raises(Mismatch, match=r"too much work for the text|not valid under any"):
+        validator.validate(value)
+
+
+@pytest.mark.parametrize("pattern", [HONEST, r"^(?!\s*$)[\s\S]+$", r"^(?!.*<script)[\s\S]*$"])
+def test_a_long_text_fits_an_honest_pattern_with_look_around(pattern: str) -> None:
+    compile({"pattern": pattern}).validate("a1" * 2_000_000)
+
+
+def test_a_long_text_beside_one_with_look_around_takes_nothing_from_it() -> None:
+    schema = {"properties": {"name": {"pattern": "^(?:(?!--)[a-z-])+$"}, "content": {"type": "string"}}}
+    compile(schema).validate({"name": "a-b" * 100, "content": "a" * 8_000_000})
+    lists = {"properties": {"rows": {"items": {"prefixItems": [schema["properties"]["name"]]}}}}
+    compile(lists).validate({"rows": [["a-b" * 30, "a" * 8_000]] * 100})

@@ -30,7 +30,7 @@ _MAX_STEPS = 1_000_000
 _VALUES = 100_000
 """Values in a schema: `enum` may list many, and each takes microseconds to compile."""
 
-_PATTERN, _PATTERN_CHARACTERS = 20, 5
+PATTERN, _PATTERN_CHARACTERS = 20, 5
 """A pattern takes as long to compile as this many subschemas, and one more for so many of its characters."""
 UNEVALUATED = 3
 """`unevaluated...` looks again at everything that applies beside it, so nesting it is exponential."""
@@ -138,7 +138,7 @@ class _CostWalk:
         return self._done[key]
 
     def _sum(self, schema: dict[str, Any], base: Any, depth: int) -> _SubschemaCost:
-        total = _SubschemaCost(1 + sum(_PATTERN + len(pattern) // _PATTERN_CHARACTERS for pattern in _patterns(schema)))
+        total = _SubschemaCost(1 + sum(PATTERN + len(pattern) // _PATTERN_CHARACTERS for pattern in patterns(schema)))
         self._check(total)
         again = UNEVALUATED if looks_again(schema) else 1
         for step, inner in subschemas(schema, base, self._anchors):
@@ -196,7 +196,8 @@ def is_resource(schema: dict[str, Any]) -> bool:
     return isinstance(name, str) and not name.startswith("#")
 
 
-def _patterns(schema: dict[str, Any]) -> Iterator[str]:
+def patterns(schema: dict[str, Any]) -> Iterator[str]:
+    """Each pattern of a subschema, of texts and of names; without those of the subschemas inside of it."""
     if "pattern" in schema:
         yield str(schema["pattern"])
     named = schema.get("patternProperties")

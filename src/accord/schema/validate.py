@@ -2,8 +2,8 @@
 
 Schemas come from peers, so they are measured first (`cost`), never fetch anything, and their patterns run on
 an engine of linear time; only a pattern that engine does not know (look-around, back-references) gets one
-that counts its backtracking. The default dialect is 2020-12, as the specification says; the older drafts are
-read when `$schema` names them.
+that counts its backtracking, of which long texts get less. The default dialect is 2020-12, as the
+specification says; the older drafts are read when `$schema` names them.
 
 How much work it is to check a value against a schema: for each level of the value, how many subschemas look at one
 place there.
@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from accord.errors import Mismatch, SchemaError
 from accord.limits import DEFAULT_LIMITS, Limits
-from accord.schema.cost import UNEVALUATED, Anchors, Cost, is_resource, looks_again, measure, subschemas
+from accord.schema.cost import PATTERN, UNEVALUATED, Anchors, Cost, is_resource, looks_again, measure, subschemas
+from accord.schema.pattern_work import PatternWork, count_characters
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator as Compiled
@@ -156,6 +157,9 @@ _DIALECTS = {
 _MAX_FAILURES = 20_000
 """Failures, at most, among which the first is named: jsonschema-rs makes an object of each, in every arm."""
 _MAX_BACKTRACKS = 1_000
+"""Of one pattern on one text; each may take as long as to read the text once."""
+_BACKTRACKED = 20_000_000
+"""Characters of texts, times how often a pattern may go back in them: 0.1 s."""
 _PATTERN_BYTES = 1 << 18
 
 
@@ -163,11 +167,12 @@ class Validator:
     """A compiled schema."""
 
     def __init__(self, schema: Any, cost: Cost, limits: Limits) -> None:
-        self._compiled = _compile(schema)
+        self._compiled, self._backtracks = _compile(schema)
         self._schema = schema
         self._cost = cost
         self._depth = min(limits.depth, cost.depth)
         self._limits = limits
+        self._stricter: dict[int, Compiled] = {}
 
     def validate(self, value: Any) -> None:
         """Raises Mismatch for the first thing that does not fit."""
@@ -177,13 +182,32 @@ class Validator:
         if sum(levels) * (self._cost.nodes + self._cost.size) > MOST and not self._work.fits(levels):
             raise Mismatch("too large for this schema, which looks at its parts with too many subschemas")
         try:
-            if self._compiled.is_valid(value):
+            compiled = self._compiled_for(value) if self._backtracks else self._compiled
+            if compiled.is_valid(value):
                 return
             if not self._cost.alternatives or self._failures(levels) <= _MAX_FAILURES:
-                self._compiled.validate(value)
+                compiled.validate(value)
         except (ValueError, RecursionError) as exc:
             raise _mismatch(exc) from None
         raise Mismatch("does not fit the schema, somewhere in a value too large to say where")
+
+    def _compiled_for(self, value: Any) -> Compiled:
+        """Return the schema, compiled so that its patterns go back less often where they look at long texts."""
+        most = self._cost.nodes // PATTERN  # patterns, with references expanded
+        allowed = _allowed_backtracks(count_characters(value) * max(most, 1))
+        if allowed < _MAX_BACKTRACKS:
+            allowed = _allowed_backtracks(self._pattern_work.characters(value))
+        if allowed == _MAX_BACKTRACKS:
+            return self._compiled
+        if not allowed:
+            raise Mismatch("too much text for the patterns of this schema, which have look-around or back-references")
+        if allowed not in self._stricter:
+            self._stricter[allowed] = _compile_counted(self._schema, allowed)
+        return self._stricter[allowed]
+
+    @cached_property
+    def _pattern_work(self) -> PatternWork:
+        return PatternWork(self._schema, self._cost.nodes, _goes_back)
 
     @cached_property
     def _work(self) -> Work:
@@ -209,28 +233,59 @@ def _check_dialect(schema: Any) -> None:
         )
 
 
-def _compile(schema: Any) -> Compiled:
+def _compile(schema: Any) -> tuple[Compiled, bool]:
+    """Return the compiled schema, and whether some of its patterns go back in a text."""
     import jsonschema_rs  # 25 ms, for those who need it
 
     linear = jsonschema_rs.RegexOptions(size_limit=_PATTERN_BYTES)
-    counted = jsonschema_rs.FancyRegexOptions(backtrack_limit=_MAX_BACKTRACKS, size_limit=_PATTERN_BYTES)
     try:
         try:
-            return jsonschema_rs.validator_for(schema, offline=True, pattern_options=linear)
+            return jsonschema_rs.validator_for(schema, offline=True, pattern_options=linear), False
         except jsonschema_rs.ValidationError as exc:
             if "regex" not in exc.message:
                 raise
-            return jsonschema_rs.validator_for(schema, offline=True, pattern_options=counted)
+            return _compile_counted(schema, _MAX_BACKTRACKS), True
     except (ValueError, RecursionError, jsonschema_rs.ReferencingError) as exc:
         where = _path(getattr(exc, "instance_path", ()))
         why = _shorten(str(getattr(exc, "message", exc)))
         raise SchemaError(f"not a valid JSON Schema: {where}: {why}") from None
 
 
+def _compile_counted(schema: Any, backtracks: int) -> Compiled:
+    import jsonschema_rs
+
+    counted = jsonschema_rs.FancyRegexOptions(backtrack_limit=backtracks, size_limit=_PATTERN_BYTES)
+    return jsonschema_rs.validator_for(schema, offline=True, pattern_options=counted)
+
+
+@lru_cache(1_000)
+def _goes_back(pattern: str) -> bool:
+    """Whether a pattern is none for the engine of linear time."""
+    import jsonschema_rs
+
+    linear = jsonschema_rs.RegexOptions(size_limit=_PATTERN_BYTES)
+    try:
+        jsonschema_rs.validator_for({"pattern": pattern}, offline=True, pattern_options=linear)
+    except ValueError:
+        return True
+    return False
+
+
+def _allowed_backtracks(characters: int) -> int:
+    """Return how often a pattern may go back where patterns look at so many characters: 1,000, 100, 10, 1, or never."""
+    most = _BACKTRACKED // max(characters, 1)
+    return next((allowed for allowed in (_MAX_BACKTRACKS, 100, 10, 1) if allowed <= most), 0)
+
+
 def _mismatch(exc: Exception) -> Mismatch:
     path = getattr(exc, "instance_path", None)
     if path is not None:
-        return Mismatch(_shorten(str(getattr(exc, "message", exc))), _path(path))
+        reason = str(getattr(exc, "message", exc))
+        if "backtracking" in reason:
+            reason = (
+                "too much work for the text: the pattern has look-around or back-references, and goes back too often"
+            )
+        return Mismatch(_shorten(reason), _path(path))
     return Mismatch(f"not a JSON value: {exc}")
 
 

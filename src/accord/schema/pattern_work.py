@@ -1,0 +1,142 @@
+"""How much text of a value the patterns of a schema look at.
+
+A pattern with look-around or back-references takes time in proportion to the text and to the backtracking allowed. What
+a value has beside the places where such patterns look does not count: a long text may stand beside a short name. A
+place stands for all subschemas that look at it, whichever of them apply.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from accord.schema.cost import UNEVALUATED, Anchors, is_resource, looks_again, patterns, subschemas
+
+_STEPS = 100_000
+"""Subschemas added to places; a schema that takes more is taken to look at every text with all its patterns."""
+
+_SHORTEST = 10
+"""Characters that an empty text counts as: it takes time as well to begin with a pattern."""
+
+_Key = tuple[int, int]
+
+
+class _Place(msgspec.Struct):
+    """What looks at one place of a value."""
+
+    texts: int = 0
+    """Patterns that look at a text there."""
+    names: int = 0
+    """Patterns that look at the names of the members of an object there."""
+    inside: dict[str, Counter[_Key]] = msgspec.field(default_factory=dict)
+    """The subschemas that look at the places inside, by step (`cost.subschemas`)."""
+    below: dict[str, _Place] = msgspec.field(default_factory=dict)
+
+    def add(self, other: _Place, times: int) -> int:
+        """Add what looks at the same place; return how many subschemas that were."""
+        self.texts += times * other.texts
+        self.names += times * other.names
+        for step, group in other.inside.items():
+            held = self.inside.setdefault(step, Counter())
+            for key, count in group.items():
+                held[key] += count * times
+        return 1 + sum(map(len, other.inside.values()))
+
+
+class PatternWork:
+    """The texts that those patterns of a schema look at which `counts` tells. The schema was measured (`cost.measure`)
+    and has so many `nodes`.
+    """
+
+    def __init__(self, schema: Any, nodes: int, counts: Callable[[str], bool]) -> None:
+        self._nodes = nodes
+        self._counts = counts
+        self._anchors: Anchors = {}
+        self._known: dict[_Key, tuple[dict[str, Any], Any]] = {}
+        self._alone: dict[_Key, _Place] = {}
+        self._places: dict[frozenset[Any], _Place] = {}
+        self._steps = 0
+        self._root = self._place(Counter([self._key(schema, schema)]))
+
+    def characters(self, value: Any) -> int:
+        """Return how many characters there are at places with a pattern, as often as there are patterns."""
+        total = 0
+        pending = [(value, self._root)]
+        while pending:
+            value, place = pending.pop()
+            if isinstance(value, str):
+                total += place.texts * (_SHORTEST + len(value))
+            elif isinstance(value, dict):
+                if place.names:
+                    total += place.names * count_characters(list(value))
+                if place.inside:
+                    pending += ((item, self._below(place, f".{name}", "*")) for name, item in value.items())
+            elif isinstance(value, list) and place.inside:
+                pending += ((item, self._below(place, f"[{at}]", "[]")) for at, item in enumerate(value))
+            if self._steps > _STEPS:
+                return self._nodes * count_characters(value)
+        return total
+
+    def _below(self, place: _Place, step: str, wild: str) -> _Place:
+        step = step if step in place.inside else wild
+        if step not in place.below:
+            place.below[step] = self._place(place.inside.get(step, Counter()) + place.inside.get(wild, Counter()))
+        return place.below[step]
+
+    def _place(self, group: Counter[_Key]) -> _Place:
+        known = frozenset(group.items())
+        if known not in self._places:
+            self._places[known] = made = _Place()
+            for key, times in group.items():
+                self._steps += made.add(self._closure(key), times)
+        return self._places[known]
+
+    def _closure(self, key: _Key) -> _Place:
+        """What looks at the place of a subschema for it, and for those that look at the same place."""
+        if key not in self._alone and self._steps <= _STEPS:
+            schema, base = self._known[key]
+            made = _Place(self._count(schema, "pattern"), self._count(schema, "patternProperties"))
+            again = UNEVALUATED if looks_again(schema) else 1
+            for step, inner in subschemas(schema, base, self._anchors):
+                if not isinstance(inner, dict):
+                    continue
+                other = self._key(inner, base)
+                if step == "key":
+                    made.names += self._closure(other).texts
+                elif step:
+                    made.inside.setdefault(step, Counter())[other] += 1
+                else:
+                    self._steps += made.add(self._closure(other), again)
+            self._alone[key] = made
+        return self._alone.get(key) or _Place()
+
+    def _count(self, schema: dict[str, Any], keyword: str) -> int:
+        return sum(map(self._counts, patterns({keyword: schema[keyword]}))) if keyword in schema else 0
+
+    def _key(self, schema: Any, base: Any) -> _Key:
+        schema = schema if isinstance(schema, dict) else {}
+        base = schema if is_resource(schema) else base
+        key = id(schema), id(base)
+        self._known[key] = schema, base
+        return key
+
+
+def count_characters(value: Any) -> int:
+    """Return the characters of all texts of a value, names of members included."""
+    return sum(_SHORTEST + len(text) for text in _texts(value))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    pending = [value]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            yield from value
+            pending += value.values()
+        elif isinstance(value, list):
+            pending += value
