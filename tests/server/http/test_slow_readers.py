@@ -10,6 +10,7 @@ import pytest
 from accord.server.core.context import Context
 from accord.server.server import Server
 
+from tests.clock import without_waiting
 from tests.server.http.raw import SECONDS, Direct, request_bytes, served
 from tests.server.http.speaking import LATEST, META, Here, Legacy, Modern, encode, quick, request, site, until
 
@@ -88,3 +89,27 @@ async def test_what_waits_for_slow_readers_of_http_sse_is_bounded_and_the_addres
             await each.stream.leave()
         await asyncio.wait(posts)
         assert slow.unsent == 0
+
+
+@without_waiting
+async def test_a_client_has_time_for_each_part_of_a_large_event() -> None:
+    server = Server("large", "1", limits=quick(write_seconds=10.0))
+
+    @server.tool
+    async def large() -> str:
+        return MILLION
+
+    async with site(server) as here:
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            async def taken(message: Any) -> None:
+                await asyncio.sleep(len(message.get("body", b"")) / 40_000)
+                await send(message)
+
+            await here.app(scope, receive, taken)
+
+        client = await (await Legacy.connect(Direct(app))).open()
+        await client.post(request("tools/call", {"name": "large", "arguments": {}}))
+        assert (await client.stream.message())["result"]["content"][0]["text"] == MILLION
+        assert not client.stream.whole, "the stream goes on"
+        await client.stream.leave()

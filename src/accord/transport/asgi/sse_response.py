@@ -30,6 +30,9 @@ _HEADERS: Headers = (
 _LITTLE = 64 << 10
 """Unsent bytes of a stream that are not counted."""
 
+_PART = 256 << 10
+"""Bytes that are written at once: a client has `Limits.write_seconds` for each part of a large event."""
+
 
 UnsentCallback = Callable[["SSEResponse", int], None]
 
@@ -69,7 +72,7 @@ class SSEResponse:
         if self.is_closed or self._ended:
             return None
         if self.size > self._limits.stream_bytes:
-            log.warning("accord: a client takes too little of its stream, which has %d bytes; it is cut", self.size)
+            log.info("accord: a client takes too little of its stream, which has %d bytes; it is cut", self.size)
             return self.abort()
         self._pending.append(event)
         self.size += len(event)
@@ -121,12 +124,21 @@ class SSEResponse:
 
     async def _write_pending(self) -> None:
         chunk, self._pending = b"".join(self._pending), []
-        last = self._ended
-        await self._write({"type": "http.response.body", "body": chunk, "more_body": not last})
-        self.size = max(0, self.size - len(chunk))
+        last, written = self._ended, 0
+        while not self.is_closed:
+            part = chunk[written : written + _PART]
+            written += len(part)
+            is_rest = written == len(chunk)
+            await self._write({"type": "http.response.body", "body": part, "more_body": not (last and is_rest)})
+            self._on_part_written(len(part))
+            if is_rest:
+                self.is_closed = self.is_closed or last
+                break
+
+    def _on_part_written(self, size: int) -> None:
+        self.size = max(0, self.size - size)
         if self._is_counted:
             self._report_unsent(self.size if self.size > _LITTLE else 0)
-        self.is_closed = self.is_closed or last
         if self._writable is not None:
             self._writable.set()
         if self.on_writable is not None:
