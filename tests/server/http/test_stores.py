@@ -192,6 +192,56 @@ async def test_what_many_requests_change_while_the_store_is_slow_is_saved_once_f
         assert all(uri.encode() in events.saved[-1] for uri in uris)
 
 
+async def test_the_store_gets_one_large_record_at_a_time_and_small_ones_in_between() -> None:
+    server, events = Server("notes", "1", limits=quick()), Moody()
+
+    @server.resource("note://{name}")
+    def note(name: str) -> str:
+        return name
+
+    async with site(server, options=HTTPOptions(events=events)) as here:
+        clients = [await Stateful(here.raw).open() for _ in range(3)]
+        for client in clients:
+            for id in range(9):
+                assert "result" in await (await subscribe(client, 8_000, id)).json()
+        before, events.gates["save"] = len(events.saved), asyncio.Event()
+        asked = [asyncio.create_task(subscribe(client, 8_000, 9)) for client in clients]
+        await until(lambda: len(events.saved) > before)
+        asked.append(asyncio.create_task(Stateful(here.raw).initialize()))
+        await until(lambda: len(events.saved) == before + 2)
+        assert sorted(len(each) > 72_000 for each in events.saved[before:]) == [False, True]
+        events.gates["save"].set()
+        assert [answer.status for answer in await asyncio.gather(*asked)] == [200] * 4
+        assert sum(len(each) > 72_000 for each in events.saved[before:]) == 3
+
+
+async def subscribe(client: Stateful, length: int, id: int) -> Answer:
+    return await client.ask("resources/subscribe", {"uri": f"note://{id}{'x' * length}"}, id=id)
+
+
+async def test_a_record_that_waits_while_the_server_closes_is_an_error_in_the_log_and_no_failure(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server, events = Server("notes", "1", limits=quick(close_seconds=0.05)), Moody()
+
+    @server.resource("note://{name}")
+    def note(name: str) -> str:
+        return name
+
+    async with site(server, options=HTTPOptions(events=events)) as here:
+        client = await Stateful(here.raw).open()
+        before, events.gates["save"] = len(events.saved), asyncio.Event()
+        asked = [asyncio.create_task(subscribe(client, 1, id)) for id in range(2)]
+        await until(lambda: len(events.saved) > before)
+        session = here.endpoint.sessions.get(client.id)
+        assert session is not None
+        await until(lambda: len(here.endpoint.context.subscription_index.uris(session.peer)) == 2)
+        await here.endpoint.sessions.close("the server was closed")
+        events.gates["save"].set()
+        assert [answer.status for answer in await asyncio.gather(*asked)] == [200] * 2
+        assert "the session was closed before its record was saved" in caplog.text
+
+
 # --- what cannot be kept -----------------------------------------------------------------------------------------
 
 

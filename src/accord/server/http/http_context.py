@@ -50,6 +50,8 @@ class HTTPContext:
         self.events: Events = CheckedEvents(events)
         self.is_persistent: bool = options.events is not None
         """Whether sessions are kept for the next process."""
+        self.saving_large_record: asyncio.Lock = asyncio.Lock()
+        """Held while the store writes one large record of a session."""
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self.limits: Limits = http_limits(server.limits)
         self.body_budget: BodyBudget = BodyBudget(self.limits)

@@ -60,6 +60,9 @@ GENERAL = "0"
 _SAVING_METHODS = frozenset({"initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 """Requests that change what is kept of a session."""
 
+_LARGE_RECORD_BYTES = 64 << 10
+"""Bytes of URIs from which on records are saved one after the other: the store serves others in between."""
+
 _LATER = ((b"retry-after", b"5"),)
 
 _ID_BITS = 48
@@ -238,13 +241,25 @@ class HTTPSession(BaseHTTPSession):
                 raise
 
     async def _save_record(self) -> None:
+        peer = self.session.peer_info
+        if not self.context.is_persistent or peer is None or self.is_ended:
+            return None
+        if sum(map(len, self._subscribed_uris())) <= _LARGE_RECORD_BYTES:
+            return await self.context.events.save(self.id, self._encode_record(peer))
+        async with self.context.saving_large_record:
+            if not self.is_ended:
+                await self.context.events.save(self.id, self._encode_record(peer))
+        return None
+
+    def _subscribed_uris(self) -> list[str]:
+        if self.driver.closing:
+            raise StoreError("the session was closed before its record was saved")
+        return self.context.subscription_index.uris(self.peer)
+
+    def _encode_record(self, peer: PeerInfo) -> bytes:
         session = self.session
-        if not self.context.is_persistent or session.peer_info is None or self.is_ended:
-            return
-        peer = session.peer_info
         ready = session.phase is Phase.OPEN
         begun = time.time() - (self.context.loop.time() - self.created_at)
-        uris = self.context.subscription_index.uris(self.peer)
         record = SessionRecord(
             self.principal,
             session.rules.revision,
@@ -253,11 +268,11 @@ class HTTPSession(BaseHTTPSession):
             peer.info,
             peer.capabilities,
             self.peer.log_level,
-            uris,
+            self._subscribed_uris(),
             self._visibility,
         )
         self._saved_visibility = self._visibility
-        await self.context.events.save(self.id, codec.encode(record))
+        return codec.encode(record)
 
     async def _save_changes(self, served: list[PendingRequest]) -> None:
         """Keep what these requests have changed. They are answered all the same where it cannot be kept."""
