@@ -145,7 +145,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     http_unsent_bytes: int = 256 << 20
     """Server over HTTP: bytes of answers, in all, that clients are slow to take; beyond it a connection of the address
     that has most of them is cut, the slow one first that is so for the longest time. As much is for streams of
-    events."""
+    events; and for what clients send before the server can take it, as behind a request that is being answered."""
     http_head_bytes: int = 32 << 10
     """Server over HTTP: the line and the headers of a request, with the extensions of its chunks and its trailers; more
     is answered 431."""

@@ -14,6 +14,7 @@ from accord.limits import Limits
 from accord.server.http.serving import asgi_server
 from accord.server.http.serving.address import bind, parse_address
 from accord.server.http.serving.asgi_server import ASGIServer
+from accord.server.http.serving.protocol import Application
 from accord.server.http.serving.refusals import unsent_bytes
 from accord.server.http.serving.serve import new_loop
 
@@ -33,7 +34,7 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 
 
 @asynccontextmanager
-async def listening(**limits: Any) -> AsyncIterator[tuple[int, ASGIServer]]:
+async def listening(app: Application = app, **limits: Any) -> AsyncIterator[tuple[int, ASGIServer]]:
     sockets = bind(parse_address("127.0.0.1:0"))
     served = ASGIServer(app, Limits(**limits))
     await served.start(sockets)
@@ -145,3 +146,67 @@ async def read_slowly() -> None:
             await until(lambda: len(served.connections) == 1)
             assert got + await read(slow, LARGE - got) >= LARGE
             assert await read(silent) < LARGE
+
+
+async def never_answers(scope: Any, receive: Any, send: Any) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def early_sender(port: int, address: str) -> socket.socket:
+    """A connection from this address that sends a part of another request while one is being answered."""
+    client = socket.socket()
+    client.bind((address, 0))
+    client.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(client, ("127.0.0.1", port))
+    await loop.sock_sendall(client, GET + b"GET / HTTP/1.1\r\nx: " + b"x" * 25_000)
+    return client
+
+
+async def test_what_is_sent_before_the_answer_is_bounded_and_the_address_with_most_is_cut() -> None:
+    async with listening(never_answers, http_unsent_bytes=200_000) as (port, served):
+        early = served.connections.early_senders
+        honest = await early_sender(port, "127.0.0.2")
+        await until(lambda: early.unsent > 25_000)
+        flood = [await early_sender(port, "127.0.0.3") for _ in range(10)]
+        await until(lambda: len(served.connections) == 7)
+        assert 7 * 25_000 <= early.unsent <= 200_000
+        assert "127.0.0.2" in [each.peer[0] for each in served.connections if each.peer is not None]
+        for client in (honest, *flood):
+            client.close()
+        await until(lambda: not served.connections)
+        assert early.unsent == 0
+
+
+async def test_what_was_sent_early_is_not_counted_once_it_is_taken() -> None:
+    async with listening(drops_the_body) as (port, served):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        body = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 50000\r\n\r\n" + b"x" * 50_000
+        writer.write(body * 20)
+        for _ in range(20):
+            assert (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), SECONDS)).startswith(b"HTTP/1.1 204")
+        assert served.connections.early_senders.unsent == 0
+        writer.close()
+
+
+async def drops_the_body(scope: Any, receive: Any, send: Any) -> None:
+    while (await receive()).get("more_body"):
+        pass
+    await send({"type": "http.response.start", "status": 204, "headers": []})
+    await send({"type": "http.response.body"})
+
+
+async def test_a_stream_that_is_cut_because_nobody_reads_it_is_no_error_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with listening(gives_up) as (port, served):
+        client = await ask(port, "127.0.0.2")
+        await until(lambda: any(each.exchange is not None and each.exchange.task.done() for each in served.connections))
+        assert not [each for each in caplog.records if each.levelname == "ERROR"]
+        client.close()
+
+
+async def gives_up(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"x" * LARGE, "more_body": True})

@@ -1,6 +1,7 @@
-"""The connections that are open, and two bounds on them: how many one address has, and what all of them are owed.
+"""The connections that are open, and bounds on them: how many one address has, and what the server keeps for them.
 
 A client that does not take its answers makes the server keep them. Together they may be so large (`slow_readers`).
+One that sends requests before it has the answer to another makes the server keep those (`early_senders`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class Connections:
         self._count: Counter[str] = Counter()  # by address
         self.slow_readers: SlowReaders[HTTPProtocol] = SlowReaders(limits.http_unsent_bytes, _cut)
         """Those whose clients take too little of their answers."""
+        self.early_senders: SlowReaders[HTTPProtocol] = SlowReaders(limits.http_unsent_bytes, _cut)
+        """Those whose clients have sent what the server does not take yet."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -46,6 +49,7 @@ class Connections:
     def discard(self, connection: HTTPProtocol) -> None:
         """Forget a connection that is closed."""
         self.resumed(connection)
+        self.buffered(connection, 0)
         address = self._open.pop(connection, None)
         if address is not None:
             _subtract(self._count, address, 1)
@@ -61,6 +65,12 @@ class Connections:
         address = self._open.get(connection)
         if address is not None:
             self.slow_readers.update(address, connection, 0)
+
+    def buffered(self, connection: HTTPProtocol, size: int) -> None:
+        """So many bytes of this client wait to be taken. Cut connections until what waits is within its bound."""
+        address = self._open.get(connection)
+        if address is not None:
+            self.early_senders.update(address, connection, size)
 
 
 def _per_address(limits: Limits, cap: int) -> int | None:

@@ -34,6 +34,8 @@ _ASGI = {"version": "3.0", "spec_version": "2.3"}
 _DISCONNECT = {"type": "http.disconnect"}
 _ONE_WRITE = 1 << 16
 """Bytes of a body up to which it is copied behind its head, for one system call."""
+_LITTLE = 1 << 14
+"""Bytes of a client that wait to be parsed or taken, and are not counted."""
 
 
 class HTTPProtocol(asyncio.Protocol):
@@ -41,6 +43,7 @@ class HTTPProtocol(asyncio.Protocol):
 
     __slots__ = (
         "_app",
+        "_is_counted",
         "_loop",
         "_reading",
         "_writable",
@@ -65,6 +68,7 @@ class HTTPProtocol(asyncio.Protocol):
         self._app = app
         self._loop = loop
         self._reading = True
+        self._is_counted = False  # whether `connections` knows what waits here
         self._writable: asyncio.Event | None = None
         self.connections: Connections = connections
         self.tasks: set[asyncio.Task[None]] = tasks
@@ -88,7 +92,14 @@ class HTTPProtocol(asyncio.Protocol):
         events = self.http.receive(data)
         if events:
             self._handle(events)
+        if self.http.buffered_bytes > _LITTLE or self._is_counted:
+            self._report_buffered()
         self.update_reading()
+
+    def _report_buffered(self) -> None:
+        size = self.http.buffered_bytes
+        self._is_counted = size > _LITTLE
+        self.connections.buffered(self, size if self._is_counted else 0)
 
     def pause_writing(self) -> None:
         self.http.writable = False
@@ -101,6 +112,8 @@ class HTTPProtocol(asyncio.Protocol):
         if self._writable is not None:
             self._writable.set()
         self._handle(self.http.resume())
+        if self._is_counted:
+            self._report_buffered()
         self.update_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -144,12 +157,16 @@ class HTTPProtocol(asyncio.Protocol):
             return
         if self.http.unparsed:
             self._handle(self.http.resume())
+        if self._is_counted:
+            self._report_buffered()
         if not self._reading:
             self.update_reading()
 
     def release(self, size: int) -> None:
         """The application has taken so many bytes of the body."""
         self.http.release(size)
+        if self._is_counted:
+            self._report_buffered()
         if not self._reading:
             self.update_reading()
 
@@ -263,7 +280,9 @@ class HTTPExchange:
             self._fail("the server failed")
         else:
             if not self._over and not self._disconnected:
-                LOGGER.error("accord: the application returned before its response was complete")
+                # It cuts streams that a client does not read, who can have many of them.
+                level = logging.ERROR if self._connection.http.writable else logging.INFO
+                LOGGER.log(level, "accord: the application returned before its response was complete")
                 self._fail("the server has no response")
         finally:
             self._connection.tasks.discard(self.task)
