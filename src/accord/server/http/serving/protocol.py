@@ -281,7 +281,7 @@ class HTTPExchange:
         else:
             if not self._over and not self._disconnected:
                 # It cuts streams that a client does not read, who can have many of them.
-                level = logging.ERROR if self._connection.http.writable else logging.INFO
+                level = logging.INFO if unsent_bytes(self._connection.transport) else logging.ERROR
                 LOGGER.log(level, "accord: the application returned before its response was complete")
                 self._fail("the server has no response")
         finally:
