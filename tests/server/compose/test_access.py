@@ -470,6 +470,35 @@ async def test_rules_of_a_mounted_server_hold_for_nothing_that_others_provide(tm
                 assert await anext(changes) == ResourceUpdated("docs://of/plan.md")
 
 
+@BOTH
+@pytest.mark.parametrize("by", ["rule", "name"])
+async def test_rules_of_a_mounted_server_hold_for_updates_of_what_it_has_no_longer(by: str, revision: str) -> None:
+    inner, made = Server("inner", middleware=[RULES] if by == "rule" else []), Server("outer", auth=WHO)
+    made.resource("docs://in/")(lambda: "")
+    inner.resource("docs://private/plan")(lambda: "")
+    if by == "name":
+        inner.disable("docs://private/plan")
+    made.mount(inner, "in")
+    async with over_http(made) as url, client_of(url, "eve", revision) as eve, eve.subscribe("docs://in/") as changes:
+        inner.remove_resource("docs://private/plan")
+        for uri in ("docs://private/plan", "docs://open"):
+            inner.resource_updated(uri)
+        async with asyncio.timeout(10):
+            assert await anext(changes) == ResourceUpdated("docs://in/open")
+
+
+async def test_a_template_gives_nothing_that_a_hidden_one_refuses() -> None:
+    made = Server("docs")
+    made.resource("docs://private/{name}", tags={"secret"})(lambda name: name)
+    made.resource("docs://{+path}", unsafe_variables=True)(lambda path: path)
+    made.disable(tags={"secret"})
+    async with Client(made) as client:
+        for path in ("private/a", "private/C:a", "private/%00a", "private/..%5Ca"):
+            with pytest.raises(ResourceNotFound):
+                await client.read_resource(f"docs://{path}")
+        assert (await client.read_resource("docs://open/C:a")).contents
+
+
 PARAMETERS = ["x=1&q=secret", "q=secret&x=1", "q=secret&q=open", "&q=secret", "q&q=secret", "q=secret&%71=open"]
 
 
@@ -757,6 +786,17 @@ async def test_a_search_finds_the_version_that_is_listed() -> None:
             async with client_of(url, key) as client:
                 found = (await client.call_tool("search_tools", {"query": "order"})).structured_content
                 assert [tool["description"] for tool in found["tools"]] == [text]
+
+
+async def test_a_search_takes_no_version_for_a_part_of_a_name() -> None:
+    made = Server("versions", auth=WHO)
+    for version in ("1", "2"):
+        made.tool(name="order 1", version=version, description="open")(lambda: "")
+        made.tool(name="order", version=f"1 {version}", scopes={"admin"}, description="secret")(lambda: "")
+    made.search_tools(budget=1)
+    async with over_http(made) as url, client_of(url, "eve") as eve:
+        found = (await eve.call_tool("search_tools", {"query": ""})).structured_content
+        assert [tool["description"] for tool in found["tools"]] == ["open"]
 
 
 async def test_the_files_of_a_directory_go_by_rules_on_their_uris(tmp_path: Path) -> None:

@@ -212,8 +212,8 @@ def rules_by_name(registry: Registry, kind: str, name: str) -> NameRules | None:
     scopes, tags, had = NO_SCOPES, NO_SCOPES, NO_SCOPES
     for mount in registry.mounts:
         inside = mount.inner(kind, before)
-        if inside is None or not mount.has_providers:  # what is registered there, and hidden, was found above
-            continue
+        if inside is None or not (mount.prefix or mount.has_providers):
+            continue  # what is registered there, and hidden, was found above; all else may be of another server
         found = rules_by_name(mount.server.registry, kind, inside)
         if found is None:
             return None

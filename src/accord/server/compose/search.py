@@ -215,7 +215,7 @@ def _versions(offer: Registration) -> Iterable[tuple[str | None, Registration]]:
 
 
 def _key(name: str, version: str | None) -> str:
-    return f"{name} {version or ''}"
+    return f"{len(name)} {name} {version or ''}"  # both may have blanks
 
 
 def tokens(tool: Tool | JSONObject) -> int:

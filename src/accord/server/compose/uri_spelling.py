@@ -59,7 +59,7 @@ def spellings(name: str, *, whole: bool = False) -> tuple[str, ...]:
     return _spellings(name, whole)
 
 
-@lru_cache(maxsize=16)  # one request asks about one URI many times, and few are long enough to be felt
+@lru_cache(maxsize=8)  # one request asks about one URI many times, and few are long enough to be felt
 def _spellings(name: str, whole: bool) -> tuple[str, ...]:
     found = dict.fromkeys((name, *decoded(name)))
     for form in list(found):

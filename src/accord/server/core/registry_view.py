@@ -162,8 +162,8 @@ class RegistryView:
             return True
         try:
             found = self._template_index_before_rules.match(uri)
-        except ResourceNotFound:
-            return False  # nothing answers
+        except ResourceNotFound:  # by a template that is hidden, if something answers in its place
+            return self._registry.find("resource", uri) is not None
         if found is not None and all(found[0] is not offer for _, offer in self.templates.values()):
             return True
         if found is not None and not found[0].inner_names:
